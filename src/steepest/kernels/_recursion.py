@@ -1,0 +1,284 @@
+"""The covariance of two inputs, layer by layer, in a network of infinite width.
+
+With ``z^{l+1} = b + W σ(z^l)``, ``W_ij ~ N(0, C_W/n_l)``, ``b ~ N(0, C_b)``, the pre-activations of two
+inputs α, β become a Gaussian pair as the widths grow, and its covariance follows a recursion of three
+numbers, always in the order ``(K_αα, K_ββ, K_αβ)``.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from steepest.activations import (
+    Activation,
+    Elementwise,
+    Estimate,
+    activation,
+    gaussian_mean,
+    homogeneous_slopes,
+    one_sided_taylor,
+    panel_breaks,
+    panel_rule,
+)
+
+Triple = Float[Array, "3"]
+
+
+def pair_mean(
+    f: Elementwise,
+    g: Elementwise,
+    triple: Triple,
+    kinks: tuple[float, ...] = (),
+    *,
+    panels: int = 24,
+    order: int = 16,
+    reach: float = 10.0,
+) -> Estimate:
+    """Mean of a product over a Gaussian pair, ``E f(u) g(v)`` with ``(u, v) ~ N(0, K)``, given u first.
+
+    ``u = √K_αα x`` and ``v = √K_ββ (ρ x + √(1−ρ²) y)`` with x, y independent. The inner integral over y is
+    cut at the kinks of g. The outer one is cut at the kinks of f and, since near ρ = ±1 the inner mean turns
+    from one branch to the other within ``√(1−ρ²)/|ρ|`` of a kink, also at 1, 2, 4 and 8 times this distance:
+    it stays accurate up to ρ = ±1. The error is the change from a rule of three quarters of the order, plus
+    rounding.
+
+    Args:
+        f: elementwise function of the first variable.
+        g: elementwise function of the second variable.
+        triple: ``(K_αα, K_ββ, K_αβ)``, positive semidefinite.
+        kinks: points where f or g, or a derivative, jumps.
+        panels: panels of each integral before the cuts; the default resolves unit features for variances to
+            25.
+        order: nodes of each panel.
+        reach: half-width of the square in standard deviations.
+
+    >>> import jax.numpy as jnp
+    >>> triple = jnp.array([1.0, 1.0, 0.5])
+    >>> round(float(pair_mean(jnp.sin, jnp.sin, triple).value / (jnp.exp(-1) * jnp.sinh(0.5))), 6)
+    1.0
+    """
+    first, second = jnp.sqrt(triple[0]), jnp.sqrt(triple[1])
+    rho = correlation(triple)
+    spread = jnp.sqrt(jnp.maximum(1 - rho**2, 0.0))
+    outer = panel_breaks(jnp.zeros(()), first, kinks, panels, reach)
+    turns = _turning_points(second, rho, spread, kinks)
+    outer = jnp.sort(jnp.concatenate([outer, jnp.clip(turns, -reach, reach)]))
+
+    def rule(order):
+        x, weights = panel_rule(outer, order)
+        inner = panel_breaks(second * rho * x, second * spread, kinks, panels, reach)
+        y, inner_weights = panel_rule(inner, order)
+        conditional = (inner_weights * g(second * (rho * x[:, None] + spread * y))).sum(-1)
+        terms = weights * f(first * x) * conditional
+        return terms.sum(), jnp.abs(terms).sum()
+
+    (coarse, _), (fine, size) = rule(3 * order // 4), rule(order)
+    return Estimate(fine, jnp.abs(fine - coarse) + 16 * jnp.finfo(fine.dtype).eps * size)
+
+
+def correlation(triple: Triple) -> Float[Array, ""]:
+    """Correlation ``K_αβ / √(K_αα K_ββ)``, clipped to [−1, 1]; zero when a variance is zero."""
+    scale = jnp.sqrt(triple[0] * triple[1])
+    return jnp.where(scale > 0, jnp.clip(triple[2] / jnp.where(scale > 0, scale, 1.0), -1.0, 1.0), 0.0)
+
+
+def _turning_points(second, rho, spread, kinks: tuple[float, ...]) -> Float[Array, "turns"]:
+    """Values of x around which the mean of g(v) given x turns, for a cut of the outer panels."""
+    if not kinks:
+        return jnp.zeros((0,))
+    slope = jnp.where(second * rho == 0, 1.0, second * rho)
+    centre = jnp.where(second * rho == 0, 0.0, jnp.asarray(kinks, dtype=slope.dtype) / slope)
+    width = spread / jnp.maximum(jnp.abs(rho), 1e-300 if slope.dtype == jnp.float64 else 1e-30)
+    return (centre[:, None] + width * jnp.array([-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0])).ravel()
+
+
+# ---------------------------------------------------------------------------------------------- closed forms
+
+
+def _homogeneous_pair(left: float, right: float, triple: Triple) -> Float[Array, ""]:
+    """Arc-cosine kernel: ``(a₊−a₋)² √(K_αα K_ββ) (sin θ + (π−θ) cos θ)/2π + a₊ a₋ K_αβ`` (Cho, Saul)."""
+    theta = jnp.arccos(correlation(triple))
+    turned = (jnp.sin(theta) + (math.pi - theta) * jnp.cos(theta)) / (2 * math.pi)
+    return (right - left) ** 2 * jnp.sqrt(triple[0] * triple[1]) * turned + left * right * triple[2]
+
+
+def _erf_pair(triple: Triple) -> Float[Array, ""]:
+    """``(2/π) arcsin(2 K_αβ / √((1 + 2 K_αα)(1 + 2 K_ββ)))`` (Williams 1997)."""
+    return 2 / math.pi * jnp.arcsin(2 * triple[2] / jnp.sqrt((1 + 2 * triple[0]) * (1 + 2 * triple[1])))
+
+
+def _sin_pair(triple: Triple) -> Float[Array, ""]:
+    """``exp(−(K_αα + K_ββ)/2) sinh K_αβ``, without overflow or cancellation."""
+    size = jnp.abs(triple[2])
+    return jnp.sign(triple[2]) * jnp.exp(size - (triple[0] + triple[1]) / 2) * -jnp.expm1(-2 * size) / 2
+
+
+def _quadratic_pair(triple: Triple) -> Float[Array, ""]:
+    """``K_αα K_ββ + 2 K_αβ²`` (Isserlis)."""
+    return triple[0] * triple[1] + 2 * triple[2] ** 2
+
+
+_CLOSED_FORMS: dict[Elementwise, Callable[[Triple], Float[Array, ""]]] = {
+    activation("erf").function: _erf_pair,
+    activation("sin").function: _sin_pair,
+    activation("quadratic").function: _quadratic_pair,
+}
+
+
+def dual(activation: Activation) -> Callable[[Triple], Float[Array, ""]]:
+    """The dual activation ``(K_αα, K_ββ, K_αβ) ↦ E σ(u)σ(v)``, in closed form where one is known.
+
+    Closed for every scale-invariant σ (linear, ReLU, leaky ReLU, your own), erf, sin and the square;
+    otherwise by ``pair_mean``. Source: ORF 543, lecture 9/14; Cho and Saul 2009; Williams 1997.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest.activations import activation
+    >>> float(dual(activation("relu"))(jnp.array([1.0, 1.0, 1.0])))
+    0.5
+    """
+    slopes = homogeneous_slopes(activation)
+    if slopes is not None:
+        return partial(_homogeneous_pair, *slopes)
+    if activation.function in _CLOSED_FORMS:
+        return _CLOSED_FORMS[activation.function]
+    return lambda triple: pair_mean(activation, activation, triple, activation.kinks).value
+
+
+# --------------------------------------------------------------------------------------------- the recursion
+
+
+def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
+    """Covariance of the first layer, ``K^{(1)} = C_b + (C_W/d) <x_α, x_β>`` (ORF 543, lecture 9/14).
+
+    Raises:
+        ValueError: if ``inputs`` is not a pair of rows, or a variance is negative.
+
+    >>> import jax.numpy as jnp
+    >>> first_layer(jnp.array([[1.0, 1.0], [1.0, -1.0]]), c_w=2.0, c_b=0.5).tolist()
+    [2.5, 2.5, 0.5]
+    """
+    inputs = jnp.asarray(inputs, dtype=float)
+    if inputs.ndim != 2 or inputs.shape[0] != 2:
+        raise ValueError(f"Two inputs are needed, an array of shape (2, d), got shape {inputs.shape}.")
+    check_variances(c_w, c_b)
+    gram = inputs @ inputs.T / inputs.shape[1]
+    return c_b + c_w * jnp.stack([gram[0, 0], gram[1, 1], gram[0, 1]])
+
+
+def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Triple], Triple]:
+    """One layer of the recursion, ``K ↦ C_b + C_W E σ(u)σ(v)`` under ``N(0, K)``, for all three covariances.
+
+    The map is pure and can be jitted, mapped and scanned. Source: ORF 543, lectures 9/14 and 9/19.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest.activations import activation
+    >>> layer_map(activation("linear"), c_w=0.5, c_b=0.0)(jnp.array([4.0, 2.0, 1.0])).tolist()
+    [2.0, 1.0, 0.5]
+    """
+    product = dual(activation)
+    closed = activation.function in _CLOSED_FORMS or homogeneous_slopes(activation) is not None
+
+    def second_moments(variances):
+        if closed:
+            return jax.vmap(lambda k: product(jnp.stack([k, k, k])))(variances)
+        return gaussian_mean(lambda z: activation(z) ** 2, variances, activation.kinks).value
+
+    def apply(triple: Triple) -> Triple:
+        return c_b + c_w * jnp.append(second_moments(triple[:2]), product(triple))
+
+    return apply
+
+
+def propagate(activation: Activation, c_w: float, c_b: float, start: Triple, depth: int) -> Float[Array, "depth+1 3"]:
+    """Covariances of two inputs through ``depth`` layers of infinite width; the first row is ``start``.
+
+    ``K^{l+1} = C_b + C_W E σ(z_α)σ(z_β)`` under ``N(0, K^l)``. Source: ORF 543, lectures 9/14 and 9/19.
+
+    Args:
+        activation: σ.
+        c_w: weight variance times fan-in, C_W ≥ 0.
+        c_b: bias variance, C_b ≥ 0.
+        start: ``(K_αα, K_ββ, K_αβ)`` of the first layer, see ``first_layer``.
+        depth: how many times the map is applied.
+
+    Raises:
+        ValueError: if a variance is negative, or ``start`` is no covariance.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest.activations import activation
+    >>> propagate(activation("relu"), 2.0, 0.0, jnp.array([1.0, 1.0, 0.0]), 2)[:, 0].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    check_variances(c_w, c_b)
+    start = jnp.asarray(start, dtype=float)
+    _check_covariance(np.asarray(start))
+    return _propagate(activation, c_w, c_b, start, depth)
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def _propagate(activation, c_w, c_b, start, depth):
+    step = layer_map(activation, c_w, c_b)
+    _, path = jax.lax.scan(lambda triple, _: (step(triple),) * 2, start, length=depth)
+    return jnp.concatenate([start[None], path])
+
+
+def check_variances(c_w: float, c_b: float) -> None:
+    """Raises a ValueError when C_W or C_b is not a finite number ≥ 0."""
+    for name, value in (("C_W", c_w), ("C_b", c_b)):
+        if not (np.isfinite(value) and value >= 0):
+            raise ValueError(f"{name} is a variance and must be a finite number ≥ 0, got {value}.")
+
+
+def _check_covariance(triple: np.ndarray) -> None:
+    if triple.shape != (3,):
+        raise ValueError(f"A covariance of two inputs is (K_αα, K_ββ, K_αβ), shape (3,), got shape {triple.shape}.")
+    rounding = 1 + 1e3 * np.finfo(triple.dtype).eps
+    if not (triple[:2].min() >= 0 and abs(triple[2]) <= rounding * np.sqrt(triple[0] * triple[1])):
+        raise ValueError(
+            f"No covariance has K_αα = {triple[0]:g}, K_ββ = {triple[1]:g}, K_αβ = {triple[2]:g}: "
+            "variances are ≥ 0 and |K_αβ| ≤ √(K_αα K_ββ); first_layer(inputs, c_w, c_b) makes one from two inputs."
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- slopes
+
+
+def chi_parallel(activation: Activation, c_w: float, k: Float[Array, "*batch"] | float) -> Float[Array, "*batch"]:
+    """Slope of the variance map, ``χ∥ = (C_W/2) E (σ²)''(z)`` with ``z ~ N(0, K)``.
+
+    Computed as ``C_W E[z σ σ']/K`` (Stein), which never differentiates across a kink; at K = 0 as its limit
+    ``C_W (σ'² + σ σ'')`` at 0, the average of both sides. Source: ORF 543, lecture 9/19.
+
+    >>> from steepest.activations import activation
+    >>> round(float(chi_parallel(activation("relu"), 2.0, 3.0)), 6)
+    1.0
+    """
+    k = jnp.asarray(k, dtype=float)
+    safe = jnp.where(k > 0, k, 1.0)
+    moment = gaussian_mean(lambda z: z * activation(z) * activation.slope(z), safe, activation.kinks).value
+    left, right = (one_sided_taylor(activation, side) for side in (-1, 1))
+    smooth = (left[1] ** 2 + right[1] ** 2 + right[0] * (left[2] + right[2])) / 2
+    # A corner at 0 with σ(0) ≠ 0 makes the slope diverge like σ(0) (σ'(0+) − σ'(0−)) / √(2πK).
+    corner = right[0] * (right[1] - left[1])
+    at_zero = jnp.where(corner == 0, smooth, jnp.sign(corner) * jnp.inf)
+    return c_w * jnp.where(k > 0, moment / safe, at_zero)
+
+
+def chi_perpendicular(activation: Activation, c_w: float, k: Float[Array, "*batch"] | float) -> Float[Array, "*batch"]:
+    """Slope of the covariance map at equal inputs, ``χ⊥ = C_W E σ'(z)²`` with ``z ~ N(0, K)``.
+
+    At K = 0 it is its limit, the mean of ``C_W σ'²`` on both sides of 0. Source: ORF 543, lecture 9/19.
+
+    >>> from steepest.activations import activation
+    >>> round(float(chi_perpendicular(activation("tanh"), 1.0, 0.0)), 6)
+    1.0
+    """
+    k = jnp.asarray(k, dtype=float)
+    left, right = (one_sided_taylor(activation, side)[1] for side in (-1, 1))
+    mean = gaussian_mean(lambda z: activation.slope(z) ** 2, k, activation.kinks).value
+    return c_w * jnp.where(k > 0, mean, (left**2 + right**2) / 2)

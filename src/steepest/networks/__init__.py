@@ -1,0 +1,10 @@
+"""Architectures and parameterizations."""
+
+from ._mlp import Mlp as Mlp
+from ._mlp import deep_linear as deep_linear
+from ._mlp import mlp as mlp
+from ._mlp import step_scale as step_scale
+from ._parameterization import PARAMETERIZATIONS as PARAMETERIZATIONS
+from ._parameterization import ByLayer as ByLayer
+from ._parameterization import Parameterization as Parameterization
+from ._parameterization import parameterization as parameterization

@@ -1,0 +1,142 @@
+"""Fully connected networks of any width, depth, activation and parameterization."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from steepest.activations import activation as named
+from steepest.errors import UserError
+from steepest.networks._parameterization import ByLayer, Parameterization, parameterization
+from steepest.types import Key, Network, Params
+
+
+@dataclass(frozen=True)
+class Mlp(Network):
+    """A fully connected network; build it with :func:`mlp`.
+
+    Attributes:
+        widths: input dimension, hidden widths, output dimension.
+        parameterization: how the width enters.
+        preactivations: maps parameters and inputs to the list of z^(1), …, z^(L+1), each ``(..., n_l)``.
+        features: maps parameters and inputs to σ(z^(L)), shape ``(..., n_L)``: what the last layer reads.
+    """
+
+    widths: tuple[int, ...] = ()
+    parameterization: Parameterization | None = None
+    preactivations: Callable[..., list[Array]] | None = None
+    features: Callable[..., Array] | None = None
+
+
+def mlp(
+    widths: Sequence[int],
+    activation: str | Callable = "relu",
+    *,
+    parameterized: str | Parameterization = "standard",
+    c_w: float | Sequence[float] = 1.0,
+    c_b: float = 0.0,
+    bias: bool = True,
+) -> Mlp:
+    """A network z^(l+1) = b + W σ(z^(l)), with effective weights of variance C_W/n_l and biases of variance C_b.
+
+    Parameters are a tuple of layers ``{"w": (n_{l+1}, n_l), "b": (n_{l+1},)}`` (no ``"b"`` without bias). With an
+    output dimension of one the output's last axis is dropped, so that scalar networks give ``(...,)``.
+
+    Args:
+        widths: input dimension, hidden widths, output dimension: at least two numbers.
+        activation: a name or a function on arrays.
+        parameterized: ``"standard"``, ``"ntk"``, ``"mean-field"``, ``"mup"`` or a :class:`Parameterization`.
+        c_w: C_W, one for all layers or one a layer.
+        c_b: C_b of every layer.
+        bias: whether there are biases at all.
+
+    Raises:
+        UserError: widths that are not positive whole numbers, an unknown activation or parameterization.
+
+    Source: ORF 543, lecture 9/14.
+
+    >>> net = mlp((3, 8, 1), "tanh")
+    >>> net.apply(net.init(jax.random.key(0)), jnp.ones((5, 3))).shape
+    (5,)
+    """
+    widths = tuple(widths)
+    if len(widths) < 2 or any(int(n) != n or n < 1 for n in widths):
+        raise UserError(
+            f"widths must be at least two positive whole numbers (input, hidden, output), got {widths}"
+        )
+    abc, sigma = parameterization(parameterized), named(activation)
+    depth = len(widths) - 1
+    variances = tuple(c_w) if isinstance(c_w, Sequence) else (float(c_w),) * depth
+    multipliers = [
+        _factor(widths, i, abc.multiplier, variances[i], abc.constants_in_multiplier) for i in range(depth)
+    ]
+    scales = [
+        _factor(widths, i, abc.scale, variances[i], not abc.constants_in_multiplier) for i in range(depth)
+    ]
+
+    def init(key: Key) -> Params:
+        def layer(i: int, key: Key) -> dict[str, Array]:
+            for_w, for_b = jax.random.split(key)
+            w = scales[i] * jax.random.normal(for_w, (widths[i + 1], widths[i]))
+            return (
+                {"w": w, "b": jnp.sqrt(c_b) * jax.random.normal(for_b, (widths[i + 1],))}
+                if bias
+                else {"w": w}
+            )
+
+        return tuple(layer(i, k) for i, k in enumerate(jax.random.split(key, depth)))
+
+    def preactivations(params: Params, x: Float[Array, "... d"]) -> list[Array]:
+        z = []
+        for i, layer in enumerate(params):
+            x = multipliers[i] * (x @ layer["w"].T) + layer.get("b", 0.0)
+            z.append(x)
+            x = sigma.function(x)
+        return z
+
+    def apply(params: Params, x: Float[Array, "... d"]) -> Array:
+        out = preactivations(params, x)[-1]
+        return out[..., 0] if widths[-1] == 1 else out
+
+    def features(params: Params, x: Float[Array, "... d"]) -> Array:
+        return sigma.function(preactivations(params[:-1], x)[-1])
+
+    name = f"{sigma.name} network {'-'.join(map(str, widths))}, {abc.name}"
+    return Mlp(init, apply, name, widths, abc, preactivations, features)
+
+
+def deep_linear(widths: Sequence[int], *, c_w: float = 1.0, parameterized: str = "standard") -> Mlp:
+    """A product of matrices W_L … W_1 without biases, as a network.
+
+    >>> net = deep_linear((3, 4, 2))
+    >>> params = net.init(jax.random.key(0))
+    >>> bool(jnp.allclose(net.apply(params, jnp.eye(3)).T, params[1]["w"] @ params[0]["w"]))
+    True
+    """
+    return mlp(widths, "linear", parameterized=parameterized, c_w=c_w, bias=False)
+
+
+def _factor(widths: tuple[int, ...], i: int, exponents: ByLayer, variance: float, constants: bool) -> float:
+    """The factor that the parameterization puts on layer i: width to the power −exponent, and maybe the constants.
+
+    A hidden or last layer's width is its own fan-in, which makes unequal widths follow W_ij ~ N(0, C_W/n_l).
+    """
+    last = len(widths) - 2
+    exponent = exponents.first if i == 0 else exponents.last if i == last else exponents.hidden
+    width = (widths[1] if last > 0 else 1) if i == 0 else widths[i]
+    constant = (variance / (widths[0] if i == 0 else 1)) ** 0.5 if constants else 1.0
+    return width**-exponent * constant
+
+
+def step_scale(net: Mlp, reference: int = 1) -> float:
+    """The factor n^-c by which the parameterization multiplies the step size, relative to a reference width.
+
+    >>> step_scale(mlp((2, 100, 1), parameterized="mean-field"))
+    100.0
+    """
+    hidden = max(net.widths[1:-1], default=1)
+    abc: Any = net.parameterization
+    return float((hidden / reference) ** -abc.step)

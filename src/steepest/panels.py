@@ -1,0 +1,84 @@
+"""What a figure shows, as data: claims describe their panels, the atlas draws them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+
+Role = Literal["observed", "predicted", "rival", "context"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line, cloud, band or bar series of a panel.
+
+    Attributes:
+        x: abscissae, shape ``(points,)``.
+        y: ordinates, shape ``(points,)``, or ``(seeds, points)``: then every seed is drawn faintly.
+        label: its name in the legend; empty for none.
+        role: colour by meaning: observed, predicted, rival or context.
+        kind: ``"line"``, ``"dashed"``, ``"points"``, or ``"steps"`` (a cumulative distribution).
+        shade: 0…1, position in the family's colour range when several curves share a role.
+    """
+
+    x: ArrayLike
+    y: ArrayLike
+    label: str = ""
+    role: Role = "observed"
+    kind: Literal["line", "dashed", "points", "steps"] = "line"
+    shade: float = 0.0
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes:
+        title: a short sentence that says what to see.
+        x: label of the horizontal axis, with unit.
+        y: label of the vertical axis, with unit.
+        curves: what is drawn, in order.
+        xscale: ``"linear"`` or ``"log"``.
+        yscale: ``"linear"`` or ``"log"``.
+        ylim: limits of the vertical axis, or None.
+        xlim: limits of the horizontal axis, or None.
+    """
+
+    title: str
+    x: str
+    y: str
+    curves: tuple[Curve, ...]
+    xscale: Literal["linear", "log"] = "linear"
+    yscale: Literal["linear", "log"] = "linear"
+    ylim: tuple[float | None, float | None] | None = None
+    xlim: tuple[float | None, float | None] | None = None
+
+
+def panel(title: str, x: str, y: str, *curves: Curve, log: str = "", **limits: Any) -> Panel:
+    """A panel from its curves; ``log`` names the logarithmic axes, ``limits`` are ``xlim`` and ``ylim``.
+
+    >>> panel("Loss", "step", "loss", seen([0, 1], [1.0, 0.1]), log="y").yscale
+    'log'
+    """
+    scales = {f"{axis}scale": "log" if axis in log else "linear" for axis in "xy"}
+    return Panel(title, x, y, curves, **scales, **limits)
+
+
+def seen(x: ArrayLike, y: ArrayLike, label: str = "", **look: Any) -> Curve:
+    """A curve that was observed."""
+    return Curve(x, y, label, "observed", **look)
+
+
+def theory(x: ArrayLike, y: ArrayLike, label: str = "", **look: Any) -> Curve:
+    """A curve that was predicted, dashed unless told otherwise."""
+    return Curve(x, y, label, "predicted", **{"kind": "dashed", **look})
+
+
+def rival(x: ArrayLike, y: ArrayLike, label: str = "", **look: Any) -> Curve:
+    """A curve of a wrong theory, dashed unless told otherwise."""
+    return Curve(x, y, label, "rival", **{"kind": "dashed", **look})
+
+
+def context(x: ArrayLike, y: ArrayLike, label: str = "", **look: Any) -> Curve:
+    """A curve that is neither predicted nor observed by the claim, such as a reference."""
+    return Curve(x, y, label, "context", **look)

@@ -1,0 +1,12 @@
+"""Every test runs in float64, as the command line does; shapes in signatures are checked at run time."""
+
+import jax
+import pytest
+
+jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture
+def key():
+    """A fixed random key."""
+    return jax.random.key(0)
