@@ -1,3 +1,29 @@
-"""Steepest puts the theory of deep learning to the test."""
+"""Steepest puts the theory of deep learning to the test.
+
+>>> import steepest
+>>> steepest.run("catapult", seeds=3).verdict.value
+'holds'
+
+Names are loaded when first used, so that importing the package is quick and imports no JAX.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steepest.api import claims as claims
+    from steepest.api import run as run
 
 __version__ = "0.1.0"
+__all__ = ["claims", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from steepest import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'steepest' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

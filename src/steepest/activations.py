@@ -123,8 +123,7 @@ _NAMED = {
     )
 }
 _FAMILIES = {"leaky_relu": leaky_relu, "relu_power": relu_power}
-# Passed by reference, their kinks must not be missed.
-_KNOWN_FUNCTIONS = {jax.nn.relu: "relu", jax.nn.leaky_relu: "leaky_relu", jax.nn.elu: "elu"}
+_KNOWN_FUNCTIONS = {jax.nn.relu: "relu", jax.nn.leaky_relu: "leaky_relu", jax.nn.elu: "elu"}  # these have kinks
 
 
 def activation_names() -> tuple[str, ...]:
@@ -215,7 +214,7 @@ def one_sided_taylor(activation: Activation, side: int) -> tuple[Float[Array, ""
     # else.
     at = jnp.asarray(side * 1e-30 if 0.0 in activation.kinks else 0.0)
     second = jax.grad(activation.slope)
-    return activation(at), activation.slope(at), second(at), jax.grad(second)(at)
+    return activation(jnp.zeros(())), activation.slope(at), second(at), jax.grad(second)(at)
 
 
 # --------------------------------------------------------------------------------------- Gaussian quadrature

@@ -1,7 +1,14 @@
-"""Panels drawn with matplotlib: figures for notebooks, deterministic SVG for pages."""
+"""Panels drawn with matplotlib: figures for notebooks, light and deterministic SVG for pages.
+
+Curves are thinned before they are drawn (:func:`thin`), so that a page stays small however long the run was; values
+that are not finite, or not positive on a logarithmic axis, leave gaps.
+"""
 
 import io
+import re
+import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +16,63 @@ import numpy as np
 from steepest.panels import Curve, Panel
 
 # One colour a role, readable on white; pages replace INK, GRID and these by variables of the theme.
-COLOURS = {"observed": "#1f6fb4", "predicted": "#c4451c", "rival": "#7a7a7a", "context": "#8a63b8"}
+COLOURS = {"observed": "#1f6fb4", "predicted": "#c4451c", "rival": "#707070", "context": "#8a63b8"}
 INK = "#222221"
-GRID = "#c9c9c8"
-# Families of curves go from the role's colour towards a lighter or greener relative of it.
-FAMILY = {"observed": "#35b8a0", "predicted": "#e0a92e", "rival": "#b5b5b5", "context": "#d06fb0"}
-PANEL_SIZE = (4.6, 3.4)  # inches
+GRID = "#dcdcda"
+# Families of curves go from the role's colour towards a greener or lighter relative of it.
+FAMILY = {"observed": "#2fa37c", "predicted": "#c18a10", "rival": "#a3a3a3", "context": "#c65d9e"}
+# What differs between the roles besides colour, for print and for those who see colours differently.
+DASHES = {"predicted": (0, (4.5, 2)), "rival": (0, (1.2, 1.6)), "context": (0, (6, 2, 1.2, 2)), "observed": "--"}
+MARKERS = {"observed": "o", "predicted": "D", "rival": "X", "context": "s"}
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much of a panel is drawn.
+
+    Attributes:
+        size: width and height in inches.
+        points: most points of a lone curve; curves of many seeds share six times as many.
+        seeds: most seeds drawn of one curve.
+        ticks: most labelled ticks of an axis.
+        bare: leave out title, legend and grid.
+    """
+
+    size: tuple[float, float]
+    points: int
+    seeds: int
+    ticks: int
+    bare: bool = False
+
+
+FULL = Detail((4.2, 3.1), points=400, seeds=30, ticks=6)
+SMALL = Detail((3.2, 1.9), points=80, seeds=4, ticks=4, bare=True)
+
+STYLE = {
+    "svg.hashsalt": "steepest",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.5,
+}
 
 
 def draw(panels: Sequence[Panel]) -> Any:
@@ -22,91 +80,241 @@ def draw(panels: Sequence[Panel]) -> Any:
 
     It belongs to no window system: show it in a notebook, or save it with ``figure.savefig``.
     """
+    return _draw(panels, FULL)
+
+
+def svg(panels: Sequence[Panel]) -> str:
+    """The figure as SVG text: the same panels give the same bytes."""
+    return _svg(panels, FULL)
+
+
+def thumbnail(panel: Panel) -> str:
+    """A small SVG of one panel for a card: curves and axes, no title and no legend."""
+    return _svg([panel], SMALL)
+
+
+def thin(x: np.ndarray, y: np.ndarray, limit: int, log: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """At most about ``limit`` points that draw like all of them.
+
+    The horizontal axis, in its own scale, is cut into equal bins, and each keeps its first, last, lowest and highest
+    point and one gap (NaN). Where x is not sorted, the points are a cloud or a closed path and are thinned evenly.
+
+    Args:
+        x: abscissae, shape ``(points,)``, positive or NaN where ``log`` is set.
+        y: ordinates, shape ``(points,)``.
+        limit: most points, apart from gaps.
+        log: whether the horizontal axis is logarithmic.
+
+    >>> x = np.arange(100_000.0)
+    >>> a, b = thin(x, np.where(x == 77_777, 5.0, 0.0), 400)
+    >>> len(a) <= 400, float(b.max())
+    (True, 5.0)
+    """
+    if len(x) <= limit:
+        return x, y
+    place = np.log10(x) if log else x
+    known = np.isfinite(place)
+    place = place[known]
+    if place.size < limit or np.any(np.diff(place) < 0):
+        keep = np.unique(np.linspace(0, len(x) - 1, limit).round().astype(int))
+        return x[keep], y[keep]
+    x, y = x[known], y[known]
+    edges = np.linspace(place[0], place[-1], max(1, limit // 4) + 1)[1:-1]
+    bins = [part for part in np.split(np.arange(len(x)), np.searchsorted(place, edges)) if part.size]
+    keep = np.unique(np.concatenate([_telling(y, part) for part in bins]))
+    return x[keep], y[keep]
+
+
+def power(value: float) -> str:
+    """A number as a power of ten, in characters that every font has.
+
+    >>> power(1e-8), power(250000.0), power(1.0)
+    ('10⁻⁸', '2.5×10⁵', '1')
+    """
+    if value == 0 or not np.isfinite(value):
+        return "0" if value == 0 else str(value)
+    exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
+    front = f"{value / 10.0**exponent:.3g}".replace("-", "−")
+    if exponent == 0:
+        return front
+    ten = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")) if exponent != 1 else "10"
+    return {"1": ten, "−1": f"−{ten}"}.get(front, f"{front}×{ten}")
+
+
+def _draw(panels: Sequence[Panel], detail: Detail) -> Any:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     columns = min(2, max(1, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     with rc_context(STYLE):
-        figure = Figure(figsize=(PANEL_SIZE[0] * columns, PANEL_SIZE[1] * rows), layout="constrained")
+        size = (detail.size[0] * columns, detail.size[1] * rows)
+        figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0)
         axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
         for ax, panel in zip(axes, panels, strict=False):
-            _panel(ax, panel)
+            _panel(ax, panel, detail)
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
+        if not panels:
+            axes[0].text(0.5, 0.5, "nothing was observed", ha="center", transform=axes[0].transAxes)
     return figure
 
 
-def svg(panels: Sequence[Panel]) -> str:
-    """The figure as SVG text: the same panels give the same bytes."""
+def _svg(panels: Sequence[Panel], detail: Detail) -> str:
     from matplotlib import rc_context
 
-    figure = draw(panels)
     text = io.StringIO()
     with rc_context(STYLE):
+        figure = _draw(panels, detail)
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    return text.getvalue()
+    return re.sub(r"<[^>]*>", _rounded, text.getvalue())
 
 
-STYLE = {
-    "svg.hashsalt": "steepest",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9.5,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.grid": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.5,
-    "axes.formatter.useoffset": False,
-}
+def _rounded(tag: re.Match[str]) -> str:
+    """A tag with at most two decimals, a hundredth of a point, in every coordinate."""
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag[0])
 
 
-def _panel(ax: Any, panel: Panel) -> None:
-    ax.set(title=panel.title, xlabel=panel.x, ylabel=panel.y, xscale=panel.xscale, yscale=panel.yscale)
-    for curve in panel.curves:
-        _curve(ax, curve)
+def _panel(ax: Any, panel: Panel, detail: Detail) -> None:
+    ax.set_xscale(panel.xscale, **({"nonpositive": "mask"} if panel.xscale == "log" else {}))
+    ax.set_yscale(panel.yscale, **({"nonpositive": "mask"} if panel.yscale == "log" else {}))
+    ax.set(xlabel=textwrap.fill(panel.x, 52), ylabel=textwrap.fill(panel.y, 38 if detail.size[1] > 3 else 22))
+    drawn = [_curve(ax, curve, panel, detail) for curve in panel.curves]
+    if not any(drawn):
+        ax.text(0.5, 0.5, "no finite value to show", ha="center", va="center", transform=ax.transAxes)
     if panel.ylim:
         ax.set_ylim(*panel.ylim)
     if panel.xlim:
         ax.set_xlim(*panel.xlim)
-    if any(curve.label for curve in panel.curves):
-        ax.legend()
+    for axis in (ax.xaxis, ax.yaxis):
+        _ticks(axis, detail.ticks)
+    if not detail.bare:
+        ax.grid(True)
+        _heading(ax, panel.title, detail)
 
 
-def _curve(ax: Any, curve: Curve) -> None:
-    x, y = np.asarray(curve.x, float), np.asarray(curve.y, float)
-    look = {"color": _colour(curve)}
-    if y.ndim == 2:
-        # Every seed faintly; the label once.
-        for row in y[1:]:
-            ax.plot(np.broadcast_to(x, y.shape)[0], row, lw=0.7, alpha=0.45, **look)
-        x, y, look = np.broadcast_to(x, y.shape)[0], y[0], {**look, "lw": 0.7, "alpha": 0.9}
-    label = curve.label or None
+def _curve(ax: Any, curve: Curve, panel: Panel, detail: Detail) -> bool:
+    """Draw one curve; say whether there was anything to draw."""
+    y = np.atleast_2d(np.asarray(curve.y, float))
+    x = np.broadcast_to(np.asarray(curve.x, float), y.shape)
+    x, y = _valid(x, panel.xscale), _valid(y, panel.yscale)
+    some = bool(np.any(np.isfinite(x) & np.isfinite(y)))
+    look = _look(curve)
+    if curve.label:
+        ax.plot([], [], label=curve.label if some else f"{curve.label} (not finite)", **look)
+    many = len(y)
+    if many > 1:
+        rows = np.unique(np.linspace(0, many - 1, min(many, detail.seeds)).round().astype(int))
+        x, y = x[rows], y[rows]
+        look |= {"linewidth": 0.8, "alpha": float(np.clip(1.8 / np.sqrt(len(rows)), 0.3, 0.85))}
+    limit = detail.points if many == 1 else max(48, 6 * detail.points // len(y))
+    if some:
+        for row_x, row_y in zip(x, y, strict=True):
+            row_x, row_y = thin(row_x, row_y, limit, panel.xscale == "log")
+            ax.plot(row_x, row_y, **look)
+            _lonely(ax, curve, row_x, row_y, look)
+    return some
+
+
+def _valid(values: np.ndarray, scale: str) -> np.ndarray:
+    """The values, with NaN for what the axis cannot show."""
+    return np.where(np.isfinite(values) & ((scale == "linear") | (values > 0)), values, np.nan)
+
+
+def _look(curve: Curve) -> dict[str, Any]:
+    colour = blend(curve.role, curve.shade)
     if curve.kind == "points":
-        ax.plot(x, y, "o", ms=4, label=label, **look)
-    elif curve.kind == "steps":
-        ax.step(x, y, where="post", label=label, **look)
+        hollow = curve.role == "predicted"
+        return {
+            "color": colour,
+            "linestyle": "none",
+            "marker": MARKERS[curve.role],
+            "markersize": 4.6,
+            "markeredgewidth": 1.1 if hollow else 0,
+            **({"markerfacecolor": "none"} if hollow else {}),
+        }
+    few = np.asarray(curve.y).shape[-1] <= 16 and curve.role == "observed" and curve.kind == "line"
+    return {
+        "color": colour,
+        "linestyle": DASHES[curve.role] if curve.kind == "dashed" else "-",
+        **({"drawstyle": "steps-post"} if curve.kind == "steps" else {}),
+        **({"marker": "o", "markersize": 3.2, "markeredgewidth": 0} if few else {}),
+    }
+
+
+def _lonely(ax: Any, curve: Curve, x: np.ndarray, y: np.ndarray, look: dict[str, Any]) -> None:
+    """Mark points between two gaps, which a line would not show."""
+    if curve.kind == "points" or "marker" in look:
+        return
+    there = np.pad(np.isfinite(x) & np.isfinite(y), 1)
+    alone = there[1:-1] & ~there[:-2] & ~there[2:]
+    if alone.any():
+        dots = {**look, "linestyle": "none", "marker": "o", "markersize": 2.5, "markeredgewidth": 0}
+        dots.pop("drawstyle", None)
+        ax.plot(x[alone], y[alone], **dots)
+
+
+def blend(role: str, shade: float) -> str:
+    """A role's colour mixed with its relative: shade 0 is the role's own, steps of a hundredth."""
+    first, last, shade = COLOURS[role], FAMILY[role], round(float(shade), 2)
+    mixed = (int(first[i : i + 2], 16) * (1 - shade) + int(last[i : i + 2], 16) * shade for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
+def _telling(y: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """Indices of the first, last, lowest and highest point of a bin, and of one gap."""
+    values, gaps = y[part], part[np.isnan(y[part])]
+    ends = [part[0], part[-1], *gaps[:1]]
+    if gaps.size < part.size:
+        ends += [part[np.nanargmin(values)], part[np.nanargmax(values)]]
+    return np.array(ends)
+
+
+def _ticks(axis: Any, most: int) -> None:
+    """Few ticks at round numbers, in plain characters."""
+    from matplotlib import ticker
+
+    low, high = sorted(axis.get_view_interval())
+    if axis.get_scale() == "log":
+        decades = np.log10(high / low)
+        subs = (1.0,) if decades > 2.5 else (1.0, 3.0) if decades > 1.4 else (1.0, 2.0, 5.0)
+        if decades < 0.6:
+            axis.set_major_locator(ticker.MaxNLocator(most - 1, steps=[1, 2, 5, 10]))
+        else:
+            axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=most))
+        plain = low >= 1e-3 and high <= 2e4
+        axis.set_major_formatter(lambda value, _: f"{value:g}" if plain else power(value))
+        axis.set_minor_formatter(ticker.NullFormatter())
+        axis.set_minor_locator(
+            ticker.LogLocator(subs=range(2, 10)) if decades <= 4 and most > 4 else ticker.NullLocator()
+        )
+        return
+    axis.set_major_locator(ticker.MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    if 1e-3 <= max(abs(low), abs(high)) < 1e5:
+        axis.set_major_formatter(ticker.ScalarFormatter(useOffset=False, useMathText=False))
     else:
-        ax.plot(x, y, "--" if curve.kind == "dashed" else "-", label=label, **look)
+        axis.set_major_formatter(lambda value, _: power(float(f"{value:.6g}")))
 
 
-def _colour(curve: Curve) -> str:
-    first, last = COLOURS[curve.role], FAMILY[curve.role]
-    mix = [
-        round(int(first[i : i + 2], 16) * (1 - curve.shade) + int(last[i : i + 2], 16) * curve.shade)
-        for i in (1, 3, 5)
-    ]
-    return "#" + "".join(f"{part:02x}" for part in mix)
+def _heading(ax: Any, title: str, detail: Detail) -> None:
+    """The title, and below it the legend in as few rows as fit: it never covers a curve."""
+    handles, labels = ax.get_legend_handles_labels()
+    labels, rows = [textwrap.fill(label, 44) for label in labels], 0
+    if labels:
+        columns = next(n for n in range(len(labels), 0, -1) if n == 1 or _width(labels, n) < 60 * detail.size[0])
+        per = -(-len(labels) // columns)
+        columns = -(-len(labels) // per)
+        rows = sum(max(label.count("\n") + 1 for label in labels[i::per]) for i in range(per))
+        place = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1), "borderaxespad": 0.2, "borderpad": 0.2}
+        legend = ax.legend(handles, labels, ncols=columns, columnspacing=1.4, handlelength=2, labelspacing=0.25, **place)
+        legend.set_in_layout(False)  # the title's padding makes room for it
+    ax.set_title(textwrap.fill(title, 46) or " ", pad=5 + 13 * rows)
+
+
+def _width(labels: Sequence[str], columns: int) -> float:
+    """How wide a legend is, in points: text, handle and gaps of every column."""
+    from matplotlib.textpath import TextPath
+
+    wide = [TextPath((0, 0), label.replace("\n", "  "), size=8.5).get_extents().width for label in labels]
+    return sum(max(column) + 36 for column in np.array_split(wide, columns))

@@ -25,12 +25,11 @@ def with_weights(key, activation, c_w, c_b, width, depth, inputs):
     return jnp.stack(rows)
 
 
-@pytest.mark.parametrize("name", ["relu", "tanh"])
-@pytest.mark.parametrize("width", [3, 20])
+@pytest.mark.parametrize(("name", "width"), [("relu", 3), ("tanh", 16)])
 def test_moments_have_the_law_of_explicit_weights(name, width):
     """Mean and variance of every second moment in every layer agree within four standard errors."""
-    arguments = (activation(name), 1.3, 0.2, width, 4, INPUTS)
-    keys = jax.random.split(jax.random.key(3), 2 * 20_000).reshape(2, -1)
+    arguments = (activation(name), 1.3, 0.2, width, 2, INPUTS)
+    keys = jax.random.split(jax.random.key(3), 2 * 3_000).reshape(2, -1)
     explicit = np.asarray(jax.jit(jax.vmap(lambda key: with_weights(key, *arguments)))(keys[0]))
     conditional = np.asarray(jax.vmap(lambda key: propagate_finite(key, *arguments))(keys[1]))
     for statistic in (lambda s: s, lambda s: (s - s.mean(axis=0)) ** 2):
@@ -41,13 +40,13 @@ def test_moments_have_the_law_of_explicit_weights(name, width):
 
 def test_relu_is_unbiased_at_every_width():
     """The mean over networks of the variance is exactly that of infinite width; the covariance's is not."""
-    σ, depth = activation("relu"), 8
+    σ, depth = activation("relu"), 3
     keys = jax.random.split(jax.random.key(5), 20_000)
-    paths = np.asarray(jax.vmap(lambda key: propagate_finite(key, σ, 1.9, 0.1, 20, depth, INPUTS))(keys))
+    paths = np.asarray(jax.vmap(lambda key: propagate_finite(key, σ, 1.9, 0.1, 5, depth, INPUTS))(keys))
     exact = np.asarray(propagate(σ, 1.9, 0.1, first_layer(INPUTS, 1.9, 0.1), depth))
     z = (paths.mean(axis=0) - exact) / (paths.std(axis=0) / np.sqrt(len(keys)))
     assert np.abs(z[:, :2]).max() <= 4
-    assert np.abs(z[:3, 2]).max() > 4
+    assert np.abs(z[:, 2]).max() > 4
 
 
 def test_equal_and_opposite_inputs_stay_so():

@@ -4,3 +4,4 @@ from ._catalogue import Entry as Entry
 from ._catalogue import catalogue as catalogue
 from ._catalogue import entry as entry
 from ._catalogue import load as load
+from ._catalogue import write_template as write_template

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,3 +70,25 @@ def load(name: str) -> type:
     classes = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, base)]
     (claim,) = [c for c in classes if c.__module__ == found.module]
     return claim
+
+
+def write_template(name: str, chapter: str, root: Path = ROOT) -> Path:
+    """Write a new claim from the template into the catalogue's folders and return its path.
+
+    Raises:
+        UserError: a name that is no plain word, or that is taken.
+    """
+    for what, word in (("a claim's name", name), ("a chapter", chapter)):
+        if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", word):
+            raise UserError(f"{what} is lower-case words joined by hyphens, got {word!r}; try my-claim")
+    path = root / chapter.replace("-", "_") / f"{name.replace('-', '_')}.py"
+    if name in catalogue() or path.exists():
+        raise UserError(f"there is a claim {name!r} already; choose another name")
+    title = "".join(word.capitalize() for word in re.split("[-_]", name))
+    text = (ROOT / "_template.py").read_text("utf-8").replace("class Template", f"class {title}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    except OSError as trouble:
+        raise UserError(f"cannot write {path} ({trouble.strerror}); install steepest from a checkout") from None
+    return path

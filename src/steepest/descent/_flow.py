@@ -34,7 +34,8 @@ class FlowPath(NamedTuple):
         observed: what was asked for, each with a leading axis ``times``.
         params: the last parameters that were reached.
         steps: integrator steps taken, rejected ones included.
-        ok: whether the last reading was reached with finite numbers.
+        ok: whether the last reading, or the floor, was reached with finite numbers.
+        settled: whether it stopped because the risk had fallen to the floor.
         exhausted: whether it stopped because ``max_steps`` was used up.
     """
 
@@ -46,6 +47,7 @@ class FlowPath(NamedTuple):
     params: Params
     steps: Int[Array, ""]
     ok: Bool[Array, ""]
+    settled: Bool[Array, ""]
     exhausted: Bool[Array, ""]
 
     @property
@@ -65,6 +67,7 @@ def flow(
     atol: float | None = None,
     solver: FlowSolver = "explicit",
     max_steps: int = 100_000,
+    floor: float | None = None,
 ) -> FlowPath:
     """Follow the gradient flow ``dθ/dt = -∇R(θ)`` from ``params`` and record it at the clock readings ``times``.
 
@@ -93,6 +96,9 @@ def flow(
         solver: ``"explicit"`` (Tsitouras 5(4)), or ``"stiff"`` (Kværnø 5(4): an L-stable implicit method that factors
             the Hessian in every step, for up to a few hundred parameters).
         max_steps: give up after so many integrator steps; the path then says ``ok = False``.
+        floor: stop once the risk is at most this; readings that come after stay NaN, and ``params`` is the limit as
+            far as it was followed. A flow to zero risk needs one: below about ``1e-28`` the gradient is rounding
+            noise, which the log clock multiplies by ``1 + t``.
 
     Raises:
         UserError: if clock or solver is unknown, or times are not increasing from 0 on. Divergence raises nothing:
@@ -112,10 +118,11 @@ def flow(
     watched = tuple((observe or {}).items())
     rtol = epsilon**0.5 if rtol is None else rtol
     atol = epsilon**0.75 if atol is None else atol
-    return _integrate(risk, log_risk, watched, clock, solver, max_steps, params, times, rtol, atol)
+    fixed = (risk, log_risk, watched, clock, solver, max_steps, floor is not None)
+    return _integrate(*fixed, params, times, rtol, atol, 0.0 if floor is None else floor)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5))
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4, 5, 6))
 def _integrate(
     risk: Risk,
     log_risk: Risk | None,
@@ -123,10 +130,12 @@ def _integrate(
     clock: Clock,
     solver: FlowSolver,
     max_steps: int,
+    stops: bool,
     params: Params,
     times: Float[Array, " times"],
     rtol: float,
     atol: float,
+    floor: float,
 ) -> FlowPath:
     log_of = log_risk if log_risk is not None else lambda p: jnp.log(risk(p))
 
@@ -138,6 +147,9 @@ def _integrate(
         seen = {name: look(p) for name, look in watched}
         return {"log_time": _log_time(clock, s, elapsed), "risk": value, "log_risk": now, "observed": seen}
 
+    def fallen(s, state, args, **_):
+        return log_of(state[0]) <= jnp.log(floor)
+
     solution = diffrax.diffeqsolve(
         diffrax.ODETerm(_field(risk, log_risk, log_of, clock)),
         _SOLVERS[solver](),
@@ -145,26 +157,25 @@ def _integrate(
         t1=times[-1],
         dt0=None,
         y0=(params, jnp.zeros_like(times[-1]) if clock == "risk" else None),
-        saveat=diffrax.SaveAt(
-            subs={"path": diffrax.SubSaveAt(ts=times, fn=record), "end": diffrax.SubSaveAt(t1=True)}
-        ),
-        stepsize_controller=diffrax.ClipStepSizeController(
-            diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times
-        ),
+        saveat=diffrax.SaveAt(subs={"path": diffrax.SubSaveAt(ts=times, fn=record), "end": diffrax.SubSaveAt(t1=True)}),
+        stepsize_controller=diffrax.ClipStepSizeController(diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times),
         adjoint=diffrax.ForwardMode(),  # no reverse pass through the flow: compiles faster, keeps no checkpoints
+        event=diffrax.Event(fallen) if stops else None,
         max_steps=max_steps,
         throw=False,
     )
     end = jax.tree.map(lambda leaf: leaf[0], solution.ys["end"][0])
     path = _blank_unreached(solution.ys["path"], jnp.isfinite(solution.ts["path"]))
     finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(end)]).all()
-    ok = (solution.result == diffrax.RESULTS.successful) & finite & ~jnp.isnan(path["log_risk"][-1])
+    settled = solution.result == diffrax.RESULTS.event_occurred
+    complete = (solution.result == diffrax.RESULTS.successful) & ~jnp.isnan(path["log_risk"][-1])
     return FlowPath(
         clock=times,
         **path,
         params=end,
         steps=solution.stats["num_steps"],
-        ok=ok,
+        ok=(settled | complete) & finite,
+        settled=settled,
         exhausted=solution.result == diffrax.RESULTS.max_steps_reached,
     )
 
@@ -211,18 +222,9 @@ def _check(times: Any, clock: str, solver: str) -> None:
     if solver not in _SOLVERS:
         raise UserError(f"flow: expected the solver to be one of {', '.join(_SOLVERS)}, got {solver!r}")
     if jnp.ndim(times) != 1 or jnp.size(times) == 0:
-        raise UserError(
-            f"flow: expected times of shape (times,) with at least one, got shape {jnp.shape(times)}"
-        )
+        raise UserError(f"flow: expected times of shape (times,) with at least one, got shape {jnp.shape(times)}")
     if isinstance(times, jax.core.Tracer):
         return
     readings = np.asarray(times, dtype=float)
-    if (
-        not np.isfinite(readings).all()
-        or readings[0] < 0
-        or (np.diff(readings) <= 0).any()
-        or readings[-1] <= 0
-    ):
-        raise UserError(
-            "flow: expected finite, increasing times that start at 0 or later and end after 0; sort them"
-        )
+    if not np.isfinite(readings).all() or readings[0] < 0 or (np.diff(readings) <= 0).any() or readings[-1] <= 0:
+        raise UserError("flow: expected finite, increasing times that start at 0 or later and end after 0; sort them")

@@ -137,9 +137,7 @@ def log_mean_loss(loss: MarginLoss, margins: Float[Array, " n"]) -> Scalar:
     return jax.nn.logsumexp(log_loss(loss, margins)) - jnp.log(margins.size)
 
 
-def mean_risk(
-    loss: Callable[[Array, Array], Array], apply: Callable[[Any, Array], Array], x: Array, y: Array
-) -> Risk:
+def mean_risk(loss: Callable[[Array, Array], Array], apply: Callable[[Any, Array], Array], x: Array, y: Array) -> Risk:
     """The risk ``θ ↦ (1/n) Σ_i ℓ(f(x_i; θ), y_i)`` of a loss on outputs and targets.
 
     >>> risk = mean_risk(squared, lambda w, x: x @ w, jnp.array([[1.0], [1.0]]), jnp.array([0.0, 2.0]))
@@ -195,17 +193,13 @@ def check_labels(y: Any) -> Float[Array, " n"]:
     """
     y = jnp.asarray(y, dtype=float)
     if y.ndim != 1:
-        raise UserError(
-            f"labels: expected one label ±1 an example, shape (n,), got shape {y.shape}; flatten them"
-        )
+        raise UserError(f"labels: expected one label ±1 an example, shape (n,), got shape {y.shape}; flatten them")
     if isinstance(y, jax.core.Tracer):
         return y
     values = np.unique(np.asarray(y))
     if not np.isin(values, (-1.0, 1.0)).all():
         shown = ", ".join(f"{value:g}" for value in values[:4]) + (", ..." if len(values) > 4 else "")
-        raise UserError(
-            f"labels: expected only -1 and +1, got values {shown}; for labels 0 and 1 pass 2*y - 1"
-        )
+        raise UserError(f"labels: expected only -1 and +1, got values {shown}; for labels 0 and 1 pass 2*y - 1")
     return y
 
 

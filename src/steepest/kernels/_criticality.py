@@ -177,6 +177,7 @@ def _slope_difference(activation: Activation, k):
 
 
 def cleaned(difference, scale):
+    """The difference of two computed numbers, exactly zero where rounding hides its sign."""
     precision = jnp.finfo(float).eps
     return np.where(np.abs(difference) > 2e3 * precision * scale, difference, 0.0)
 

@@ -19,13 +19,9 @@ def check_inputs(what: str, x: Any, y: Any) -> tuple[Float[np.ndarray, "n d"], F
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     if x.ndim != 2 or x.size == 0:
-        raise UserError(
-            f"{what}: expected inputs of shape (n, d), not empty, got shape {x.shape}; one example a row"
-        )
+        raise UserError(f"{what}: expected inputs of shape (n, d), not empty, got shape {x.shape}; one example a row")
     if y.shape != x.shape[:1]:
-        raise UserError(
-            f"{what}: expected {x.shape[0]} targets of shape ({x.shape[0]},), got shape {y.shape}"
-        )
+        raise UserError(f"{what}: expected {x.shape[0]} targets of shape ({x.shape[0]},), got shape {y.shape}")
     for name, array in (("inputs", x), ("targets", y)):
         bad = np.argwhere(~np.isfinite(array))
         if len(bad):

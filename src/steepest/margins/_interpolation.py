@@ -13,6 +13,8 @@ from steepest.margins._solving import solve_tightly
 
 # A least-squares residual above this fraction of the targets means that no interpolant exists.
 _INTERPOLABLE = 1e-9
+# Wanted residual at the scales that Newton's method only passes through.
+_ROUGH = 1e-2
 
 
 @dataclass(frozen=True)
@@ -63,18 +65,12 @@ def min_norm_interpolation(
     x, y = check_inputs("interpolation", x, y)
     if isinstance(norm, str):
         if norm not in ("l1", "l2"):
-            raise UserError(
-                f"interpolation: expected the norm 'l1', 'l2' or an array of weights, got {norm!r}"
-            )
+            raise UserError(f"interpolation: expected the norm 'l1', 'l2' or an array of weights, got {norm!r}")
         weights = np.ones(x.shape[1])
     else:
         weights = _positive("weights", norm, x.shape[1])
     euclidean = _euclidean(x, y, weights)
-    return (
-        _basis_pursuit(x, y)
-        if isinstance(norm, str) and norm == "l1" and euclidean.interpolable
-        else euclidean
-    )
+    return _basis_pursuit(x, y) if isinstance(norm, str) and norm == "l1" and euclidean.interpolable else euclidean
 
 
 def hypentropy(beta: Float[ArrayLike, " d"], scale: ArrayLike) -> Array:
@@ -111,7 +107,8 @@ def hypentropy_interpolation(
 
     Newton's method on the dual, ``max_ν ⟨ν, y⟩ - Σ 2 s_i (cosh (Xᵀν)_i - 1)``, whose optimality condition is
     ``X β(ν) = y`` with ``β(ν) = 2 s sinh(Xᵀν)``. A step that would move some ``(Xᵀν)_i`` by ``m`` is damped by
-    ``log(1 + m)/m``, for which descent is guaranteed because ``|cosh'| ≤ cosh``: no line search, any scale.
+    ``log(1 + m)/m``, for which descent is guaranteed because ``|cosh'| ≤ cosh``: no line search. Small scales are
+    approached from larger ones, a decade at a time.
 
     Args:
         x: inputs, shape ``(n, d)``.
@@ -136,17 +133,35 @@ def hypentropy_interpolation(
     start = _euclidean(x, y, np.ones(x.shape[1]))
     if not start.interpolable:
         return start
-    nu, iterations, residual = np.zeros(len(y)), 0, 1.0 if y.any() else 0.0
-    while residual > tolerance and iterations < max_iterations:
-        nu = nu + _newton_step(x, start.beta, s, nu)
-        iterations += 1
-        residual = np.linalg.norm(x @ (2 * s * np.sinh(x.T @ nu)) - y) / np.linalg.norm(y)
+    nu, iterations, residual = np.zeros(len(y)), 0, np.inf
+    for larger in _descending(float(np.abs(start.beta).max() / s.min())):
+        wanted = tolerance if larger == 1 else _ROUGH
+        nu, spent, residual = _newton(x, y, start.beta, larger * s, nu, wanted, max_iterations - iterations)
+        iterations += spent
     u = x.T @ nu
     beta = 2 * s * np.sinh(u)
     value = float(hypentropy(beta, s))
     # cosh u - 1 = 2 sinh²(u/2), without cancellation at small u.
     gap = value - float(nu @ y - np.sum(4 * s * np.sinh(u / 2) ** 2))
-    return Interpolation(beta, nu, value, gap, residual, True, iterations, residual <= tolerance)
+    return Interpolation(beta, nu, value, gap, residual, True, iterations, bool(residual <= tolerance))
+
+
+def _descending(top: float) -> list[float]:
+    """Factors from ``top`` down to 1, a decade apart: small scales are reached from the easy, large ones."""
+    decades = int(np.ceil(np.log10(top))) if top > 1 else 0
+    return [10.0**power for power in range(decades, -1, -1)]
+
+
+def _newton(
+    x: np.ndarray, y: np.ndarray, interpolant: np.ndarray, s: np.ndarray, nu: np.ndarray, tolerance: float, budget: int
+) -> tuple[np.ndarray, int, float]:
+    size = np.linalg.norm(y) or 1.0
+    for spent in range(budget + 1):
+        residual = float(np.linalg.norm(x @ (2 * s * np.sinh(x.T @ nu)) - y) / size)
+        if residual <= tolerance or spent == budget:
+            break
+        nu = nu + _newton_step(x, interpolant, s, nu)
+    return nu, spent, residual
 
 
 def _newton_step(x: np.ndarray, interpolant: np.ndarray, s: np.ndarray, nu: np.ndarray) -> np.ndarray:

@@ -45,9 +45,7 @@ def network_margins(outputs: Float[Array, "n C"], labels: Array) -> Float[Array,
     """
     own = own_logit(outputs, labels)
     if outputs.shape[1] < 2:
-        raise UserError(
-            "network margins: expected at least two outputs, got one; for labels ±1 the margin is y f(x)"
-        )
+        raise UserError("network margins: expected at least two outputs, got one; for labels ±1 the margin is y f(x)")
     numbers = labels if labels.ndim == 1 else jnp.argmax(labels, axis=1)
     others = jnp.where(jnp.arange(outputs.shape[1]) == numbers[:, None], -jnp.inf, outputs)
     return own - others.max(axis=1)

@@ -50,9 +50,7 @@ class MarginProgram:
     reason: str = ""
 
 
-def hard_margin(
-    x: Float[Any, "n d"], y: Float[Any, " n"], norm: Norm = "l2", bias: bool = False
-) -> MarginProgram:
+def hard_margin(x: Float[Any, "n d"], y: Float[Any, " n"], norm: Norm = "l2", bias: bool = False) -> MarginProgram:
     """The maximum-margin separator ``γ̂ = max_{‖w‖ ≤ 1} min_i y_i (⟨w, x_i⟩ + b)``, with its support vectors.
 
     The dual problem is ``min ‖Σ q_i y_i x_i‖_*`` over the simplex (with ``Σ q_i y_i = 0`` if there is a bias).
@@ -82,9 +80,7 @@ def hard_margin(
     if norm not in _ORDER:
         raise UserError(f"hard margin: expected a norm among {', '.join(_ORDER)}, got {norm!r}")
     if bias and abs(y.sum()) == len(y):
-        raise UserError(
-            "hard margin: with a bias, expected examples of both labels, got one label; drop the bias"
-        )
+        raise UserError("hard margin: with a bias, expected examples of both labels, got one label; drop the bias")
     largest = np.abs(x).max()
     unit = largest if largest > 0 else 1.0
     signed = y[:, None] * x / unit
@@ -132,9 +128,7 @@ def _widest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple[n
     return w.value, 0.0 if signs is None else float(b.value), apart.dual_value
 
 
-def _shortest(
-    signed: np.ndarray, signs: np.ndarray | None, norm: Norm
-) -> tuple[np.ndarray, float, np.ndarray]:
+def _shortest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple[np.ndarray, float, np.ndarray]:
     """Minimize ``‖w‖`` subject to ``signed w + b signs ≥ 1``."""
     import cvxpy as cp
 

@@ -1,5 +1,8 @@
 """Architectures and parameterizations."""
 
+from ._conditional import finite_grams as finite_grams
+from ._conditional import propagate_finite as propagate_finite
+from ._diagonal import diagonal as diagonal
 from ._mlp import Mlp as Mlp
 from ._mlp import deep_linear as deep_linear
 from ._mlp import mlp as mlp

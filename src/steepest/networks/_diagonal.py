@@ -44,9 +44,7 @@ def diagonal(
         raise UserError(f"diagonal network: expected depth ≥ 2, got {depth}; depth 1 is linear regression")
     profile = jnp.ones(dimension) if shape is None else jnp.asarray(shape, dtype=float)
     if profile.shape != (dimension,):
-        raise UserError(
-            f"diagonal network: expected a shape θ_0 with {dimension} entries, got {profile.shape}"
-        )
+        raise UserError(f"diagonal network: expected a shape θ_0 with {dimension} entries, got {profile.shape}")
 
     def init(key: Key) -> DiagonalParams:
         del key

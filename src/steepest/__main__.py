@@ -1,0 +1,8 @@
+"""``python -m steepest`` is the command ``steepest``."""
+
+import sys
+
+from steepest.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,3 @@
+"""The atlas: stored results as a static site that opens from disk, without network, server or scripts."""
+
+from ._build import build as build

@@ -1,0 +1,107 @@
+"""Build an atlas beside its place and move it there when it is whole."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from steepest import claims
+from steepest.errors import UserError
+
+from . import _pages
+from ._runs import Run, gather
+
+MARKER = ".steepest-atlas"
+"""Lies in every atlas and lists its files, one a line: a folder without it, or with other files, is never replaced."""
+
+
+def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: None) -> Path:
+    """Write the atlas of a folder of results: an index, and a page for every stored result.
+
+    The pages open from disk and ask nothing of any network. An atlas that is already there stays whole until the new
+    one is complete; a folder that is not an atlas, or in which other files lie, is left alone.
+
+    Args:
+        results: the folder of results, as :class:`steepest.store.Store` keeps it.
+        out: the folder of the atlas.
+        watch: told the name of each claim as its pages are written.
+
+    Returns:
+        the path of ``index.html``.
+
+    Raises:
+        UserError: no results, or a place that is not ours or cannot be written.
+    """
+    results, out = Path(results), Path(out).absolute()
+    runs = gather(results)
+    _refuse(results, out)
+    fresh = out.parent / f".{out.name}-new-{os.getpid()}"
+    try:
+        fresh.mkdir(parents=True)
+        _write(runs, fresh, watch)
+        _replace(fresh, out)
+    except OSError as trouble:
+        reason = trouble.strerror or trouble
+        raise UserError(f"cannot write the atlas to {out} ({reason}); choose another place with --out") from None
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return out / "index.html"
+
+
+def _refuse(results: Path, out: Path) -> None:
+    """Refuse a place where something would be lost that is not ours."""
+    if results.resolve().is_relative_to(out.resolve()):
+        raise UserError(f"the results in {results} lie inside {out}, which the atlas would replace; choose another --out")
+    if not (out.exists() or out.is_symlink()):
+        return
+    if not out.is_dir() or out.is_symlink():
+        raise UserError(f"{out} is not a folder; choose another place for the atlas with --out")
+    ours = (out / MARKER).read_text("utf-8").splitlines() if (out / MARKER).is_file() else []
+    there = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_symlink() or not path.is_dir())
+    if strange := [path for path in there if Path(path).as_posix() not in (*ours, MARKER)]:
+        what = "is not an atlas" if not ours else "holds a file that is not the atlas's"
+        raise UserError(f"{out} {what} ({strange[0]}), and nothing in it was touched; choose another place with --out")
+
+
+def _write(runs: dict[str, list[Run]], folder: Path, watch: Callable[[str], None]) -> None:
+    """Every file of the atlas."""
+    names, cards = list(runs), []
+    for name, entry in claims.catalogue().items():
+        if name not in runs:
+            cards.append(_pages.Card(entry))
+            continue
+        watch(name)
+        place = names.index(name)
+        around = (names[place - 1] if place else None, names[place + 1] if place + 1 < len(names) else None)
+        small = [_save(run, runs[name], around, folder) for run in runs[name]]
+        cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small[0]))
+    (folder / "index.html").write_text(_pages.index(cards), "utf-8")
+    (folder / "style.css").write_text(_pages.stylesheet(), "utf-8")
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    (folder / MARKER).write_text("".join(f"{path}\n" for path in files), "utf-8")
+
+
+def _save(run: Run, runs: list[Run], around: tuple[str | None, str | None], folder: Path) -> str:
+    """Write one page with its downloads; return the thumbnail."""
+    text, small = _pages.page(run, runs, around)
+    files = folder / run.result.claim / run.folder.name
+    files.mkdir(parents=True)
+    for name in ("result.json", "arrays.npz", "figure.svg"):
+        shutil.copyfile(run.folder / name, files / name)
+    (folder / run.page).write_text(text, "utf-8")
+    return small
+
+
+def _replace(fresh: Path, out: Path) -> None:
+    """Move the new atlas into place; the old one comes back if that fails."""
+    if not out.exists():
+        os.rename(fresh, out)
+        return
+    stale = out.parent / f".{out.name}-old-{os.getpid()}"
+    os.rename(out, stale)
+    try:
+        os.rename(fresh, out)
+    except OSError:
+        os.rename(stale, out)
+        raise
+    shutil.rmtree(stale)

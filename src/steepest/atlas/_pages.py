@@ -1,0 +1,171 @@
+"""Pages from runs: what each template is given."""
+
+import inspect
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from steepest import claims
+from steepest.claims import Entry
+from steepest.drawing import svg, thumbnail
+from steepest.judging import Check, Rejection, Verdict
+from steepest.panels import Panel
+from steepest.results import Result
+from steepest.store import Store
+
+from . import _text
+from ._bars import bar
+from ._figures import inline
+from ._runs import Run
+
+WORDS = {
+    Verdict.HOLDS: ("✓", "holds"),
+    Verdict.FAILS: ("✕", "fails"),
+    Verdict.INCONCLUSIVE: ("?", "inconclusive"),
+    Verdict.OUT_OF_RANGE: ("∅", "out of range"),
+}
+"""Symbol and word of a verdict: colour alone says nothing to some readers."""
+
+# In the order of the theory; the words that head each chapter. Other folders follow with their own names.
+CHAPTERS = {
+    "initialization": "Initialization",
+    "kernels": "Kernels",
+    "optimization": "Optimization",
+    "structure": "Structure",
+    "implicit_bias": "Implicit bias",
+    "margins": "Margins",
+}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A claim on the index.
+
+    Attributes:
+        entry: its line in the catalogue.
+        run: the run that is shown, or None.
+        runs: how many there are.
+        figure: its first panel, or empty.
+    """
+
+    entry: Entry
+    run: Run | None = None
+    runs: int = 0
+    figure: Markup = Markup("")
+
+
+def index(cards: Sequence[Card]) -> str:
+    """The first page: every claim of the catalogue, by chapter."""
+    order = [*CHAPTERS, *sorted({card.entry.chapter for card in cards} - CHAPTERS.keys())]
+    chapters = {
+        CHAPTERS.get(name, name.replace("_", " ").capitalize()): [c for c in cards if c.entry.chapter == name]
+        for name in order
+    }
+    found = [card.run.result.verdict for card in cards if card.run]
+    counts = {verdict: found.count(verdict) for verdict in Verdict}
+    return _environment().get_template("index.html").render(
+        root="",
+        chapters={title: inside for title, inside in chapters.items() if inside},
+        counts=counts,
+        missing=len(cards) - len(found),
+    )
+
+
+def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -> tuple[str, Markup]:
+    """The page of one run, and its thumbnail for the index.
+
+    Args:
+        run: the run to show.
+        runs: all runs of the claim.
+        around: the names of the claims before and after it, or None.
+    """
+    kind = claims.load(run.result.claim)
+    figures, small = _figures(run)
+    rest = (inspect.getdoc(sys.modules[kind.__module__]) or "").partition("\n\n")[2]
+    entry = claims.entry(run.result.claim)
+    text = _environment().get_template("claim.html").render(
+        root="../",
+        entry=entry,
+        chapter=CHAPTERS.get(entry.chapter, entry.chapter),
+        run=run,
+        runs=runs,
+        result=run.result,
+        kind=kind,
+        prose=_text.prose(rest) if rest.strip() else "",
+        figures=figures,
+        rivals=[(rival, list(_confronted(rival, run.result))) for rival in run.result.rivals],
+        parameters=list(_parameters(kind, run.result)),
+        before=around[0],
+        after=around[1],
+    )
+    return text, small
+
+
+def _confronted(rival: Rejection, result: Result) -> Iterator[tuple[Check, Check]]:
+    """A claim's own checks beside the rival's, where the two predict differently."""
+    own = {check.name: check for check in result.checks}
+    for check in rival.checks:
+        mine = own.get(check.name)
+        if mine and (mine.margin != check.margin or mine.measured != check.measured or check.name in rival.by):
+            yield mine, check
+
+
+def _parameters(kind: type, result: Result) -> Iterator[tuple[str, Any, str, str]]:
+    """Name, value, meaning and unit of every field."""
+    from steepest.claims._claim import documentation
+
+    comments = documentation(kind)
+    for name, value in result.params.items():
+        yield name, value, *_text.meaning(comments.get(name, ""))
+
+
+def _figures(run: Run) -> tuple[list[tuple[str, Markup]], Markup]:
+    """Title and graphic of each panel, and a thumbnail of the first.
+
+    Where the claim can no longer draw what it once stored, the stored figure is shown instead, with a warning.
+    """
+    whole = Store(run.folder.parent.parent).find(run.folder.parent.name, run.folder.name)
+    try:
+        panels: Sequence[Panel] = whole.panels() if whole else ()
+    except Exception as trouble:
+        warnings.warn(f"the figure of {run.folder} is the stored one: drawing it anew failed ({trouble!r})", stacklevel=2)
+        stored = (run.folder / "figure.svg").read_text("utf-8")
+        return [("", inline(stored, "f0-", f"figure of {run.result.claim}"))], Markup("")
+    figures = [
+        (panel.title, inline(svg([replace(panel, title="")]), f"f{i}-", _label(panel))) for i, panel in enumerate(panels)
+    ]
+    if not panels:
+        return figures, Markup("")
+    return figures, inline(thumbnail(panels[0]), f"{run.result.claim}-", _label(panels[0]))
+
+
+def _label(panel: Panel) -> str:
+    """What a panel shows, in words."""
+    curves = ", ".join(curve.label for curve in panel.curves if curve.label)
+    return f"{panel.title}. {panel.y} against {panel.x}" + (f": {curves}" if curves else "")
+
+
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("steepest.atlas", "templates")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.globals.update(bar=bar, words=WORDS, changed=_differences)
+    for name in ("number", "ends", "allowed", "duration", "formula", "ticks"):
+        made.filters[name] = getattr(_text, name)
+    return made
+
+
+def _differences(changed: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {_text.number(value)}" for name, value in changed.items()) or "as the preset"
+
+
+def stylesheet() -> str:
+    """The one style sheet of all pages."""
+    return (Path(__file__).parent / "templates" / "style.css").read_text("utf-8")

@@ -1,0 +1,118 @@
+"""Numbers, intervals and prose as a page shows them."""
+
+import inspect
+import math
+import re
+import textwrap
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from steepest.drawing import power
+from steepest.judging import Interval
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number as a reader expects it; anything else as it is.
+
+    >>> number(0.98724), number(8.59e-15), number(-2.0), number(1000), number((1.0, 2.5)), number(float("nan"))
+    ('0.9872', '8.59×10⁻¹⁵', '−2', '1000', '1, 2.5', 'not finite')
+    """
+    if isinstance(value, tuple | list):
+        return ", ".join(number(one, digits) for one in value)
+    if value is None:
+        return "none"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if not math.isfinite(value):
+        return "not finite" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if isinstance(value, int) and abs(value) < 10**7:
+        return str(value).replace("-", "−")
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        shown = f"{value:.{max(digits, len(str(int(abs(value)))))}g}"
+        return shown.replace("-", "−")
+    return power(float(f"{value:.{digits}g}"))
+
+
+def ends(interval: Interval) -> str:
+    """Both ends of an interval, with digits enough to tell them apart.
+
+    >>> ends(Interval(0.99999912, 1.0000004))
+    '[0.9999991, 1.0000004]'
+    """
+    low, high = interval.low, interval.high
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "not finite" if math.isnan(low + high) else f"[{number(low)}, {number(high)}]"
+    width, largest = high - low, max(abs(low), abs(high))
+    digits = 4
+    if width > 0 and largest > 0:
+        digits = min(12, max(4, math.ceil(math.log10(largest / width)) + 2))
+    return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def allowed(margin: Interval) -> str:
+    """The values that count as agreement.
+
+    >>> allowed(Interval(float("-inf"), 2.0)), allowed(Interval(0.9, 1.1)), allowed(Interval(5e-324, float("inf")))
+    ('≤ 2', '0.9 to 1.1', '> 0')
+    """
+    if margin.high == math.inf:
+        tiny = 0 < margin.low < 1e-300
+        return "> 0" if tiny else f"≥ {number(margin.low)}"
+    if margin.low == -math.inf:
+        return f"≤ {number(margin.high)}"
+    low, high = ends(margin)[1:-1].split(", ")
+    return f"{low} to {high}"
+
+
+def duration(seconds: float) -> str:
+    """Wall time.
+
+    >>> duration(0.31), duration(52.2), duration(4000)
+    ('0.3 s', '52 s', '66 min 40 s')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def formula(latex: str) -> Markup:
+    """LaTeX as MathML, written when the page is built."""
+    from latex2mathml.converter import convert
+
+    mathml = convert(latex, display="block")
+    opening = f'<math display="block" alttext="{escape(latex)}">'
+    return Markup(re.sub(r"<math\b[^>]*>", lambda _: opening, mathml, count=1))
+
+
+def prose(text: str) -> Markup:
+    """A docstring's paragraphs: indented ones are set as code, words between backquotes too."""
+    parts = [part for part in re.split(r"\n\s*\n", inspect.cleandoc(text)) if part.strip()]
+    return Markup("\n").join(_paragraph(part) for part in parts)
+
+
+def _paragraph(text: str) -> Markup:
+    if text.startswith("    "):
+        return Markup("<pre><code>{}</code></pre>").format(textwrap.dedent(text))
+    return Markup("<p>{}</p>").format(ticks(" ".join(text.split())))
+
+
+def ticks(text: str) -> Markup:
+    """A line of text in which words between backquotes are code."""
+    pieces = re.split(r"`{1,2}([^`]+)`{1,2}", text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if odd % 2 else escape(piece) for odd, piece in enumerate(pieces)
+    )
+
+
+def meaning(comment: str) -> tuple[str, str]:
+    """A field's comment, split into words and unit.
+
+    >>> meaning("hidden width m [neurons]"), meaning("ratio [1]"), meaning("a name")
+    (('hidden width m', 'neurons'), ('ratio', ''), ('a name', ''))
+    """
+    found = re.fullmatch(r"(.*?)\s*\[([^\[\]]+)\]", comment.strip())
+    if not found:
+        return comment.strip(), ""
+    return found[1], "" if found[2] == "1" else found[2]

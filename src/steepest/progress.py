@@ -1,0 +1,139 @@
+"""What the terminal shows while claims run, and after."""
+
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from steepest.claims import entry, load
+from steepest.claims._claim import documentation
+from steepest.errors import UserError
+from steepest.judging import Check, Verdict
+from steepest.results import Result
+from steepest.running import run
+from steepest.store import Store
+
+LOOKS = {
+    Verdict.HOLDS: "[green]✓ holds[/]",
+    Verdict.FAILS: "[red]✗ fails[/]",
+    Verdict.INCONCLUSIVE: "[yellow]? inconclusive[/]",
+    Verdict.OUT_OF_RANGE: "[blue]– out of range[/]",
+}
+
+
+class Session:
+    """One call of ``steepest run``: a bar over claims on standard error, a table of verdicts at the end.
+
+    Attributes:
+        store: where results go.
+        options: preset, seed and again, for every claim.
+    """
+
+    def __init__(self, out: Path, **options: Any) -> None:
+        self.store = Store(out)
+        self.options = options
+
+    def run(self, names: Sequence[str], changes: Mapping[str, Any]) -> tuple[list[Result], dict[str, str]]:
+        """Run claims one after the other; one that crashes is reported and does not stop the others.
+
+        Returns:
+            The results, and the last line of the error of each claim that crashed.
+        """
+        self.store.prepare()
+        results: list[Result] = []
+        crashed: dict[str, str] = {}
+        with _bar() as bar:
+            task = bar.add_task("", total=len(names), claim="", stage="")
+            for name in names:
+
+                def watch(stage: str, name: str = name) -> None:
+                    bar.update(task, claim=name, stage=stage)
+
+                watch("starting")
+                try:
+                    results.append(run(name, store=self.store, watch=watch, **self.options, **changes))
+                except UserError:
+                    raise
+                except Exception as error:
+                    # A defect of one claim must not cost the user the others.
+                    bar.console.print(traceback.format_exc(), style="red", markup=False, highlight=False)
+                    crashed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+                bar.advance(task)
+        return results, crashed
+
+    def table(self, results: Sequence[Result], crashed: Mapping[str, str]) -> None:
+        """Print the verdicts, and for a single claim its checks."""
+        console = _wide()
+        if len(results) == 1 and not crashed:
+            _details(console, results[0])
+            return
+        table = Table("claim", "verdict", "why", "seconds", box=None, pad_edge=False, header_style="bold")
+        for result in results:
+            table.add_row(result.claim, LOOKS[result.verdict], result.reason, f"{result.seconds:.1f}")
+        for name, error in crashed.items():
+            table.add_row(name, "[red]crashed[/]", error, "")
+        console.print(table)
+
+
+def describe(name: str) -> None:
+    """Print a claim's statement, source, corrections and fields."""
+    claim, found, console = load(name), entry(name), _wide()
+    console.print(f"[bold]{name}[/] ({found.chapter.replace('_', ' ')})\n{found.says}", highlight=False)
+    console.print(f"\nsource: {claim.source}", highlight=False, markup=False)
+    for correction in claim.corrections:
+        console.print(f"correction: {correction}", highlight=False, markup=False)
+    table = Table("field", "quick", "full", "meaning", box=None, pad_edge=False, header_style="bold")
+    meaning = documentation(claim)
+    for field in fields(claim):
+        full = claim.full.get(field.name, field.default)
+        table.add_row(f"--{field.name}", str(field.default), str(full), meaning.get(field.name, "").replace("[", r"\["))
+    console.print()
+    console.print(table)
+
+
+def _details(console: Console, result: Result) -> None:
+    console.print(f"[bold]{result.claim}[/]: {LOOKS[result.verdict]} — {result.reason}", highlight=False)
+    for h in result.hypotheses:
+        sign = "✓" if h.holds else "✗"
+        advice = f" — {h.note}" if h.note and not h.holds else ""
+        console.print(f"  assumes {sign} {h.name}: {h.value:.4g} {h.relation} {h.threshold:.4g}{advice}", markup=False)
+    table = Table("check", "predicted", "measured", "interval", "margin", "verdict", box=None, header_style="bold")
+    for check in result.checks:
+        interval, margin = _span(check, "interval"), _span(check, "margin")
+        numbers = f"{check.predicted:.4g}", f"{check.measured:.4g}"
+        table.add_row(check.name, *numbers, interval, margin, LOOKS[check.verdict])
+    console.print(table)
+    for r in result.rivals:
+        words = f"rejected by {', '.join(r.by)}" if r.rejected else "not rejected: this claim has no power here"
+        console.print(f"  rival: {r.name} — {words}", markup=False, highlight=False)
+    console.print(f"  {result.seconds:.1f} s; {result.command}", markup=False, highlight=False)
+
+
+def _span(check: Check, which: str) -> str:
+    interval = getattr(check, which)
+    if interval.low == interval.high:
+        return interval.how
+    return f"{interval.low:.4g} … {interval.high:.4g}"
+
+
+def _wide() -> Console:
+    """Standard output; a file or pipe has no width of its own, so that tables are not folded there."""
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def _bar() -> Progress:
+    """A bar on standard error: standard output stays free for JSON."""
+    columns = (
+        SpinnerColumn(),
+        BarColumn(20),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[claim]}: {task.fields[stage]}"),
+    )
+    return Progress(*columns, console=Console(file=sys.stderr), transient=True)
