@@ -8,7 +8,7 @@ import io
 import re
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,30 +49,17 @@ FULL = Detail((4.2, 3.1), points=400, seeds=30, ticks=6)
 SMALL = Detail((3.2, 1.9), points=80, seeds=4, ticks=4, bare=True)
 
 STYLE = {
-    "svg.hashsalt": "steepest",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.5,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": INK,
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
+    "svg.hashsalt": "steepest", "svg.fonttype": "none",
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9.5,
+    "axes.titlesize": 10, "axes.titlelocation": "left",
+    "axes.spines.top": False, "axes.spines.right": False,
     "axes.linewidth": 0.7,
-    "axes.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
+    "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
+    "grid.color": GRID, "grid.linewidth": 0.6,
     "axes.axisbelow": True,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.5,
-}
+    "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.5,
+}  # fmt: skip
 
 
 def draw(panels: Sequence[Panel]) -> Any:
@@ -168,25 +155,21 @@ def _svg(panels: Sequence[Panel], detail: Detail) -> str:
     with rc_context(STYLE):
         figure = _draw(panels, detail)
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    return re.sub(r"<[^>]*>", _rounded, text.getvalue())
-
-
-def _rounded(tag: re.Match[str]) -> str:
-    """A tag with at most two decimals, a hundredth of a point, in every coordinate."""
-    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag[0])
+    # two decimals, a hundredth of a point, in every coordinate
+    rounded = lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip(".")  # noqa: E731
+    return re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", rounded, tag[0]), text.getvalue())
 
 
 def _panel(ax: Any, panel: Panel, detail: Detail) -> None:
-    ax.set_xscale(panel.xscale, **({"nonpositive": "mask"} if panel.xscale == "log" else {}))
-    ax.set_yscale(panel.yscale, **({"nonpositive": "mask"} if panel.yscale == "log" else {}))
-    ax.set(xlabel=textwrap.fill(panel.x, 52), ylabel=textwrap.fill(panel.y, 38 if detail.size[1] > 3 else 22))
+    ax.set(xscale=panel.xscale, yscale=panel.yscale)
+    ax.set(xlabel=textwrap.fill(panel.x, 52), ylabel=textwrap.fill(panel.y, 22 if detail.bare else 38))
     drawn = [_curve(ax, curve, panel, detail) for curve in panel.curves]
     if not any(drawn):
         ax.text(0.5, 0.5, "no finite value to show", ha="center", va="center", transform=ax.transAxes)
-    if panel.ylim:
-        ax.set_ylim(*panel.ylim)
     if panel.xlim:
-        ax.set_xlim(*panel.xlim)
+        ax.set_xlim(*_limits(panel.xlim, [curve.x for curve in panel.curves], panel.xscale))
+    if panel.ylim:
+        ax.set_ylim(*_limits(panel.ylim, [curve.y for curve in panel.curves], panel.yscale))
     for axis in (ax.xaxis, ax.yaxis):
         _ticks(axis, detail.ticks)
     if not detail.bare:
@@ -212,9 +195,26 @@ def _curve(ax: Any, curve: Curve, panel: Panel, detail: Detail) -> bool:
     if some:
         for row_x, row_y in zip(x, y, strict=True):
             row_x, row_y = thin(row_x, row_y, limit, panel.xscale == "log")
-            ax.plot(row_x, row_y, **look)
-            _lonely(ax, curve, row_x, row_y, look)
+            there = np.pad(np.isfinite(row_x) & np.isfinite(row_y), 1)
+            alone = np.flatnonzero(there[1:-1] & ~there[:-2] & ~there[2:])  # between gaps: no line would show it
+            dots = {"marker": "o", "markersize": 2.5, "markevery": list(alone)} if alone.size else {}
+            ax.plot(row_x, row_y, **({} if "marker" in look else dots), **look)
     return some
+
+
+def _limits(
+    given: tuple[float | None, float | None], values: list[Any], scale: str
+) -> tuple[float | None, float | None]:
+    """The limits of an axis; an end left open goes a little beyond the values that the other end lets in."""
+    low, high = given
+    flat = np.concatenate([_valid(np.ravel(np.asarray(part, float)), scale) for part in values])
+    inside = flat[(flat >= (-np.inf if low is None else low)) & (flat <= (np.inf if high is None else high))]
+    if inside.size == 0 or (low is None) == (high is None):
+        return given
+    to, back = (np.log10, lambda v: 10.0**v) if scale == "log" else (np.asarray, float)
+    start, end = to(inside.min() if low is None else low), to(inside.max() if high is None else high)
+    beyond = 0.05 * (end - start)
+    return (back(start - beyond) if low is None else low), (back(end + beyond) if high is None else high)
 
 
 def _valid(values: np.ndarray, scale: str) -> np.ndarray:
@@ -225,34 +225,15 @@ def _valid(values: np.ndarray, scale: str) -> np.ndarray:
 def _look(curve: Curve) -> dict[str, Any]:
     colour = blend(curve.role, curve.shade)
     if curve.kind == "points":
-        hollow = curve.role == "predicted"
-        return {
-            "color": colour,
-            "linestyle": "none",
-            "marker": MARKERS[curve.role],
-            "markersize": 4.6,
-            "markeredgewidth": 1.1 if hollow else 0,
-            **({"markerfacecolor": "none"} if hollow else {}),
-        }
-    few = np.asarray(curve.y).shape[-1] <= 16 and curve.role == "observed" and curve.kind == "line"
-    return {
-        "color": colour,
-        "linestyle": DASHES[curve.role] if curve.kind == "dashed" else "-",
-        **({"drawstyle": "steps-post"} if curve.kind == "steps" else {}),
-        **({"marker": "o", "markersize": 3.2, "markeredgewidth": 0} if few else {}),
-    }
-
-
-def _lonely(ax: Any, curve: Curve, x: np.ndarray, y: np.ndarray, look: dict[str, Any]) -> None:
-    """Mark points between two gaps, which a line would not show."""
-    if curve.kind == "points" or "marker" in look:
-        return
-    there = np.pad(np.isfinite(x) & np.isfinite(y), 1)
-    alone = there[1:-1] & ~there[:-2] & ~there[2:]
-    if alone.any():
-        dots = {**look, "linestyle": "none", "marker": "o", "markersize": 2.5, "markeredgewidth": 0}
-        dots.pop("drawstyle", None)
-        ax.plot(x[alone], y[alone], **dots)
+        hollow = {"markerfacecolor": "none", "markeredgewidth": 1.1} if curve.role == "predicted" else {}
+        points = {"linestyle": "none", "marker": MARKERS[curve.role], "markersize": 4.6, "markeredgewidth": 0}
+        return {"color": colour, **points, **hollow}
+    look = {"color": colour, "linestyle": DASHES[curve.role] if curve.kind == "dashed" else "-", "markeredgewidth": 0}
+    if curve.kind == "steps":
+        look["drawstyle"] = "steps-post"
+    if np.shape(curve.y)[-1] <= 16 and curve.role == "observed" and curve.kind == "line":
+        look |= {"marker": "o", "markersize": 3.2}
+    return look
 
 
 def blend(role: str, shade: float) -> str:
@@ -277,18 +258,14 @@ def _ticks(axis: Any, most: int) -> None:
 
     low, high = sorted(axis.get_view_interval())
     if axis.get_scale() == "log":
-        decades = np.log10(high / low)
-        subs = (1.0,) if decades > 2.5 else (1.0, 3.0) if decades > 1.4 else (1.0, 2.0, 5.0)
-        if decades < 0.6:
-            axis.set_major_locator(ticker.MaxNLocator(most - 1, steps=[1, 2, 5, 10]))
-        else:
-            axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=most))
-        plain = low >= 1e-3 and high <= 2e4
+        decades, plain = np.log10(high / low), low >= 1e-3 and high <= 2e4
+        subs = (1,) if decades > 2.5 else (1, 3) if decades > 1.4 else (1, 2, 5)
+        few = ticker.MaxNLocator(most - 1, steps=[1, 2, 5, 10])
+        minor = ticker.LogLocator(subs=range(2, 10)) if decades <= 4 < most else ticker.NullLocator()
+        axis.set_major_locator(few if decades < 0.6 else ticker.LogLocator(subs=subs, numticks=most))
         axis.set_major_formatter(lambda value, _: f"{value:g}" if plain else power(value))
+        axis.set_minor_locator(minor)
         axis.set_minor_formatter(ticker.NullFormatter())
-        axis.set_minor_locator(
-            ticker.LogLocator(subs=range(2, 10)) if decades <= 4 and most > 4 else ticker.NullLocator()
-        )
         return
     axis.set_major_locator(ticker.MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
     if 1e-3 <= max(abs(low), abs(high)) < 1e5:
@@ -307,9 +284,12 @@ def _heading(ax: Any, title: str, detail: Detail) -> None:
         columns = -(-len(labels) // per)
         rows = sum(max(label.count("\n") + 1 for label in labels[i::per]) for i in range(per))
         place = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1), "borderaxespad": 0.2, "borderpad": 0.2}
-        legend = ax.legend(handles, labels, ncols=columns, columnspacing=1.4, handlelength=2, labelspacing=0.25, **place)
+        legend = ax.legend(
+            handles, labels, ncols=columns, columnspacing=1.4, handlelength=2, labelspacing=0.25, **place
+        )
         legend.set_in_layout(False)  # the title's padding makes room for it
-    ax.set_title(textwrap.fill(title, 46) or " ", pad=5 + 13 * rows)
+    # a blank title of no height keeps the legend's room
+    ax.set_title(textwrap.fill(title, 46) or " ", pad=13 * rows + 5 * bool(title), fontsize=10 if title else 0.5)
 
 
 def _width(labels: Sequence[str], columns: int) -> float:

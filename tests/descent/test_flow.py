@@ -1,5 +1,7 @@
 """Gradient flow against matrix exponentials, across clocks, and past the smallest float."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,7 +48,7 @@ def test_error_falls_with_the_tolerance():
     for rtol in (1e-4, 1e-6, 1e-8, 1e-10):
         path = flow(bowl, START, jnp.array([2.0]), rtol=rtol, atol=rtol * 1e-3)
         errors.append(float(jnp.abs(path.params - START * jnp.exp(-2.0 * RATES)).max()))
-    assert all(late < early / 10 for early, late in zip(errors, errors[1:], strict=False))
+    assert all(late < early / 10 for early, late in pairwise(errors))
     assert errors[-1] < 1e-9
 
 

@@ -51,7 +51,9 @@ def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: 
 def _refuse(results: Path, out: Path) -> None:
     """Refuse a place where something would be lost that is not ours."""
     if results.resolve().is_relative_to(out.resolve()):
-        raise UserError(f"the results in {results} lie inside {out}, which the atlas would replace; choose another --out")
+        raise UserError(
+            f"the results in {results} lie inside {out}, which the atlas would replace; choose another --out"
+        )
     if not (out.exists() or out.is_symlink()):
         return
     if not out.is_dir() or out.is_symlink():

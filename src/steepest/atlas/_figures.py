@@ -13,7 +13,7 @@ from markupsafe import Markup
 from steepest.drawing import COLOURS, GRID, INK, blend
 
 _ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tspan"}
-_ATTRIBUTES = set("id d x y width height viewBox transform clip-path style href".split())
+_ATTRIBUTES = {"id", "d", "x", "y", "width", "height", "viewBox", "transform", "clip-path", "style", "href"}
 _PLAIN = {INK: "var(--ink)", GRID: "var(--grid)", "#000000": "var(--ink)", "#ffffff": "var(--paper)"}
 # What the style sheet says of every figure needs no saying on every path.
 _USUAL = re.compile(r"(font-family|stroke-linejoin|stroke-linecap: (?:butt|square)|stroke-miterlimit)[^;]*;?\s*")

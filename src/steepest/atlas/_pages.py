@@ -58,24 +58,29 @@ class Card:
     entry: Entry
     run: Run | None = None
     runs: int = 0
-    figure: Markup = Markup("")
+    figure: str = ""
 
 
 def index(cards: Sequence[Card]) -> str:
     """The first page: every claim of the catalogue, by chapter."""
     order = [*CHAPTERS, *sorted({card.entry.chapter for card in cards} - CHAPTERS.keys())]
-    chapters = {
-        CHAPTERS.get(name, name.replace("_", " ").capitalize()): [c for c in cards if c.entry.chapter == name]
-        for name in order
-    }
+    chapters = {_chapter(name): [c for c in cards if c.entry.chapter == name] for name in order}
     found = [card.run.result.verdict for card in cards if card.run]
     counts = {verdict: found.count(verdict) for verdict in Verdict}
-    return _environment().get_template("index.html").render(
-        root="",
-        chapters={title: inside for title, inside in chapters.items() if inside},
-        counts=counts,
-        missing=len(cards) - len(found),
+    return (
+        _environment()
+        .get_template("index.html")
+        .render(
+            root="",
+            chapters={title: inside for title, inside in chapters.items() if inside},
+            counts=counts,
+            missing=len(cards) - len(found),
+        )
     )
+
+
+def _chapter(folder: str) -> str:
+    return CHAPTERS.get(folder, folder.replace("_", " ").capitalize())
 
 
 def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -> tuple[str, Markup]:
@@ -90,20 +95,24 @@ def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -
     figures, small = _figures(run)
     rest = (inspect.getdoc(sys.modules[kind.__module__]) or "").partition("\n\n")[2]
     entry = claims.entry(run.result.claim)
-    text = _environment().get_template("claim.html").render(
-        root="../",
-        entry=entry,
-        chapter=CHAPTERS.get(entry.chapter, entry.chapter),
-        run=run,
-        runs=runs,
-        result=run.result,
-        kind=kind,
-        prose=_text.prose(rest) if rest.strip() else "",
-        figures=figures,
-        rivals=[(rival, list(_confronted(rival, run.result))) for rival in run.result.rivals],
-        parameters=list(_parameters(kind, run.result)),
-        before=around[0],
-        after=around[1],
+    text = (
+        _environment()
+        .get_template("claim.html")
+        .render(
+            root="../",
+            entry=entry,
+            chapter=_chapter(entry.chapter),
+            run=run,
+            runs=runs,
+            result=run.result,
+            kind=kind,
+            prose=_text.prose(rest) if rest.strip() else "",
+            figures=figures,
+            rivals=[(rival, list(_confronted(rival, run.result))) for rival in run.result.rivals],
+            parameters=list(_parameters(kind, run.result)),
+            before=around[0],
+            after=around[1],
+        )
     )
     return text, small
 
@@ -126,7 +135,7 @@ def _parameters(kind: type, result: Result) -> Iterator[tuple[str, Any, str, str
         yield name, value, *_text.meaning(comments.get(name, ""))
 
 
-def _figures(run: Run) -> tuple[list[tuple[str, Markup]], Markup]:
+def _figures(run: Run) -> tuple[Sequence[tuple[str, Markup]], Markup]:
     """Title and graphic of each panel, and a thumbnail of the first.
 
     Where the claim can no longer draw what it once stored, the stored figure is shown instead, with a warning.
@@ -135,15 +144,18 @@ def _figures(run: Run) -> tuple[list[tuple[str, Markup]], Markup]:
     try:
         panels: Sequence[Panel] = whole.panels() if whole else ()
     except Exception as trouble:
-        warnings.warn(f"the figure of {run.folder} is the stored one: drawing it anew failed ({trouble!r})", stacklevel=2)
+        warnings.warn(
+            f"the figure of {run.folder} is the stored one: drawing it anew failed ({trouble!r})", stacklevel=2
+        )
         stored = (run.folder / "figure.svg").read_text("utf-8")
         return [("", inline(stored, "f0-", f"figure of {run.result.claim}"))], Markup("")
+    alone = [svg([replace(panel, title="")]) for panel in panels]
     figures = [
-        (panel.title, inline(svg([replace(panel, title="")]), f"f{i}-", _label(panel))) for i, panel in enumerate(panels)
+        (panel.title, inline(text, f"f{i}-", _label(panel)))
+        for i, (panel, text) in enumerate(zip(panels, alone, strict=True))
     ]
-    if not panels:
-        return figures, Markup("")
-    return figures, inline(thumbnail(panels[0]), f"{run.result.claim}-", _label(panels[0]))
+    small = [inline(thumbnail(panel), f"{run.result.claim}-", _label(panel)) for panel in panels[:1]]
+    return figures, Markup("").join(small)
 
 
 def _label(panel: Panel) -> str:

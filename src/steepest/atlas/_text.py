@@ -82,6 +82,7 @@ def formula(latex: str) -> Markup:
     from latex2mathml.converter import convert
 
     mathml = convert(latex, display="block")
+    mathml = re.sub(r"<mi>(&#x003(?:9[1-9A-F]|A[0-9]);)</mi>", r'<mi mathvariant="normal">\1</mi>', mathml)  # Γ … Ω
     opening = f'<math display="block" alttext="{escape(latex)}">'
     return Markup(re.sub(r"<math\b[^>]*>", lambda _: opening, mathml, count=1))
 

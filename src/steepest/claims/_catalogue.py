@@ -39,9 +39,7 @@ def catalogue() -> dict[str, Entry]:
     entries = {}
     for path in sorted(ROOT.glob("*/[a-z]*.py")):
         chapter, name = path.parent.name, path.stem.replace("_", "-")
-        says = (
-            (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n\n")[0].replace("\n", " ")
-        )
+        says = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n\n")[0].replace("\n", " ")
         entries[name] = Entry(name, chapter, says, f"steepest.claims.{chapter}.{path.stem}")
     return entries
 

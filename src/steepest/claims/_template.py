@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
+from steepest.claims._claim import Claim, Count, Positive, Seeds
 from steepest.descent import descend
 from steepest.judging import Check, Hypothesis, Rival, equal, require
 from steepest.panels import Panel, panel, seen, theory
@@ -58,5 +58,8 @@ class Template(Claim):
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         steps = np.arange(self.steps + 1)
-        curves = seen(steps, np.abs(observed["ratio"]), "descent"), theory(steps, np.abs(predicted["ratio"]), "(1−ηλ)^t")
+        curves = (
+            seen(steps, np.abs(observed["ratio"]), "descent"),
+            theory(steps, np.abs(predicted["ratio"]), "(1−ηλ)^t"),
+        )
         return (panel("The error shrinks geometrically", "step", "|w_t/w_0|", *curves, log="y"),)

@@ -12,6 +12,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.errors import UserError
@@ -140,12 +141,11 @@ def _integrate(
     log_of = log_risk if log_risk is not None else lambda p: jnp.log(risk(p))
 
     def record(s, state, _):
-        p, elapsed = state
-        now = log_of(p)
+        now = log_of(state[0])
+        seen = {name: look(state[0]) for name, look in watched}
         # Without a logarithmic form the risk itself is the better number (it may be exactly zero).
-        value = risk(p) if log_risk is None else jnp.exp(now)
-        seen = {name: look(p) for name, look in watched}
-        return {"log_time": _log_time(clock, s, elapsed), "risk": value, "log_risk": now, "observed": seen}
+        value = risk(state[0]) if log_risk is None else jnp.exp(now)
+        return {"log_time": _log_time(clock, s, state[1]), "risk": value, "log_risk": now, "observed": seen}
 
     def fallen(s, state, args, **_):
         return log_of(state[0]) <= jnp.log(floor)
@@ -164,14 +164,18 @@ def _integrate(
         max_steps=max_steps,
         throw=False,
     )
+    return _path(times, solution)
+
+
+def _path(times: Float[Array, " times"], solution: Any) -> FlowPath:
     end = jax.tree.map(lambda leaf: leaf[0], solution.ys["end"][0])
-    path = _blank_unreached(solution.ys["path"], jnp.isfinite(solution.ts["path"]))
+    recorded = _blank_unreached(solution.ys["path"], jnp.isfinite(solution.ts["path"]))
     finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(end)]).all()
     settled = solution.result == diffrax.RESULTS.event_occurred
-    complete = (solution.result == diffrax.RESULTS.successful) & ~jnp.isnan(path["log_risk"][-1])
+    complete = (solution.result == diffrax.RESULTS.successful) & ~jnp.isnan(recorded["log_risk"][-1])
     return FlowPath(
         clock=times,
-        **path,
+        **recorded,
         params=end,
         steps=solution.stats["num_steps"],
         ok=(settled | complete) & finite,
@@ -223,7 +227,7 @@ def _check(times: Any, clock: str, solver: str) -> None:
         raise UserError(f"flow: expected the solver to be one of {', '.join(_SOLVERS)}, got {solver!r}")
     if jnp.ndim(times) != 1 or jnp.size(times) == 0:
         raise UserError(f"flow: expected times of shape (times,) with at least one, got shape {jnp.shape(times)}")
-    if isinstance(times, jax.core.Tracer):
+    if isinstance(times, Tracer):
         return
     readings = np.asarray(times, dtype=float)
     if not np.isfinite(readings).all() or readings[0] < 0 or (np.diff(readings) <= 0).any() or readings[-1] <= 0:

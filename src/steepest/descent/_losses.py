@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Scalar
 
 from steepest.errors import UserError
@@ -194,7 +195,7 @@ def check_labels(y: Any) -> Float[Array, " n"]:
     y = jnp.asarray(y, dtype=float)
     if y.ndim != 1:
         raise UserError(f"labels: expected one label ±1 an example, shape (n,), got shape {y.shape}; flatten them")
-    if isinstance(y, jax.core.Tracer):
+    if isinstance(y, Tracer):
         return y
     values = np.unique(np.asarray(y))
     if not np.isin(values, (-1.0, 1.0)).all():

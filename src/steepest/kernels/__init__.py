@@ -7,6 +7,7 @@ from steepest.kernels._depth_scales import DepthScales as DepthScales
 from steepest.kernels._depth_scales import depth_scales as depth_scales
 from steepest.kernels._empirical import empirical_ntk as empirical_ntk
 from steepest.kernels._empirical import ntk_top as ntk_top
+from steepest.kernels._inputs import planar_inputs as planar_inputs
 from steepest.kernels._recursion import chi_parallel as chi_parallel
 from steepest.kernels._recursion import chi_perpendicular as chi_perpendicular
 from steepest.kernels._recursion import dual as dual

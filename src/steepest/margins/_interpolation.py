@@ -100,8 +100,8 @@ def hypentropy_interpolation(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],
     scale: Float[Any, " d"] | float,
-    tolerance: float = 1e-12,
-    max_iterations: int = 500,
+    tolerance: float = 1e-11,
+    max_iterations: int = 200,
 ) -> Interpolation:
     """The interpolant of least hypentropy, ``argmin Q(β)`` subject to ``Xβ = y``.
 
@@ -194,7 +194,7 @@ def _basis_pursuit(x: np.ndarray, y: np.ndarray) -> Interpolation:
     beta = cp.Variable(x.shape[1])
     fit = x @ beta == y / unit
     solve_tightly(cp.Problem(cp.Minimize(cp.norm1(beta)), [fit]))
-    found, nu = unit * beta.value, fit.dual_value
+    found, nu = unit * np.asarray(beta.value), fit.dual_value
     nu = nu * (1 if nu @ y >= 0 else -1)
     # Shrunk into the dual ball ‖Xᵀν‖_∞ ≤ 1, so that its value is a proof.
     nu = nu / max(1.0, np.abs(x.T @ nu).max())

@@ -95,7 +95,7 @@ def hard_margin(x: Float[Any, "n d"], y: Float[Any, " n"], norm: Norm = "l2", bi
         w, b = w / size, b / size
         margin = (signed @ w + b * y).min()
     q = _simplex(q, signs)
-    bound = np.linalg.norm(q @ signed, ord=_DUAL_ORDER[norm])
+    bound = float(np.linalg.norm(q @ signed, ord=_DUAL_ORDER[norm]))
     support = np.flatnonzero(q > _ACTIVE)
     if margin <= _RESOLUTION:
         reason = _reason(len(support), bound)
@@ -125,7 +125,7 @@ def _widest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple[n
     offset = 0 if signs is None else b * signs
     apart = signed @ w + offset >= margin * np.ones(n)
     solve_tightly(cp.Problem(cp.Maximize(margin), [apart, cp.norm(w, _ORDER[norm]) <= 1]))
-    return w.value, 0.0 if signs is None else float(b.value), apart.dual_value
+    return np.asarray(w.value), 0.0 if signs is None else float(np.asarray(b.value)), np.asarray(apart.dual_value)
 
 
 def _shortest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple[np.ndarray, float, np.ndarray]:
@@ -137,7 +137,7 @@ def _shortest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple
     apart = signed @ w + offset >= 1
     cost = 0.5 * cp.sum_squares(w) if norm == "l2" else cp.norm(w, _ORDER[norm])
     solve_tightly(cp.Problem(cp.Minimize(cost), [apart]))
-    return w.value, 0.0 if signs is None else float(b.value), apart.dual_value
+    return np.asarray(w.value), 0.0 if signs is None else float(np.asarray(b.value)), np.asarray(apart.dual_value)
 
 
 def _polish(

@@ -2,7 +2,10 @@
 
 from ._conditional import finite_grams as finite_grams
 from ._conditional import propagate_finite as propagate_finite
+from ._conditional import sample_grams as sample_grams
+from ._diagonal import DiagonalParams as DiagonalParams
 from ._diagonal import diagonal as diagonal
+from ._diagonal import diagonal_weights as diagonal_weights
 from ._mlp import Mlp as Mlp
 from ._mlp import deep_linear as deep_linear
 from ._mlp import mlp as mlp

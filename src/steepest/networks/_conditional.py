@@ -70,6 +70,30 @@ def _finite_grams(key, activation, c_w, c_b, width, depth, inputs):
     return jax.lax.scan(layer, start, jax.random.split(key, depth + 1))[1]
 
 
+def sample_grams(
+    key: Key,
+    networks: int,
+    activation: Activation,
+    c_w: float,
+    c_b: float,
+    width: int,
+    depth: int,
+    inputs: Float[Array, "m d"],
+) -> Float[Array, "networks depth+1 m m"]:
+    """``finite_grams`` of many independent networks, a few at a time so that memory stays small.
+
+    >>> import jax
+    >>> from steepest.activations import activation
+    >>> sample_grams(jax.random.key(0), 7, activation("relu"), 2.0, 0.0, 10, 3, jax.numpy.eye(2)).shape
+    (7, 4, 2, 2)
+    """
+
+    def one(key: Key) -> Array:
+        return finite_grams(key, activation, c_w, c_b, width, depth, inputs)
+
+    return jax.lax.map(one, jax.random.split(key, networks), batch_size=min(16, networks))
+
+
 def _root(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """Lower triangular root of a covariance; unlike Cholesky's it also exists when the matrix is singular."""
     root = jnp.zeros_like(covariance)

@@ -48,7 +48,8 @@ def diagonal(
 
     def init(key: Key) -> DiagonalParams:
         del key
-        return DiagonalParams(plus=scale * profile, minus=scale * profile)
+        start = jnp.asarray(scale * profile)
+        return DiagonalParams(plus=start, minus=start)
 
     def apply(params: DiagonalParams, x: Float[Array, "... d"]) -> Float[Array, "..."]:
         return x @ diagonal_weights(params, depth)

@@ -1,14 +1,12 @@
 """Between 2/λ₀ and 4/λ₀ the step size throws descent off its start and into a flatter minimum.
 
-A two-layer linear network on one example obeys an exact recursion of two numbers, its output and its tangent kernel
-λ. Below γλ₀ = 2 the network stays lazy. Between 2 and 4 the loss first grows, until it is of the order of the width m,
-λ shrinks below 2/γ, and descent converges to a flatter point. Above 4 it diverges. ReLU networks are catapulted too,
-but where they stop training is an empirical matter.
+A two-layer linear network on one example obeys an exact recursion of its output and its tangent kernel λ. Below
+γλ₀ = 2 it stays lazy; between 2 and 4 the loss first grows to the order of the width m, then λ falls below 2/γ and
+descent converges to a flatter point; above 4 it diverges. ReLU networks are catapulted too.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -19,7 +17,7 @@ import optax
 from steepest.arrays import Observation, Prediction
 from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
 from steepest.data import Dataset, digits, signs
-from steepest.descent import Trajectory, descend
+from steepest.descent import Trajectory, descend, grid, stability_threshold
 from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
 from steepest.kernels import catapult_map, ntk_top
 from steepest.networks import Mlp, mlp
@@ -77,10 +75,8 @@ class Catapult(Claim):
         return mlp((self.dimension, width, 1), "linear", parameterized="ntk", bias=False)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        advice = "choose --multiple between 2 and 4"
         return [
-            require("γλ₀ of the trajectories is past the lazy phase", self.multiple, ">", 2, advice),
-            require("γλ₀ of the trajectories is below divergence", self.multiple, "<", 4, advice),
+            require("distance of γλ₀ from 3", abs(self.multiple - 3), "<", 1, "choose --multiple between 2 and 4"),
             require("smallest width m", min(*self.widths, self.width), ">=", 50, "the theorem is for m ≫ 1"),
         ]
 
@@ -99,14 +95,14 @@ class Catapult(Claim):
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         one = Dataset(jnp.ones((1, self.dimension)), jnp.zeros(1), "one example")
-        scaling = [_descend(self.linear(m), one, setting.keys, (self.multiple,), 100, 1).risk[:, 0] for m in self.widths]
-        trace = _descend(self.linear(self.width), one, setting.keys, (self.multiple,), self.steps, 1)
-        phases = _descend(self.linear(self.width), one, setting.keys, self.multiples, self.steps, self.steps)
-        raw = signs(digits((3, 8), 30))
+        nets, net = [self.linear(m) for m in self.widths], self.linear(self.width)
+        scaling = [_descend(each, one, setting.keys, (self.multiple,), 100, 1).risk[:, 0] for each in nets]
+        trace = _descend(net, one, setting.keys, (self.multiple,), self.steps, 1)
+        phases = _descend(net, one, setting.keys, self.multiples, self.steps, self.steps)
+        raw, steps = signs(digits((3, 8), 30)), self.relu_steps
         centred = Dataset(raw.x - raw.x.mean(0), raw.y, "centred digits")
-        net = mlp((raw.d, self.relu_width, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
-        steps = self.relu_steps
-        relu = [_descend(net, d, setting.keys[:3], self.relu_multiples, steps, steps) for d in (raw, centred)]
+        relu_net = mlp((raw.d, self.relu_width, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
+        relu = [_descend(relu_net, d, setting.keys[:3], self.relu_multiples, steps, steps) for d in (raw, centred)]
         return Observation(
             loss=("seed step", trace.risk[:, 0]),
             steepness=("seed step", trace.observed["steepness"][:, 0]),
@@ -125,8 +121,8 @@ class Catapult(Claim):
         thrown = (np.array(self.multiples) > 2) & ~observed["diverged"].any(0)
         growth = 0.5 * np.log(self.widths / observed["start_loss"])
         slopes = [np.polyfit(a, t, 1)[0] for a, t in zip(growth, observed["peak_time"], strict=True)]
-        flat, threshold = float(predicted["flatness"]), _threshold(self.multiples, observed["diverged"])
-        relu = observed["relu_flatness"][0, :, 1]
+        flat, relu = float(predicted["flatness"]), observed["relu_flatness"][0, :, 1]
+        threshold = stability_threshold(self.multiples, observed["diverged"])
         return [
             bound("largest relative deviation from the recursion", deviation, at_most=1e-9),
             equal("γλ₀ where divergence starts", predicted["threshold"], threshold, 0.01, over="each"),
@@ -137,8 +133,8 @@ class Catapult(Claim):
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        lazy = predicted.replace(threshold=2.0)
-        return [Rival("divergence at 2/λ₀", lazy, "descent on the linearized network diverges there")]
+        why = "descent on the linearized network diverges there"
+        return [Rival("divergence at 2/λ₀", predicted.replace(threshold=2.0), why)]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         steps, flat = np.arange(41), np.where(observed["diverged"], np.nan, observed["flatness"])
@@ -146,23 +142,15 @@ class Catapult(Claim):
         names = ("raw pixels", "centred pixels")
         relu = [seen(self.relu_multiples, y, names[i], shade=float(i)) for i, y in enumerate(observed["relu_loss"])]
         return (
-            panel(
-                f"At γλ₀ = {self.multiple:g} the loss grows, then falls", "step", "loss",
+            panel(f"At γλ₀ = {self.multiple:g} the loss grows, then falls", "step", "loss",
                 seen(steps, observed["loss"][:4, :41], "networks"),
-                theory(steps, predicted["loss"][0, :41], "recursion"), log="y", ylim=(1e-8, None),
-            ),
-            panel(
-                "Descent ends where γλ < 2", "γλ₀", "γλ at the end",
-                seen(self.multiples, flat[0], "one seed", kind="points"), theory(self.multiples, 0 * flat[0] + 2, "2"),
-            ),
-            panel(
-                "The peak grows with the width", "width m", "peak loss", seen(self.widths, peaks, kind="points"),
-                theory(self.widths, peaks[0] * np.array(self.widths) / self.widths[0], "∝ m"), log="xy",
-            ),
-            panel(
-                "ReLU on digits: where training ends is empirical", "γλ₀", "loss at the end / at the start",
-                *relu, context((12, 12), (0, 1), "12", kind="dashed"), log="x",
-            ),
+                theory(steps, predicted["loss"][0, :41], "recursion"), log="y", ylim=(1e-8, None)),
+            panel("Descent ends where γλ < 2", "γλ₀", "γλ at the end", theory(self.multiples, 0 * flat[0] + 2, "2"),
+                seen(self.multiples, flat[0], "one seed", kind="points")),
+            panel("The peak grows with the width", "width m", "peak loss", seen(self.widths, peaks, kind="points"),
+                theory(self.widths, peaks[0] * np.array(self.widths) / self.widths[0], "∝ m"), log="xy"),
+            panel("ReLU on digits: where training ends is empirical", "γλ₀", "loss at the end / at the start",
+                *relu, context((12, 12), (0, 1), "12", kind="dashed"), log="x"),
         )  # fmt: skip
 
 
@@ -176,12 +164,4 @@ def _descend(net: Mlp, data: Dataset, seeds: Key, multiples: Sequence[float], st
         risk = lambda p: 0.5 * jnp.mean((net.apply(p, data.x) - data.y) ** 2)  # noqa: E731
         return descend(risk, params, optax.sgd(lr), steps, record=record, observe=look, ceiling=1e12)
 
-    grid = jax.vmap(jax.vmap(one, (None, 0)), (0, None))
-    return jax.jit(grid)(seeds, jnp.array(multiples))
-
-
-def _threshold(multiples: Sequence[float], diverged: np.ndarray) -> np.ndarray:
-    """Midway between the last step size that stays and the first that diverges, one a seed; NaN where none does."""
-    grid = np.append(multiples, np.nan)
-    first = np.where(diverged.any(1), diverged.argmax(1), len(multiples))
-    return (grid[first] + grid[first - 1]) / 2
+    return grid(one, seeds, multiples)
