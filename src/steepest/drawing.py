@@ -46,7 +46,7 @@ class Detail:
 
 
 FULL = Detail((4.2, 3.1), points=400, seeds=30, ticks=6)
-SMALL = Detail((3.2, 1.9), points=80, seeds=4, ticks=4, bare=True)
+SMALL = Detail((3.2, 1.9), points=60, seeds=3, ticks=4, bare=True)
 
 STYLE = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
@@ -112,7 +112,7 @@ def thin(x: np.ndarray, y: np.ndarray, limit: int, log: bool = False) -> tuple[n
     return x[keep], y[keep]
 
 
-def power(value: float) -> str:
+def power(value: float, digits: int = 4) -> str:
     """A number as a power of ten, in characters that every font has.
 
     >>> power(1e-8), power(250000.0), power(1.0)
@@ -120,11 +120,11 @@ def power(value: float) -> str:
     """
     if value == 0 or not np.isfinite(value):
         return "0" if value == 0 else str(value)
-    exponent = int(np.floor(np.log10(abs(value)) + 1e-9))
-    front = f"{value / 10.0**exponent:.3g}".replace("-", "−")
-    if exponent == 0:
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    front, exponent = f"{float(mantissa):g}".replace("-", "−"), str(int(exponent))
+    if exponent == "0":
         return front
-    ten = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")) if exponent != 1 else "10"
+    ten = "10" if exponent == "1" else "10" + exponent.translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return {"1": ten, "−1": f"−{ten}"}.get(front, f"{front}×{ten}")
 
 
@@ -231,7 +231,7 @@ def _look(curve: Curve) -> dict[str, Any]:
     look = {"color": colour, "linestyle": DASHES[curve.role] if curve.kind == "dashed" else "-", "markeredgewidth": 0}
     if curve.kind == "steps":
         look["drawstyle"] = "steps-post"
-    if np.shape(curve.y)[-1] <= 16 and curve.role == "observed" and curve.kind == "line":
+    if np.ndim(curve.y) == 1 and np.size(curve.y) <= 16 and curve.role == "observed" and curve.kind == "line":
         look |= {"marker": "o", "markersize": 3.2}
     return look
 
@@ -271,7 +271,7 @@ def _ticks(axis: Any, most: int) -> None:
     if 1e-3 <= max(abs(low), abs(high)) < 1e5:
         axis.set_major_formatter(ticker.ScalarFormatter(useOffset=False, useMathText=False))
     else:
-        axis.set_major_formatter(lambda value, _: power(float(f"{value:.6g}")))
+        axis.set_major_formatter(lambda value, _: power(value, 6))
 
 
 def _heading(ax: Any, title: str, detail: Detail) -> None:

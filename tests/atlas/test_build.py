@@ -6,35 +6,37 @@ import warnings
 
 import pytest
 
-from steepest import atlas
+from steepest import atlas, claims
 from steepest.errors import UserError
 from steepest.store import Damaged, Store
+
+
+@pytest.fixture(scope="module")
+def few(stored, tmp_path_factory):
+    """Results of one claim alone."""
+    root = tmp_path_factory.mktemp("few") / "results"
+    shutil.copytree(stored / "powerless", root / "powerless")
+    return root
 
 
 def files(folder):
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_the_same_results_give_the_same_bytes(stored, site, tmp_path):
-    again = atlas.build(stored, tmp_path / "deep" / "atlas")
+def test_the_same_results_give_the_same_bytes_and_watch_is_told_each_claim(stored, site, tmp_path):
+    seen = []
+    again = atlas.build(stored, tmp_path / "deep" / "atlas", seen.append)
     assert again == tmp_path / "deep" / "atlas" / "index.html"
     assert files(again.parent) == files(site)
-
-
-def test_watch_is_told_every_claim_that_ran(stored, tmp_path):
-    seen = []
-    atlas.build(stored, tmp_path / "atlas", seen.append)
     assert seen == ["plain-decay", "shifted-decay", "wide-decay", "growing", "powerless"]
 
 
-def test_rebuilding_replaces_and_leaves_nothing_behind(stored, tmp_path):
+def test_rebuilding_replaces_and_leaves_nothing_behind(site, few, tmp_path):
     out = tmp_path / "atlas"
-    few = tmp_path / "few"
-    shutil.copytree(stored / "powerless", few / "powerless")
-    atlas.build(stored, out)
+    shutil.copytree(site, out)
     atlas.build(few, out)
     assert [p.name for p in out.iterdir() if p.is_dir()] == ["powerless"]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["atlas", "few"]
+    assert [p.name for p in tmp_path.iterdir()] == ["atlas"]
 
 
 def test_downloads_are_the_stored_files(stored, site):
@@ -44,7 +46,7 @@ def test_downloads_are_the_stored_files(stored, site):
 
 
 @pytest.mark.parametrize("make", ["foreign", "added", "file", "results inside"])
-def test_what_is_not_ours_is_refused_and_left_alone(stored, tmp_path, make):
+def test_what_is_not_ours_is_refused_and_left_alone(stored, site, tmp_path, make):
     out = tmp_path / "atlas"
     results = stored
     if make == "foreign":
@@ -53,7 +55,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(stored, tmp_path, make):
     elif make == "file":
         out.write_text("not a folder")
     else:
-        atlas.build(stored, out)
+        shutil.copytree(site, out)
         (out / "CNAME").write_text("a user's")
         if make == "results inside":
             (out / "CNAME").unlink()
@@ -65,9 +67,9 @@ def test_what_is_not_ours_is_refused_and_left_alone(stored, tmp_path, make):
     assert files(tmp_path) == before
 
 
-def test_an_empty_folder_is_fine(stored, tmp_path):
+def test_an_empty_folder_is_fine(few, tmp_path):
     (tmp_path / "atlas").mkdir()
-    assert atlas.build(stored, tmp_path / "atlas").is_file()
+    assert atlas.build(few, tmp_path / "atlas").is_file()
 
 
 def test_no_results_are_one_sentence(tmp_path, catalogue):
@@ -85,9 +87,9 @@ def test_a_place_that_cannot_be_written_is_one_sentence(stored, tmp_path):
         atlas.build(stored, tmp_path / "file" / "atlas")
 
 
-def test_a_build_that_fails_keeps_the_old_atlas(stored, tmp_path, monkeypatch):
+def test_a_build_that_fails_keeps_the_old_atlas(few, site, tmp_path, monkeypatch):
     out = tmp_path / "atlas"
-    atlas.build(stored, out)
+    shutil.copytree(site, out)
     before = files(out)
 
     def broken(*_):
@@ -95,36 +97,36 @@ def test_a_build_that_fails_keeps_the_old_atlas(stored, tmp_path, monkeypatch):
 
     monkeypatch.setattr("steepest.atlas._pages.index", broken)
     with pytest.raises(RuntimeError, match="today"):
-        atlas.build(stored, out)
+        atlas.build(few, out)
     assert files(out) == before
     assert [p.name for p in tmp_path.iterdir()] == ["atlas"]
 
 
-def test_damaged_and_outdated_results_are_left_out_with_a_warning(stored, tmp_path, monkeypatch):
+def test_damaged_results_are_left_out_with_a_warning(stored, few, tmp_path):
     results = tmp_path / "results"
-    shutil.copytree(stored, results)
+    shutil.copytree(few, results)
+    shutil.copytree(stored / "growing", results / "growing")
     damaged = next((results / "growing").iterdir())
     (damaged / "result.json").write_text(json.dumps({"verdict": "holds"}))
     with pytest.warns(Damaged):
         index = atlas.build(results, tmp_path / "atlas")
     assert "steepest run growing" in index.read_text("utf-8")
     assert not (index.parent / "growing").exists()
-    from steepest import claims
 
+
+def test_results_of_another_version_are_left_out_with_a_warning(few, tmp_path, monkeypatch):
     monkeypatch.setattr(claims.load("powerless"), "version", 2)
-    with pytest.warns(UserWarning, match="version 1 of the claim, which is now at 2"):
-        index = atlas.build(results, tmp_path / "atlas")
-    assert not (index.parent / "powerless").exists()
+    with (
+        pytest.warns(UserWarning, match="version 1 of the claim, which is now at 2"),
+        pytest.raises(UserError, match="no sound result"),
+    ):
+        atlas.build(few, tmp_path / "atlas")
 
 
-def test_a_claim_that_cannot_draw_any_more_shows_the_stored_figure(stored, tmp_path, monkeypatch):
-    from steepest import claims
-
+def test_a_claim_that_cannot_draw_any_more_shows_the_stored_figure(few, tmp_path, monkeypatch):
     def panels(*_):
         raise KeyError("path")
 
-    few = tmp_path / "few"
-    shutil.copytree(stored / "powerless", few / "powerless")
     monkeypatch.setattr(claims.load("powerless"), "panels", panels)
     with pytest.warns(UserWarning, match="the stored one"):
         index = atlas.build(few, tmp_path / "atlas")

@@ -5,11 +5,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from steepest import claims
 from steepest.errors import UserError
 
 from . import _pages
-from ._runs import Run, gather
+from ._runs import Run, entries, gather
 
 MARKER = ".steepest-atlas"
 """Lies in every atlas and lists its files, one a line: a folder without it, or with other files, is never replaced."""
@@ -68,7 +67,8 @@ def _refuse(results: Path, out: Path) -> None:
 def _write(runs: dict[str, list[Run]], folder: Path, watch: Callable[[str], None]) -> None:
     """Every file of the atlas."""
     names, cards = list(runs), []
-    for name, entry in claims.catalogue().items():
+    for entry in entries():
+        name = entry.name
         if name not in runs:
             cards.append(_pages.Card(entry))
             continue

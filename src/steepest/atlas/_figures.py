@@ -1,11 +1,11 @@
 """Matplotlib's SVG made fit to stand inside a page.
 
-The page's theme takes over the colours, identifiers get a prefix so that several figures share a page, and only the
-few elements that a plot needs are let through: whatever else a stored file may hold stays out.
+The page's theme takes over the colours, identifiers become short and get a prefix so that several figures share a
+page, and only the few elements that a plot needs are let through: whatever else a stored file may hold stays out.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree
 
 from markupsafe import Markup
@@ -16,7 +16,9 @@ _ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tsp
 _ATTRIBUTES = {"id", "d", "x", "y", "width", "height", "viewBox", "transform", "clip-path", "style", "href"}
 _PLAIN = {INK: "var(--ink)", GRID: "var(--grid)", "#000000": "var(--ink)", "#ffffff": "var(--paper)"}
 # What the style sheet says of every figure needs no saying on every path.
-_USUAL = re.compile(r"(font-family|stroke-linejoin|stroke-linecap: (?:butt|square)|stroke-miterlimit)[^;]*;?\s*")
+_USUAL = re.compile(
+    r"(font-family|font-size: 8.5px|stroke-linejoin|stroke-linecap: (?:butt|square)|stroke-miterlimit)[^;]*;?\s*"
+)
 
 
 def inline(svg: str, prefix: str, label: str) -> Markup:
@@ -28,9 +30,10 @@ def inline(svg: str, prefix: str, label: str) -> Markup:
         label: what the figure shows, for those who cannot see it.
     """
     root = _clean(ElementTree.fromstring(svg.encode()))
-    used = set(re.findall(r"#([\w.-]+)", " ".join(value for part in root.iter() for value in _links(part))))
+    used = re.findall(r"#([\w.-]+)", " ".join(value for part in root.iter() for value in _links(part)))
+    names = {name: f"{prefix}{i}" for i, name in enumerate(dict.fromkeys(used))}
     for part in root.iter():
-        _adopt(part, prefix, used)
+        _adopt(part, names)
     for part in root.iter("g"):
         _hoist(part)
     _flatten(root)
@@ -63,22 +66,29 @@ def _links(part: ElementTree.Element) -> Iterator[str]:
     return (part.get(name, "") for name in ("href", "clip-path"))
 
 
-def _adopt(part: ElementTree.Element, prefix: str, used: set[str]) -> None:
-    """Prefix what is referred to, drop other identifiers, and hand the colours to the theme."""
-    if part.get("id") in used:
-        part.set("id", f"{prefix}{part.get('id')}")
-    else:
-        part.attrib.pop("id", None)
-    for name in ("href", "clip-path"):
-        if value := part.get(name):
-            part.set(name, value.replace("#", f"#{prefix}"))
+def _adopt(part: ElementTree.Element, names: Mapping[str, str]) -> None:
+    """Rename what is referred to, drop other identifiers, and hand the colours to the theme."""
+    if name := names.get(part.attrib.pop("id", "")):
+        part.set("id", name)
+    for link in ("href", "clip-path"):
+        if value := part.get(link):
+            part.set(link, re.sub(r"#([\w.-]+)", lambda found: f"#{names[found[1]]}", value))
     if path := part.get("d"):
         part.set("d", re.sub(r"\s*([MLCQZz])\s*", r"\1", path.strip()))
     if re.fullmatch(r"rotate\(-?0 .*\)", part.get("transform", "")):
         part.attrib.pop("transform")
     if style := part.get("style"):
         style = re.sub(r"#[0-9a-f]{6}", lambda found: _theme(found[0]), _USUAL.sub("", style))
-        part.set("style", re.sub(r"([:;]) ", r"\1", style).rstrip("; "))
+        style = re.sub(r"([:;]) ", r"\1", style).rstrip("; ")
+        if not _implied(part.tag, style):
+            part.set("style", style)
+        else:
+            part.attrib.pop("style")
+
+
+def _implied(tag: str, style: str) -> bool:
+    """Whether a tick has the stroke that its shape has by itself."""
+    return tag == "use" and re.fullmatch(r"fill:(var\(--ink\));stroke:\1;stroke-width:[\d.]+", style) is not None
 
 
 def _theme(colour: str) -> str:
@@ -91,7 +101,7 @@ def _blends() -> dict[str, str]:
     for role in COLOURS:
         for percent in range(100, -1, -1):
             mixed = f"color-mix(in srgb,var(--{role}),var(--{role}-far) {percent}%)"
-            names[blend(role, percent / 100)] = mixed if percent else f"var(--{role})"
+            names[blend(role, percent / 100)] = {0: f"var(--{role})", 100: f"var(--{role}-far)"}.get(percent, mixed)
     return names
 
 

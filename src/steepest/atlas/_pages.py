@@ -23,7 +23,7 @@ from steepest.store import Store
 from . import _text
 from ._bars import bar
 from ._figures import inline
-from ._runs import Run
+from ._runs import Run, chapter_title, entries
 
 WORDS = {
     Verdict.HOLDS: ("✓", "holds"),
@@ -32,16 +32,6 @@ WORDS = {
     Verdict.OUT_OF_RANGE: ("∅", "out of range"),
 }
 """Symbol and word of a verdict: colour alone says nothing to some readers."""
-
-# In the order of the theory; the words that head each chapter. Other folders follow with their own names.
-CHAPTERS = {
-    "initialization": "Initialization",
-    "kernels": "Kernels",
-    "optimization": "Optimization",
-    "structure": "Structure",
-    "implicit_bias": "Implicit bias",
-    "margins": "Margins",
-}
 
 
 @dataclass(frozen=True)
@@ -62,9 +52,9 @@ class Card:
 
 
 def index(cards: Sequence[Card]) -> str:
-    """The first page: every claim of the catalogue, by chapter."""
-    order = [*CHAPTERS, *sorted({card.entry.chapter for card in cards} - CHAPTERS.keys())]
-    chapters = {_chapter(name): [c for c in cards if c.entry.chapter == name] for name in order}
+    """The first page: every claim of the catalogue by chapter, in the order given."""
+    order = dict.fromkeys(card.entry.chapter for card in cards)
+    chapters = {chapter_title(name): [c for c in cards if c.entry.chapter == name] for name in order}
     found = [card.run.result.verdict for card in cards if card.run]
     counts = {verdict: found.count(verdict) for verdict in Verdict}
     return (
@@ -72,15 +62,11 @@ def index(cards: Sequence[Card]) -> str:
         .get_template("index.html")
         .render(
             root="",
-            chapters={title: inside for title, inside in chapters.items() if inside},
+            chapters=chapters,
             counts=counts,
             missing=len(cards) - len(found),
         )
     )
-
-
-def _chapter(folder: str) -> str:
-    return CHAPTERS.get(folder, folder.replace("_", " ").capitalize())
 
 
 def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -> tuple[str, Markup]:
@@ -92,7 +78,8 @@ def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -
         around: the names of the claims before and after it, or None.
     """
     kind = claims.load(run.result.claim)
-    figures, small = _figures(run)
+    place = [entry.name for entry in entries()].index(run.result.claim)
+    figures, small = _figures(run, place)
     rest = (inspect.getdoc(sys.modules[kind.__module__]) or "").partition("\n\n")[2]
     entry = claims.entry(run.result.claim)
     text = (
@@ -101,7 +88,7 @@ def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -
         .render(
             root="../",
             entry=entry,
-            chapter=_chapter(entry.chapter),
+            chapter=chapter_title(entry.chapter),
             run=run,
             runs=runs,
             result=run.result,
@@ -135,7 +122,7 @@ def _parameters(kind: type, result: Result) -> Iterator[tuple[str, Any, str, str
         yield name, value, *_text.meaning(comments.get(name, ""))
 
 
-def _figures(run: Run) -> tuple[Sequence[tuple[str, Markup]], Markup]:
+def _figures(run: Run, place: int) -> tuple[Sequence[tuple[str, Markup]], Markup]:
     """Title and graphic of each panel, and a thumbnail of the first.
 
     Where the claim can no longer draw what it once stored, the stored figure is shown instead, with a warning.
@@ -154,7 +141,7 @@ def _figures(run: Run) -> tuple[Sequence[tuple[str, Markup]], Markup]:
         (panel.title, inline(text, f"f{i}-", _label(panel)))
         for i, (panel, text) in enumerate(zip(panels, alone, strict=True))
     ]
-    small = [inline(thumbnail(panel), f"{run.result.claim}-", _label(panel)) for panel in panels[:1]]
+    small = [inline(thumbnail(panel), f"t{place}-", _label(panel)) for panel in panels[:1]]
     return figures, Markup("").join(small)
 
 

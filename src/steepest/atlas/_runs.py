@@ -8,9 +8,31 @@ from typing import Any
 
 from steepest import claims
 from steepest.arrays import Observation, Prediction
+from steepest.claims import Entry
 from steepest.errors import UserError
 from steepest.results import Result
 from steepest.store import Store, identity
+
+# In the order of the theory; the words that head each chapter. Other folders follow with their own names.
+CHAPTERS = {
+    "initialization": "Initialization",
+    "kernels": "Kernels",
+    "optimization": "Optimization",
+    "structure": "Structure",
+    "implicit_bias": "Implicit bias",
+    "margins": "Margins",
+}
+
+
+def entries() -> list[Entry]:
+    """The catalogue in the order of the atlas."""
+    place = {name: i for i, name in enumerate(CHAPTERS)}
+    return sorted(claims.catalogue().values(), key=lambda e: (place.get(e.chapter, len(place)), e.chapter, e.name))
+
+
+def chapter_title(folder: str) -> str:
+    """The words that head a chapter."""
+    return CHAPTERS.get(folder, folder.replace("_", " ").capitalize())
 
 
 @dataclass(frozen=True)
@@ -31,7 +53,7 @@ class Run:
 
 
 def gather(results: Path) -> dict[str, list[Run]]:
-    """All sound results by claim, in the catalogue's order; the one to show first in front, then newest first.
+    """All sound results by claim, in the order of the atlas; the one to show first in front, then newest first.
 
     Results of another version of a claim, or of none that is known, are left out with a warning.
 
@@ -40,7 +62,7 @@ def gather(results: Path) -> dict[str, list[Run]]:
     """
     if not results.is_dir():
         raise UserError(f"there is no folder of results at {results}; make one with `steepest run --out {results}`")
-    found: dict[str, list[tuple[Path, Result]]] = {name: [] for name in claims.catalogue()}
+    found: dict[str, list[tuple[Path, Result]]] = {entry.name: [] for entry in entries()}
     for folder, result in Store(results):
         light = replace(result, predicted=Prediction(), observed=Observation())
         if reason := _outdated(result):

@@ -1,6 +1,5 @@
 """Numbers, intervals and prose as a page shows them."""
 
-import inspect
 import math
 import re
 import textwrap
@@ -28,17 +27,17 @@ def number(value: Any, digits: int = 4) -> str:
         return "not finite" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if isinstance(value, int) and abs(value) < 10**7:
         return str(value).replace("-", "−")
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
-        shown = f"{value:.{max(digits, len(str(int(abs(value)))))}g}"
-        return shown.replace("-", "−")
-    return power(float(f"{value:.{digits}g}"))
+    rounded = float(f"{value:.{max(digits, len(str(int(abs(value)))))}g}")
+    if value == 0 or 1e-3 <= abs(rounded) < 1e5:
+        return f"{rounded:.12g}".replace("-", "−")
+    return power(value, digits)
 
 
 def ends(interval: Interval) -> str:
     """Both ends of an interval, with digits enough to tell them apart.
 
     >>> ends(Interval(0.99999912, 1.0000004))
-    '[0.9999991, 1.0000004]'
+    '[0.99999912, 1.0000004]'
     """
     low, high = interval.low, interval.high
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -88,23 +87,34 @@ def formula(latex: str) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """A docstring's paragraphs: indented ones are set as code, words between backquotes too."""
-    parts = [part for part in re.split(r"\n\s*\n", inspect.cleandoc(text)) if part.strip()]
+    """A clean docstring's paragraphs: indented ones are set as code, words between backquotes too."""
+    parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
     return Markup("\n").join(_paragraph(part) for part in parts)
 
 
 def _paragraph(text: str) -> Markup:
     if text.startswith("    "):
-        return Markup("<pre><code>{}</code></pre>").format(textwrap.dedent(text))
+        return Markup("<pre><code>{}</code></pre>").format(textwrap.dedent(text).rstrip())
     return Markup("<p>{}</p>").format(ticks(" ".join(text.split())))
 
 
 def ticks(text: str) -> Markup:
-    """A line of text in which words between backquotes are code."""
+    """A line of text: words between backquotes are code, one-letter indices and exponents are set as such.
+
+    >>> str(ticks("`a_b` where C_W² > ρ^(l+1), not x_max"))
+    '<code>a_b</code> where C<sub>W</sub>² &gt; ρ<sup>l+1</sup>, not x_max'
+    """
     pieces = re.split(r"`{1,2}([^`]+)`{1,2}", text)
     return Markup("").join(
-        Markup("<code>{}</code>").format(piece) if odd % 2 else escape(piece) for odd, piece in enumerate(pieces)
+        Markup("<code>{}</code>").format(piece) if odd % 2 else _indexed(piece) for odd, piece in enumerate(pieces)
     )
+
+
+def _indexed(text: str) -> Markup:
+    letter, end = "[A-Za-z0-9α-ωΑ-Ω∞∥⊥*]", "(?![A-Za-z0-9_])"
+    safe = re.sub(rf"(?<![A-Za-z0-9_])([^\W\d_])_({letter}){end}", r"\1<sub>\2</sub>", str(escape(text)))
+    raised = re.sub(rf"(?<=[\w)>])\^(?:\(([^()\s]{{1,8}})\)|({letter}){end})", r"<sup>\1\2</sup>", safe)
+    return Markup(raised)
 
 
 def meaning(comment: str) -> tuple[str, str]:

@@ -37,6 +37,8 @@ Seeds = Annotated[int, Within(3, 10_000)]
 """How many independent repetitions: at least three, for an interval."""
 Positive = Annotated[float, Within(0, open=True)]
 """A positive number."""
+Fraction = Annotated[float, Within(0, 1)]
+"""A number from 0 to 1."""
 NonNegative = Annotated[float, Within(0)]
 """A number that is at least zero."""
 
@@ -62,6 +64,7 @@ class Claim:
         corrections: what the source gets wrong, one sentence each, with what is right.
         remarks: what a reader of the page should know about protocol or result, one sentence each.
         full: fields that the full preset changes.
+        beyond: fields that take the claim out of its theorem's range, so that OUT_OF_RANGE can be seen (and tested).
         version: raise it when a change makes stored results obsolete.
         precision: ``"float64"`` or ``"float32"``.
     """
@@ -71,6 +74,7 @@ class Claim:
     corrections: ClassVar[tuple[str, ...]] = ()
     remarks: ClassVar[tuple[str, ...]] = ()
     full: ClassVar[Mapping[str, Any]] = {}
+    beyond: ClassVar[Mapping[str, Any]] = {}
     version: ClassVar[int] = 1
     precision: ClassVar[str] = "float64"
 

@@ -29,6 +29,7 @@ class Template(Claim):
 
     statement = r"w_t = (1 - \eta\lambda)^t\, w_0"
     source = "any course on optimization"
+    beyond = {"lr": 2.5}
     full = {"seeds": 50}
 
     def setting(self, key: Key) -> jax.Array:

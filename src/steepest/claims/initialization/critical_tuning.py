@@ -72,6 +72,7 @@ class CriticalTuning(Claim):
         "Networks are drawn layer by layer from their exact conditional law (rows of Gaussian weights applied to known "
         "activations are Gaussian), which needs no weight matrices.",
     )
+    beyond = {"activations": ("sigmoid",)}
     full = {
         "activations": ("linear", "relu", "leaky_relu(0.2)", "tanh", "sin", "erf", "gelu", "silu"),
         "networks": 2000,

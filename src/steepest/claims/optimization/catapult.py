@@ -62,6 +62,7 @@ class Catapult(Claim):
         "judged: where training ends depends on the data. On raw digits it is not even a divergence (the network "
         "dies: no neuron is active any more); on centred digits it is one, and earlier.",
     )
+    beyond = {"multiple": 4.5}
     full = {"seeds": 30, "steps": 4000, "relu_width": 512, "relu_steps": 400}
 
     def setting(self, key: Key) -> Setting:

@@ -1,0 +1,5 @@
+"""Quantities of one network at one moment."""
+
+from ._collapse import Collapse as Collapse
+from ._collapse import class_means as class_means
+from ._collapse import collapse as collapse
