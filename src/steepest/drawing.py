@@ -54,11 +54,9 @@ STYLE = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9.5,
     "axes.titlesize": 10, "axes.titlelocation": "left",
     "axes.spines.top": False, "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
-    "grid.color": GRID, "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.5,
+    "axes.linewidth": 0.7, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
+    "grid.color": GRID, "grid.linewidth": 0.6, "lines.linewidth": 1.5,
+    "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 8.5,
 }  # fmt: skip
 
 
@@ -81,7 +79,7 @@ def thumbnail(panel: Panel) -> str:
 
 
 def thin(x: np.ndarray, y: np.ndarray, limit: int, log: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """At most about ``limit`` points that draw like all of them.
+    """At most ``limit`` points that draw like all of them.
 
     The horizontal axis, in its own scale, is cut into equal bins, and each keeps its first, last, lowest and highest
     point and one gap (NaN). Where x is not sorted, the points are a cloud or a closed path and are thinned evenly.
@@ -89,7 +87,7 @@ def thin(x: np.ndarray, y: np.ndarray, limit: int, log: bool = False) -> tuple[n
     Args:
         x: abscissae, shape ``(points,)``, positive or NaN where ``log`` is set.
         y: ordinates, shape ``(points,)``.
-        limit: most points, apart from gaps.
+        limit: most points, at least 5.
         log: whether the horizontal axis is logarithmic.
 
     >>> x = np.arange(100_000.0)
@@ -106,9 +104,12 @@ def thin(x: np.ndarray, y: np.ndarray, limit: int, log: bool = False) -> tuple[n
         keep = np.unique(np.linspace(0, len(x) - 1, limit).round().astype(int))
         return x[keep], y[keep]
     x, y = x[known], y[known]
-    edges = np.linspace(place[0], place[-1], max(1, limit // 4) + 1)[1:-1]
-    bins = [part for part in np.split(np.arange(len(x)), np.searchsorted(place, edges)) if part.size]
-    keep = np.unique(np.concatenate([_telling(y, part) for part in bins]))
+    for each in (2, 3, 4, 5):  # a smooth curve needs two points a bin, a rough one with gaps five
+        edges = np.linspace(place[0], place[-1], max(1, limit // each) + 1)[1:-1]
+        bins = [part for part in np.split(np.arange(len(x)), np.searchsorted(place, edges)) if part.size]
+        keep = np.unique(np.concatenate([_telling(y, part) for part in bins]))
+        if len(keep) <= limit:
+            break
     return x[keep], y[keep]
 
 
@@ -139,8 +140,8 @@ def _draw(panels: Sequence[Panel], detail: Detail) -> Any:
         figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0)
         axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-        for ax, panel in zip(axes, panels, strict=False):
-            _panel(ax, panel, detail)
+        legends = [_panel(ax, panel, detail) for ax, panel in zip(axes, panels, strict=False)]
+        figure.set_figheight(size[1] + 0.18 * rows * max([0, *(lines - 2 for lines in legends)]))
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
         if not panels:
@@ -160,7 +161,7 @@ def _svg(panels: Sequence[Panel], detail: Detail) -> str:
     return re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", rounded, tag[0]), text.getvalue())
 
 
-def _panel(ax: Any, panel: Panel, detail: Detail) -> None:
+def _panel(ax: Any, panel: Panel, detail: Detail) -> int:
     ax.set(xscale=panel.xscale, yscale=panel.yscale)
     ax.set(xlabel=textwrap.fill(panel.x, 52), ylabel=textwrap.fill(panel.y, 22 if detail.bare else 38))
     drawn = [_curve(ax, curve, panel, detail) for curve in panel.curves]
@@ -172,9 +173,10 @@ def _panel(ax: Any, panel: Panel, detail: Detail) -> None:
         ax.set_ylim(*_limits(panel.ylim, [curve.y for curve in panel.curves], panel.yscale))
     for axis in (ax.xaxis, ax.yaxis):
         _ticks(axis, detail.ticks)
-    if not detail.bare:
-        ax.grid(True)
-        _heading(ax, panel.title, detail)
+    if detail.bare:
+        return 0
+    ax.grid(True)
+    return _heading(ax, panel.title, detail)
 
 
 def _curve(ax: Any, curve: Curve, panel: Panel, detail: Detail) -> bool:
@@ -183,10 +185,9 @@ def _curve(ax: Any, curve: Curve, panel: Panel, detail: Detail) -> bool:
     x = np.broadcast_to(np.asarray(curve.x, float), y.shape)
     x, y = _valid(x, panel.xscale), _valid(y, panel.yscale)
     some = bool(np.any(np.isfinite(x) & np.isfinite(y)))
-    look = _look(curve)
+    look, many = _look(curve), len(y)
     if curve.label:
         ax.plot([], [], label=curve.label if some else f"{curve.label} (not finite)", **look)
-    many = len(y)
     if many > 1:
         rows = np.unique(np.linspace(0, many - 1, min(many, detail.seeds)).round().astype(int))
         x, y = x[rows], y[rows]
@@ -274,8 +275,8 @@ def _ticks(axis: Any, most: int) -> None:
         axis.set_major_formatter(lambda value, _: power(value, 6))
 
 
-def _heading(ax: Any, title: str, detail: Detail) -> None:
-    """The title, and below it the legend in as few rows as fit: it never covers a curve."""
+def _heading(ax: Any, title: str, detail: Detail) -> int:
+    """The title, and below it the legend in as few rows as fit, never over a curve; returns how many."""
     handles, labels = ax.get_legend_handles_labels()
     labels, rows = [textwrap.fill(label, 44) for label in labels], 0
     if labels:
@@ -284,12 +285,11 @@ def _heading(ax: Any, title: str, detail: Detail) -> None:
         columns = -(-len(labels) // per)
         rows = sum(max(label.count("\n") + 1 for label in labels[i::per]) for i in range(per))
         place = {"loc": "lower left", "bbox_to_anchor": (-0.01, 1), "borderaxespad": 0.2, "borderpad": 0.2}
-        legend = ax.legend(
-            handles, labels, ncols=columns, columnspacing=1.4, handlelength=2, labelspacing=0.25, **place
-        )
-        legend.set_in_layout(False)  # the title's padding makes room for it
+        gaps = {"columnspacing": 1.4, "handlelength": 2, "labelspacing": 0.25}
+        ax.legend(handles, labels, ncols=columns, **place, **gaps).set_in_layout(False)  # the title makes room for it
     # a blank title of no height keeps the legend's room
-    ax.set_title(textwrap.fill(title, 46) or " ", pad=13 * rows + 5 * bool(title), fontsize=10 if title else 0.5)
+    ax.set_title(textwrap.fill(title, 46) or " ", pad=12.2 * rows + 6 * bool(title), fontsize=10 if title else 0.5)
+    return rows
 
 
 def _width(labels: Sequence[str], columns: int) -> float:

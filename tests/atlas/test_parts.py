@@ -8,7 +8,8 @@ import pytest
 
 from steepest.atlas._bars import WIDTH, bar
 from steepest.atlas._figures import inline
-from steepest.atlas._text import allowed, ends, formula, number, prose
+from steepest.atlas._formula import formula
+from steepest.atlas._text import allowed, ends, number, prose
 from steepest.drawing import svg
 from steepest.judging import Interval, bound, equal, order
 from steepest.panels import panel, seen
@@ -95,6 +96,13 @@ def test_prose_and_formulas_escape():
     assert prose("One `a<b`.\n\n    x = 1 < 2\n") == (
         "<p>One <code>a&lt;b</code>.</p>\n<pre><code>x = 1 &lt; 2</code></pre>"
     )
-    math_ml = formula(r"\Theta < \frac{1}{x}")
-    assert '<math display="block" alttext="\\Theta &lt; \\frac{1}{x}">' in math_ml
-    assert '<mi mathvariant="normal">' in math_ml
+    assert '<math display="block" alttext="\\Theta &lt; \\frac{1}{x}">' in formula(r"\Theta < \frac{1}{x}")
+
+
+def test_formulas_are_set_as_mathematics_is():
+    assert '<mi mathvariant="normal">' in formula(r"\Theta(1)")
+    assert '<mi>log</mi><mspace width="0.167em" /><mi>t</mi>' in formula(r"\log t")
+    assert "<mo>&#8764;</mo>" in formula(r"a \sim b") or "<mo>∼</mo>" in formula(r"a \sim b")
+    assert "arg" in formula(r"\arg\min_x f(x)")
+    with pytest.warns(UserWarning, match="nonsense"):
+        formula(r"\nonsense x")

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,6 +23,7 @@ from steepest.store import Store
 from . import _text
 from ._bars import bar
 from ._figures import inline
+from ._formula import formula
 from ._runs import Run, chapter_title, entries
 
 WORDS = {
@@ -109,7 +110,7 @@ def _confronted(rival: Rejection, result: Result) -> Iterator[tuple[Check, Check
     own = {check.name: check for check in result.checks}
     for check in rival.checks:
         mine = own.get(check.name)
-        if mine and (mine.margin != check.margin or mine.measured != check.measured or check.name in rival.by):
+        if mine and (repr(mine) != repr(check) or check.name in rival.by):  # NaN differs from itself, its name does not
             yield mine, check
 
 
@@ -156,8 +157,9 @@ def _environment() -> Environment:
     loader = PackageLoader("steepest.atlas", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.globals.update(bar=bar, words=WORDS, changed=_differences)
-    for name in ("number", "ends", "allowed", "duration", "formula", "ticks"):
+    for name in ("number", "found", "allowed", "duration", "ticks"):
         made.filters[name] = getattr(_text, name)
+    made.filters["formula"] = formula
     return made
 
 
@@ -167,4 +169,4 @@ def _differences(changed: Mapping[str, Any]) -> str:
 
 def stylesheet() -> str:
     """The one style sheet of all pages."""
-    return (Path(__file__).parent / "templates" / "style.css").read_text("utf-8")
+    return (resources.files("steepest.atlas") / "templates" / "style.css").read_text("utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from steepest.drawing import power
-from steepest.judging import Interval
+from steepest.judging import Check, Interval
 
 
 def number(value: Any, digits: int = 4) -> str:
@@ -33,20 +33,26 @@ def number(value: Any, digits: int = 4) -> str:
     return power(value, digits)
 
 
-def ends(interval: Interval) -> str:
-    """Both ends of an interval, with digits enough to tell them apart.
+def ends(interval: Interval, coarse: float = 0.0) -> str:
+    """Both ends of an interval, with digits enough to tell them apart, but no finer than ``coarse``.
 
-    >>> ends(Interval(0.99999912, 1.0000004))
-    '[0.99999912, 1.0000004]'
+    >>> ends(Interval(0.99999912, 1.0000004)), ends(Interval(0.99999912, 1.0000004), coarse=0.01)
+    ('[0.99999912, 1.0000004]', '[1, 1]')
     """
     low, high = interval.low, interval.high
     if not (math.isfinite(low) and math.isfinite(high)):
         return "not finite" if math.isnan(low + high) else f"[{number(low)}, {number(high)}]"
-    width, largest = high - low, max(abs(low), abs(high))
+    fine, largest = max(high - low, coarse), max(abs(low), abs(high))
     digits = 4
-    if width > 0 and largest > 0:
-        digits = min(12, max(4, math.ceil(math.log10(largest / width)) + 2))
+    if fine > 0 and largest > 0:
+        digits = min(8, max(4, math.ceil(math.log10(largest / fine)) + 2))
     return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def found(check: Check) -> str:
+    """The interval of a check; digits that are small beside the margin are left out."""
+    width = check.margin.high - check.margin.low
+    return ends(check.interval, width / 50 if math.isfinite(width) else 0.0)
 
 
 def allowed(margin: Interval) -> str:
@@ -76,16 +82,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def formula(latex: str) -> Markup:
-    """LaTeX as MathML, written when the page is built."""
-    from latex2mathml.converter import convert
-
-    mathml = convert(latex, display="block")
-    mathml = re.sub(r"<mi>(&#x003(?:9[1-9A-F]|A[0-9]);)</mi>", r'<mi mathvariant="normal">\1</mi>', mathml)  # Γ … Ω
-    opening = f'<math display="block" alttext="{escape(latex)}">'
-    return Markup(re.sub(r"<math\b[^>]*>", lambda _: opening, mathml, count=1))
-
-
 def prose(text: str) -> Markup:
     """A clean docstring's paragraphs: indented ones are set as code, words between backquotes too."""
     parts = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
@@ -112,7 +108,7 @@ def ticks(text: str) -> Markup:
 
 def _indexed(text: str) -> Markup:
     letter, end = "[A-Za-z0-9α-ωΑ-Ω∞∥⊥*]", "(?![A-Za-z0-9_])"
-    safe = re.sub(rf"(?<![A-Za-z0-9_])([^\W\d_])_({letter}){end}", r"\1<sub>\2</sub>", str(escape(text)))
+    safe = re.sub(rf"((?<![A-Za-z0-9_])[^\W\d_]|[‖∥])_({letter}){end}", r"\1<sub>\2</sub>", str(escape(text)))
     raised = re.sub(rf"(?<=[\w)>])\^(?:\(([^()\s]{{1,8}})\)|({letter}){end})", r"<sup>\1\2</sup>", safe)
     return Markup(raised)
 

@@ -3,3 +3,4 @@
 from ._collapse import Collapse as Collapse
 from ._collapse import class_means as class_means
 from ._collapse import collapse as collapse
+from ._collapse import cosines as cosines

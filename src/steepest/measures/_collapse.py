@@ -27,6 +27,7 @@ class Collapse(NamedTuple):
     Attributes:
         variability: NC1, ``tr(Σ_W Σ_B⁺)/C``; 0 when every example sits on its class mean.
         cosines: NC2, cosines between the centred class means, shape ``(C, C)``; −1/(C−1) off the diagonal of a simplex.
+        raw_cosines: the same before centring; 0 off the diagonal where class means are orthogonal.
         angle_error: NC2, mean of ``|cos + 1/(C−1)|`` over pairs of classes.
         angle_spread: NC2, standard deviation of the cosines over pairs of classes.
         norm_spread: NC2, standard deviation over mean of the lengths of the centred class means.
@@ -39,6 +40,7 @@ class Collapse(NamedTuple):
 
     variability: Float[Array, ""]
     cosines: Float[Array, "C C"]
+    raw_cosines: Float[Array, "C C"]
     angle_error: Float[Array, ""]
     angle_spread: Float[Array, ""]
     norm_spread: Float[Array, ""]
@@ -90,14 +92,14 @@ def collapse(
     kept = lengths > cut * lengths[0]
     within = weights @ ((features - means[labels]) @ directions.T) ** 2  # v_kᵀ Σ_W v_k
 
-    norms = jnp.linalg.norm(centred, axis=1)
-    cosines = centred @ centred.T / jnp.outer(norms, norms)
-    pairs = cosines[~np.eye(classes, dtype=bool)]
+    norms, angles = jnp.linalg.norm(centred, axis=1), cosines(centred)
+    pairs = angles[~np.eye(classes, dtype=bool)]
     scores = features @ classifier.T + (0.0 if bias is None else bias)
     nearest = jnp.argmin((means**2).sum(1) - 2 * features @ means.T, axis=1)
     return Collapse(
         variability=jnp.where(kept, within / jnp.where(kept, lengths, 1.0) ** 2, 0.0).sum(),
-        cosines=cosines,
+        cosines=angles,
+        raw_cosines=cosines(means),
         angle_error=jnp.abs(pairs + 1 / (classes - 1)).mean(),
         angle_spread=pairs.std(),
         norm_spread=norms.std() / norms.mean(),
@@ -118,6 +120,16 @@ def class_means(
     """
     members = _members(labels, classes)
     return (members.T @ features) / members.sum(0)[:, None]
+
+
+def cosines(vectors: Float[Array, "C p"]) -> Float[Array, "C C"]:
+    """The cosines of the angles between all pairs of vectors; NaN for a vector of length zero.
+
+    >>> cosines(jnp.array([[2.0, 0.0], [0.0, 1.0]])).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    lengths = jnp.linalg.norm(vectors, axis=1)
+    return vectors @ vectors.T / jnp.outer(lengths, lengths)
 
 
 def _members(labels: Integer[Array, " n"], classes: int) -> Bool[Array, "n C"]:

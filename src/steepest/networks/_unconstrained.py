@@ -13,7 +13,6 @@ is a minimum over one number, solved below. It is reached when H_i depends on th
 from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -111,7 +110,7 @@ def unconstrained(classes: int, dimension: int, examples: int, scale: float = 1.
         scale: size of the random start.
 
     >>> net = unconstrained(classes=3, dimension=5, examples=6)
-    >>> net.apply(net.init(jax.random.key(0)), jnp.arange(6)).shape
+    >>> net.apply(net.init(jax.random.key(0)), np.arange(6)).shape
     (6, 3)
     """
 

@@ -1,0 +1,150 @@
+"""Full-batch descent raises the sharpness until it reaches 2/η, and keeps it there.
+
+The sharpness is the largest eigenvalue of the Hessian of the risk. On a quadratic, descent with step size η is stable
+only below 2/η. On a network the sharpness rises by itself along gradient flow; descent follows until 2/η, where the
+flow would go on, and then hovers there while the risk keeps falling.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from steepest.arrays import Observation, Prediction
+from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
+from steepest.curvature import sharpness
+from steepest.data import Dataset, digits
+from steepest.descent import Trajectory, descend, flow, grid, mean_risk, squared
+from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
+from steepest.networks import Mlp, mlp
+from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.types import Key, Params, Risk
+
+RECORDS = 50  # points of each path at which the sharpness is measured
+
+
+class Setting(NamedTuple):
+    """Data, network, one key a seed and the sharpness at each start."""
+
+    data: Dataset
+    net: Mlp
+    risk: Risk
+    keys: Key
+    start: jax.Array  # (seeds,)
+
+
+@dataclass(frozen=True)
+class EdgeOfStability(Claim):
+    """A tanh network on centred digits, squared loss, three step sizes, and gradient flow."""
+
+    lr: Positive = 0.3  # η, the middle one of three step sizes [1/sharpness]
+    ratio: Positive = 1.5  # ratio of neighbouring step sizes [1]
+    steps: Count = 1500  # steps of descent [steps]
+    width: Count = 50  # neurons in each hidden layer [neurons]
+    depth: Count = 4  # hidden layers [layers]
+    c_w: Positive = 0.5  # initial weight variance times fan-in [1]
+    n: Count = 200  # images [1]
+    seeds: Seeds = 3  # initial networks [1]
+    products: Count = 15  # Hessian products for each sharpness [1]
+    flow_time: Positive = 150.0  # time t up to which gradient flow is followed [1/sharpness]
+
+    statement = r"\lambda_{\max}\!\left(\nabla^2 R(\theta_t)\right)\;\longrightarrow\;\frac{2}{\eta}"
+    source = "ORF 543, lecture 10/5; Cohen et al. 2021"
+    remarks = (
+        "The loss is ½‖f − y‖² summed over the ten outputs and averaged over images.",
+        "Weights start small (C_W = ½, four hidden layers) and pixels are centred, so that the sharpness starts below "
+        "2/η and has room to rise; from the usual start on raw pixels it begins at 57 and large step sizes diverge.",
+        "With two hidden layers the flow's sharpness stays below 11: then small step sizes never reach the edge, and "
+        "the verdict is that a premise is missing, not that the claim holds.",
+    )
+    full = {"n": 500, "steps": 6000, "width": 100, "seeds": 5, "products": 25, "flow_time": 300.0}
+    beyond = {"lr": 3.0}
+    precision = "float32"
+
+    @property
+    def step_sizes(self) -> tuple[float, ...]:
+        """The three step sizes η, smallest first."""
+        return (self.lr / self.ratio, self.lr, self.lr * self.ratio)
+
+    def setting(self, key: Key) -> Setting:
+        raw = digits(n=self.n)
+        data = Dataset(raw.x - raw.x.mean(0), raw.y, "centred digits")
+        net = mlp((data.d, *[self.width] * self.depth, 10), "tanh", c_w=self.c_w)
+        risk, seeds = mean_risk(squared, net.apply, data.x, data.y), keys(key, self.seeds)
+        start = jax.jit(jax.vmap(lambda k: self.sharpness(risk, net.init(k))["value"]))(seeds)
+        return Setting(data, net, risk, seeds, start)
+
+    def sharpness(self, risk: Risk, params: Params) -> dict[str, jax.Array]:
+        """The sharpness and its residual relative to it."""
+        pair = sharpness(risk, params, jax.random.key(0), self.products)
+        return {"value": pair.value, "residual": pair.residual / jnp.abs(pair.value)}
+
+    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+        worst = float(setting.start.max()) * max(self.step_sizes) / 2
+        return [require("largest sharpness at the start / (2/η)", worst, "<", 1, "choose a smaller --lr or --c_w")]
+
+    def predict(self, setting: Setting) -> Prediction:
+        return Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
+
+    def observe(self, setting: Setting, key: Key) -> Observation:
+        look = {"sharpness": lambda params: self.sharpness(setting.risk, params)}
+
+        def one(key: Key, lr: jax.Array) -> Trajectory:
+            cadence = max(1, self.steps // RECORDS)
+            return descend(setting.risk, setting.net.init(key), optax.sgd(lr), self.steps, record=cadence, observe=look)
+
+        paths, times = grid(one, setting.keys, self.step_sizes), jnp.linspace(0, self.flow_time, 16)
+        starts = jax.vmap(setting.net.init)(setting.keys)
+        limit = jax.jit(jax.vmap(lambda p: flow(setting.risk, p, times, observe=look, rtol=1e-4, atol=1e-6)))(starts)
+        return Observation(
+            step=("record", paths.steps[0, 0], "steps"),
+            risk=("seed step_size record", paths.risk),
+            sharpness=("seed step_size record", paths.observed["sharpness"]["value"]),
+            residual=("seed step_size record", paths.observed["sharpness"]["residual"]),
+            flow_time=("time", times),
+            flow_sharpness=("seed time", limit.observed["sharpness"]["value"]),
+        )
+
+    def premises(self, observed: Observation) -> list[Hypothesis]:
+        residual = float(observed["residual"].max())
+        return [require("largest relative residual of a sharpness", residual, "<=", 0.2, "raise --products")]
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        records = observed["sharpness"].shape[-1]
+        late = observed["sharpness"][..., -(records // 5) :].mean(-1)  # (seeds, step sizes)
+        checks = [
+            equal(f"late sharpness, η = {lr:.3g}", predicted["sharpness"][i], late[:, i], within=(0.95, 1.15))
+            for i, lr in enumerate(self.step_sizes)
+        ]
+        flow_end = observed["flow_sharpness"].max(1)
+        return [
+            *checks,
+            bound("sharpness along gradient flow", flow_end, at_least=2 / min(self.step_sizes), over="each"),
+        ]
+
+    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+        half = predicted.replace(sharpness=("step_size", predicted["sharpness"] / 2))
+        flow_only = predicted.replace(sharpness=("step_size", np.full(3, predicted["sharpness"].max())))
+        return [
+            Rival("the sharpness stops at 1/η", half, "there a step along the top eigenvector lands on the minimum"),
+            Rival("the sharpness does not depend on η", flow_only, "it is a property of the minimum alone"),
+        ]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        rises, falls, first = [], [], observed["sharpness"][0]
+        for i, lr in enumerate(self.step_sizes):
+            look = {"shade": i / 2}
+            time, edge = lr * observed["step"], predicted["sharpness"][i]
+            rises += [seen(time, first[i], f"η = {lr:.3g}", **look), theory(time[[0, -1]], (edge, edge), **look)]
+            falls.append(seen(time, observed["risk"][0, i], f"η = {lr:.3g}", **look))
+        rises.append(rival(observed["flow_time"], observed["flow_sharpness"][0], "gradient flow", kind="line"))
+        scaled = [seen(observed["step"], first[i] * lr / 2, shade=i / 2) for i, lr in enumerate(self.step_sizes)]
+        return (
+            panel("The sharpness rises to 2/η (dashed) and stays", "time η × step", "sharpness", *rises),
+            panel("In units of 2/η", "step", "sharpness × η/2", *scaled,
+                theory(observed["step"][[0, -1]], (1, 1), "2/η"), rival(observed["step"][[0, -1]], (0.5, 0.5), "1/η")),
+            panel("The risk keeps falling", "time η × step", "risk", *falls, log="y"),
+        )  # fmt: skip

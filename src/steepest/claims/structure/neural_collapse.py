@@ -1,0 +1,216 @@
+"""Past zero error, features collapse onto their class means, which form a simplex with the classifier's rows.
+
+Where every example's features are free and decayed like the weights, this is the exact global minimum, and descent
+finds it from random starts. A network's features are not free. Trained far past zero error with the squared loss it
+collapses too; with cross-entropy the class means and the classifier do, and the spread inside the classes stays.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from steepest.arrays import Observation, Prediction
+from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
+from steepest.data import digits, labels
+from steepest.descent import descend, logarithmic, minibatch
+from steepest.descent._losses import cross_entropy, squared
+from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
+from steepest.measures import collapse
+from steepest.networks import mlp
+from steepest.networks._unconstrained import unconstrained, unconstrained_minimum
+from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.types import Key, Params
+
+_LOSSES = ("cross-entropy", "squared")  # the axis "loss"
+_FALL = (1.0, 10.0)  # by more than this NC1 falls once the error is zero
+_RANK_CUT = 0.1  # a direction of the class means counts when it is at least this long against the longest
+
+
+@dataclass(frozen=True)
+class NeuralCollapse(Claim):
+    """Free features with weight decay; networks on equally many images of the digits 0 … C−1."""
+
+    classes: Annotated[int, Within(3, 10)] = 5  # C [1]
+    seeds: Seeds = 4  # independent starts, each network with images of its own [1]
+    copies: Count = 10  # free examples a class [1]
+    dimension: Count = 20  # p, dimension of the free features [1]
+    decay: Positive = 0.005  # λ_W = λ_H of the free features [1]
+    steps: Count = 4000  # steps of the free features [steps]
+    images: Annotated[int, Within(2, 174)] = 60  # digits of each class [1]
+    width: Count = 64  # hidden width of the network [neurons]
+    depth: Count = 3  # hidden layers of the network [layers]
+    batch: Count = 32  # images in a batch [1]
+    net_lr: Positive = 0.1  # first step size of the network; a tenth of it after each third of the steps [1]
+    net_decay: Positive = 0.002  # weight decay of the network [1]
+    net_steps: Count = 6000  # steps of the network [steps]
+
+    statement = (
+        r"\Sigma_W\to 0,\quad \cos(\mu_c-\mu_G,\,\mu_{c'}-\mu_G)\to-\tfrac{1}{C-1},\quad "
+        r"\tfrac{W}{\|W\|_F}-\tfrac{M}{\|M\|_F}\to 0,\quad \arg\max_c (Wh+b)_c=\arg\min_c\|h-\mu_c\|"
+    )
+    source = "ORF 543, lecture 10/5; Papyan, Han, Donoho 2020; Zhu et al. 2021"
+    corrections = ()
+    remarks = ()
+    full = {"seeds": 8, "images": 170, "width": 128, "batch": 64, "net_decay": 5e-4, "net_steps": 40_000}
+
+    def setting(self, key: Key) -> jax.Array:
+        data = digits(tuple(range(self.classes)))
+        y = labels(data)
+        shuffled = jnp.argsort(y + jax.random.uniform(key, (self.seeds, data.n)))  # sorted by class, at random in it
+        first = jnp.searchsorted(jnp.sort(y), jnp.arange(self.classes))
+        x = data.x[shuffled[:, (first[:, None] + jnp.arange(self.images)).ravel()]]
+        return x - x.mean(1, keepdims=True)  # (seeds, C·images, d)
+
+    def hypotheses(self, setting: jax.Array) -> list[Hypothesis]:
+        pull = self.classes * self.decay * self.copies**0.5
+        return [
+            require("dimension p of the free features", self.dimension, ">=", self.classes, "choose --dimension ≥ C"),
+            require("Cμ of the free features", pull, "<", 1, "else they vanish; choose a smaller --decay"),
+        ]
+
+    def predict(self, setting: jax.Array) -> Prediction:
+        least = [unconstrained_minimum(self.classes, self.copies, self.decay, self.decay, loss) for loss in _LOSSES]
+        return Prediction(
+            cosine=-1 / (self.classes - 1),
+            rank=self.classes - 1,
+            remaining=0.0,  # NC1 in the end over NC1 when the error became zero
+            free_loss=("loss", [m.loss for m in least]),
+            free_singular=("loss class", np.stack([m.singular_values for m in least])),
+            free_raw_cosine=("loss", [m.raw_cosine for m in least]),
+            free_duality=("loss", [0.0, np.sqrt(2 - 2 * np.sqrt(1 - 1 / self.classes))]),  # squared: W is orthogonal
+        )
+
+    def observe(self, setting: jax.Array, key: Key) -> Observation:
+        starts, n = keys(key, self.seeds), self.seeds
+        lanes = (jnp.arange(2 * n) >= n, jnp.concatenate([starts] * 2), jnp.concatenate([setting] * 2))
+        run = lambda f: jax.jit(lambda a: jax.lax.map(lambda lane: f(*lane), a))(lanes)  # noqa: E731
+        found = jax.tree.map(lambda a: a.reshape(2, n, *a.shape[1:]), (run(self.free), run(self.network)))
+        (loss, end, singular, gradient), (net, error) = found
+        names = ("variability", "norm_spread", "duality", "mismatch")
+        return Observation(
+            free_step=("time", logarithmic(self.steps, 40), "steps"),
+            free_loss=("loss seed time", loss),
+            free_gradient=("loss seed", gradient),
+            free_singular=("loss seed class", singular),
+            free_variability=("loss seed", end.variability),
+            free_cosines=("loss seed pair", _pairs(end.cosines)),
+            free_raw_cosines=("loss seed pair", _pairs(end.raw_cosines)),
+            free_duality=("loss seed", end.duality),
+            step=("record", logarithmic(self.net_steps, 60), "steps"),
+            error=("loss seed record", error),
+            cosines=("loss seed record pair", _pairs(net.cosines)),
+            rank=("loss seed record", (net.spectrum >= _RANK_CUT).sum(-1)),
+            **{name: ("loss seed record", getattr(net, name)) for name in names},
+        )
+
+    def free(self, square: jax.Array, key: Key, x: jax.Array) -> tuple:
+        """Descent of free features and classifier: its loss, and at its end collapse, singular values, gradient."""
+        n, y = self.classes * self.copies, jnp.repeat(jnp.arange(self.classes), self.copies)
+        net, targets = unconstrained(self.classes, self.dimension, n), jax.nn.one_hot(y, self.classes)
+        logits = lambda p: net.apply(p, jnp.arange(n))  # noqa: E731
+
+        def risk(p: Params) -> jax.Array:
+            return _loss(square, logits(p), targets).mean() + self.decay / 2 * optax.tree.norm(p, squared=True)
+
+        rule, marks = optax.sgd(2.0, momentum=0.98, nesterov=True), logarithmic(self.steps, 40)
+        path = descend(risk, net.init(key), rule, self.steps, record=marks)
+        p, singular = path.params, jnp.linalg.svd(logits(path.params), compute_uv=False)
+        return path.risk, collapse(p["h"], y, p["w"]), singular, optax.tree.norm(jax.grad(risk)(p))
+
+    def network(self, square: jax.Array, key: Key, x: jax.Array) -> tuple:
+        """Stochastic descent of a network on one seed's images: collapse and training error along it."""
+        y, third = jnp.repeat(jnp.arange(self.classes), self.images), self.net_steps // 3
+        net = mlp((x.shape[1], *(self.width,) * self.depth, self.classes), "relu", c_w=2.0)
+        each = lambda p, x, t: _loss(square, net.apply(p, x), t)  # noqa: E731
+        targets, look = jax.nn.one_hot(y, self.classes), {
+            "collapse": lambda p: collapse(net.features(p, x), y, p[-1]["w"], p[-1]["b"]),
+            "error": lambda p: jnp.mean(net.apply(p, x).argmax(1) != y),
+        }  # fmt: skip
+        lr = optax.piecewise_constant_schedule(self.net_lr, {third: 0.1, 2 * third: 0.1})
+        path = descend(
+            lambda p: each(p, x, targets).mean(), net.init(key),
+            optax.chain(optax.add_decayed_weights(self.net_decay), optax.sgd(lr, momentum=0.9)), self.net_steps,
+            record=logarithmic(self.net_steps, 60), observe=look,
+            stochastic=minibatch(each, x, targets, self.batch), key=jax.random.fold_in(key, 1),
+        )  # fmt: skip
+        return path.observed["collapse"], path.observed["error"]
+
+    def premises(self, observed: Observation) -> list[Hypothesis]:
+        begun = observed["step"][_zero_error(observed["error"])].max() / self.net_steps
+        return [
+            require("largest gradient at the end, free features", observed["free_gradient"].max(), "<=", 1e-8),
+            require("largest training error at the end", observed["error"][..., -1].max(), "==", 0),
+            require("share of training before zero error", begun, "<=", 0.2, "choose more --net-steps"),
+        ]
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        exact = {
+            "loss": observed["free_loss"][..., -1] - predicted["free_loss"][:, None],
+            "singular values": observed["free_singular"] - predicted["free_singular"][:, None],
+            "NC1": observed["free_variability"],
+            "cosines": observed["free_cosines"] - predicted["cosine"],
+            "cosines before centring": observed["free_raw_cosines"] - predicted["free_raw_cosine"][:, None, None],
+            "NC3": observed["free_duality"] - predicted["free_duality"][:, None],
+        }
+        worst = {name: np.abs(a).reshape(2, self.seeds, -1).max((0, 2)) for name, a in exact.items()}
+        checks = [bound(f"free features, {k}: deviation", v, at_most=1e-6, over="each") for k, v in worst.items()]
+        angle, start = np.abs(observed["cosines"] - predicted["cosine"]).mean(-1), _zero_error(observed["error"])
+        for i, loss in enumerate(_LOSSES):
+            at = lambda a: a[i, np.arange(self.seeds), start[i]]  # noqa: B023, E731
+            end = {k: observed[k][i, :, -1] for k in ("variability", "norm_spread", "duality", "mismatch", "rank")}
+            # theory says which of the two is larger, and so do its rivals
+            sizes = {"in the end": _FALL[i] * predicted["remaining"], "at zero error": 1.0}
+            logs = np.log(_FALL[i] * end["variability"]), np.log(at(observed["variability"]))
+            checks += [
+                order(f"{loss}: log NC1 (times {_FALL[i]:g} in the end)", sorted(sizes, key=sizes.get), dict(zip(sizes, logs))),
+                bound(f"{loss}: mean |cos − theory|", angle[i, :, -1], at_most=0.1),
+                bound(f"{loss}: the same over that at zero error", angle[i, :, -1] / at(angle), at_most=1.0),
+                bound(f"{loss}: spread of the means' lengths", end["norm_spread"], at_most=0.1),
+                bound(f"{loss}: NC3", end["duality"], at_most=0.3),
+                bound(f"{loss}: NC4", end["mismatch"], at_most=0.01),
+                equal(f"{loss}: rank of Σ_B", predicted["rank"], end["rank"], 0.0, over="each"),
+            ]
+        return checks
+
+    def rivals(self, setting: jax.Array, predicted: Prediction) -> list[Rival]:
+        same = ("loss", np.full(2, predicted["cosine"]))
+        return [
+            Rival("orthogonal class means", predicted.replace(cosine=0.0), "so the notes say; true before centring"),
+            Rival("a simplex before centring", predicted.replace(free_raw_cosine=same), "true for cross-entropy"),
+            Rival("features rest at zero error", predicted.replace(remaining=1.0), "every example is right already"),
+        ]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        free, steps, flat = observed["free_step"][1:], observed["step"][1:], np.ones(len(observed["step"]) - 1)
+        gap = np.abs(observed["free_loss"] - predicted["free_loss"][:, None, None]) + 1e-17
+        both = lambda t, y: [seen(t, y[i, :, 1:], loss, shade=float(i)) for i, loss in enumerate(_LOSSES)]  # noqa: E731
+        return (
+            panel("Free features reach the predicted minimum", "step", "loss − theory", *both(free, gap), log="xy"),
+            panel("The squared loss collapses the classes", "step", "NC1", *both(steps, observed["variability"]), log="xy"),
+            panel(
+                "Class means close in on a simplex", "step", "cosines, squared loss, one seed",
+                seen(steps, observed["cosines"][1, 0, 1:].T, "pairs of classes"),
+                theory(steps, predicted["cosine"] * flat, "−1/(C−1)"), rival(steps, 0 * flat, "orthogonal"), log="x",
+            ),
+            panel("The classifier turns to the class means", "step", "NC3", *both(steps, observed["duality"]), log="x"),
+        )  # fmt: skip
+
+
+def _loss(square: jax.Array, outputs: jax.Array, targets: jax.Array) -> jax.Array:
+    """The squared loss of every example or its cross-entropy: one compiled descent for both."""
+    return jnp.where(square, squared(outputs, targets), cross_entropy(outputs, targets))
+
+
+def _pairs(matrices: jax.Array) -> jax.Array:
+    """The entries above the diagonal, shape ``(..., pairs)``."""
+    return matrices[(..., *np.triu_indices(matrices.shape[-1], 1))]
+
+
+def _zero_error(error: np.ndarray) -> np.ndarray:
+    """The first record from which on the training error is zero, or the last record; shape ``(loss, seed)``."""
+    later = np.logical_and.accumulate(error[..., ::-1] == 0, axis=-1).sum(-1)
+    return error.shape[-1] - np.maximum(later, 1)
