@@ -1,5 +1,6 @@
 """Quantities of one network at one moment."""
 
+from ._alignment import alignment as alignment
 from ._collapse import Collapse as Collapse
 from ._collapse import class_means as class_means
 from ._collapse import collapse as collapse

@@ -81,8 +81,8 @@ def collapse(
     Orthogonal class means are a simplex once centred:
 
     >>> found = collapse(jnp.eye(4), jnp.arange(4), jnp.eye(4))
-    >>> found.cosines[0].round(4).tolist(), int(found.rank), float(found.mismatch)
-    ([1.0, -0.3333, -0.3333, -0.3333], 3, 0.0)
+    >>> found.raw_cosines[0, 1].round(4).item(), round(found.cosines[0, 1].item(), 4), found.rank.item()
+    (0.0, -0.3333, 3)
     """
     _check(features, labels, classifier, bias)
     classes = classifier.shape[0]
@@ -106,7 +106,7 @@ def collapse(
         spectrum=lengths / lengths[0],
         rank=kept.sum(),
         duality=jnp.linalg.norm(_unit(classifier) - _unit(centred)),
-        mismatch=jnp.mean(scores.argmax(1) != nearest),
+        mismatch=(scores.argmax(1) != nearest).astype(features.dtype).mean(),
     )
 
 

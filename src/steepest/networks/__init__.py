@@ -14,3 +14,5 @@ from ._parameterization import PARAMETERIZATIONS as PARAMETERIZATIONS
 from ._parameterization import ByLayer as ByLayer
 from ._parameterization import Parameterization as Parameterization
 from ._parameterization import parameterization as parameterization
+from ._two_layer import Neurons as Neurons
+from ._two_layer import two_layer as two_layer

@@ -10,6 +10,7 @@ relabelling classes and swapping examples of a class: Z = (s I + t 11ᵀ) Y with
 is a minimum over one number, solved below. It is reached when H_i depends on the class alone and W ∝ Hᵀ (balance).
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.errors import UserError
-from steepest.types import Network
+from steepest.types import Network, Risk
 
 UnconstrainedLoss = Literal["cross-entropy", "squared"]
 
@@ -33,6 +34,7 @@ class UnconstrainedMinimum(NamedTuple):
         feature_norm: ‖H‖_F over all N examples.
         cosine: between two *centred* class means, −1/(C−1); NaN where all features vanish.
         raw_cosine: between two class means before centring; NaN where all features vanish.
+        duality: ‖W/‖W‖_F − M/‖M‖_F‖_F with the centred means M; NaN where all features vanish.
     """
 
     loss: float
@@ -42,6 +44,7 @@ class UnconstrainedMinimum(NamedTuple):
     feature_norm: float
     cosine: float
     raw_cosine: float
+    duality: float
 
 
 def unconstrained_minimum(
@@ -73,7 +76,7 @@ def unconstrained_minimum(
     >>> round(simplex.raw_cosine, 4), orthogonal.raw_cosine, round(orthogonal.cosine, 4)
     (-0.3333, 0.0, -0.3333)
     """
-    if classes < 2 or each < 1 or not min(decay_w, decay_h) > 0:
+    if classes < 2 or each < 1 or not (decay_w > 0 and decay_h > 0):
         raise UserError(
             "unconstrained_minimum: expected at least 2 classes, at least 1 example each and positive decays, "
             f"got {classes}, {each}, {decay_w} and {decay_h}; without decay there is no minimum"
@@ -90,12 +93,11 @@ def unconstrained_minimum(
         raise UserError(f"unconstrained_minimum: loss must be cross-entropy or squared, got {loss!r}")
     singular = np.sqrt(each) * size * np.linalg.svd(shape, compute_uv=False)
     nuclear = singular.sum()  # ‖Z‖_* = √(λ_W/λ_H) ‖W‖² = √(λ_H/λ_W) ‖H‖²
-    cosine, raw = -1 / others, shape[0, 1] / shape[0, 0]
-    return UnconstrainedMinimum(
-        float(value), size * shape, singular, float(np.sqrt(nuclear * np.sqrt(decay_h / decay_w))),
-        float(np.sqrt(nuclear * np.sqrt(decay_w / decay_h))),
-        cosine if size > 0 else float("nan"), float(raw) if size > 0 else float("nan"),
-    )  # fmt: skip
+    # W has the shape of Z (a root of it, which for these two is the same up to a factor), M that of the simplex
+    duality = np.linalg.norm(shape / np.linalg.norm(shape) - simplex / np.linalg.norm(simplex))
+    angles = (-1 / others, shape[0, 1] / shape[0, 0], duality) if size > 0 else (np.nan,) * 3
+    norms = (np.sqrt(nuclear * np.sqrt(ratio)) for ratio in (decay_h / decay_w, decay_w / decay_h))
+    return UnconstrainedMinimum(float(value), size * shape, singular, *map(float, (*norms, *angles)))
 
 
 def unconstrained(classes: int, dimension: int, examples: int, scale: float = 1.0) -> Network:
@@ -126,3 +128,26 @@ def unconstrained(classes: int, dimension: int, examples: int, scale: float = 1.
         return params["h"][x] @ params["w"].T
 
     return Network(init, apply, f"unconstrained features, C={classes}, p={dimension}, N={examples}")
+
+
+def unconstrained_risk(
+    network: Network,
+    loss: Callable[[Array, Array], Array],
+    targets: Float[Array, "N C"],
+    decay_w: float,
+    decay_h: float,
+) -> Risk:
+    """The risk L(W, H): mean loss of outputs and targets over the examples, and the two penalties.
+
+    >>> net = unconstrained(classes=2, dimension=3, examples=2)
+    >>> risk = unconstrained_risk(net, lambda z, y: (z - y).sum(1) ** 2, np.eye(2), 0.1, 0.1)
+    >>> float(risk({"w": np.zeros((2, 3)), "h": np.zeros((2, 3))}))
+    1.0
+    """
+    numbers = np.arange(targets.shape[0])
+
+    def risk(params: dict[str, Array]) -> Array:
+        penalties = decay_w * (params["w"] ** 2).sum() + decay_h * (params["h"] ** 2).sum()
+        return loss(network.apply(params, numbers), targets).mean() + penalties / 2
+
+    return risk

@@ -24,7 +24,7 @@ from steepest.margins import network_margins
 from steepest.margins._spectral import normalized_margins, spectral_complexity
 from steepest.measures._norms import weight_matrices
 from steepest.networks import Mlp, mlp
-from steepest.panels import Curve, Panel, panel, seen
+from steepest.panels import Panel, panel, seen
 from steepest.types import Key, count
 
 LAYERS, LABELS = ("two layers", "three layers"), ("true", "random")
@@ -45,15 +45,14 @@ class MarginDistribution(Claim):
     pair: Count = 120  # images of 3 and 8 for stumps and kernels, which are shown and not judged [images]
 
     statement = (
-        r"\frac{f(x_i)_{y_i}-\max_{y\neq y_i}f(x_i)_y}{R_W\,\|X\|_F/n},\qquad R_W=\prod_i\|W_i\|_2\Bigl(\sum_i"
-        r"\frac{\|W_i^\top-W_i(0)^\top\|_{2,1}^{2/3}}{\|W_i\|_2^{2/3}}\Bigr)^{3/2}"
+        r"\frac{\bar m^{\rm true}}{\bar m^{\rm random}}\ge 2,\quad\frac{m^{\rm true}}{m^{\rm random}}=\Theta(1),\qquad"
+        r"m=f_y-\max_{j\neq y}f_j,\quad\bar m=\frac{m}{R_W\,\|X\|_F/n}"
     )
     source = "Telgarsky's slides in 001; Bartlett, Foster, Telgarsky 2017"
     remarks = (
-        "Networks are compared at the same training risk. An unnormalized margin is first of all the logarithm of the "
-        "inverse risk, so at equal times it would tell how far descent has come, and random labels take some seven "
-        "times as many steps. Each check's note gives the ratio after equal steps.",
-        "Of the norm ‖·‖_{2,1}, which the slides write without the transposes, the rows are meant: one norm a neuron.",
+        "Networks are compared at the same risk. After equal steps (in the notes) margins would also tell how far descent "
+        "has come: one is about the logarithm of the inverse risk, and random labels take far longer.",
+        "The slides write ‖·‖_{2,1} without the paper's transposes: the norms of rows are added, one a neuron.",
     )
     full = {"n": 800, "width": 128, "steps": 8000, "seeds": 8, "pair": 300}
 
@@ -80,7 +79,7 @@ class MarginDistribution(Claim):
         return Prediction(  # lowest and highest ratio
             normalized=("end", (2.0, math.inf)),  # median for true labels / median for random ones
             unnormalized=("end", (0.5, 2.0)),
-            growth=("end", (1.0, math.inf)),  # median normalized margin at the comparison / at the first zero error
+            growth=("end", (1.0, math.inf)),  # median normalized margin at the end / at the first zero error
         )
 
     def observe(self, setting: Dataset, key: Key) -> Observation:
@@ -88,18 +87,17 @@ class MarginDistribution(Claim):
         runs = [self.train(net, setting, keys(key, self.seeds), marks) for net in self.nets(setting)]
         risk, raw, normalized = jax.tree.map(lambda *each: np.stack(each), *runs)  # (depth, labels, seed, record, …)
         reached, medians = self.n * risk <= self.total, np.median(normalized, -1)
-        last = np.full(reached.shape[:-1], len(marks) - 1)
-        stop, fit = np.where(reached.any(-1), reached.argmax(-1), last), (raw > 0).all(-1).argmax(-1)
+        stop, fit = np.where(reached.any(-1), reached.argmax(-1), -1), (raw > 0).all(-1).argmax(-1)
         at = lambda values, record: values[(*np.indices(record.shape), record)]  # noqa: E731
         axes, protocols = "depth labels seed", "protocol depth labels seed image"
         return Observation(
             step=("record", marks, "steps"),
             stopped=(axes, marks[stop], "steps"),
             risk=(axes, at(risk, stop), "nats"),
-            unnormalized=(protocols, np.stack([at(raw, stop), at(raw, last)])),  # same risk, same number of steps
-            normalized=(protocols, np.stack([at(normalized, stop), at(normalized, last)])),
+            unnormalized=(protocols, np.stack([at(raw, stop), raw[..., -1, :]])),  # same risk, same number of steps
+            normalized=(protocols, np.stack([at(normalized, stop), normalized[..., -1, :]])),
             along=(f"{axes} record", medians),
-            growth=(axes, at(medians, stop) / at(medians, fit)),
+            growth=(axes, medians[..., -1] / at(medians, fit)),
             others=("method labels image", _others(key, self.pair)),
         )
 
@@ -120,10 +118,10 @@ class MarginDistribution(Claim):
         return jax.tree.map(lambda *parts: np.stack(parts), each(False), each(True))
 
     def premises(self, observed: Observation) -> list[Hypothesis]:
-        wrong, total = (observed["unnormalized"][0] <= 0).mean(-1).max(), self.n * observed["risk"].max()
+        wrong = (observed["unnormalized"][0] <= 0).mean(-1).max()
         return [
             require("largest training error when compared", wrong, "==", 0, "choose more --steps"),
-            require("largest summed cross-entropy when compared", total, "<=", self.total, "choose more --steps"),
+            require("summed cross-entropy there", self.n * observed["risk"].max(), "<=", self.total, "more --steps"),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
@@ -134,8 +132,8 @@ class MarginDistribution(Claim):
                 same_risk, same_steps = medians[:, 0] / medians[:, 1]
                 note = f"{same_steps.mean():.3g} after equal steps"
                 checks.append(_within(f"{name} margin, true / random, {layers}", same_risk, predicted[name], note))
-            growth = observed["growth"][i, 0]
-            checks.append(_within(f"growth of the normalized margin, {layers}", growth, predicted["growth"]))
+            name = f"growth of the normalized margin, {layers}"
+            checks.append(_within(name, observed["growth"][i, 0], predicted["growth"]))
         return checks
 
     def rivals(self, setting: Dataset, predicted: Prediction) -> list[Rival]:
@@ -147,10 +145,11 @@ class MarginDistribution(Claim):
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         curves = [(i, j, f"{LABELS[j]}, {LAYERS[i]}", (2 * j + i) / 3) for j in (0, 1) for i in (0, 1)]
-        cdfs = lambda of: [_cdf(observed[of][0, i, j], name, shade) for i, j, name, shade in curves]  # noqa: E731
+        cdf = lambda m, name, s: seen(np.sort(m, None), np.linspace(0, 1, m.size), name, kind="steps", shade=s)  # noqa: E731
+        cdfs = lambda of: [cdf(observed[of][0, i, j], name, shade) for i, j, name, shade in curves]  # noqa: E731
         along = [seen(observed["step"], observed["along"][i, j], name, shade=s) for i, j, name, s in curves]
         others = enumerate(np.swapaxes(observed["others"], 0, 1).reshape(6, -1))
-        beside = [_cdf(values, f"{LABELS[k // 3]}, {OTHERS[k % 3]}", k / 5) for k, values in others]
+        beside = [cdf(values, f"{LABELS[k // 3]}, {OTHERS[k % 3]}", k / 5) for k, values in others]
         share = "share of the images"
         return (
             panel("Unnormalized margins hardly tell", "margin", share, *cdfs("unnormalized")),
@@ -165,11 +164,6 @@ def _within(name: str, ratio: np.ndarray, allowed: np.ndarray, note: str = "") -
     if math.isinf(allowed[1]):
         return bound(name, ratio, at_least=allowed[0], note=note)
     return equal(name, 1.0, ratio, tuple(allowed), note=note)
-
-
-def _cdf(margins: np.ndarray, label: str, shade: float) -> Curve:
-    x = np.sort(margins, None)  # all seeds together
-    return seen(x, np.arange(1, x.size + 1) / x.size, label, kind="steps", shade=shade)
 
 
 def _others(key: Key, n: int) -> np.ndarray:
