@@ -7,10 +7,11 @@
 Names are loaded when first used, so that importing the package is quick and imports no JAX.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steepest.api import claims as claims
+    from steepest import claims as claims
     from steepest.api import run as run
 
 __version__ = "0.1.0"
@@ -18,10 +19,10 @@ __all__ = ["claims", "run"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "claims":
+        return importlib.import_module("steepest.claims")
     if name in __all__:
-        from steepest import api
-
-        return getattr(api, name)
+        return getattr(importlib.import_module("steepest.api"), name)
     raise AttributeError(f"module 'steepest' has no attribute {name!r}")
 
 

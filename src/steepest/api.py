@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from steepest import running
-from steepest.claims import Entry, catalogue
 from steepest.results import Result
 from steepest.store import Store
 
@@ -32,11 +31,3 @@ def run(
     store = None if out is None else Store(Path(out))
     return running.run(claim, preset=preset, seed=seed, store=store, again=again, **fields)
 
-
-def claims() -> dict[str, Entry]:
-    """The catalogue: every claim by name, with its chapter and its statement in one sentence.
-
-    >>> claims()["catapult"].chapter
-    'optimization'
-    """
-    return dict(catalogue())

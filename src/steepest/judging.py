@@ -282,6 +282,7 @@ def exponent(
         slopes = np.array([fit_exponent(a, b)[0] for a, b in zip(x, y, strict=True)])
         return _check(name, "exponent", predicted, slopes, margin, over, note)
     slope, interval = fit_exponent(x, y)
+    note = "; ".join(filter(None, (note, interval.how if math.isnan(slope) else "")))
     return Check(name, "exponent", predicted, slope, interval, margin, decide(interval, margin), note)
 
 
@@ -295,10 +296,10 @@ def fit_exponent(x: ArrayLike, y: ArrayLike) -> tuple[float, Interval]:
     x, y = np.asarray(x, float), np.asarray(y, float)
     if x.shape != y.shape or x.size < 3:
         raise ValueError(f"a fitted exponent needs at least three pairs, got shapes {x.shape} and {y.shape}")
-    if not (np.all(x > 0) and np.all(y > 0) and np.all(np.isfinite(x * y))):
+    if not (np.all(x > 0) and np.all(y > 0) and np.all(np.isfinite([x, y]))):
         return float("nan"), Interval(float("nan"), float("nan"), "not positive and finite")
     fit: Any = linregress(np.log(x), np.log(y))
-    half = t.ppf(0.975, x.size - 2) * fit.stderr
+    half = t.ppf(0.975, x.size - 2) * np.nan_to_num(fit.stderr)  # NaN where y is constant: an exact fit
     return float(fit.slope), Interval(
         fit.slope - half, fit.slope + half, f"95% of the fit to {x.size} points"
     )
@@ -320,7 +321,7 @@ def order(name: str, increasing: Sequence[str], values: Mapping[str, ArrayLike],
     """
     pairs = list(zip(increasing[:-1], increasing[1:], strict=True))
     gaps = [np.asarray(values[b], float) - np.asarray(values[a], float) for a, b in pairs]
-    worst = min(gaps, key=lambda gap: _interval(gap, "mean")[1].low)
+    worst = min(gaps, key=lambda gap: np.nan_to_num(_interval(gap, "mean")[1].low, nan=-np.inf))  # NaN is the worst
     positive = Interval(float(np.nextafter(0.0, 1.0)), math.inf)
     return _check(
         name, "order", 0.0, worst, positive, "mean", note or "smallest gap of " + " < ".join(increasing)

@@ -73,7 +73,7 @@ class Store:
             return None
         try:
             return _read(folder)
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as trouble:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as trouble:
             warnings.warn(
                 f"the result in {folder} is damaged ({trouble}); it is not used", Damaged, stacklevel=2
             )

@@ -1,119 +1,24 @@
-"""A catalogue of small claims in files of their own, run for real in milliseconds."""
+"""Results of the small claims, and their atlas."""
 
 import warnings
 from pathlib import Path
 
 import pytest
 
-import steepest.claims
 from steepest import atlas
-from steepest.claims import _catalogue
 from steepest.running import run
 from steepest.store import Store
-
-SOURCE = '''"""{says}
-
-What decays keeps decaying, if ``rate`` is below one; <b>markup</b> stays text.
-"""
-
-from dataclasses import dataclass
-
-import numpy as np
-
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Positive, Seeds
-from steepest.judging import Rival, bound, equal, exponent, require
-from steepest.panels import context, panel, rival, seen, theory
+from tests.small import RUNS, small_catalogue
 
 
-@dataclass(frozen=True)
-class Trial(Claim):
-    """A decay whose rate is measured."""
-
-    rate: Positive = 0.5  # what is kept each step [1/step]
-    bias: float = 0.0  # what the experiment adds to the rate [1/step]
-    spread: float = 0.001  # scatter between seeds [1/step]
-    seeds: Seeds = 4  # repetitions [1]
-    rivalry: float = 0.2  # how far off the wrong theory is [1/step]
-
-    statement = r"x_{{t+1}} = \\rho\\, x_t \\;\\Longrightarrow\\; x_t = \\rho^t x_0 < \\Theta(1)"
-    source = "A lecture, <i>page</i> 3"
-    corrections = ("The source prints ρ + 1; it is ρ & nothing else.",)
-    remarks = ("A remark with `code` and <script>alert(1)</script>.",)
-    full = {{"seeds": 8}}
-
-    def hypotheses(self, setting):
-        return [require("rate below one", self.rate, "<", 1.0, "choose --rate below 1")]
-
-    def predict(self, setting):
-        return Prediction(rate=self.rate, path=("step", self.rate ** np.arange(60.0)))
-
-    def observe(self, setting, key):
-        rates = self.rate + self.bias + self.spread * np.linspace(-1, 1, self.seeds)
-        return Observation(rate=("seed", rates), path=("seed step", rates[:, None] ** np.arange(60.0)))
-
-    def judge(self, predicted, observed):
-        rate, n = observed["rate"], np.array([10.0, 20.0, 40.0, 80.0])
-        return [
-            equal("rate", predicted["rate"], rate, 0.1, note="a note with <script>alert(2)</script>"),
-            bound("largest rate", rate.max(), at_most=1.0),
-            exponent("size against n", 2.0, n, n**2 * (1 + 0.01 * np.cos(n)), 0.1),
-        ]
-
-    def rivals(self, setting, predicted):
-        return [Rival("a faster decay", predicted.replace(rate=self.rate - self.rivalry), "it <looks> faster")]
-
-    def panels(self, predicted, observed):
-        steps = np.arange(60)
-        return (
-            panel(
-                "Decay <of> everything", "step", "size & sign",
-                seen(steps, observed["path"], "seeds"), theory(steps, predicted["path"], "ρ^t"),
-                rival(steps, 0.9 * predicted["path"], "<script>"), log="y", ylim=(1e-9, None),
-            ),
-            panel(
-                "Rates", "seed", "rate", *[seen(np.arange(4), k + observed["rate"][:4], shade=k / 3) for k in range(4)],
-                context([0, 3], [1, 1], "one", kind="dashed"),
-            ),
-        )
-'''  # fmt: skip
-
-CLAIMS = {
-    "first_steps/plain_decay.py": "What is multiplied by ρ decays like ρ^t.",
-    "first_steps/shifted_decay.py": "What is multiplied by ρ decays like ρ^t, wherever it starts & ends.",
-    "first_steps/wide_decay.py": "What is multiplied by a random ρ decays like its mean.",
-    "last_steps/growing.py": "What is multiplied by more than one is outside of this theory (Nobody 1999).",
-    "last_steps/powerless.py": "Nothing tells this theory from a wrong one.",
-    "last_steps/unrun.py": "Nobody has run this one.",
-}
-
-RUNS = (
-    ("plain-decay", {}),
-    ("plain-decay", {"seed": 3}),
-    ("plain-decay", {"rate": 0.9, "preset": "full"}),
-    ("shifted-decay", {"bias": 0.3}),
-    ("wide-decay", {"bias": 0.04, "spread": 0.01}),
-    ("growing", {"rate": 1.5}),
-    ("powerless", {"rivalry": 0.0}),
-)
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def catalogue(tmp_path_factory):
-    """The small claims instead of the real ones."""
-    root = tmp_path_factory.mktemp("claims")
-    for path, says in CLAIMS.items():
-        (root / path).parent.mkdir(exist_ok=True)
-        (root / path).write_text(SOURCE.format(says=says), "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_catalogue, "ROOT", root)
-        patch.setattr(steepest.claims, "__path__", [*steepest.claims.__path__, str(root)])
-        _catalogue.catalogue.cache_clear()
+    """The small claims instead of the real ones, for the tests of this folder only."""
+    with small_catalogue(tmp_path_factory.mktemp("claims")) as root:
         yield root
-    _catalogue.catalogue.cache_clear()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stored(catalogue, tmp_path_factory) -> Path:
     """A folder of results; not to be changed."""
     root = tmp_path_factory.mktemp("stored") / "results"
@@ -122,7 +27,7 @@ def stored(catalogue, tmp_path_factory) -> Path:
     return root
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(stored, tmp_path_factory) -> Path:
     """The atlas of these results; not to be changed."""
     with warnings.catch_warnings():

@@ -44,7 +44,7 @@ def oracle(h, y, w):
 def test_a_collapsed_simplex_is_zero_in_every_metric(classes):
     frame = simplex(classes, 12)
     y = jnp.repeat(jnp.arange(classes), 3)
-    found = collapse(3.0 * frame[y] + 1.0, y, 0.1 * frame)  # neither scale nor a common shift matters
+    found = collapse(3.0 * frame[y] + 1.0, y, 0.1 * frame, bias=-0.1 * frame.sum(1))  # a common shift, compensated
     off = ~np.eye(classes, dtype=bool)
     assert np.allclose(found.cosines[off], -1 / (classes - 1), atol=1e-12)
     for name in ("variability", "angle_error", "angle_spread", "norm_spread", "duality", "mismatch"):

@@ -17,6 +17,7 @@ from steepest.networks._unconstrained import unconstrained, unconstrained_minimu
 
 LOSSES = {"cross-entropy": cross_entropy, "squared": squared}
 CASES = [(3, 2, 0.02, 0.05), (4, 3, 0.01, 0.01), (2, 4, 0.05, 0.002), (3, 2, 0.3, 0.5)]  # in the last all vanishes
+DECAYS = st.floats(1e-4, 1e-1)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -43,7 +44,11 @@ def test_descent_from_random_starts_ends_there(loss, key):
     classes, each, decay_w, decay_h = 3, 4, 0.02, 0.005
     net, y = unconstrained(classes, 6, classes * each), jnp.repeat(jnp.arange(classes), each)
     risk = unconstrained_risk(net, LOSSES[loss], jax.nn.one_hot(y, classes), decay_w, decay_h)
-    run = lambda k: descend(risk, net.init(k), optax.sgd(1.0, momentum=0.95, nesterov=True), 4000, record=4000).params
+
+    def run(key):
+        rule = optax.sgd(1.0, momentum=0.95, nesterov=True)
+        return descend(risk, net.init(key), rule, 4000, record=4000).params
+
     ends = jax.jit(jax.vmap(run))(jax.random.split(key, 4))
     theory = unconstrained_minimum(classes, each, decay_w, decay_h, loss)
     assert np.allclose(jax.vmap(risk)(ends), theory.loss, rtol=1e-12)
@@ -60,7 +65,7 @@ def test_descent_from_random_starts_ends_there(loss, key):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(2, 8), st.integers(1, 20), st.floats(1e-4, 1e-1), st.floats(1e-4, 1e-1), st.sampled_from(list(LOSSES)))
+@given(st.integers(2, 8), st.integers(1, 20), DECAYS, DECAYS, st.sampled_from(list(LOSSES)))
 def test_value_norms_and_logits_belong_together(classes, each, decay_w, decay_h, loss):
     """L is the mean loss of the logits plus the two penalties, which are equal; the size is stationary."""
     found = unconstrained_minimum(classes, each, decay_w, decay_h, loss)

@@ -10,6 +10,7 @@ from pathlib import Path
 from steepest.errors import UserError, nearest
 
 ROOT = Path(__file__).parent
+TEMPLATE = ROOT / "_template.py"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def load(name: str) -> type:
     return claim
 
 
-def write_template(name: str, chapter: str, root: Path = ROOT) -> Path:
+def write_template(name: str, chapter: str, root: Path | None = None) -> Path:
     """Write a new claim from the template into the catalogue's folders and return its path.
 
     Raises:
@@ -79,11 +80,11 @@ def write_template(name: str, chapter: str, root: Path = ROOT) -> Path:
     for what, word in (("a claim's name", name), ("a chapter", chapter)):
         if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", word):
             raise UserError(f"{what} is lower-case words joined by hyphens, got {word!r}; try my-claim")
-    path = root / chapter.replace("-", "_") / f"{name.replace('-', '_')}.py"
+    path = (root or ROOT) / chapter.replace("-", "_") / f"{name.replace('-', '_')}.py"
     if name in catalogue() or path.exists():
         raise UserError(f"there is a claim {name!r} already; choose another name")
     title = "".join(word.capitalize() for word in re.split("[-_]", name))
-    text = (ROOT / "_template.py").read_text("utf-8").replace("class Template", f"class {title}")
+    text = TEMPLATE.read_text("utf-8").replace("class Template", f"class {title}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

@@ -1,6 +1,7 @@
 """Real data: what scikit-learn ships, and MNIST or CIFAR-10 from the user's own files."""
 
 import gzip
+import zlib
 from functools import cache
 from pathlib import Path
 
@@ -157,7 +158,7 @@ def _idx(folder: Path, stem: str) -> np.ndarray:
         raise UserError(f"there is no file {folder / stem} (nor with .gz); put MNIST's idx files there")
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as trouble:
+    except (OSError, EOFError, zlib.error) as trouble:
         raise UserError(f"{path} cannot be read ({trouble}); fetch it again") from None
     axes = raw[3] if len(raw) > 3 and raw[:3] == b"\0\0\x08" else 0
     shape = np.frombuffer(raw[4 : 4 + 4 * axes], ">u4") if len(raw) >= 4 + 4 * axes else ()

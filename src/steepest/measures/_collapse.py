@@ -110,9 +110,7 @@ def collapse(
     )
 
 
-def class_means(
-    features: Float[Array, "n p"], labels: Integer[Array, " n"], classes: int
-) -> Float[Array, "C p"]:
+def class_means(features: Float[Array, "n p"], labels: Integer[Array, " n"], classes: int) -> Float[Array, "C p"]:
     """The mean of the features of each class, not centred; NaN for a class without examples.
 
     >>> class_means(jnp.array([[1.0], [3.0], [5.0]]), jnp.array([0, 0, 1]), 2).tolist()

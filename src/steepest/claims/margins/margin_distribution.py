@@ -35,13 +35,13 @@ OTHERS = ("boosted stumps", "RBF kernel", "quadratic kernel")
 class MarginDistribution(Claim):
     """Two- and three-layer ReLU networks with as many parameters, trained on digits until the risk is the same."""
 
-    n: Count = 200  # images, of all ten digits [images]
+    n: Count = 200  # images of all ten digits [images]
     width: Count = 64  # hidden width of the two-layer network; the other's follows from it [neurons]
-    lr: Positive = 0.1  # step size of full-batch descent [1/curvature]
+    lr: Positive = 0.2  # step size of full-batch descent [1/curvature]
     momentum: Positive = 0.9  # heavy-ball momentum [1]
-    steps: Count = 2000  # steps of each descent, at least as many as the slowest needs to reach the risk [steps]
+    steps: Count = 1000  # steps of each descent, enough for the slowest to reach the risk [steps]
     total: Positive = 0.5  # summed cross-entropy at which margins are compared; below log 2 no image is wrong [nats]
-    seeds: Seeds = 5  # initial networks, each with its own random labels [1]
+    seeds: Seeds = 12  # initial networks, each with its own random labels [1]
     pair: Count = 120  # images of 3 and 8 for stumps and kernels, which are shown and not judged [images]
 
     statement = (
@@ -50,14 +50,18 @@ class MarginDistribution(Claim):
     )
     source = "Telgarsky's slides in 001; Bartlett, Foster, Telgarsky 2017"
     remarks = (
-        "Networks are compared at the same risk. After equal steps (in the notes) margins would also tell how far descent "
-        "has come: one is about the logarithm of the inverse risk, and random labels take far longer.",
+        "Networks are compared at the same risk. After equal steps (in the notes) a margin would also tell how far "
+        "descent has come: it is about the logarithm of the inverse risk, and random labels take far longer.",
         "The slides write ‖·‖_{2,1} without the paper's transposes: the norms of rows are added, one a neuron.",
+        "Depths cannot be compared so: three layers on true labels have normalized margins like two on random ones.",
     )
-    full = {"n": 800, "width": 128, "steps": 8000, "seeds": 8, "pair": 300}
+    full = {"n": 500, "width": 100, "steps": 5000, "pair": 300}
+    beyond = {"total": 1.0}
 
     def setting(self, key: Key) -> Dataset:
-        return digits(n=self.n, key=key)
+        data = digits(n=self.n, key=key)
+        # the mean image makes the risk sharp in one direction; with it some runs die at half this step size
+        return Dataset(data.x - data.x.mean(0), data.y, "centred digits")
 
     def nets(self, data: Dataset) -> list[Mlp]:
         """Two layers with p = (d + C) width parameters, and three with w² + (d + C) w ≈ p."""
@@ -118,9 +122,8 @@ class MarginDistribution(Claim):
         return jax.tree.map(lambda *parts: np.stack(parts), each(False), each(True))
 
     def premises(self, observed: Observation) -> list[Hypothesis]:
-        wrong = (observed["unnormalized"][0] <= 0).mean(-1).max()
         return [
-            require("largest training error when compared", wrong, "==", 0, "choose more --steps"),
+            require("largest training error when compared", (observed["unnormalized"][0] <= 0).mean(-1).max(), "==", 0),
             require("summed cross-entropy there", self.n * observed["risk"].max(), "<=", self.total, "more --steps"),
         ]
 
@@ -132,8 +135,8 @@ class MarginDistribution(Claim):
                 same_risk, same_steps = medians[:, 0] / medians[:, 1]
                 note = f"{same_steps.mean():.3g} after equal steps"
                 checks.append(_within(f"{name} margin, true / random, {layers}", same_risk, predicted[name], note))
-            name = f"growth of the normalized margin, {layers}"
-            checks.append(_within(name, observed["growth"][i, 0], predicted["growth"]))
+            growth = f"growth of the normalized margin, {layers}"
+            checks.append(_within(growth, observed["growth"][i, 0], predicted["growth"]))
         return checks
 
     def rivals(self, setting: Dataset, predicted: Prediction) -> list[Rival]:
@@ -154,8 +157,8 @@ class MarginDistribution(Claim):
         return (
             panel("Unnormalized margins hardly tell", "margin", share, *cdfs("unnormalized")),
             panel("Normalized margins tell", "margin / (R ‖X‖_F / n)", share, *cdfs("normalized"), log="x"),
-            panel("Descent improves them", "step", "median normalized margin", *along, log="xy"),
-            panel("So do the margins of stumps and kernels (3, 8)", "margin / norm", share, *beside, log="x"),
+            panel("Descent raises them early, hardly later", "step", "median normalized margin", *along, log="xy"),
+            panel("So do those of stumps and kernels (3, 8)", "margin / norm", share, *beside, log="x"),
         )
 
 

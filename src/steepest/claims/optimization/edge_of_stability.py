@@ -58,7 +58,7 @@ class EdgeOfStability(Claim):
         "the verdict is that a premise is missing, not that the claim holds.",
     )
     full = {"n": 500, "steps": 6000, "width": 100, "seeds": 5, "products": 25}
-    beyond = {"lr": 3.0}
+    beyond = {"lr": 3.0, "steps": 20}
     precision = "float32"
 
     @property
