@@ -61,17 +61,19 @@ class NeuralCollapse(Claim):
         "simplex with cross-entropy.",
     )
     remarks = (
-        "Protocol of Papyan et al.: batches, momentum 0.9, decay of all parameters, a tenth of the step size after each "
-        "third. Angles and NC3 settle on the clock step size/(1 − 0.9) × decay × steps, so fewer steps take a larger "
-        "decay: the first third lasts about 4 units here and 6.7 in the full preset (after 0.5 units, angles were still "
-        "off by 0.15 to 0.19). Warm-up, because without it one network of forty diverged.",
-        "The judged networks have the squared loss, for which collapse under weight decay is proved (Jacot et al. 2025). "
-        "We began with cross-entropy and the same margins, and that fails (run --loss cross-entropy): NC1 falls two- to "
-        "fourfold and stops between 0.03 and 0.06, at every decay (0.0005 to 0.005) and depth (2, 3) tried, while NC2 "
-        "to NC4 come about or nearly. With the squared loss NC1 ends near 0.002, at a quarter of the decay near 0.0003.",
-        "A heuristic reason: at the margins that decay allows, the curvature of cross-entropy is of the order of the "
-        "decay, so gathering a class gains no more than it costs; the squared loss has curvature one. Free features "
-        "collapse with both, as each is decayed by itself. No dimension of the class means was lost at any setting.",
+        "Protocol of Papyan et al.: batches, momentum 0.9, decay of all parameters, a tenth of the step size after "
+        "each third. Angles and NC3 settle on the clock step size/(1 − 0.9) × decay × steps, so fewer steps take a "
+        "larger decay: the first third lasts about 4 units here and 6.7 in the full preset (after 0.5 units, angles "
+        "were still off by 0.15 to 0.19). Warm-up, because without it one network of forty diverged.",
+        "The judged networks have the squared loss, for which collapse under weight decay is proved (Jacot et al. "
+        "2025). We began with cross-entropy and the same margins, and that fails (run --loss cross-entropy): NC1 "
+        "falls two- to fourfold and stops between 0.03 and 0.06, at every decay (0.0005 to 0.005) and depth (2, 3) "
+        "tried, while NC2 to NC4 come about or nearly. With the squared loss NC1 ends near 0.002, at a quarter of "
+        "the decay near 0.0003.",
+        "A heuristic reason: at the margins that decay allows, the curvature of cross-entropy is of the order of "
+        "the decay, so gathering a class gains no more than it costs; the squared loss has curvature one. Free "
+        "features collapse with both, as each is decayed by itself. No dimension of the class means was lost at any "
+        "setting.",
     )
     full = {"seeds": 6, "images": 170, "width": 128, "batch": 64, "net_decay": 5e-4, "net_steps": 40_000}
 

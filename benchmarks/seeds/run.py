@@ -1,0 +1,65 @@
+"""Every claim's quick preset over many seeds, each claim in a process of its own: verdicts, seconds, peak memory.
+
+The question it answers: does a true statement ever get the verdict FAILS by chance?
+"""
+
+import argparse
+import collections
+import json
+import multiprocessing
+import resource
+from concurrent.futures import ProcessPoolExecutor
+
+from steepest.claims import catalogue
+
+
+def column(name, seeds):
+    """Verdicts of one claim over seeds."""
+    from steepest.claims import load
+    from steepest.running import execute
+
+    found = []
+    for seed in range(seeds):
+        result = execute(name, load(name)(), "quick", seed, lambda stage: None)
+        found.append(
+            {
+                "seed": seed,
+                "verdict": str(result.verdict),
+                "why": result.reason,
+                "seconds": result.seconds,
+                "rivals": all(r.rejected for r in result.rivals),
+            }
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return name, found, peak
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--json", help="where to write all verdicts")
+    parser.add_argument("claims", nargs="*", default=list(catalogue()))
+    known = parser.parse_args()
+    everything = {}
+    print("| claim | holds | inconclusive | fails | rivals all rejected | median seconds | peak memory of all seeds |")
+    print("|---|---|---|---|---|---|---|")
+    # one claim after the other in a fresh process, so that memory is the claim's own
+    for name in known.claims:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            name, found, peak = pool.submit(column, name, known.seeds).result()
+        everything[name] = found
+        count = collections.Counter(f["verdict"] for f in found)
+        seconds = sorted(f["seconds"] for f in found)[len(found) // 2]
+        rejected = sum(f["rivals"] for f in found)
+        numbers = f"{count['holds']} | {count['inconclusive']} | {count['fails']} | {rejected}/{len(found)}"
+        print(f"| {name} | {numbers} | {seconds:.1f} | {peak:.2f} GB |", flush=True)
+        for f in found:
+            if f["verdict"] != "holds":
+                print(f"<!-- {name} seed {f['seed']}: {f['verdict']}: {f['why']} -->", flush=True)
+    if known.json:
+        with open(known.json, "w") as out:
+            json.dump(everything, out, indent=1)
+
+
+if __name__ == "__main__":
+    main()
