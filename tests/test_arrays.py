@@ -58,7 +58,7 @@ def test_text_is_refused():
 
 
 def test_ragged_lists_are_refused():
-    with pytest.raises(ValueError):  # noqa: PT011  NumPy's own words
+    with pytest.raises(ValueError):
         Quantities(q=("a b", [[1.0], [1.0, 2.0]]))
 
 

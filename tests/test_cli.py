@@ -4,13 +4,19 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from steepest.cli import main
 from tests.small import small_catalogue
 
-FREE_OF = "import sys; from steepest.cli import main; main({}); print(*(m for m in ('jax', 'torch', 'matplotlib') if m in sys.modules), file=sys.stderr)"
+FREE_OF = """
+import sys
+from steepest.cli import main
+main({})
+print(*(name for name in ('jax', 'torch', 'matplotlib', 'scipy') if name in sys.modules), file=sys.stderr)
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -131,8 +137,8 @@ def test_list_and_show(capsys):
 
 def test_new_writes_a_claim(capsys):
     assert main(["new", "fresh-claim", "--chapter", "first_steps"]) == 0
-    path = capsys.readouterr().out.strip()
-    assert "class FreshClaim(Claim)" in open(path).read()
+    path = Path(capsys.readouterr().out.strip())
+    assert "class FreshClaim(Claim)" in path.read_text()
 
 
 @pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["new", "Bad Name"]])

@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from steepest.intervals import Interval, fit_exponent, mean_interval
 from steepest.judging import (
     Check,
     Hypothesis,
-    Interval,
     Rejection,
     Rival,
     Verdict,
@@ -20,8 +20,6 @@ from steepest.judging import (
     decide,
     equal,
     exponent,
-    fit_exponent,
-    mean_interval,
     order,
     reject,
     require,

@@ -84,5 +84,5 @@ def test_the_python_interface(tmp_path):
     assert np.isfinite(result.seconds)
     assert len(result.figure().axes) == 2
     assert "plain-decay" in result._repr_html_()
-    assert list(steepest.claims())[0] == "plain-decay"
+    assert next(iter(steepest.claims())) == "plain-decay"
     assert len(list(tmp_path.glob("plain-decay/*/result.json"))) == 1

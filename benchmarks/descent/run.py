@@ -95,7 +95,7 @@ def theirs_batched(x, y, net, start, steps):
 def medians(contestants, repetitions):
     """Median seconds of each callable, interleaved."""
     times = {name: [] for name in contestants}
-    for name, run in contestants.items():
+    for run in contestants.values():
         run()  # compile, warm up
     for _ in range(repetitions):
         for name, run in contestants.items():

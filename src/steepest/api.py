@@ -9,7 +9,13 @@ from steepest.store import Store
 
 
 def run(
-    claim: str, *, preset: str = "quick", seed: int = 0, out: str | Path | None = None, again: bool = False, **fields: Any
+    claim: str,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    out: str | Path | None = None,
+    again: bool = False,
+    **fields: Any,
 ) -> Result:
     """Run one claim and return its result, which a notebook shows as a table.
 
@@ -30,4 +36,3 @@ def run(
     """
     store = None if out is None else Store(Path(out))
     return running.run(claim, preset=preset, seed=seed, store=store, again=again, **fields)
-

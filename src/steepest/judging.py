@@ -6,6 +6,7 @@ margin, FAILS when the two are disjoint, and is INCONCLUSIVE otherwise. Four kin
 :func:`equal`, :func:`exponent`, :func:`bound` and :func:`order`. Nothing here imports JAX.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steepest.intervals import Interval, estimate, fit_exponent
+
 
 class Verdict(StrEnum):
     """What a check, or a whole claim, comes to."""
@@ -23,29 +26,6 @@ class Verdict(StrEnum):
     FAILS = "fails"
     INCONCLUSIVE = "inconclusive"
     OUT_OF_RANGE = "out-of-range"
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A closed interval and where it comes from.
-
-    Attributes:
-        low: lower end, possibly ``-inf``.
-        high: upper end, possibly ``inf``.
-        how: what the interval stands for, such as ``"95% of the mean over 8 seeds"`` or ``"deterministic"``.
-    """
-
-    low: float
-    high: float
-    how: str = ""
-
-    def inside(self, other: "Interval") -> bool:
-        """Whether every point of this interval lies in the other."""
-        return other.low <= self.low and self.high <= other.high
-
-    def disjoint(self, other: "Interval") -> bool:
-        """Whether the two intervals share no point."""
-        return self.high < other.low or other.high < self.low
 
 
 @dataclass(frozen=True)
@@ -163,38 +143,6 @@ def decide(interval: Interval, margin: Interval) -> Verdict:
     return Verdict.FAILS
 
 
-def mean_interval(samples: ArrayLike, level: float = 0.95) -> Interval:
-    """Student's interval for the mean of independent samples, shape ``(seeds,)``.
-
-    Raises:
-        ValueError: with fewer than two samples, which carry no information about their own spread.
-    """
-    from scipy.stats import t
-
-    values = np.asarray(samples, float)
-    if values.ndim != 1 or values.size < 2:
-        raise ValueError(
-            f"an interval over seeds needs a vector of at least two samples, got shape {values.shape}; use more seeds"
-        )
-    half = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
-    centre = values.mean()
-    return Interval(centre - half, centre + half, f"{level:.0%} of the mean over {values.size} seeds")
-
-
-def _interval(measured: ArrayLike, over: str) -> tuple[float, Interval, str]:
-    """The mean, the interval and a note for a number (deterministic) or a vector over seeds."""
-    values = np.asarray(measured, float)
-    if bad := int(np.count_nonzero(~np.isfinite(values))):
-        where = f"not finite in {bad} of {values.size} seeds" if values.ndim else "not finite"
-        return float("nan"), Interval(float("nan"), float("nan"), where), where
-    if values.ndim == 0:
-        return float(values), Interval(float(values), float(values), "deterministic"), ""
-    if over == "each":
-        how = f"range over {values.size} seeds"
-        return float(values.mean()), Interval(float(values.min()), float(values.max()), how), ""
-    return float(values.mean()), mean_interval(values), ""
-
-
 def equal(
     name: str,
     predicted: ArrayLike,
@@ -286,25 +234,6 @@ def exponent(
     return Check(name, "exponent", predicted, slope, interval, margin, decide(interval, margin), note)
 
 
-def fit_exponent(x: ArrayLike, y: ArrayLike) -> tuple[float, Interval]:
-    """Least-squares slope of log y on log x, shape ``(points,)`` each, with its 95 % interval from the residuals.
-
-    Points that are not positive and finite make the slope NaN: a power law has no other points.
-    """
-    from scipy.stats import linregress, t
-
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.shape != y.shape or x.size < 3:
-        raise ValueError(f"a fitted exponent needs at least three pairs, got shapes {x.shape} and {y.shape}")
-    if not (np.all(x > 0) and np.all(y > 0) and np.all(np.isfinite([x, y]))):
-        return float("nan"), Interval(float("nan"), float("nan"), "not positive and finite")
-    fit: Any = linregress(np.log(x), np.log(y))
-    half = t.ppf(0.975, x.size - 2) * np.nan_to_num(fit.stderr)  # NaN where y is constant: an exact fit
-    return float(fit.slope), Interval(
-        fit.slope - half, fit.slope + half, f"95% of the fit to {x.size} points"
-    )
-
-
 def order(name: str, increasing: Sequence[str], values: Mapping[str, ArrayLike], *, note: str = "") -> Check:
     """Check a ranking: the named quantities increase in the predicted order.
 
@@ -319,19 +248,15 @@ def order(name: str, increasing: Sequence[str], values: Mapping[str, ArrayLike],
     >>> order("distance", ["near", "far"], {"near": [1.0, 1.1], "far": [2.0, 2.2]}).verdict.value
     'holds'
     """
-    pairs = list(zip(increasing[:-1], increasing[1:], strict=True))
+    pairs = itertools.pairwise(increasing)
     gaps = [np.asarray(values[b], float) - np.asarray(values[a], float) for a, b in pairs]
-    worst = min(gaps, key=lambda gap: np.nan_to_num(_interval(gap, "mean")[1].low, nan=-np.inf))  # NaN is the worst
+    worst = min(gaps, key=lambda gap: np.nan_to_num(estimate(gap, "mean")[1].low, nan=-np.inf))  # NaN is the worst
     positive = Interval(float(np.nextafter(0.0, 1.0)), math.inf)
-    return _check(
-        name, "order", 0.0, worst, positive, "mean", note or "smallest gap of " + " < ".join(increasing)
-    )
+    return _check(name, "order", 0.0, worst, positive, "mean", note or "smallest gap of " + " < ".join(increasing))
 
 
-def _check(
-    name: str, kind: str, predicted: float, measured: Any, margin: Interval, over: str, note: str
-) -> Check:
-    centre, interval, trouble = _interval(measured, over)
+def _check(name: str, kind: str, predicted: float, measured: Any, margin: Interval, over: str, note: str) -> Check:
+    centre, interval, trouble = estimate(measured, over)
     notes = "; ".join(part for part in (note, trouble) if part)
     return Check(name, kind, float(predicted), centre, interval, margin, decide(interval, margin), notes)
 

@@ -140,9 +140,7 @@ def _check(check: Check) -> dict[str, Any]:
 
 def _read_check(record: Mapping[str, Any]) -> Check:
     def interval(found: Mapping[str, Any], missing: tuple[float, float]) -> Interval:
-        low, high = (
-            m if found[e] is None else found[e] for e, m in zip(("low", "high"), missing, strict=True)
-        )
+        low, high = (m if found[e] is None else found[e] for e, m in zip(("low", "high"), missing, strict=True))
         return Interval(low, high, found["how"])
 
     return Check(

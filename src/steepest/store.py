@@ -62,9 +62,7 @@ class Store:
             probe.unlink()
         except OSError as trouble:
             reason = trouble.strerror or trouble
-            raise UserError(
-                f"cannot write to the folder {self.root} ({reason}); choose another with --out"
-            ) from None
+            raise UserError(f"cannot write to the folder {self.root} ({reason}); choose another with --out") from None
 
     def find(self, claim: str, key: str) -> Result | None:
         """The stored result, or None where there is none or it is damaged (then a :class:`Damaged` warning)."""
@@ -74,9 +72,7 @@ class Store:
         try:
             return _read(folder)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as trouble:
-            warnings.warn(
-                f"the result in {folder} is damaged ({trouble}); it is not used", Damaged, stacklevel=2
-            )
+            warnings.warn(f"the result in {folder} is damaged ({trouble}); it is not used", Damaged, stacklevel=2)
             return None
 
     def save(self, result: Result, key: str) -> Path:
@@ -106,9 +102,7 @@ class Store:
 
     def __iter__(self) -> Iterator[tuple[Path, Result]]:
         """Every sound result with its folder, claims in alphabetical order, oldest first."""
-        for folder in sorted(
-            self.root.glob("*/[0-9a-f]*"), key=lambda p: (p.parent.name, p.stat().st_mtime, p.name)
-        ):
+        for folder in sorted(self.root.glob("*/[0-9a-f]*"), key=lambda p: (p.parent.name, p.stat().st_mtime, p.name)):
             if found := self.find(folder.parent.name, folder.name):
                 yield folder, found
 

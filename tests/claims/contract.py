@@ -51,7 +51,9 @@ def keeps_prediction_and_observation_apart(kind):
             name = queue.pop()
             seen.add(name)
             for node in ast.walk(methods[name]):
-                reached = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+                reached = (
+                    isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+                )
                 if reached and node.attr in methods and node.attr not in seen:
                     queue.append(node.attr)
         assert other not in seen
@@ -121,5 +123,3 @@ def limits_are_refused(kind: type[Claim]):
         if isinstance(field.default, int) and not isinstance(field.default, bool):
             with pytest.raises(UserError, match=field.name):
                 kind(**{field.name: -1})
-
-

@@ -242,7 +242,9 @@ def test_bad_cifar_files_are_refused(tmp_path):
         cifar10(tmp_path, n=11)
     for raw in (b"", rows(2)[:-1], rows(1) + b"\0"):
         (tmp_path / "data_batch_3.bin").write_bytes(raw)
-        with pytest.raises(UserError, match="data_batch_3.bin is not a CIFAR-10 batch: its size .* no multiple of 3073"):
+        with pytest.raises(
+            UserError, match="data_batch_3.bin is not a CIFAR-10 batch: its size .* no multiple of 3073"
+        ):
             cifar10(tmp_path)
     (tmp_path / "data_batch_4.bin").unlink()
     (tmp_path / "data_batch_3.bin").write_bytes(rows(1))

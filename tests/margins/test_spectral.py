@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from steepest.errors import UserError
 from steepest.margins import network_margins
+from steepest.margins._norms import weight_matrices
 from steepest.margins._spectral import normalized_margins, spectral_complexity
-from steepest.measures._norms import weight_matrices
 from steepest.networks import mlp
 
 WIDTHS = (4, 9, 6, 3)

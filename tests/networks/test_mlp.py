@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from steepest.errors import UserError
-from steepest.networks import PARAMETERIZATIONS, ByLayer, Parameterization, deep_linear, mlp, parameterization, step_scale
+from steepest.networks import (
+    PARAMETERIZATIONS,
+    ByLayer,
+    Parameterization,
+    deep_linear,
+    mlp,
+    parameterization,
+    step_scale,
+)
 from steepest.types import count
 
 NAMES = ("standard", "ntk", "mean-field", "mup")
@@ -34,16 +42,15 @@ def factors(name, widths, c_w):
     return found
 
 
-def inputs(n=3, d=4, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
+X = np.random.default_rng(0).normal(size=(5, 3))  # the same shapes everywhere: JAX compiles every shape anew
 
 
 @pytest.mark.parametrize("sigma", SIGMA)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_equals_a_loop_over_neurons(name, sigma, key):
-    widths = (4, 5, 3, 2)
+    widths = (3, 7, 5, 2)
     net = mlp(widths, sigma, parameterized=name, c_w=1.7, c_b=0.3)
-    params, x = net.init(key), inputs()
+    params, x = net.init(key), X
     z, hidden = [], x
     for layer, (multiplier, _) in zip(params, factors(name, widths, 1.7), strict=True):
         w, b = np.asarray(layer["w"]), np.asarray(layer["b"])
@@ -59,12 +66,13 @@ def test_it_equals_a_loop_over_neurons(name, sigma, key):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_start_has_the_asked_scales(name, key):
     """Weights are Gaussian with the initial scale, biases with √C_b: chi-square to four standard deviations."""
-    widths, c_w, c_b = (50, 80, 60, 40), 1.7, 0.3
+    widths, c_w, c_b = (3, 400, 300, 500), 1.7, 0.3
     params = mlp(widths, parameterized=name, c_w=c_w, c_b=c_b).init(key)
     for layer, (_, scale) in zip(params, factors(name, widths, c_w), strict=True):
         for leaf, size in ((layer["w"], scale), (layer["b"], np.sqrt(c_b))):
-            assert abs(float((leaf**2).mean()) / size**2 - 1) <= 4 * np.sqrt(2 / leaf.size)
-            assert abs(float(leaf.mean())) / size <= 4 / np.sqrt(leaf.size)
+            numbers = np.asarray(leaf)
+            assert abs((numbers**2).mean() / size**2 - 1) <= 4 * np.sqrt(2 / numbers.size)
+            assert abs(numbers.mean()) / size <= 4 / np.sqrt(numbers.size)
     drawn = [np.asarray(leaf).ravel()[:40] for layer in params for leaf in layer.values()]
     for a, b in itertools.combinations(drawn, 2):
         assert abs(np.corrcoef(a, b)[0, 1]) <= 4 / np.sqrt(40)  # no two tensors share their draw
@@ -74,29 +82,30 @@ def test_the_start_has_the_asked_scales(name, key):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_variance_of_each_layer_follows_the_layer_before(name, sigma, key):
     """E z^(l+1)² = C_b + C_W mean σ(z^(l))², given layer l; the last layer of mean-field and µP has C_W/n in place."""
-    widths, c_w, c_b = (6, 400, 300, 500), 1.5, 0.2
+    widths, c_w, c_b = (3, 400, 300, 500), 1.5, 0.2
     net = mlp(widths, sigma, parameterized=name, c_w=c_w, c_b=c_b)
-    params, x = net.init(key), jnp.asarray(inputs(1, 6)[0])
+    params, x = net.init(key), X[0]
     before = x
     for i, z in enumerate(net.preactivations(params, x)):
         shrink = widths[i] if i == 2 and name in ("mean-field", "mup") else 1
-        variance = c_b + c_w / shrink * float((before**2).mean())
-        assert abs(float((z**2).mean()) / variance - 1) <= 4 * np.sqrt(2 / z.size)
-        before = SIGMA[sigma](np.asarray(z))
+        variance = c_b + c_w / shrink * (before**2).mean()
+        z = np.asarray(z)
+        assert abs((z**2).mean() / variance - 1) <= 4 * np.sqrt(2 / z.size)
+        before = SIGMA[sigma](z)
 
 
-@pytest.mark.parametrize("widths", [(3, 2), (3, 7, 1), (3, 7, 5, 4)])
+@pytest.mark.parametrize("widths", [(3, 2), (3, 8, 1), (3, 7, 5, 2)])
 def test_standard_and_ntk_start_from_the_same_law(widths, key):
     """The same normal draws give the same function: multiplier times scale agree layer by layer."""
-    x = inputs(5, 3)
-    out = [(net := mlp(widths, "tanh", parameterized=p, c_w=2.0, c_b=0.5)).apply(net.init(key), x) for p in NAMES[:2]]
+    nets = [mlp(widths, "tanh", parameterized=p, c_w=2.0, c_b=0.5) for p in ("standard", "ntk")]
+    out = [net.apply(net.init(key), X) for net in nets]
     np.testing.assert_allclose(*out, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["mean-field", "mup"])
-@pytest.mark.parametrize("width", [4, 100])
+@pytest.mark.parametrize("width", [5, 100])
 def test_feature_learning_starts_from_an_output_smaller_by_root_width(name, width, key):
-    widths, x = (3, 7, width, 2), inputs(5, 3)
+    widths, x = (3, 7, width, 2), X
     small, ntk = (mlp(widths, "tanh", parameterized=p, c_w=2.0) for p in (name, "ntk"))
     ratio = small.apply(small.init(key), x) / ntk.apply(ntk.init(key), x)
     np.testing.assert_allclose(ratio, width**-0.5, rtol=1e-10)
@@ -133,16 +142,16 @@ def test_shapes_of_outputs_and_parameters(key):
 
 
 def test_the_last_layer_reads_the_features(key):
-    net = mlp((3, 8, 6, 2), "relu", parameterized="ntk", c_b=0.1)
-    params, x = net.init(key), inputs(4, 3)
-    last = params[-1]["w"].T / np.sqrt(6)
+    net = mlp((3, 7, 5, 2), "relu", parameterized="ntk", c_b=0.1)
+    params, x = net.init(key), X
+    last = params[-1]["w"].T / np.sqrt(5)
     np.testing.assert_allclose(net.features(params, x) @ last + params[-1]["b"], net.apply(params, x), rtol=1e-10)
 
 
 @pytest.mark.xfail(strict=True, raises=IndexError, reason="features of a network without hidden layers: return x")
 def test_without_hidden_layers_the_features_are_the_inputs(key):
     net = mlp((3, 2))
-    np.testing.assert_array_equal(net.features(net.init(key), inputs(4, 3)), inputs(4, 3))
+    np.testing.assert_array_equal(net.features(net.init(key), X), X)
 
 
 def test_without_bias_there_is_none(key):
@@ -150,7 +159,7 @@ def test_without_bias_there_is_none(key):
     params = net.init(key)
     assert all(set(layer) == {"w"} for layer in params)
     np.testing.assert_array_equal(net.apply(params, jnp.zeros(3)), 0.0)
-    x = inputs(4, 3)
+    x = X
     np.testing.assert_allclose(net.apply(params, 2.5 * x), 2.5 * net.apply(params, x), rtol=1e-12)
     with_bias = mlp((3, 8, 2), "relu", c_b=1.0)
     assert (with_bias.apply(with_bias.init(key), jnp.zeros(3)) != 0).all()
@@ -159,29 +168,27 @@ def test_without_bias_there_is_none(key):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_layer_may_have_its_own_variance(name, key):
     """A linear network's output is multiplied by the product of the layers' √C_W."""
-    widths, x = (3, 4, 5, 2), inputs(4, 3)
+    widths, x = (3, 7, 5, 2), X
     one, many = (mlp(widths, "linear", parameterized=name, c_w=c, bias=False) for c in (1.0, (4.0, 0.25, 9.0)))
     np.testing.assert_allclose(many.apply(many.init(key), x), 3 * one.apply(one.init(key), x), rtol=1e-12)
 
 
 def test_an_activation_may_be_a_function(key):
-    named, own = mlp((3, 4, 2), "tanh"), mlp((3, 4, 2), jnp.tanh)
-    params, x = named.init(key), inputs(4, 3)
+    named, own = mlp((3, 8, 2), "tanh"), mlp((3, 8, 2), jnp.tanh)
+    params, x = named.init(key), X
     np.testing.assert_array_equal(named.apply(params, x), own.apply(params, x))
 
 
-@pytest.mark.parametrize("widths", [(3, 2), (3, 4, 2), (3, 4, 5, 1)])
+@pytest.mark.parametrize("widths", [(3, 8, 2), (3, 7, 5, 2)])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_deep_linear_network_is_a_product_of_matrices(widths, name, key):
     net = deep_linear(widths, c_w=1.3, parameterized=name)
-    params, x = net.init(key), inputs(4, 3)
+    params, x = net.init(key), X
     product = np.eye(3)
     for layer, (multiplier, _) in zip(params, factors(name, widths, 1.3), strict=True):
         product = multiplier * np.asarray(layer["w"]) @ product
     expected = x @ product.T
-    found = net.apply(params, x)
-    if len(widths) > 2:  # one layer is first and last: its own factor is checked by the law of the start
-        np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-10)
+    np.testing.assert_allclose(net.apply(params, x), expected, rtol=1e-10)
     assert all(set(layer) == {"w"} for layer in params)
 
 
@@ -203,11 +210,11 @@ def test_the_first_step_moves_the_function_as_much_at_every_width(name):
     """df/dt = −η n^-c Θ r with a tangent kernel whose limit exists: n^-c Θ at two large widths agrees."""
     keys, x, scaled = jax.random.split(jax.random.key(1), 200), jnp.ones(3), []
     for width in (50, 800):
-        net = mlp((3, width, 1), "tanh", parameterized=name)
+        net = mlp((3, width, 1), "tanh", parameterized=name, bias=False)
 
         def kernel(key, net=net):
             slope = jax.grad(net.apply)(net.init(key), x)
-            return step_scale(net) * sum((leaf**2).sum() for layer in slope for name, leaf in layer.items() if name == "w")
+            return step_scale(net) * sum((leaf**2).sum() for layer in slope for leaf in layer.values())
 
         found = np.asarray(jax.vmap(kernel)(keys))
         scaled.append((found.mean(), found.std() / np.sqrt(found.size)))
@@ -219,9 +226,10 @@ def test_a_parameterization_may_be_ones_own(key):
     own = Parameterization("half", ByLayer(0, 0.5, 0.75), ByLayer(0, 0, 0), 0)
     assert parameterization(own) is own
     assert set(PARAMETERIZATIONS) == set(NAMES)
-    x = inputs(4, 3)
-    ratio = [(net := mlp((3, 16, 1), parameterized=p)).apply(net.init(key), x) for p in (own, "ntk")]
-    np.testing.assert_allclose(ratio[0] / ratio[1], 16**-0.25, rtol=1e-12)
+    x = X
+    nets = [mlp((3, 8, 1), parameterized=p) for p in (own, "ntk")]
+    mine, ntk = (net.apply(net.init(key), x) for net in nets)
+    np.testing.assert_allclose(mine / ntk, 8**-0.25, rtol=1e-12)
 
 
 @pytest.mark.parametrize("widths", [(), (3,), (3, 0, 1), (3, -2, 1), (3, 2.5, 1)])
@@ -231,10 +239,14 @@ def test_bad_widths_are_refused(widths):
 
 
 def test_unknown_names_are_refused_with_the_nearest():
-    with pytest.raises(UserError, match="did you mean 'relu'"):
-        mlp((3, 4, 1), "rleu")
     with pytest.raises(UserError, match="did you mean 'mean-field'"):
         mlp((3, 4, 1), parameterized="meanfield")
+
+
+@pytest.mark.xfail(strict=True, reason="activation() raises a bare ValueError, which the command line does not catch")
+def test_an_unknown_activation_is_the_users_mistake():
+    with pytest.raises(UserError, match="did you mean 'relu'"):
+        mlp((3, 4, 1), "rleu")
 
 
 @pytest.mark.xfail(strict=True, reason="mlp() does not compare len(c_w) with the number of layers")

@@ -54,18 +54,24 @@ def test_neurons_are_gaussian_with_fair_signs(key):
 
 
 def test_the_scale_may_be_traced(key):
-    out = jax.vmap(lambda scale: (net := two_layer(3, 6, scale=scale)).apply(net.init(key), jnp.ones(3)))(jnp.array([1.0, 2.0]))
+    def output(scale):
+        net = two_layer(3, 6, scale=scale)
+        return net.apply(net.init(key), jnp.ones(3))
+
+    out = jax.vmap(output)(jnp.array([1.0, 2.0]))
     assert out[1] == pytest.approx(4 * float(out[0]), rel=1e-12)
 
 
 @given(seeds, st.floats(1e-2, 1e2), st.sampled_from(POWERS))
 @settings(max_examples=30, deadline=None)
-def test_it_is_homogeneous_of_degree_two_in_parameters_and_one_in_inputs(seed, factor, power):
+def test_it_is_homogeneous_of_degree_two_in_parameters_and_p_in_inputs(seed, factor, power):
     params, x, _ = random_point(seed)
     net = two_layer(3, 6, power=power)
     out, scaled = net.apply(params, x), jax.tree.map(lambda leaf: factor * leaf, params)
     np.testing.assert_allclose(net.apply(scaled, x), factor**2 * out, rtol=1e-10, atol=1e-12 * factor**2)
-    np.testing.assert_allclose(net.apply(params, factor * x), factor**power * out, rtol=1e-10, atol=1e-12 * factor**power)
+    np.testing.assert_allclose(
+        net.apply(params, factor * x), factor**power * out, rtol=1e-10, atol=1e-12 * factor**power
+    )
 
 
 @given(seeds, st.sampled_from(POWERS))

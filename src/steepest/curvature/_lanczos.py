@@ -56,7 +56,7 @@ def top_eigenpair(matvec: Matvec, start: Float[Array, " p"], products: int = 20,
 
 
 def hessian_product(risk: Risk, params: Params) -> Matvec:
-    """v ↦ H v for the Hessian of a risk at given parameters, forward over reverse, on flat vectors of shape ``(p,)``."""
+    """The product v ↦ H v with the Hessian of a risk, forward over reverse, on flat vectors of shape ``(p,)``."""
     flat, unflatten = ravel_pytree(params)
     gradient = jax.grad(lambda w: risk(unflatten(w)))
     return lambda v: jax.jvp(gradient, (flat,), (v,))[1]

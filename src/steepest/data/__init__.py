@@ -1,6 +1,7 @@
 """Distributions of (x, y) with their known theory, and real data."""
 
 from ._dataset import Dataset as Dataset
+from ._real import balanced as balanced
 from ._real import breast_cancer as breast_cancer
 from ._real import cifar10 as cifar10
 from ._real import digits as digits

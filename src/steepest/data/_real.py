@@ -23,9 +23,7 @@ def _shipped(name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(x, float), np.asarray(y)
 
 
-def digits(
-    classes: tuple[int, ...] = tuple(range(10)), n: int | None = None, key: Key | None = None
-) -> Dataset:
+def digits(classes: tuple[int, ...] = tuple(range(10)), n: int | None = None, key: Key | None = None) -> Dataset:
     """The 8×8 handwritten digits of scikit-learn, with one-hot targets; two classes give labels ±1 by :func:`signs`.
 
     Pixels are scaled to mean square one over the whole set of 1797 images, so that ‖x‖² is about d = 64.
@@ -85,9 +83,7 @@ def mnist(folder: str | Path, split: str = "train", n: int | None = None, key: K
     return _images(images, labels, f"MNIST {split}", n, key)
 
 
-def cifar10(
-    folder: str | Path, split: str = "train", n: int | None = None, key: Key | None = None
-) -> Dataset:
+def cifar10(folder: str | Path, split: str = "train", n: int | None = None, key: Key | None = None) -> Dataset:
     """CIFAR-10 from the files of its *binary* version in a folder of yours (the Python version is pickled code).
 
     Args:
@@ -110,9 +106,7 @@ def cifar10(
             raise UserError(f"there is no file {path}; put the binary version of CIFAR-10 there")
         raw = np.frombuffer(path.read_bytes(), np.uint8)
         if raw.size == 0 or raw.size % row:
-            raise UserError(
-                f"{path} is not a CIFAR-10 batch: its size {raw.size} is no multiple of {row} bytes"
-            )
+            raise UserError(f"{path} is not a CIFAR-10 batch: its size {raw.size} is no multiple of {row} bytes")
         parts.append(raw.reshape(-1, row))
     rows = np.concatenate(parts)
     return _images(rows[:, 1:], rows[:, 0], f"CIFAR-10 {split}", n, key)
@@ -132,6 +126,29 @@ def signs(data: Dataset) -> Dataset:
 def labels(data: Dataset) -> Float[Array, " n"]:
     """The class of each example, 0 … C−1, from one-hot targets."""
     return jnp.argmax(data.y, axis=1)
+
+
+def balanced(data: Dataset, each: int, key: Key) -> Dataset:
+    """As many examples of every class, drawn without replacement and sorted by class.
+
+    Args:
+        data: one-hot targets, shape ``(n, C)``.
+        each: how many of each class.
+        key: random key of the draw.
+
+    Raises:
+        UserError: where a class has fewer examples.
+
+    >>> balanced(digits(), 2, jax.random.key(0)).y.sum(0).tolist()
+    [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0]
+    """
+    found, least = labels(data), int(data.y.sum(0).min())
+    if not 1 <= each <= least:
+        raise UserError(f"{data.name} has {least} examples of its rarest class, got {each} to draw of each")
+    shuffled = jnp.argsort(found + jax.random.uniform(key, (data.n,)))  # by class, at random within it
+    first = jnp.searchsorted(jnp.sort(found), jnp.arange(data.y.shape[1]))
+    chosen = shuffled[(first[:, None] + jnp.arange(each)).ravel()]
+    return Dataset(data.x[chosen], data.y[chosen], f"{data.name}, {each} a class", data.known)
 
 
 def _take(data: Dataset, n: int | None, key: Key | None) -> Dataset:

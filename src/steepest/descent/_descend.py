@@ -153,9 +153,7 @@ def logarithmic(steps: int, records: int) -> np.ndarray:
     return np.unique(np.round(np.expm1(np.linspace(0, np.log1p(steps), records))).astype(int))
 
 
-def minibatch(
-    loss: Callable[[Params, Array, Array], Array], x: Array, y: Array, size: int
-) -> Callable[..., Array]:
+def minibatch(loss: Callable[[Params, Array, Array], Array], x: Array, y: Array, size: int) -> Callable[..., Array]:
     """The risk of a random batch, drawn without replacement: ``(params, key) -> mean of loss over the batch``.
 
     Args:

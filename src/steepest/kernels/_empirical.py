@@ -28,10 +28,9 @@ def empirical_ntk(
     return rows @ rows.T
 
 
-def ntk_top(
-    apply: Callable[[Params, Array], Array], params: Params, x: Float[Array, "n d"]
-) -> Float[Array, ""]:
-    """The largest eigenvalue of Θ/n: for the mean squared loss ½(f − y)² descent on the linearized network is stable
-    up to the step size 2 over it.
+def ntk_top(apply: Callable[[Params, Array], Array], params: Params, x: Float[Array, "n d"]) -> Float[Array, ""]:
+    """The largest eigenvalue of Θ/n.
+
+    With the mean of ½(f − y)², descent on the linearized network is stable up to the step size 2 over it.
     """
     return jnp.linalg.eigvalsh(empirical_ntk(apply, params, x) / x.shape[0])[-1]

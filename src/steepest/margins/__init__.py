@@ -6,6 +6,13 @@ from steepest.margins._interpolation import hypentropy_interpolation as hypentro
 from steepest.margins._interpolation import min_norm_interpolation as min_norm_interpolation
 from steepest.margins._normalized import linear_margin as linear_margin
 from steepest.margins._normalized import network_margins as network_margins
+from steepest.margins._norms import frobenius_norm as frobenius_norm
+from steepest.margins._norms import row_group_norm as row_group_norm
+from steepest.margins._norms import spectral_norm as spectral_norm
+from steepest.margins._norms import stable_rank as stable_rank
+from steepest.margins._norms import weight_matrices as weight_matrices
 from steepest.margins._programs import MarginProgram as MarginProgram
 from steepest.margins._programs import hard_margin as hard_margin
 from steepest.margins._programs import separable as separable
+from steepest.margins._spectral import normalized_margins as normalized_margins
+from steepest.margins._spectral import spectral_complexity as spectral_complexity

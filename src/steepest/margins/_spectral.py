@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
 
 from steepest.errors import UserError
-from steepest.measures._norms import frobenius_norm, row_group_norm, spectral_norm
+from steepest.margins._norms import frobenius_norm, row_group_norm, spectral_norm
 
 
 def spectral_complexity(weights: Sequence[Array], reference: Sequence[Array]) -> Scalar:

@@ -16,3 +16,7 @@ from ._parameterization import Parameterization as Parameterization
 from ._parameterization import parameterization as parameterization
 from ._two_layer import Neurons as Neurons
 from ._two_layer import two_layer as two_layer
+from ._unconstrained import UnconstrainedMinimum as UnconstrainedMinimum
+from ._unconstrained import unconstrained as unconstrained
+from ._unconstrained import unconstrained_minimum as unconstrained_minimum
+from ._unconstrained import unconstrained_risk as unconstrained_risk

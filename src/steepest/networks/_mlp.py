@@ -64,28 +64,18 @@ def mlp(
     """
     widths = tuple(widths)
     if len(widths) < 2 or any(int(n) != n or n < 1 for n in widths):
-        raise UserError(
-            f"widths must be at least two positive whole numbers (input, hidden, output), got {widths}"
-        )
+        raise UserError(f"widths must be at least two positive whole numbers (input, hidden, output), got {widths}")
     abc, sigma = parameterization(parameterized), named(activation)
     depth = len(widths) - 1
     variances = tuple(c_w) if isinstance(c_w, Sequence) else (float(c_w),) * depth
-    multipliers = [
-        _factor(widths, i, abc.multiplier, variances[i], abc.constants_in_multiplier) for i in range(depth)
-    ]
-    scales = [
-        _factor(widths, i, abc.scale, variances[i], not abc.constants_in_multiplier) for i in range(depth)
-    ]
+    multipliers = [_factor(widths, i, abc.multiplier, variances[i], abc.constants_in_multiplier) for i in range(depth)]
+    scales = [_factor(widths, i, abc.scale, variances[i], not abc.constants_in_multiplier) for i in range(depth)]
 
     def init(key: Key) -> Params:
         def layer(i: int, key: Key) -> dict[str, Array]:
             for_w, for_b = jax.random.split(key)
             w = scales[i] * jax.random.normal(for_w, (widths[i + 1], widths[i]))
-            return (
-                {"w": w, "b": jnp.sqrt(c_b) * jax.random.normal(for_b, (widths[i + 1],))}
-                if bias
-                else {"w": w}
-            )
+            return {"w": w, "b": jnp.sqrt(c_b) * jax.random.normal(for_b, (widths[i + 1],))} if bias else {"w": w}
 
         return tuple(layer(i, k) for i, k in enumerate(jax.random.split(key, depth)))
 

@@ -41,9 +41,7 @@ class Parameterization:
 PARAMETERIZATIONS = {
     p.name: p
     for p in (
-        Parameterization(
-            "standard", ByLayer(0, 0, 0), ByLayer(0, 0.5, 0.5), 0, constants_in_multiplier=False
-        ),
+        Parameterization("standard", ByLayer(0, 0, 0), ByLayer(0, 0.5, 0.5), 0, constants_in_multiplier=False),
         Parameterization("ntk", ByLayer(0, 0.5, 0.5), ByLayer(0, 0, 0), 0),
         Parameterization("mean-field", ByLayer(0, 0.5, 1), ByLayer(0, 0, 0), -1),
         Parameterization("mup", ByLayer(-0.5, 0, 0.5), ByLayer(0.5, 0.5, 0.5), 0),

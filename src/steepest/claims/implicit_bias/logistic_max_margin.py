@@ -142,14 +142,15 @@ class LogisticMaxMargin(Claim):
         time, weights = observed["log_time"][:, 1:], observed["weights"][:, 1:]
         norm, best = np.linalg.norm(weights, axis=-1), predicted["margin"][-1]
         gap = np.linalg.norm(weights / norm[..., None] - predicted["synthetic"][:, None], axis=-1)
+        late = 1 - observed["real_margin"][1:] / best, 1 - observed["plain_margin"][1:] / best
         clock, ends = observed["real_clock"][1:], (observed["real_clock"][1], observed["real_clock"][-1])
         return (
             panel("Breast cancer: the margin on the risk clock", "risk clock s = ∫ R dt", "margin / γ̂",
                 seen(clock, observed["real_margin"][1:] / best, "flow"), theory(ends, (1, 1), "hard margin"),
                 rival(ends, (0.99, 0.99), "0.99"), log="x", ylim=(-1, 1.1)),
             panel("At t = 10⁶ plain time does not even separate", "log t", "1 − margin / γ̂",
-                seen(observed["real_log_time"][1:], 1 - observed["real_margin"][1:] / best, "risk clock"),
-                context(observed["plain_log_time"][1:], 1 - observed["plain_margin"][1:] / best, "plain time"), log="xy"),
+                seen(observed["real_log_time"][1:], late[0], "risk clock"),
+                context(observed["plain_log_time"][1:], late[1], "plain time"), log="xy"),
             panel("Synthetic sets: ‖w‖ grows like log t / γ̂", "log(1 + t)", "‖w‖ γ̂", theory(time[0], time[0], "log t"),
                 *(seen(time[i], norm[i] * predicted["margin"][i]) for i in range(len(time)))),
             panel("Synthetic sets: the direction is late", "log(1 + t)", "‖w/‖w‖ − ŵ‖",

@@ -20,9 +20,7 @@ from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
 from steepest.data import Dataset, digits, relabel, signs
 from steepest.descent import cross_entropy, descend, logarithmic, mean_risk
 from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
-from steepest.margins import network_margins
-from steepest.margins._spectral import normalized_margins, spectral_complexity
-from steepest.measures._norms import weight_matrices
+from steepest.margins import network_margins, normalized_margins, spectral_complexity, weight_matrices
 from steepest.networks import Mlp, mlp
 from steepest.panels import Panel, panel, seen
 from steepest.types import Key, count
@@ -45,15 +43,15 @@ class MarginDistribution(Claim):
     pair: Count = 120  # images of 3 and 8 for stumps and kernels, which are shown and not judged [images]
 
     statement = (
-        r"\frac{\bar m^{\rm true}}{\bar m^{\rm random}}\ge 2,\quad\frac{m^{\rm true}}{m^{\rm random}}=\Theta(1),\qquad"
-        r"m=f_y-\max_{j\neq y}f_j,\quad\bar m=\frac{m}{R_W\,\|X\|_F/n}"
+        r"\frac{\bar m^{\rm true}}{\bar m^{\rm random}}\ge 2,\quad\frac{m^{\rm true}}{m^{\rm random}}=\Theta(1),\quad"
+        r" m=f_y-\max_{j\neq y}f_j,\quad\bar m=\frac{m}{R_W\,\|X\|_F/n}"
     )
     source = "Telgarsky's slides in 001; Bartlett, Foster, Telgarsky 2017"
     remarks = (
         "Networks are compared at the same risk. After equal steps (in the notes) a margin would also tell how far "
         "descent has come: it is about the logarithm of the inverse risk, and random labels take far longer.",
         "The slides write ‖·‖_{2,1} without the paper's transposes: the norms of rows are added, one a neuron.",
-        "Depths cannot be compared so: three layers have normalized margins three times smaller than two, on any labels.",
+        "Depths cannot be compared so: three layers have normalized margins three times smaller than two.",
     )
     full = {"n": 500, "width": 100, "steps": 5000, "pair": 300}
     beyond = {"total": 1.0}

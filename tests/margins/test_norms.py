@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steepest.errors import UserError
-from steepest.measures._norms import frobenius_norm, row_group_norm, spectral_norm, stable_rank, weight_matrices
+from steepest.margins._norms import frobenius_norm, row_group_norm, spectral_norm, stable_rank, weight_matrices
 from steepest.networks import mlp
 
 SHAPES = [(1, 1), (5, 3), (3, 5), (40, 40)]
