@@ -9,12 +9,12 @@ from jax.flatten_util import ravel_pytree
 def dense_hessian(risk, params):
     """All second derivatives, shape (p, p), by reverse over reverse; rows and columns in the order of ravel_pytree."""
     flat, unflatten = ravel_pytree(params)
-    return np.asarray(jax.jacrev(jax.jacrev(lambda w: risk(unflatten(w))))(flat))
+    return np.asarray(jax.jit(jax.jacrev(jax.jacrev(lambda w: risk(unflatten(w)))))(flat))
 
 
 def dense_ntk(apply, params, x):
     """⟨∇f(x_i), ∇f(x_j)⟩ from one gradient an example, shape (n, n)."""
-    gradient = jax.grad(lambda p, one: jnp.squeeze(apply(p, one[None])))
+    gradient = jax.jit(jax.grad(lambda p, one: jnp.squeeze(apply(p, one[None]))))
     rows = np.stack([ravel_pytree(gradient(params, one))[0] for one in jnp.asarray(x)])
     return np.array([[a @ b for b in rows] for a in rows])
 

@@ -33,7 +33,7 @@ def descent(m, d):
 
 
 @given(
-    st.sampled_from([(1, 1), (3, 1), (2, 4), (20, 3), (300, 2)]),
+    st.sampled_from([(1, 1), (2, 4), (20, 3), (300, 2)]),
     st.integers(0, 2**31 - 1),
     st.floats(-2, 2),
     st.floats(0.05, 3.5),

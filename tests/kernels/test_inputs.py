@@ -22,7 +22,7 @@ def test_the_first_layer_has_the_asked_covariance(extra, c_w, c_b, length, angle
 def test_it_inverts_the_first_layer_of_the_recursion():
     x = planar_inputs(2.0, 1.3, 0.5, (1.0, 0.3), (1.0, 0.3 + np.pi / 3))
     kernel = np.asarray(first_layer(x, 1.3, 0.5))
-    np.testing.assert_allclose(kernel, [[2.0, 1.25], [1.25, 2.0]], rtol=1e-10)  # 0.5 + 1.5 cos 60°
+    np.testing.assert_allclose(kernel, [2.0, 2.0, 1.25], rtol=1e-10)  # K_00, K_11, K_01 = 0.5 + 1.5 cos 60°
 
 
 def test_the_least_variance_is_that_of_the_bias():

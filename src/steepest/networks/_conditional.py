@@ -39,7 +39,7 @@ def finite_grams(
         c_b: bias variance, C_b ≥ 0.
         width: n, the same for all layers.
         depth: number of layers after the first.
-        inputs: one input a row; equal or parallel inputs are allowed.
+        inputs: one input a row; equal or parallel inputs are allowed. Their precision is the computation's.
 
     Raises:
         ValueError: if ``inputs`` is not a matrix, or ``width`` < 1.
@@ -50,7 +50,8 @@ def finite_grams(
     >>> grams.shape
     (6, 3, 3)
     """
-    inputs = jnp.asarray(inputs, dtype=float)
+    inputs = jnp.asarray(inputs)
+    inputs = inputs.astype(jnp.result_type(inputs, jnp.float32))  # whole numbers become floating, floating stays
     if inputs.ndim != 2:
         raise ValueError(f"Inputs are rows of a matrix of shape (m, d), got shape {inputs.shape}.")
     if width < 1:

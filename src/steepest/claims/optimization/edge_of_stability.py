@@ -23,7 +23,7 @@ from steepest.networks import Mlp, mlp
 from steepest.panels import Panel, panel, rival, seen, theory
 from steepest.types import Key, Params, Risk
 
-RECORDS = 30  # points of each path at which the sharpness is measured
+RECORDS = 25  # points of each path at which the sharpness is measured
 
 
 class Setting(NamedTuple):
@@ -40,13 +40,13 @@ class EdgeOfStability(Claim):
 
     lr: Positive = 0.3  # η, the middle one of three step sizes [1/sharpness]
     ratio: Positive = 1.5  # ratio of neighbouring step sizes [1]
-    steps: Count = 1500  # steps of descent [steps]
+    steps: Count = 1200  # steps of descent [steps]
     width: Count = 50  # neurons in each hidden layer [neurons]
     depth: Count = 4  # hidden layers [layers]
     c_w: Positive = 0.5  # initial weight variance times fan-in [1]
     n: Count = 200  # images [1]
     seeds: Seeds = 3  # initial networks [1]
-    products: Count = 15  # Hessian products for each sharpness [1]
+    products: Count = 12  # Hessian products for each sharpness [1]
 
     statement = r"\lambda_{\max}\!\left(\nabla^2 R(\theta_t)\right)\;\longrightarrow\;\frac{2}{\eta}"
     source = "ORF 543, lecture 10/5; Cohen et al. 2021"
