@@ -48,7 +48,7 @@ class Detail:
 FULL = Detail((4.2, 3.1), points=400, seeds=30, ticks=6)
 SMALL = Detail((3.2, 1.9), points=60, seeds=3, ticks=4, bare=True)
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
     "svg.hashsalt": "steepest", "svg.fonttype": "none",
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9.5,

@@ -169,7 +169,7 @@ def equal(
     """
     if np.ndim(predicted):
         measured, predicted = np.asarray(measured, float) / np.asarray(predicted, float), 1.0
-    target = float(predicted)
+    target = float(np.asarray(predicted))
     if absolute:
         low, high = within if isinstance(within, tuple) else (-within, within)
         ends = (target + low, target + high)

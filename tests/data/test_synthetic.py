@@ -22,7 +22,7 @@ from steepest.margins import hard_margin
 
 seeds = st.integers(0, 2**31 - 1)
 # few shapes, many keys: JAX compiles every shape anew
-shapes = st.sampled_from([(1, 2), (9, 2), (9, 5)])
+shapes = st.sampled_from([(1, 2), (12, 3)])
 
 MAKERS = {
     "separable": lambda key: separable(key, 12, 3),
@@ -70,7 +70,7 @@ def test_every_point_keeps_the_margin(seed, shape, margin):
 
 @pytest.mark.parametrize("margin", [0.1, 1.0])
 def test_the_convex_program_finds_at_least_the_margin(key, margin):
-    data = separable(key, 25, 3, margin)
+    data = separable(key, 12, 3, margin)
     assert hard_margin(data.x, data.y).margin >= margin * (1 - 1e-6)
 
 
@@ -89,16 +89,16 @@ def test_clusters_have_unit_means_and_the_asked_spread(key):
     assert abs((noise**2).mean() - 1) <= 4 * np.sqrt(2 / noise.size)
 
 
-@pytest.mark.parametrize(("n", "classes"), [(2, 5), (9, 3), (10, 3)])
+@pytest.mark.parametrize(("n", "classes"), [(2, 5), (12, 4), (13, 4)])
 def test_classes_are_as_equal_as_possible(key, n, classes):
-    counts = clusters(key, n, 2, classes).y.sum(0)
+    counts = clusters(key, n, 3, classes).y.sum(0)
     assert counts.shape == (classes,)
     assert counts.sum() == n
     assert counts.max() - counts.min() <= 1
 
 
 def test_clusters_without_spread_are_their_means(key):
-    data = clusters(key, 6, 3, 2, spread=0.0)
+    data = clusters(key, 12, 3, 4, spread=0.0)
     np.testing.assert_allclose(data.x, data.y @ data.known["means"], rtol=1e-14)
 
 
@@ -132,11 +132,11 @@ def test_the_separability_of_known_sets():
 # ------------------------------------------------------------------------------------ sparse regression
 
 
-@given(seeds, st.sampled_from([(1, 1), (6, 1), (6, 4)]))
+@given(seeds, st.sampled_from([(1, 1), (8, 1), (8, 3), (8, 8)]))
 @settings(max_examples=15, deadline=None)
 def test_the_coefficients_are_as_sparse_as_asked(seed, sizes):
     d, nonzero = sizes
-    data = sparse_regression(jax.random.key(seed), 5, d, nonzero)
+    data = sparse_regression(jax.random.key(seed), 12, d, nonzero)
     beta = np.asarray(data.known["beta"])
     assert (beta != 0).sum() == nonzero
     assert set(np.abs(beta)) <= {0.0, 1.0}
@@ -173,10 +173,10 @@ def test_chebyshev_is_numpys(n, degree):
 # ---------------------------------------------------------------------------------------------- relabel
 
 
-@given(seeds, st.sampled_from([1, 9]))
+@given(seeds, st.sampled_from([1, 12]))
 @settings(max_examples=15, deadline=None)
 def test_relabelling_everything_permutes_the_targets(seed, n):
-    data = clusters(jax.random.key(seed), n, 2, 3)
+    data = clusters(jax.random.key(seed), n, 3, 4)
     noisy = relabel(jax.random.key(seed + 1), data)
     assert noisy.known["noisy"].all()
     np.testing.assert_array_equal(noisy.y.sum(0), data.y.sum(0))
@@ -185,7 +185,7 @@ def test_relabelling_everything_permutes_the_targets(seed, n):
 
 @pytest.mark.parametrize("one_hot", [True, False])
 def test_relabelling_nothing_changes_nothing(key, one_hot):
-    data = clusters(key, 10, 2, 3) if one_hot else separable(key, 10, 2)
+    data = clusters(key, 12, 3, 4) if one_hot else separable(key, 12, 3)
     same = relabel(key, data, 0.0)
     np.testing.assert_array_equal(same.y, data.y)
     assert not same.known["noisy"].any()

@@ -5,6 +5,7 @@ from ._descend import descend as descend
 from ._descend import logarithmic as logarithmic
 from ._descend import minibatch as minibatch
 from ._descend import schedule as schedule
+from ._flow import Clock as Clock
 from ._flow import FlowPath as FlowPath
 from ._flow import flow as flow
 from ._grid import grid as grid

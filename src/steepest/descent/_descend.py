@@ -75,17 +75,16 @@ def descend(
     """
     marks = schedule(steps, record)
     observers = {"risk": risk, **(observe or {})}
-    if stochastic is not None and key is None:
+    if stochastic is None:
+        slope = lambda params, i: jax.grad(risk)(params)  # noqa: E731
+    elif key is None:
         raise UserError("a stochastic descent needs a random key; pass key=jax.random.key(0)")
-    slope = jax.grad(risk) if stochastic is None else None
+    else:
+        slope = lambda params, i: jax.grad(stochastic)(params, jax.random.fold_in(key, i))  # noqa: E731
 
     def step(i: Array, state: tuple[Params, Any]) -> tuple[Params, Any]:
         params, memory = state
-        if slope is not None:
-            gradient = slope(params)
-        else:
-            gradient = jax.grad(stochastic)(params, jax.random.fold_in(key, i))
-        updates, memory = optimizer.update(gradient, memory, params)
+        updates, memory = optimizer.update(slope(params, i), memory, params)
         return optax.apply_updates(params, updates), memory
 
     return _record(step, (params, optimizer.init(params)), marks, observers, ceiling)

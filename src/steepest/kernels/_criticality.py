@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -193,5 +194,6 @@ def grid_roots(f: Callable, grid: np.ndarray, values: np.ndarray) -> list[float]
     for i in np.flatnonzero(values[:-1] * values[1:] < 0):
         ends = grid[i], grid[i + 1]
         if f(ends[0]) * f(ends[1]) < 0:  # in single precision one point may differ from the same point in a batch
-            found.append(float(brentq(f, *ends, xtol=1e-300, rtol=1e-14)))
+            root: Any = brentq(f, *ends, xtol=1e-300, rtol=np.float64(1e-14))
+            found.append(float(root))
     return found

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -114,4 +115,7 @@ def _fixed_correlation(activation: Activation, c_w: float, c_b: float, k: float,
         return (c_b + c_w * float(product(jnp.array([k, k, c * k])))) / k - c
 
     at_zero = gain(0.0)
-    return 0.0 if at_zero <= 1e-14 else brentq(gain, 0.0, 1 - 1e-6 * min(perpendicular - 1, 1.0), xtol=1e-14)
+    if at_zero <= 1e-14:
+        return 0.0
+    root: Any = brentq(gain, 0.0, 1 - 1e-6 * min(perpendicular - 1, 1.0), xtol=1e-14)
+    return float(root)

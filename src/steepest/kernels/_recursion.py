@@ -223,7 +223,12 @@ def propagate(activation: Activation, c_w: float, c_b: float, start: Triple, dep
 @partial(jax.jit, static_argnums=(0, 4))
 def _propagate(activation, c_w, c_b, start, depth):
     step = layer_map(activation, c_w, c_b)
-    _, path = jax.lax.scan(lambda triple, _: (step(triple),) * 2, start, length=depth)
+
+    def layer(triple, _):
+        following = step(triple)
+        return following, following
+
+    _, path = jax.lax.scan(layer, start, length=depth)
     return jnp.concatenate([start[None], path])
 
 

@@ -13,9 +13,9 @@ Conventions, which differ between papers and change the numbers:
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, Integer
 
 from steepest.errors import UserError
@@ -158,7 +158,7 @@ def _check(features: Array, labels: Array, classifier: Array, bias: Array | None
     classes = shapes[2][0]
     if classes < 2:
         raise UserError(f"collapse: between-class quantities need at least two classes, got {classes}")
-    if isinstance(labels, jax.core.Tracer):
+    if isinstance(labels, Tracer):
         return
     sizes = np.bincount(np.clip(np.asarray(labels), -1, classes) + 1, minlength=classes + 2)
     if sizes[0] or sizes[-1]:

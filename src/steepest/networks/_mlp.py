@@ -14,6 +14,10 @@ from steepest.networks._parameterization import ByLayer, Parameterization, param
 from steepest.types import Key, Network, Params
 
 
+def _unset(params: Params, x: Array) -> Any:
+    raise UserError("build networks with mlp(), which fills in preactivations and features")
+
+
 @dataclass(frozen=True)
 class Mlp(Network):
     """A fully connected network; build it with :func:`mlp`.
@@ -27,8 +31,8 @@ class Mlp(Network):
 
     widths: tuple[int, ...] = ()
     parameterization: Parameterization | None = None
-    preactivations: Callable[..., list[Array]] | None = None
-    features: Callable[..., Array] | None = None
+    preactivations: Callable[..., list[Array]] = _unset
+    features: Callable[..., Array] = _unset
 
 
 def mlp(

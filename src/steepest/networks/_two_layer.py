@@ -49,7 +49,7 @@ def two_layer(dimension: int, width: int, *, scale: ArrayLike = 1.0, power: floa
 
     def init(key: Key) -> Neurons:
         for_w, for_sign = jax.random.split(key)
-        w = scale * jax.random.normal(for_w, (width, dimension)) / jnp.sqrt(dimension)
+        w = jnp.asarray(scale * jax.random.normal(for_w, (width, dimension)) / jnp.sqrt(dimension))
         return Neurons(w, jax.random.rademacher(for_sign, (width,), w.dtype) * jnp.linalg.norm(w, axis=1))
 
     def apply(params: Neurons, x: Float[Array, "... d"]) -> Float[Array, "..."]:

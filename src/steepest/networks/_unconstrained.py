@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -144,7 +145,7 @@ def unconstrained_risk(
     >>> float(risk({"w": np.zeros((2, 3)), "h": np.zeros((2, 3))}))
     1.0
     """
-    numbers = np.arange(targets.shape[0])
+    numbers = jnp.arange(targets.shape[0])
 
     def risk(params: dict[str, Array]) -> Array:
         penalties = decay_w * (params["w"] ** 2).sum() + decay_h * (params["h"] ** 2).sum()

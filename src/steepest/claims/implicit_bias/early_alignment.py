@@ -76,7 +76,7 @@ class EarlyAlignment(Claim):
         mu = jax.vmap(orthogonal_separability)(setting.x, setting.y)
         turn = np.sqrt(self.scales[0])  # tan(angle/2) shrinks like exp(−Ct), so by √ε over the window
         return [
-            require("μ of the data", mu.min(), ">", 0, "the data are not orthogonally separable"),
+            require("μ of the data", float(mu.min()), ">", 0, "the data are not orthogonally separable"),
             require("shrinkage √ε of the angles in the window", turn, "<=", 0.01, "choose a smaller first scale"),
         ]
 
@@ -122,7 +122,7 @@ class EarlyAlignment(Claim):
         falls = np.array([[np.interp(0.1, -path, time) for path in paths] for paths in log_risk])
         delays = [np.polyfit(np.log(1 / np.array(self.scales)), times, 1)[0] for times in falls]
         late = slice(-self.readings // 5, None)
-        rate = [np.exp(observed["log_time"][late]), np.exp(log_risk[:, 0, late])]
+        late_time, late_risk = np.exp(observed["log_time"][late]), np.exp(log_risk[:, 0, late])
         return [
             bound(
                 "least cosine of a living neuron at the window's end", np.where(alive, turned, 1).min(1), at_least=0.99
@@ -138,7 +138,7 @@ class EarlyAlignment(Claim):
                 "risk at the window's end / at the start", np.exp(log_risk[seeds, 0, last]), at_least=0.95, over="each"
             ),
             equal("delay of the fall per log(1/ε)", predicted["delay"], delays, 0.1),
-            exponent("risk against time in the end", predicted["late_exponent"], *rate, 0.1),
+            exponent("risk against time in the end", float(predicted["late_exponent"]), late_time, late_risk, 0.1),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
@@ -173,4 +173,4 @@ class EarlyAlignment(Claim):
 def _turned(observed: Observation, targets: np.ndarray) -> np.ndarray:
     """Cosine of each neuron with its class's direction, shape (seeds, readings, neurons)."""
     mine = np.where(observed["positive"][..., None], targets[:, :1], targets[:, 1:])
-    return np.asarray(alignment(observed["weights"], mine[:, None]))
+    return np.asarray(alignment(jnp.asarray(observed["weights"]), jnp.asarray(mine[:, None])))

@@ -15,7 +15,7 @@ import numpy as np
 from steepest.arrays import Observation, Prediction
 from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, keys
 from steepest.data import Dataset, breast_cancer, separable
-from steepest.descent import FlowPath, flow, log_margin_risk, logistic, margin_risk
+from steepest.descent import Clock, FlowPath, flow, log_margin_risk, logistic, margin_risk
 from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
 from steepest.margins import MarginProgram, hard_margin, linear_margin
 from steepest.panels import Panel, context, panel, rival, seen, theory
@@ -120,7 +120,7 @@ class LogisticMaxMargin(Claim):
         return [
             equal("growth of ‖w‖ per log t, times γ̂", np.divide(1, margins), growth, 0.02, over="each"),
             equal("exponent of the risk in t", predicted["risk_exponent"], falling, 0.02, over="each"),
-            exponent("direction gap against log t", predicted["gap_exponent"], log_time, gap, 0.1),
+            exponent("direction gap against log t", float(predicted["gap_exponent"]), log_time, gap, 0.1),
             bound("breast cancer: margin / γ̂", observed["real_margin"][-1] / real_margin, at_least=0.99),
             bound("breast cancer: distance of directions", turn, at_most=0.1),
             equal("breast cancer: t R γ̂²", 1.0, np.exp(constant), 0.01),
@@ -159,7 +159,7 @@ class LogisticMaxMargin(Claim):
         )  # fmt: skip
 
 
-def _follow(x: jax.Array, y: jax.Array, end: float, clock: str) -> FlowPath:
+def _follow(x: jax.Array, y: jax.Array, end: float, clock: Clock) -> FlowPath:
     """The flow from zero on the logistic risk, recorded 40 times; implicit, because the risk clock is stiff."""
     apply = lambda w, x: x @ w  # noqa: E731
     risk, log_risk = margin_risk(logistic, apply, x, y), log_margin_risk(logistic, apply, x, y)

@@ -129,7 +129,9 @@ class Catapult(Claim):
             equal("γλ₀ where divergence starts", predicted["threshold"], threshold, 0.01, over="each"),
             bound("γλ after the catapult", observed["flatness"][:, thrown].max(1), at_most=flat, over="each"),
             bound(f"γλ after γλ₀ = {self.relu_multiples[1]:g}, ReLU on digits", relu, at_most=flat, over="each"),
-            exponent("peak loss against width", predicted["peak_exponent"], self.widths, observed["peak_loss"], 0.1),
+            exponent(
+                "peak loss against width", float(predicted["peak_exponent"]), self.widths, observed["peak_loss"], 0.1
+            ),
             equal("steps to the peak per log √(m/L₀)", predicted["peak_time_slope"], slopes, 0.15),
         ]
 

@@ -131,10 +131,13 @@ class EdgeOfStability(Claim):
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         rises, falls, first = [], [], observed["sharpness"][0]
         for i, lr in enumerate(self.step_sizes):
-            look = {"shade": i / 2}
+            shade = i / 2
             time, edge = lr * observed["step"], predicted["sharpness"][i]
-            rises += [seen(time, first[i], f"η = {lr:.3g}", **look), theory(time[[0, -1]], (edge, edge), **look)]
-            falls.append(seen(time, observed["risk"][0, i], f"η = {lr:.3g}", **look))
+            rises += [
+                seen(time, first[i], f"η = {lr:.3g}", shade=shade),
+                theory(time[[0, -1]], (edge, edge), shade=shade),
+            ]
+            falls.append(seen(time, observed["risk"][0, i], f"η = {lr:.3g}", shade=shade))
         rises.append(rival(observed["flow_time"], observed["flow_sharpness"][0], "gradient flow", kind="line"))
         scaled = [seen(observed["step"], first[i] * lr / 2, shade=i / 2) for i, lr in enumerate(self.step_sizes)]
         return (

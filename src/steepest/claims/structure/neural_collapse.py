@@ -181,7 +181,7 @@ class NeuralCollapse(Claim):
         end = {name: a[:, -1] for name, a in found.items()}
         return [
             *checks,
-            _falls("log NC1", end["variability"], then["variability"], _FALL, predicted["remaining"]),
+            _falls("log NC1", end["variability"], then["variability"], _FALL, float(predicted["remaining"])),
             _falls("log mean |cos − theory|", end["angle"], then["angle"], 1.0, 0.0),
             bound("NC2: mean |cos − theory|", end["angle"], at_most=0.1),
             bound("NC2: spread of the means' lengths", end["norm_spread"], at_most=0.1),
