@@ -1,4 +1,4 @@
-"""Every test runs in float64, as the command line does; shapes in signatures are checked at run time."""
+"""Every test runs in float64, as the command line does."""
 
 import jax
 import pytest

@@ -51,7 +51,6 @@ def test_objects_are_refused(entry):
         Quantities(q=entry)
 
 
-@pytest.mark.xfail(strict=True, reason="_quantity lets text pass: check dtype.kind against 'biufc'")
 def test_text_is_refused():
     with pytest.raises(ValueError, match="not an array of numbers"):
         Quantities(q="converged")

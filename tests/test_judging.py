@@ -341,7 +341,6 @@ def test_a_diverged_seed_spoils_an_order_wherever_it_stands(place, bad):
     assert "not finite" in found.note
 
 
-@pytest.mark.xfail(strict=True, reason="order() picks the gap with the lowest end, not the one with the worst verdict")
 def test_a_noisy_gap_does_not_hide_a_refuted_one():
     """a < b is refuted by every seed; b < c is only noisy, with a lower end below that of the refuted gap."""
     values = {"a": [1.0, 1.0], "b": [0.0, 0.01], "c": [1.0, 3.0]}
@@ -417,7 +416,6 @@ def test_the_verdict_of_a_claim(hypotheses, verdicts, rivals, expected, word):
     assert word in reason
 
 
-@pytest.mark.xfail(strict=True, reason="a claim without checks holds: conclude() should call that inconclusive")
 def test_a_claim_that_checks_nothing_does_not_hold():
     assert conclude([YES], [], [])[0] is INCONCLUSIVE
 

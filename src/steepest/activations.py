@@ -20,6 +20,8 @@ from jax.scipy.special import erf as _erf
 from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
+from steepest.errors import UserError
+
 Elementwise = Callable[[Float[Array, "*shape"]], Float[Array, "*shape"]]
 
 
@@ -86,13 +88,13 @@ def relu_power(p: float = 2.0) -> Activation:
     """Power of ReLU, ``σ(z) = max(z, 0)^p`` with p ≥ 1.
 
     Raises:
-        ValueError: if p < 1, where σ' is not square integrable in general.
+        UserError: if p < 1, where σ' is not square integrable in general.
 
     >>> float(relu_power(3)(2.0))
     8.0
     """
     if p < 1:
-        raise ValueError(f"relu_power needs a power p ≥ 1, got {p:g}; use p = 1 for the plain ReLU.")
+        raise UserError(f"relu_power needs a power p ≥ 1, got {p:g}; use p = 1 for the plain ReLU.")
     return Activation(
         f"relu_power({p:g})",
         lambda z: jnp.where(z > 0, jnp.where(z > 0, z, 1.0) ** p, 0.0),
@@ -141,13 +143,13 @@ def activation(name_or_callable: str | Elementwise | Activation) -> Activation:
     For one with corners build an ``Activation`` with its ``kinks`` yourself.
 
     Raises:
-        ValueError: if the name is unknown; the message names the nearest known one.
+        UserError: if the name is unknown; the message names the nearest known one.
 
     >>> activation("leaky_relu(0.2)").kinks
     (0.0,)
     >>> activation("thanh")
     Traceback (most recent call last):
-    ValueError: There is no activation 'thanh'; did you mean 'tanh'? Known: linear, relu, ...
+    UserError: There is no activation 'thanh'; did you mean 'tanh'? Known: linear, relu, ...
     """
     if isinstance(name_or_callable, Activation):
         return name_or_callable
@@ -160,7 +162,7 @@ def activation(name_or_callable: str | Elementwise | Activation) -> Activation:
     if family in _FAMILIES:
         return _FAMILIES[family]() if number is None else _FAMILIES[family](number)
     nearest = difflib.get_close_matches(family, activation_names(), n=1, cutoff=0.0)[0]
-    raise ValueError(
+    raise UserError(
         f"There is no activation {name_or_callable!r}; did you mean {nearest!r}? "
         f"Known: {', '.join(activation_names())}; or pass an elementwise function."
     )
@@ -174,7 +176,7 @@ def _parse(name: str) -> tuple[str, float | None]:
 
 def _from_callable(function: Elementwise) -> Activation:
     if not callable(function):
-        raise ValueError(
+        raise UserError(
             f"An activation is a name, an elementwise function or an Activation, got "
             f"{type(function).__name__}; try activation('tanh')."
         )

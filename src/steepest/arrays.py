@@ -73,14 +73,12 @@ class Observation(Quantities):
 
 
 def _quantity(name: str, entry: Any) -> Quantity:
-    if isinstance(entry, Quantity):
-        return entry
     if isinstance(entry, tuple):
         dims, values, *unit = entry
         axes = tuple(dims.split()) if isinstance(dims, str) else tuple(dims)
         entry = Quantity(np.asarray(values), axes, *unit)
-    else:
+    elif not isinstance(entry, Quantity):
         entry = Quantity(np.asarray(entry), ())
-    if entry.values.dtype == object:
-        raise ValueError(f"quantity {name!r} is not an array of numbers")
+    if entry.values.dtype.kind not in "biufc":
+        raise ValueError(f"quantity {name!r} is not an array of numbers but of {entry.values.dtype}")
     return entry

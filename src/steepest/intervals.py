@@ -55,6 +55,8 @@ def estimate(measured: ArrayLike, over: str) -> tuple[float, Interval, str]:
     ``over`` is ``"mean"`` (Student's interval of the mean) or ``"each"`` (the range). Values that are not finite make
     all of it NaN, and the note says how many there are.
     """
+    if over not in ("mean", "each"):
+        raise ValueError(f"over is 'mean' or 'each', got {over!r}")
     values = np.asarray(measured, float)
     if bad := int(np.count_nonzero(~np.isfinite(values))):
         where = f"not finite in {bad} of {values.size} seeds" if values.ndim else "not finite"

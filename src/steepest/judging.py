@@ -250,9 +250,11 @@ def order(name: str, increasing: Sequence[str], values: Mapping[str, ArrayLike],
     """
     pairs = itertools.pairwise(increasing)
     gaps = [np.asarray(values[b], float) - np.asarray(values[a], float) for a, b in pairs]
-    worst = min(gaps, key=lambda gap: np.nan_to_num(estimate(gap, "mean")[1].low, nan=-np.inf))  # NaN is the worst
     positive = Interval(float(np.nextafter(0.0, 1.0)), math.inf)
-    return _check(name, "order", 0.0, worst, positive, "mean", note or "smallest gap of " + " < ".join(increasing))
+    note = note or "smallest gap of " + " < ".join(increasing)
+    found = [_check(name, "order", 0.0, gap, positive, "mean", note) for gap in gaps]
+    refuted = [check for check in found if check.verdict is Verdict.FAILS]  # one refuted gap refutes the order
+    return min(refuted or found, key=lambda check: np.nan_to_num(check.interval.low, nan=-np.inf))
 
 
 def _check(name: str, kind: str, predicted: float, measured: Any, margin: Interval, over: str, note: str) -> Check:
@@ -289,4 +291,11 @@ def conclude(
             return verdict, f"{words}: {', '.join(names)}"
     if accepted := [r.name for r in rivals if not r.rejected]:
         return Verdict.INCONCLUSIVE, f"no power: the data do not reject {', '.join(accepted)}"
-    return Verdict.HOLDS, f"{len(checks)} checks agree, {len(rivals)} rivals rejected"
+    return (
+        Verdict.HOLDS,
+        f"{_count(checks, 'check')} agree{'s' * (len(checks) == 1)}, {_count(rivals, 'rival')} rejected",
+    )
+
+
+def _count(things: Sequence[Any], word: str) -> str:
+    return f"{len(things)} {word}{'s' * (len(things) != 1)}"

@@ -148,7 +148,6 @@ def test_the_last_layer_reads_the_features(key):
     np.testing.assert_allclose(net.features(params, x) @ last + params[-1]["b"], net.apply(params, x), rtol=1e-10)
 
 
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="features of a network without hidden layers: return x")
 def test_without_hidden_layers_the_features_are_the_inputs(key):
     net = mlp((3, 2))
     np.testing.assert_array_equal(net.features(net.init(key), X), X)
@@ -243,13 +242,11 @@ def test_unknown_names_are_refused_with_the_nearest():
         mlp((3, 4, 1), parameterized="meanfield")
 
 
-@pytest.mark.xfail(strict=True, reason="activation() raises a bare ValueError, which the command line does not catch")
 def test_an_unknown_activation_is_the_users_mistake():
     with pytest.raises(UserError, match="did you mean 'relu'"):
         mlp((3, 4, 1), "rleu")
 
 
-@pytest.mark.xfail(strict=True, reason="mlp() does not compare len(c_w) with the number of layers")
 @pytest.mark.parametrize("c_w", [(1.0,), (1.0, 2.0, 3.0)])
 def test_as_many_variances_as_layers(c_w):
     with pytest.raises(UserError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from steepest.errors import UserError, nearest
 
 ROOT = Path(__file__).parent
+CHAPTERS = ("initialization", "kernels", "optimization", "structure", "implicit_bias", "margins")
 TEMPLATE = ROOT / "_template.py"
 
 
@@ -38,7 +39,9 @@ def catalogue() -> dict[str, Entry]:
     'optimization'
     """
     entries = {}
-    for path in sorted(ROOT.glob("*/[a-z]*.py")):
+    rank = {chapter: i for i, chapter in enumerate(CHAPTERS)}
+    paths = ROOT.glob("*/[a-z]*.py")
+    for path in sorted(paths, key=lambda p: (rank.get(p.parent.name, len(rank)), p.parent.name, p.name)):
         chapter, name = path.parent.name, path.stem.replace("_", "-")
         says = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n\n")[0].replace("\n", " ")
         entries[name] = Entry(name, chapter, says, f"steepest.claims.{chapter}.{path.stem}")

@@ -37,7 +37,7 @@ def top_eigenpair(matvec: Matvec, start: Float[Array, " p"], products: int = 20,
     Args:
         matvec: v ↦ A v.
         start: where the Krylov space starts; a random vector, or the eigenvector of a nearby operator.
-        products: how many products A v, at most p are used.
+        products: the dimension of the Krylov space, at most p; one more product measures the residual.
         tolerance: relative residual that counts as converged.
 
     >>> A = jnp.diag(jnp.array([-9.0, 1.0, 4.0]))
@@ -47,12 +47,23 @@ def top_eigenpair(matvec: Matvec, start: Float[Array, " p"], products: int = 20,
     """
     if products < 1:
         raise UserError(f"Lanczos needs at least one product, got {products}")
-    basis, small, rest, _ = tridiag_sym(min(products, start.size), custom_vjp=False)(matvec, start)
-    values, vectors = jnp.linalg.eigh(small)
-    # basis is (k, p) with A Qᵀ = Qᵀ T + rest e_kᵀ, so A v − θ v = rest · (last entry of T's eigenvector)
-    residual = jnp.linalg.norm(rest) * jnp.abs(vectors[-1, -1])
-    vector = vectors[:, -1] @ basis
-    return Eigenpair(values[-1], vector, residual, residual <= tolerance * jnp.abs(values[-1]))
+    basis, small, _, _ = tridiag_sym(min(products, start.size), custom_vjp=False)(matvec, start)
+    small, basis = _closed(small, basis)
+    vector = jnp.linalg.eigh(small)[1][:, -1] @ basis
+    vector = vector / jnp.linalg.norm(vector)
+    image = matvec(vector)  # one more product buys a residual that rounding cannot flatter
+    value = vector @ image
+    residual = jnp.linalg.norm(image - value * vector)
+    return Eigenpair(value, vector, residual, residual <= tolerance * jnp.abs(value))
+
+
+def _closed(small: Float[Array, "k k"], basis: Float[Array, "k p"]) -> tuple[Array, Array]:
+    """Cut off what follows an invariant subspace: there links are 0/0 or rounding, and so are the basis vectors."""
+    links, size = jnp.abs(jnp.diagonal(small, 1)), jnp.abs(small[0, 0]) + jnp.abs(small[:1, 1:2]).sum()
+    alive = jnp.append(True, jnp.cumprod(links > 1e3 * jnp.finfo(small.dtype).eps * size).astype(bool))
+    inside = jnp.where(alive[:, None] & alive, small, 0.0)
+    floor = -4 * jnp.abs(inside).max() - 1  # below every eigenvalue of the part that is kept
+    return inside + jnp.diag(jnp.where(alive, 0.0, floor)), jnp.where(alive[:, None], basis, 0.0)
 
 
 def hessian_product(risk: Risk, params: Params) -> Matvec:

@@ -40,7 +40,7 @@ def digits(classes: tuple[int, ...] = tuple(range(10)), n: int | None = None, ke
     >>> data.x.shape, data.y.shape
     ((50, 64), (50, 2))
     """
-    if len(set(classes)) < 2 or not set(classes) <= set(range(10)):
+    if len(classes) < 2 or len(set(classes)) != len(classes) or not set(classes) <= set(range(10)):
         raise UserError(f"digits needs at least two different classes from 0 to 9, got {classes}")
     x, y = _shipped("digits")
     x = x / np.sqrt((x**2).mean())
@@ -78,6 +78,8 @@ def mnist(folder: str | Path, split: str = "train", n: int | None = None, key: K
         raise UserError(f"split must be train or test, got {split!r}")
     images = _idx(Path(folder), f"{stem}-images-idx3-ubyte")
     labels = _idx(Path(folder), f"{stem}-labels-idx1-ubyte")
+    if images.ndim != 3 or labels.ndim != 1 or not len(labels):
+        raise UserError(f"the {split} files in {folder} are not images and labels; are they in each other's place?")
     if len(images) != len(labels):
         raise UserError(f"the {split} files in {folder} hold {len(images)} images but {len(labels)} labels")
     return _images(images, labels, f"MNIST {split}", n, key)
@@ -161,6 +163,8 @@ def _take(data: Dataset, n: int | None, key: Key | None) -> Dataset:
 
 
 def _images(images: np.ndarray, classes: np.ndarray, name: str, n: int | None, key: Key | None) -> Dataset:
+    if classes.max() > 9:
+        raise UserError(f"{name} has ten classes, 0 to 9, got a label {classes.max()}; fetch the files again")
     x = images.reshape(len(images), -1).astype(float)
     scale = np.sqrt((x**2).mean()) or 1.0
     return _take(Dataset(jnp.asarray(x / scale), jax.nn.one_hot(classes, 10), name), n, key)

@@ -56,7 +56,9 @@ def orthogonally_separable(key: Key, n: int, d: int, mu: float = 0.1) -> Dataset
     >>> bool(data.known["mu"] >= 0.2)
     True
     """
-    _positive(n=n, d=d - 1, mu=mu)
+    _positive(n=n, d=d, mu=mu)
+    if d < 2:
+        raise UserError(f"orthogonally separable data need d of at least 2, got {d}")
     if mu >= 1:
         raise UserError(f"mu is a cosine and must lie in (0, 1), got {mu}; try 0.1")
     for_e, for_u, for_length = jax.random.split(key, 3)
@@ -110,7 +112,8 @@ def chebyshev(n: int, degree: int) -> Dataset:
 def relabel(key: Key, data: Dataset, fraction: float = 1.0) -> Dataset:
     """Label noise: each target is replaced, with the given probability, by a target permuted over the whole set.
 
-    Permuting keeps the frequencies of the classes; ``known["noisy"]`` marks the targets that were redrawn.
+    Permuting everything (fraction one) keeps the frequencies of the classes; ``known["noisy"]`` marks the targets
+    that were redrawn.
     """
     if not 0 <= fraction <= 1:
         raise UserError(f"a fraction of labels lies between 0 and 1, got {fraction}")

@@ -7,6 +7,7 @@ from ._descend import minibatch as minibatch
 from ._descend import schedule as schedule
 from ._flow import Clock as Clock
 from ._flow import FlowPath as FlowPath
+from ._flow import FlowSolver as FlowSolver
 from ._flow import flow as flow
 from ._grid import grid as grid
 from ._grid import stability_threshold as stability_threshold

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from steepest.activations import Activation, homogeneous_slopes
+from steepest.errors import UserError
 from steepest.kernels._criticality import VARIANCES, cleaned, grid_roots, moments
 from steepest.kernels._recursion import check_variances, dual, pair_mean
 
@@ -58,7 +59,7 @@ def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 
     ``start`` (searched up to 1e4). Source: ORF 543, lecture 9/19; Schoenholz et al. 2017.
 
     Raises:
-        ValueError: if C_W or C_b is negative, or ``start`` is not positive.
+        UserError: if C_W or C_b is negative, or ``start`` is not positive.
 
     >>> from steepest.activations import activation
     >>> scales = depth_scales(activation("tanh"), c_w=1.5, c_b=0.0)
@@ -67,7 +68,7 @@ def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 
     """
     check_variances(c_w, c_b)
     if not start > 0:
-        raise ValueError(f"The variance to start from must be positive, got {start}.")
+        raise UserError(f"The variance to start from must be positive, got {start}.")
     k = _fixed_variance(activation, c_w, c_b, start)
     if math.isfinite(k) or homogeneous_slopes(activation) is not None:  # scale-invariant slopes depend on no K
         _, parallel, perpendicular = (c_w * each for each in moments(activation, min(k, 1e4)))

@@ -25,6 +25,7 @@ from steepest.activations import (
     panel_breaks,
     panel_rule,
 )
+from steepest.errors import UserError
 
 Triple = Float[Array, "3"]
 
@@ -156,7 +157,7 @@ def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
     """Covariance of the first layer, ``K^{(1)} = C_b + (C_W/d) <x_α, x_β>`` (ORF 543, lecture 9/14).
 
     Raises:
-        ValueError: if ``inputs`` is not a pair of rows, or a variance is negative.
+        UserError: if ``inputs`` is not a pair of rows, or a variance is negative.
 
     >>> import jax.numpy as jnp
     >>> first_layer(jnp.array([[1.0, 1.0], [1.0, -1.0]]), c_w=2.0, c_b=0.5).tolist()
@@ -164,7 +165,7 @@ def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
     """
     inputs = jnp.asarray(inputs, dtype=float)
     if inputs.ndim != 2 or inputs.shape[0] != 2:
-        raise ValueError(f"Two inputs are needed, an array of shape (2, d), got shape {inputs.shape}.")
+        raise UserError(f"Two inputs are needed, an array of shape (2, d), got shape {inputs.shape}.")
     check_variances(c_w, c_b)
     gram = inputs @ inputs.T / inputs.shape[1]
     return c_b + c_w * jnp.stack([gram[0, 0], gram[1, 1], gram[0, 1]])
@@ -207,7 +208,7 @@ def propagate(activation: Activation, c_w: float, c_b: float, start: Triple, dep
         depth: how many times the map is applied.
 
     Raises:
-        ValueError: if a variance is negative, or ``start`` is no covariance.
+        UserError: if a variance is negative, or ``start`` is no covariance.
 
     >>> import jax.numpy as jnp
     >>> from steepest.activations import activation
@@ -236,15 +237,15 @@ def check_variances(c_w: float, c_b: float) -> None:
     """Raises a ValueError when C_W or C_b is not a finite number ≥ 0."""
     for name, value in (("C_W", c_w), ("C_b", c_b)):
         if not (np.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} is a variance and must be a finite number ≥ 0, got {value}.")
+            raise UserError(f"{name} is a variance and must be a finite number ≥ 0, got {value}.")
 
 
 def _check_covariance(triple: np.ndarray) -> None:
     if triple.shape != (3,):
-        raise ValueError(f"A covariance of two inputs is (K_αα, K_ββ, K_αβ), shape (3,), got shape {triple.shape}.")
+        raise UserError(f"A covariance of two inputs is (K_αα, K_ββ, K_αβ), shape (3,), got shape {triple.shape}.")
     rounding = 1 + 1e3 * np.finfo(triple.dtype).eps
     if not (triple[:2].min() >= 0 and abs(triple[2]) <= rounding * np.sqrt(triple[0] * triple[1])):
-        raise ValueError(
+        raise UserError(
             f"No covariance has K_αα = {triple[0]:g}, K_ββ = {triple[1]:g}, K_αβ = {triple[2]:g}: "
             "variances are ≥ 0 and |K_αβ| ≤ √(K_αα K_ββ); first_layer(inputs, c_w, c_b) makes one from two inputs."
         )

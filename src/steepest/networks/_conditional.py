@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.activations import Activation
+from steepest.errors import UserError
 from steepest.types import Key
 
 
@@ -42,7 +43,7 @@ def finite_grams(
         inputs: one input a row; equal or parallel inputs are allowed. Their precision is the computation's.
 
     Raises:
-        ValueError: if ``inputs`` is not a matrix, or ``width`` < 1.
+        UserError: if ``inputs`` is not a matrix, or ``width`` < 1.
 
     >>> import jax
     >>> from steepest.activations import activation
@@ -53,9 +54,9 @@ def finite_grams(
     inputs = jnp.asarray(inputs)
     inputs = inputs.astype(jnp.result_type(inputs, jnp.float32))  # whole numbers become floating, floating stays
     if inputs.ndim != 2:
-        raise ValueError(f"Inputs are rows of a matrix of shape (m, d), got shape {inputs.shape}.")
+        raise UserError(f"Inputs are rows of a matrix of shape (m, d), got shape {inputs.shape}.")
     if width < 1:
-        raise ValueError(f"A layer needs at least one neuron, got width {width}.")
+        raise UserError(f"A layer needs at least one neuron, got width {width}.")
     return _finite_grams(key, activation, c_w, c_b, width, depth, inputs)
 
 
@@ -124,7 +125,7 @@ def propagate_finite(
     ``propagate(activation, c_w, c_b, first_layer(inputs, c_w, c_b), depth)``. See ``finite_grams``.
 
     Raises:
-        ValueError: if ``inputs`` is not a pair of rows, or ``width`` < 1.
+        UserError: if ``inputs`` is not a pair of rows, or ``width`` < 1.
 
     >>> import jax
     >>> from steepest.activations import activation
@@ -133,6 +134,6 @@ def propagate_finite(
     ((4, 3), True)
     """
     if jnp.shape(inputs)[:1] != (2,):
-        raise ValueError(f"Two inputs are needed, an array of shape (2, d), got shape {jnp.shape(inputs)}.")
+        raise UserError(f"Two inputs are needed, an array of shape (2, d), got shape {jnp.shape(inputs)}.")
     grams = finite_grams(key, activation, c_w, c_b, width, depth, inputs)
     return jnp.stack([grams[:, 0, 0], grams[:, 1, 1], grams[:, 0, 1]], axis=1)

@@ -72,6 +72,8 @@ def mlp(
     abc, sigma = parameterization(parameterized), named(activation)
     depth = len(widths) - 1
     variances = tuple(c_w) if isinstance(c_w, Sequence) else (float(c_w),) * depth
+    if len(variances) != depth:
+        raise UserError(f"c_w needs one number, or one for each of the {depth} layers, got {len(variances)}")
     multipliers = [_factor(widths, i, abc.multiplier, variances[i], abc.constants_in_multiplier) for i in range(depth)]
     scales = [_factor(widths, i, abc.scale, variances[i], not abc.constants_in_multiplier) for i in range(depth)]
 
@@ -96,7 +98,7 @@ def mlp(
         return out[..., 0] if widths[-1] == 1 else out
 
     def features(params: Params, x: Float[Array, "... d"]) -> Array:
-        return sigma.function(preactivations(params[:-1], x)[-1])
+        return sigma.function(preactivations(params[:-1], x)[-1]) if depth > 1 else x
 
     name = f"{sigma.name} network {'-'.join(map(str, widths))}, {abc.name}"
     return Mlp(init, apply, name, widths, abc, preactivations, features)

@@ -44,7 +44,7 @@ def two_layer(dimension: int, width: int, *, scale: ArrayLike = 1.0, power: floa
     >>> bool(jnp.allclose(start.v**2, (start.w**2).sum(1)))
     True
     """
-    if power < 1:
+    if not power >= 1:
         raise UserError(f"the power of a p-ReLU must be at least 1, got {power}")
 
     def init(key: Key) -> Neurons:

@@ -14,7 +14,7 @@ import numpy as np
 from steepest.arrays import Observation, Prediction
 from steepest.claims._claim import Claim, Count, NonNegative, Positive, Seeds, keys
 from steepest.data import sparse_regression
-from steepest.descent import FlowPath, flow, mean_risk, squared
+from steepest.descent import flow, mean_risk, squared
 from steepest.judging import Check, Hypothesis, Rival, bound, order, require
 from steepest.margins import hypentropy_interpolation, min_norm_interpolation
 from steepest.networks import diagonal, diagonal_weights
@@ -88,20 +88,23 @@ class DiagonalNetwork(Claim):
     def observe(self, setting: Setting, key: Key) -> Observation:
         times = jnp.linspace(self.horizon / 20, self.horizon, 20)
 
-        def follow(x: jax.Array, y: jax.Array, shape: jax.Array, alpha: jax.Array) -> FlowPath:
+        def follow(x: jax.Array, y: jax.Array, shape: jax.Array, alpha: jax.Array) -> tuple:
+            # What is integrated is the displacement from the start: the solver's relative tolerance is then relative to
+            # what moves, and not to θ ≈ α, which at large α would hold the flow up above the floor.
             net = diagonal(self.dimension, alpha, shape)
-            risk = mean_risk(squared, net.apply, x, y)
+            start = net.init(key)
+            risk = mean_risk(squared, lambda moved, x: net.apply(jax.tree.map(jnp.add, start, moved), x), x, y)
             settings = {"clock": "log", "solver": "stiff", "rtol": 1e-6, "atol": 1e-10, "floor": 1e-16}
-            return flow(risk, net.init(key), times, max_steps=20_000, **settings)
+            path = flow(risk, jax.tree.map(jnp.zeros_like, start), times, max_steps=20_000, **settings)
+            return diagonal_weights(jax.tree.map(jnp.add, start, path.params)), path.steps
 
         over_alphas = jax.vmap(follow, (None, None, None, 0))
-        paths = jax.jit(jax.vmap(over_alphas, (0, 0, 0, None)))(*setting, jnp.array(self.alphas))
-        beta = jax.vmap(jax.vmap(diagonal_weights))(paths.params)
+        beta, steps = jax.jit(jax.vmap(over_alphas, (0, 0, 0, None)))(*setting, jnp.array(self.alphas))
         residual = jnp.einsum("snd,sad->san", setting.x, beta) - setting.y[:, None]
         return Observation(
             beta=("seed alpha unknown", beta),
             risk=("seed alpha", 0.5 * (residual**2).mean(-1)),
-            steps=("seed alpha", paths.steps, "steps"),
+            steps=("seed alpha", steps, "steps"),
         )
 
     def premises(self, observed: Observation) -> list[Hypothesis]:
