@@ -114,8 +114,11 @@ def test_one_sided_taylor():
     np.testing.assert_allclose(one_sided_taylor(activation("tanh"), 1), [0, 1, 0, -2], atol=1e-12)
 
 
+slopes = st.floats(-2, 2).filter(lambda a: a == 0 or abs(a) > 1e-6)  # below, a relative test has nothing to hold on
+
+
 @settings(max_examples=20, deadline=None)
-@given(left=st.floats(-2, 2), right=st.floats(-2, 2))
+@given(left=slopes, right=slopes)
 def test_every_scale_invariant_function_is_recognized(left, right):
     σ = Activation("two slopes", lambda z: jnp.where(z > 0, right * z, left * z), kinks=(0.0,))
     assert homogeneous_slopes(σ) == pytest.approx((left, right))

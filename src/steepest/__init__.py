@@ -1,8 +1,8 @@
 """Steepest puts the theory of deep learning to the test.
 
 >>> import steepest
->>> steepest.run("catapult", seeds=3).verdict.value
-'holds'
+>>> steepest.run("catapult", multiple=5.0).verdict.value  # beyond the theorem: nothing is run
+'out-of-range'
 
 Names are loaded when first used, so that importing the package is quick and imports no JAX.
 """

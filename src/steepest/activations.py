@@ -212,8 +212,7 @@ def one_sided_taylor(activation: Activation, side: int) -> tuple[Float[Array, ""
     >>> [float(each) for each in one_sided_taylor(leaky_relu(0.5), -1)][1:]
     [0.5, 0.0, 0.0]
     """
-    # Only where 0 is a kink does the side matter; a distance of 1e-30 chooses the branch and changes nothing
-    # else.
+    # Only where 0 is a kink does the side matter; a distance of 1e-30 chooses the branch and changes nothing else.
     at = jnp.asarray(side * 1e-30 if 0.0 in activation.kinks else 0.0)
     second = jax.grad(activation.slope)
     return activation(jnp.zeros(())), activation.slope(at), second(at), jax.grad(second)(at)

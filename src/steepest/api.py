@@ -30,7 +30,7 @@ def run(
     Raises:
         UserError: unknown claim, preset or field, or a value out of its limits.
 
-    >>> result = run("catapult", seeds=3)
+    >>> result = run("early-alignment", seeds=3)
     >>> result.checks[0].verdict.value
     'holds'
     """

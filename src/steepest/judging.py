@@ -273,9 +273,7 @@ def reject(rival: Rival, own: Sequence[Check], against: Sequence[Check]) -> Reje
     return Rejection(rival.name, bool(by), by, tuple(against), rival.why)
 
 
-def conclude(
-    hypotheses: Sequence[Hypothesis], checks: Sequence[Check], rivals: Sequence[Rejection]
-) -> tuple[Verdict, str]:
+def conclude(hypotheses: Sequence[Hypothesis], checks: Sequence[Check], rivals: Sequence[Rejection]) -> tuple:
     """The verdict of a whole claim, and the reason in one sentence.
 
     A hypothesis that fails puts the claim out of range whatever the checks say. A claim that agrees with the data but
@@ -283,18 +281,14 @@ def conclude(
     """
     if missing := [h.name for h in hypotheses if not h.holds]:
         return Verdict.OUT_OF_RANGE, f"assumed but not true here: {', '.join(missing)}"
-    for verdict, words in (
-        (Verdict.FAILS, "disagrees"),
-        (Verdict.INCONCLUSIVE, "the interval straddles the margin"),
-    ):
+    if not checks:
+        return Verdict.INCONCLUSIVE, "nothing was checked"
+    for verdict, words in ((Verdict.FAILS, "disagrees"), (Verdict.INCONCLUSIVE, "the interval straddles the margin")):
         if names := [c.name for c in checks if c.verdict is verdict]:
             return verdict, f"{words}: {', '.join(names)}"
     if accepted := [r.name for r in rivals if not r.rejected]:
         return Verdict.INCONCLUSIVE, f"no power: the data do not reject {', '.join(accepted)}"
-    return (
-        Verdict.HOLDS,
-        f"{_count(checks, 'check')} agree{'s' * (len(checks) == 1)}, {_count(rivals, 'rival')} rejected",
-    )
+    return Verdict.HOLDS, f"agrees in {_count(checks, 'check')}, {_count(rivals, 'rival')} rejected"
 
 
 def _count(things: Sequence[Any], word: str) -> str:

@@ -109,7 +109,7 @@ def test_an_eigenvector_is_an_honest_start(index):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_multiple_of_the_identity_has_one_eigenvalue(dtype):
-    A, eps = (3.0 * np.eye(P)).astype(dtype), np.finfo(dtype).eps
+    A, eps = (3.0 * np.eye(P)).astype(dtype), float(np.finfo(dtype).eps)
     pair = whole(A, start().astype(dtype))
     assert pair.value == pytest.approx(3.0, rel=100 * eps)
     assert true_residual(A, pair) <= float(pair.residual) + 100 * eps

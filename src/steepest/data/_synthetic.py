@@ -58,7 +58,7 @@ def orthogonally_separable(key: Key, n: int, d: int, mu: float = 0.1) -> Dataset
     """
     _positive(n=n, d=d, mu=mu)
     if d < 2:
-        raise UserError(f"orthogonally separable data need d of at least 2, got {d}")
+        raise UserError(f"d must be at least 2 for orthogonally separable data, got {d}")
     if mu >= 1:
         raise UserError(f"mu is a cosine and must lie in (0, 1), got {mu}; try 0.1")
     for_e, for_u, for_length = jax.random.split(key, 3)

@@ -38,9 +38,9 @@ class Setting(NamedTuple):
 class EdgeOfStability(Claim):
     """A tanh network on centred digits, squared loss, three step sizes, and gradient flow."""
 
-    lr: Positive = 0.3  # η, the middle one of three step sizes [1/sharpness]
-    ratio: Positive = 1.5  # ratio of neighbouring step sizes [1]
-    steps: Count = 1200  # steps of descent [steps]
+    lr: Positive = 0.36  # η, the middle one of three step sizes [1/sharpness]
+    ratio: Positive = 1.3  # ratio of neighbouring step sizes [1]
+    steps: Count = 900  # steps of descent [steps]
     width: Count = 50  # neurons in each hidden layer [neurons]
     depth: Count = 4  # hidden layers [layers]
     c_w: Positive = 0.5  # initial weight variance times fan-in [1]
@@ -54,8 +54,8 @@ class EdgeOfStability(Claim):
         "The loss is ½‖f − y‖² summed over the ten outputs and averaged over images.",
         "Weights start small (C_W = ½, four hidden layers) and pixels are centred, so that the sharpness starts below "
         "2/η and has room to rise; from the usual start on raw pixels it begins at 57 and large step sizes diverge.",
-        "With two hidden layers the flow's sharpness stays below 11: then small step sizes never reach the edge, and "
-        "the verdict is that a premise is missing, not that the claim holds.",
+        "The step sizes put 2/η between the sharpness at the start (about 3) and what gradient flow reaches (10 to 13 "
+        "by the same time). Below that window descent never meets the edge: at η = 0.2 it had not for some seeds.",
     )
     full = {"n": 500, "steps": 6000, "width": 100, "seeds": 5, "products": 25}
     beyond = {"lr": 3.0, "steps": 20}
