@@ -65,9 +65,6 @@ class Estimate(NamedTuple):
     error: Float[Array, "*shape"]
 
 
-# -------------------------------------------------------------------------------------------- the named ones
-
-
 @lru_cache
 def leaky_relu(slope: float = 0.01) -> Activation:
     """Leaky ReLU, ``σ(z) = z`` for z > 0 and ``slope · z`` otherwise.
