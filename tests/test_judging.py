@@ -399,8 +399,8 @@ REJECTED, ACCEPTED = Rejection("gone", True, ("c",), ()), Rejection("alive", Fal
 @pytest.mark.parametrize(
     ("hypotheses", "verdicts", "rivals", "expected", "word"),
     [
-        ([YES], [HOLDS, HOLDS], [REJECTED], HOLDS, "2 checks agree"),
-        ([], [HOLDS], [], HOLDS, "agree"),
+        ([YES], [HOLDS, HOLDS], [REJECTED], HOLDS, "agrees in 2 checks"),
+        ([], [HOLDS], [], HOLDS, "agrees in 1 check, 0 rivals"),
         ([YES], [HOLDS, INCONCLUSIVE], [REJECTED], INCONCLUSIVE, "straddles"),
         ([YES], [INCONCLUSIVE, FAILS], [REJECTED], FAILS, "disagrees"),
         ([YES], [HOLDS], [REJECTED, ACCEPTED], INCONCLUSIVE, "no power: the data do not reject alive"),

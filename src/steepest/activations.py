@@ -146,7 +146,7 @@ def activation(name_or_callable: str | Elementwise | Activation) -> Activation:
     (0.0,)
     >>> activation("thanh")
     Traceback (most recent call last):
-    UserError: There is no activation 'thanh'; did you mean 'tanh'? Known: linear, relu, ...
+    steepest.errors.UserError: There is no activation 'thanh'; did you mean 'tanh'? Known: linear, relu, ...
     """
     if isinstance(name_or_callable, Activation):
         return name_or_callable

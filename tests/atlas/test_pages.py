@@ -138,7 +138,7 @@ def test_hostile_text_stays_text(site, pages):
 def test_a_page_says_all_there_is(pages):
     text = pages["plain-decay/index.html"].text
     for words in (
-        "3 checks agree", "95% of the mean over 4 seeds", "0.45 to 0.55", "rate below one", "a faster decay",
+        "agrees in 3 checks", "95% of the mean over 4 seeds", "0.45 to 0.55", "rate below one", "a faster decay",
         "The source prints ρ + 1", "what is kept each step", "1/step", "steepest run plain-decay", "jax", "result.json",
         "rejected", "All runs of this claim", "Claim version 1",
     ):  # fmt: skip
