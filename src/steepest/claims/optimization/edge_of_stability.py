@@ -20,7 +20,7 @@ from steepest.data import Dataset, digits
 from steepest.descent import Trajectory, descend, flow, grid, mean_risk, squared
 from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
 from steepest.networks import Mlp, mlp
-from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.panels import Panel, context, panel, rival, seen, theory
 from steepest.types import Key, Params, Risk
 
 RECORDS = 25  # points of each path at which the sharpness is measured
@@ -138,7 +138,7 @@ class EdgeOfStability(Claim):
                 theory(time[[0, -1]], (edge, edge), shade=shade),
             ]
             falls.append(seen(time, observed["risk"][0, i], f"η = {lr:.3g}", shade=shade))
-        rises.append(rival(observed["flow_time"], observed["flow_sharpness"][0], "gradient flow", kind="line"))
+        rises.append(context(observed["flow_time"], observed["flow_sharpness"][0], "gradient flow"))
         scaled = [seen(observed["step"], first[i] * lr / 2, shade=i / 2) for i, lr in enumerate(self.step_sizes)]
         return (
             panel("The sharpness rises to 2/η (dashed) and stays", "time η × step", "sharpness", *rises),
