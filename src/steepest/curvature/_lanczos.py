@@ -47,8 +47,8 @@ def top_eigenpair(matvec: Matvec, start: Float[Array, " p"], products: int = 20,
     """
     if products < 1:
         raise UserError(f"Lanczos needs at least one product, got {products}")
-    basis, small, _, _ = tridiag_sym(min(products, start.size), custom_vjp=False)(matvec, start)
-    small, basis = _closed(small, basis)
+    found = tridiag_sym(min(products, start.size), custom_vjp=False)(matvec, start)
+    small, basis = _closed(jnp.asarray(found.J_small), jnp.asarray(found.Q_tall))
     vector = jnp.linalg.eigh(small)[1][:, -1] @ basis
     vector = vector / jnp.linalg.norm(vector)
     image = matvec(vector)  # one more product buys a residual that rounding cannot flatter
