@@ -10,6 +10,7 @@ from ._flow import FlowPath as FlowPath
 from ._flow import FlowSolver as FlowSolver
 from ._flow import flow as flow
 from ._grid import grid as grid
+from ._grid import stability_bracket as stability_bracket
 from ._grid import stability_threshold as stability_threshold
 from ._losses import check_labels as check_labels
 from ._losses import cross_entropy as cross_entropy

@@ -29,17 +29,28 @@ def grid(one: Callable[[Key, Array], Trajectory], seeds: Key, values: Sequence[f
     return jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))(seeds, jnp.asarray(values, float))
 
 
-def stability_threshold(
+def stability_bracket(
     step_sizes: Float[np.ndarray, " values"] | Sequence[float], diverged: Bool[np.ndarray, "seeds values"]
-) -> Float[np.ndarray, " seeds"]:
-    """Midway between the last step size that stays and the first that diverges, one a seed.
+) -> Float[np.ndarray, "seeds 2"]:
+    """The last step size that stays and the first that diverges, one pair a seed.
 
     NaN where the first step size already diverges or none does: then the grid does not bracket the threshold.
 
-    >>> stability_threshold((1.0, 2.0, 4.0), np.array([[False, False, True], [False, False, False]])).tolist()
-    [3.0, nan]
+    >>> stability_bracket((1.0, 2.0, 4.0), np.array([[False, False, True], [False, False, False]])).tolist()
+    [[2.0, 4.0], [nan, nan]]
     """
     sizes, lost = np.asarray(step_sizes, float), np.asarray(diverged)
     first = lost.argmax(1)
     bracketed = lost.any(1) & (first > 0)
-    return np.where(bracketed, (sizes[first] + sizes[first - 1]) / 2, np.nan)
+    return np.where(bracketed[:, None], np.stack([sizes[first - 1], sizes[first]], 1), np.nan)
+
+
+def stability_threshold(
+    step_sizes: Float[np.ndarray, " values"] | Sequence[float], diverged: Bool[np.ndarray, "seeds values"]
+) -> Float[np.ndarray, " seeds"]:
+    """Midway between the last step size that stays and the first that diverges, one a seed; NaN without a bracket.
+
+    >>> stability_threshold((1.0, 2.0, 4.0), np.array([[False, False, True], [False, False, False]])).tolist()
+    [3.0, nan]
+    """
+    return stability_bracket(step_sizes, diverged).mean(1)

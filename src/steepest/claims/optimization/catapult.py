@@ -17,7 +17,7 @@ import optax
 from steepest.arrays import Observation, Prediction
 from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
 from steepest.data import Dataset, digits, signs
-from steepest.descent import Trajectory, descend, grid, stability_threshold
+from steepest.descent import Trajectory, descend, grid, stability_bracket
 from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
 from steepest.kernels import catapult_map, ntk_top
 from steepest.networks import Mlp, mlp
@@ -123,10 +123,11 @@ class Catapult(Claim):
         growth = 0.5 * np.log(self.widths / observed["start_loss"])
         slopes = [np.polyfit(a, t, 1)[0] for a, t in zip(growth, observed["peak_time"], strict=True)]
         flat, relu = float(predicted["flatness"]), observed["relu_flatness"][0, :, 1]
-        threshold = stability_threshold(self.multiples, observed["diverged"])
+        # both ends of every seed's bracket: a coarse grid then gives a wide interval, not a wrong number
+        threshold, ends = stability_bracket(self.multiples, observed["diverged"]).ravel(), "both ends of each bracket"
         return [
             bound("largest relative deviation from the recursion", deviation, at_most=1e-9),
-            equal("γλ₀ where divergence starts", predicted["threshold"], threshold, 0.01, over="each"),
+            equal("γλ₀ where divergence starts", predicted["threshold"], threshold, 0.01, over="each", note=ends),
             bound("γλ after the catapult", observed["flatness"][:, thrown].max(1), at_most=flat, over="each"),
             bound(f"γλ after γλ₀ = {self.relu_multiples[1]:g}, ReLU on digits", relu, at_most=flat, over="each"),
             exponent(
