@@ -144,7 +144,7 @@ def test_a_number_is_deterministic():
 
 
 def test_the_margin_is_relative_or_absolute():
-    margin = lambda *a, **k: equal("q", *a, **k).margin  # noqa: E731
+    margin = lambda *a, **k: equal("q", *a, **k).margin
     assert margin(4.0, 4.0, 0.25) == Interval(3.0, 5.0)
     assert margin(4.0, 4.0, (0.5, 2.0)) == Interval(2.0, 8.0)
     assert margin(4.0, 4.0, 0.25, absolute=True) == Interval(3.75, 4.25)
@@ -475,6 +475,6 @@ def test_a_theory_that_is_off_by_a_factor_fails(factor):
 
 
 def test_a_margin_that_forgives_everything_has_no_power():
-    judge = lambda q: [equal("q", q, [1.0, 1.1, 0.9], 5.0, absolute=True)]  # noqa: E731
+    judge = lambda q: [equal("q", q, [1.0, 1.1, 0.9], 5.0, absolute=True)]
     rival = reject(Rival("wrong", {}), judge(1.0), judge(2.0))
     assert conclude([], judge(1.0), [rival])[0] is INCONCLUSIVE

@@ -31,15 +31,15 @@ def problem(n, d, width, seed=0):
 
 def ours(x, y, net, start, steps):
     x, y = jnp.asarray(x), jnp.asarray(y)
-    risk = lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2)  # noqa: E731
+    risk = lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2)
     run = jax.jit(lambda lr: descend(risk, start, optax.sgd(lr), steps, record=steps).risk[-1])
     return lambda lr: float(run(lr))
 
 
 def ours_sweep(x, y, net, start, steps):
     x, y = jnp.asarray(x), jnp.asarray(y)
-    risk = lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2)  # noqa: E731
-    one = lambda lr: descend(risk, start, optax.sgd(lr), steps, record=steps).risk[-1]  # noqa: E731
+    risk = lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2)
+    one = lambda lr: descend(risk, start, optax.sgd(lr), steps, record=steps).risk[-1]
     run = jax.jit(jax.vmap(one))
     return lambda rates: np.asarray(run(jnp.asarray(rates)))
 
@@ -132,7 +132,7 @@ def efficiency(n, d, width, steps, repetitions):
     mine = ours(x, y, net, start, steps)
     a, b = jnp.asarray(x), start[0]["w"].T
     once = jax.jit(jnp.matmul)
-    product = lambda: [once(a, b).block_until_ready() for _ in range(20)]  # noqa: E731
+    product = lambda: [once(a, b).block_until_ready() for _ in range(20)]
     found = medians({"descent": lambda: mine(0.1), "product": product}, repetitions)
     # forward 2ndw + 2nw, gradients of the weights the same again, of the hidden layer 2nw
     flops = steps * (4 * n * d * width + 6 * n * width)

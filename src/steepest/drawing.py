@@ -157,7 +157,7 @@ def _svg(panels: Sequence[Panel], detail: Detail) -> str:
         figure = _draw(panels, detail)
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     # two decimals, a hundredth of a point, in every coordinate
-    rounded = lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip(".")  # noqa: E731
+    rounded = lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
     return re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", rounded, tag[0]), text.getvalue())
 
 

@@ -120,7 +120,7 @@ def test_single_precision_stays_single():
     pair = whole(A, start().astype(np.float32))
     assert pair.value.dtype == pair.vector.dtype == jnp.float32
     assert pair.value == pytest.approx(np.linalg.eigvalsh(A.astype(float))[-1], rel=1e-5)
-    risk = lambda w: 0.5 * jnp.sum(jnp.array([3.0, -7.0, 1.0], jnp.float32) * w**2)  # noqa: E731
+    risk = lambda w: 0.5 * jnp.sum(jnp.array([3.0, -7.0, 1.0], jnp.float32) * w**2)
     found = sharpness(risk, jnp.ones(3, jnp.float32), jax.random.key(0), products=3)
     assert found.value.dtype == jnp.float32
     assert found.value == pytest.approx(3.0, rel=1e-5)

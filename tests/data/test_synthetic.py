@@ -107,7 +107,7 @@ def test_clusters_without_spread_are_their_means(key):
 
 def smallest_by_hand(x, y):
     x, y = np.asarray(x), np.asarray(y)
-    cosine = lambda a, b: a @ b / np.sqrt((a @ a) * (b @ b))  # noqa: E731
+    cosine = lambda a, b: a @ b / np.sqrt((a @ a) * (b @ b))
     return min(y[i] * y[j] * cosine(x[i], x[j]) for i in range(len(x)) for j in range(len(x)))
 
 

@@ -70,7 +70,7 @@ def test_a_divergence_is_recorded_not_raised():
 
 def test_mapping_over_step_sizes_equals_single_descents():
     rates = jnp.array([0.01, 0.1, 1.0])
-    run = lambda lr: descend(quadratic, jnp.ones(2), optax.sgd(lr), 50, record=10, ceiling=1e6)  # noqa: E731
+    run = lambda lr: descend(quadratic, jnp.ones(2), optax.sgd(lr), 50, record=10, ceiling=1e6)
     together = jax.vmap(run)(rates)
     for i, lr in enumerate(rates):
         alone = run(lr)
@@ -81,8 +81,8 @@ def test_mapping_over_step_sizes_equals_single_descents():
 def test_stochastic_descent_follows_the_batches_and_records_the_full_risk(key):
     x = jnp.arange(6.0)[:, None]
     y = 2 * x[:, 0]
-    loss = lambda w, x, y: 0.5 * (x @ w - y) ** 2  # noqa: E731
-    full = lambda w: loss(w, x, y).mean()  # noqa: E731
+    loss = lambda w, x, y: 0.5 * (x @ w - y) ** 2
+    full = lambda w: loss(w, x, y).mean()
     whole = minibatch(loss, x, y, 6)
     path = descend(full, jnp.zeros(1), optax.sgd(0.01), 40, stochastic=whole, key=key)
     np.testing.assert_allclose(path.risk, descend(full, jnp.zeros(1), optax.sgd(0.01), 40).risk, rtol=1e-10)

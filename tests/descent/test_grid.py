@@ -15,7 +15,7 @@ RATES = (0.1, 0.5, 0.9)
 
 def one(key, lr):
     """Descent on ½(w₁² + 3w₂²) from a random start: stable below 2/3."""
-    risk = lambda w: 0.5 * jnp.sum(jnp.array([1.0, 3.0]) * w**2)  # noqa: E731
+    risk = lambda w: 0.5 * jnp.sum(jnp.array([1.0, 3.0]) * w**2)
     look = {"w": lambda w: w}
     return descend(risk, jax.random.normal(key, (2,)), optax.sgd(lr), 60, record=20, observe=look, ceiling=1e6)
 
@@ -37,7 +37,7 @@ def test_thresholds_of_a_grid_bracket_the_truth(key):
     rates = (0.2, 0.4, 0.6, 0.72, 0.9)
     path = grid(one, jax.random.split(key, 4), rates)
     threshold = stability_threshold(rates, path.diverged_at >= 0)
-    longer = lambda key, lr: descend(  # noqa: E731
+    longer = lambda key, lr: descend(
         lambda w: 1.5 * w @ w, jax.random.normal(key, (1,)), optax.sgd(lr), 400, record=400, ceiling=1e6
     )
     exact = stability_threshold(rates, grid(longer, jax.random.split(key, 4), rates).diverged)

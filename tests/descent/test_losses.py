@@ -32,7 +32,7 @@ def test_log_logistic_is_exact_on_both_sides_of_underflow(u):
 @pytest.mark.parametrize("u", MARGINS)
 def test_log_logistic_is_differentiable_twice(u):
     """d/du log ℓ = -σ(-u)/ℓ(u), which tends to -1; the second derivative tends to 0 and is never NaN."""
-    log = lambda v: losses.log_loss(losses.logistic, v)  # noqa: E731
+    log = lambda v: losses.log_loss(losses.logistic, v)
     slope, bend = jax.grad(log)(u), jax.grad(jax.grad(log))(u)
     expected = -float(jax.nn.sigmoid(-u) / jax.nn.softplus(-u)) if u < 690 else -1.0
     assert float(slope) == pytest.approx(expected, rel=1e-12)
@@ -86,7 +86,7 @@ def test_risks_are_means_over_examples(key):
     x = jax.random.normal(key, (7, 3))
     y = jnp.sign(x[:, 0])
     w = jnp.array([0.3, -0.2, 0.1])
-    linear = lambda v, z: z @ v  # noqa: E731
+    linear = lambda v, z: z @ v
     risk = losses.margin_risk(losses.logistic, linear, x, y)(w)
     assert float(risk) == pytest.approx(float(jnp.log1p(jnp.exp(-y * (x @ w))).mean()), rel=1e-12)
     log_risk = losses.log_margin_risk(losses.logistic, linear, x, y)(w)

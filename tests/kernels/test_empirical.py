@@ -38,7 +38,7 @@ def test_it_is_the_gram_matrix_of_the_gradients(net, key):
 def test_a_linear_model_has_the_gram_matrix_of_its_inputs(seed):
     rng = np.random.default_rng(seed)
     x, w = rng.normal(size=(5, 3)), rng.normal(size=3)
-    linear = lambda w, x: x @ w  # noqa: E731
+    linear = lambda w, x: x @ w
     np.testing.assert_allclose(empirical_ntk(linear, w, x), x @ x.T, rtol=1e-10, atol=1e-12)
     assert ntk_top(linear, w, x) == pytest.approx(np.linalg.norm(x, 2) ** 2 / 5, rel=1e-10)
 
@@ -62,6 +62,6 @@ def test_at_interpolation_its_top_is_the_sharpness(key):
 
 
 def test_an_output_of_shape_n_1_counts_as_scalar(key):
-    linear = lambda w, x: x @ w  # noqa: E731
+    linear = lambda w, x: x @ w
     w = jax.random.normal(key, (3, 1))
     np.testing.assert_allclose(empirical_ntk(linear, w, X), X @ X.T, rtol=1e-10)

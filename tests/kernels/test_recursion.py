@@ -64,8 +64,8 @@ def test_tanh_agrees_with_high_precision():
     with mpmath.workdps(25):
         total = mpmath.mpf(0)
         for k in range(1, 20, 2):
-            hermite = lambda x, k=k: mpmath.hermite(k, x / mpmath.sqrt(2)) / mpmath.mpf(2) ** (mpmath.mpf(k) / 2)  # noqa: E731
-            integrand = lambda x, h=hermite: mpmath.tanh(mpmath.sqrt(variance) * x) * h(x) * mpmath.npdf(x)  # noqa: E731
+            hermite = lambda x, k=k: mpmath.hermite(k, x / mpmath.sqrt(2)) / mpmath.mpf(2) ** (mpmath.mpf(k) / 2)
+            integrand = lambda x, h=hermite: mpmath.tanh(mpmath.sqrt(variance) * x) * h(x) * mpmath.npdf(x)
             coefficient = 2 * mpmath.quad(integrand, [0, 1, 2, 4, 7, 12])
             total += coefficient**2 / mpmath.factorial(k) * mpmath.mpf(rho) ** k
     found = float(quadrature(covariance(variance, variance, rho), activation("tanh")))

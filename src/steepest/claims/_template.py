@@ -44,7 +44,7 @@ class Template(Claim):
 
     def observe(self, setting: jax.Array, key: Key) -> Observation:
         def path(start: jax.Array) -> jax.Array:
-            risk = lambda w: 0.5 * self.curvature * w**2  # noqa: E731
+            risk = lambda w: 0.5 * self.curvature * w**2
             run = descend(risk, start, optax.sgd(self.lr), self.steps, observe={"w": lambda w: w / start})
             return run.observed["w"]
 

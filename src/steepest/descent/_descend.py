@@ -76,11 +76,11 @@ def descend(
     marks = schedule(steps, record)
     observers = {"risk": risk, **(observe or {})}
     if stochastic is None:
-        slope = lambda params, i: jax.grad(risk)(params)  # noqa: E731
+        slope = lambda params, i: jax.grad(risk)(params)
     elif key is None:
         raise UserError("a stochastic descent needs a random key; pass key=jax.random.key(0)")
     else:
-        slope = lambda params, i: jax.grad(stochastic)(params, jax.random.fold_in(key, i))  # noqa: E731
+        slope = lambda params, i: jax.grad(stochastic)(params, jax.random.fold_in(key, i))
 
     def step(i: Array, state: tuple[Params, Any]) -> tuple[Params, Any]:
         params, memory = state

@@ -161,7 +161,7 @@ class LogisticMaxMargin(Claim):
 
 def _follow(x: jax.Array, y: jax.Array, end: float, clock: Clock) -> FlowPath:
     """The flow from zero on the logistic risk, recorded 40 times; implicit, because the risk clock is stiff."""
-    apply = lambda w, x: x @ w  # noqa: E731
+    apply = lambda w, x: x @ w
     risk, log_risk = margin_risk(logistic, apply, x, y), log_margin_risk(logistic, apply, x, y)
     readings = jnp.geomspace(0.1, end, 39) if clock == "risk" else jnp.linspace(0.1, end, 39)
     times = jnp.concatenate([jnp.zeros(1), readings])

@@ -90,7 +90,7 @@ class MarginDistribution(Claim):
         risk, raw, normalized = jax.tree.map(lambda *each: np.stack(each), *runs)  # (depth, labels, seed, record, …)
         reached, medians = self.n * risk <= self.total, np.median(normalized, -1)
         stop, fit = np.where(reached.any(-1), reached.argmax(-1), -1), (raw > 0).all(-1).argmax(-1)
-        at = lambda values, record: values[(*np.indices(record.shape), record)]  # noqa: E731
+        at = lambda values, record: values[(*np.indices(record.shape), record)]
         axes, protocols = "depth labels seed", "protocol depth labels seed image"
         return Observation(
             step=("record", marks, "steps"),
@@ -110,8 +110,8 @@ class MarginDistribution(Claim):
             for_start, for_labels = jax.random.split(key)
             start, y = net.init(for_start), jnp.where(random, relabel(for_labels, data).y, data.y)
             risk, reference = mean_risk(cross_entropy, net.apply, data.x, y), weight_matrices(start)
-            margins = lambda p: network_margins(net.apply(p, data.x), y)  # noqa: E731
-            complexity = lambda p: spectral_complexity(weight_matrices(p), reference)  # noqa: E731
+            margins = lambda p: network_margins(net.apply(p, data.x), y)
+            complexity = lambda p: spectral_complexity(weight_matrices(p), reference)
             look = {"raw": margins, "normalized": lambda p: normalized_margins(margins(p), complexity(p), data.x)}
             run = descend(risk, start, optax.sgd(self.lr, self.momentum), self.steps, record=marks, observe=look)
             return [run.risk, run.observed["raw"], run.observed["normalized"]]
@@ -146,8 +146,8 @@ class MarginDistribution(Claim):
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         curves = [(i, j, f"{LABELS[j]}, {LAYERS[i]}", (2 * j + i) / 3) for j in (0, 1) for i in (0, 1)]
-        cdf = lambda m, name, s: seen(np.sort(m, None), np.linspace(0, 1, m.size), name, kind="steps", shade=s)  # noqa: E731
-        cdfs = lambda of: [cdf(observed[of][0, i, j], name, shade) for i, j, name, shade in curves]  # noqa: E731
+        cdf = lambda m, name, s: seen(np.sort(m, None), np.linspace(0, 1, m.size), name, kind="steps", shade=s)
+        cdfs = lambda of: [cdf(observed[of][0, i, j], name, shade) for i, j, name, shade in curves]
         along = [seen(observed["step"], observed["along"][i, j], name, shade=s) for i, j, name, s in curves]
         others = enumerate(np.swapaxes(observed["others"], 0, 1).reshape(6, -1))
         beside = [cdf(values, f"{LABELS[k // 3]}, {OTHERS[k % 3]}", k / 5) for k, values in others]

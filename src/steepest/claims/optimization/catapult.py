@@ -165,7 +165,7 @@ def _descend(net: Mlp, data: Dataset, seeds: Key, multiples: Sequence[float], st
         params = net.init(key)
         lr = multiple / ntk_top(net.apply, params, data.x)
         look = {"steepness": lambda p: lr * ntk_top(net.apply, p, data.x)}
-        risk = lambda p: 0.5 * jnp.mean((net.apply(p, data.x) - data.y) ** 2)  # noqa: E731
+        risk = lambda p: 0.5 * jnp.mean((net.apply(p, data.x) - data.y) ** 2)
         return descend(risk, params, optax.sgd(lr), steps, record=record, observe=look, ceiling=1e12)
 
     return grid(one, seeds, multiples)

@@ -103,7 +103,7 @@ class NeuralCollapse(Claim):
     def observe(self, setting: jax.Array, key: Key) -> Observation:
         starts, n = keys(key, self.seeds), self.seeds
         lanes = (jnp.arange(2 * n) >= n, jnp.concatenate([starts] * 2), jnp.concatenate([setting] * 2))
-        run = lambda f: jax.jit(lambda a: jax.lax.map(lambda lane: f(*lane), a))(lanes)  # noqa: E731
+        run = lambda f: jax.jit(lambda a: jax.lax.map(lambda lane: f(*lane), a))(lanes)
         found = jax.tree.map(lambda a: a.reshape(2, n, *a.shape[1:]), (run(self.free), run(self.network)))
         (loss, end, singular, gradient), (net, error) = found
         names = ("variability", "norm_spread", "duality", "mismatch")
@@ -139,9 +139,9 @@ class NeuralCollapse(Claim):
         y, third = jnp.repeat(jnp.arange(self.classes), self.images), self.net_steps // 3
         widths, targets = (x.shape[1], *[self.width] * self.depth, self.classes), jax.nn.one_hot(y, self.classes)
         net = mlp(widths, "relu", c_w=2.0)
-        each = lambda p, x, t: _loss(square, net.apply(p, x), t)  # noqa: E731
+        each = lambda p, x, t: _loss(square, net.apply(p, x), t)
         # warm-up over a twentieth of the steps, then a tenth of the step size after each third
-        lr = lambda t: self.net_lr * jnp.minimum(20 * t / self.net_steps, 1) * 0.1 ** (t // third)  # noqa: E731
+        lr = lambda t: self.net_lr * jnp.minimum(20 * t / self.net_steps, 1) * 0.1 ** (t // third)
         path = descend(
             lambda p: each(p, x, targets).mean(), net.init(key),
             optax.chain(optax.add_decayed_weights(self.net_decay), optax.sgd(lr, momentum=0.9)), self.net_steps,
@@ -201,7 +201,7 @@ class NeuralCollapse(Claim):
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         free, steps, flat = observed["free_step"][1:], observed["step"][1:], np.ones(len(observed["step"]) - 1)
         gap = np.abs(observed["free_loss"] - predicted["free_loss"][:, None, None]) + 1e-17
-        both = lambda t, y: [seen(t, y[i, :, 1:], loss, shade=float(i)) for i, loss in enumerate(_LOSSES)]  # noqa: E731
+        both = lambda t, y: [seen(t, y[i, :, 1:], loss, shade=float(i)) for i, loss in enumerate(_LOSSES)]
         nc1, nc3 = both(steps, observed["variability"]), both(steps, observed["duality"])
         pairs = seen(steps, observed["cosines"][_LOSSES.index(self.loss), 0, 1:].T, "pairs of classes")
         lines = theory(steps, predicted["cosine"] * flat, "−1/(C−1)"), rival(steps, 0 * flat, "orthogonal")
