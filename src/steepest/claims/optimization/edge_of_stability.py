@@ -57,7 +57,7 @@ class EdgeOfStability(Claim):
         "The step sizes put 2/η between the sharpness at the start (about 3) and what gradient flow reaches (10 to 13 "
         "by the same time). Below that window descent never meets the edge: at η = 0.2 it had not for some seeds.",
     )
-    full = {"n": 500, "steps": 6000, "width": 100, "seeds": 5, "products": 25}
+    full = {"n": 300, "steps": 3000, "width": 64, "seeds": 5, "products": 20}
     beyond = {"lr": 3.0, "steps": 20}
     precision = "float32"
 
