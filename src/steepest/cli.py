@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _refuse("stopped; finished claims are kept, run the same command to go on", 130)
     except BrokenPipeError:  # the reader of a pipe, such as head, went away
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush has nowhere to go
         return 0
 
 

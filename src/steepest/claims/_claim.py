@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar, get_type_hints
@@ -44,7 +45,7 @@ NonNegative = Annotated[float, Within(0)]
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(ABC):
     """One statement of the theory, ready to be tested.
 
     A claim is a frozen dataclass in a file of its own. Its *fields* are the experiment's parameters with the quick
@@ -96,30 +97,30 @@ class Claim:
         del setting
         return []
 
+    @abstractmethod
     def predict(self, setting: Any) -> Prediction:
         """The numbers that theory gives."""
-        raise NotImplementedError(f"{type(self).__name__} does not predict")
 
+    @abstractmethod
     def observe(self, setting: Any, key: Key) -> Observation:
         """The numbers that the experiment gives."""
-        raise NotImplementedError(f"{type(self).__name__} does not observe")
 
     def premises(self, observed: Observation) -> list[Hypothesis]:
         """Hypotheses about the run itself, such as zero training error, checked on the observation."""
         del observed
         return []
 
+    @abstractmethod
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         """The checks that decide."""
-        raise NotImplementedError(f"{type(self).__name__} does not judge")
 
+    @abstractmethod
     def rivals(self, setting: Any, predicted: Prediction) -> list[Rival]:
         """Wrong theories that the same observation must reject."""
-        raise NotImplementedError(f"{type(self).__name__} names no rival")
 
+    @abstractmethod
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         """What the figure shows."""
-        raise NotImplementedError(f"{type(self).__name__} draws nothing")
 
 
 def documentation(claim: type[Claim]) -> dict[str, str]:
