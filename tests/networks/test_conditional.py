@@ -7,7 +7,7 @@ import pytest
 
 from steepest.activations import activation
 from steepest.kernels import first_layer, propagate
-from steepest.networks._conditional import _root, finite_grams, propagate_finite
+from steepest.networks import finite_grams, propagate_finite, semidefinite_root
 
 INPUTS = jnp.array([[1.5, 0.5, -1.0], [0.2, 1.0, 1.3]])
 
@@ -60,7 +60,7 @@ def test_root_of_a_covariance():
     """Lower triangular with R Rᵀ = K, also for a singular K."""
     half = jax.random.normal(jax.random.key(1), (4, 6))
     for covariance in (half @ half.T, half[:, :2] @ half[:, :2].T, jnp.zeros((3, 3))):
-        root = _root(covariance)
+        root = semidefinite_root(covariance)
         np.testing.assert_allclose(root @ root.T, covariance, atol=1e-12)
         np.testing.assert_array_equal(root, jnp.tril(root))
 

@@ -3,9 +3,12 @@
 from ._conditional import finite_grams as finite_grams
 from ._conditional import propagate_finite as propagate_finite
 from ._conditional import sample_grams as sample_grams
+from ._conditional import semidefinite_root as semidefinite_root
 from ._diagonal import DiagonalParams as DiagonalParams
 from ._diagonal import diagonal as diagonal
 from ._diagonal import diagonal_weights as diagonal_weights
+from ._limit import LayerLimit as LayerLimit
+from ._limit import Limit as Limit
 from ._mlp import Mlp as Mlp
 from ._mlp import deep_linear as deep_linear
 from ._mlp import mlp as mlp
@@ -14,6 +17,14 @@ from ._parameterization import PARAMETERIZATIONS as PARAMETERIZATIONS
 from ._parameterization import ByLayer as ByLayer
 from ._parameterization import Parameterization as Parameterization
 from ._parameterization import parameterization as parameterization
+from ._relu_paths import derivative_moments as derivative_moments
+from ._relu_paths import expected_ntk as expected_ntk
+from ._relu_paths import log_column_moments as log_column_moments
+from ._relu_paths import ntk_growth as ntk_growth
+from ._relu_paths import ntk_moments as ntk_moments
+from ._relu_sampling import Columns as Columns
+from ._relu_sampling import sample_columns as sample_columns
+from ._relu_sampling import sample_ntk as sample_ntk
 from ._two_layer import Neurons as Neurons
 from ._two_layer import two_layer as two_layer
 from ._unconstrained import UnconstrainedMinimum as UnconstrainedMinimum

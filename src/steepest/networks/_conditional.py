@@ -64,7 +64,7 @@ def finite_grams(
 def _finite_grams(key, activation, c_w, c_b, width, depth, inputs):
     def layer(covariance, key):
         noise = jax.random.normal(key, (inputs.shape[0], width), dtype=inputs.dtype)
-        z = _root(covariance) @ noise
+        z = semidefinite_root(covariance) @ noise
         features = activation(z)
         return c_b + c_w / width * features @ features.T, z @ z.T / width
 
@@ -96,8 +96,12 @@ def sample_grams(
     return jax.lax.map(one, jax.random.split(key, networks), batch_size=min(16, networks))
 
 
-def _root(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
-    """Lower triangular root of a covariance; unlike Cholesky's it also exists when the matrix is singular."""
+def semidefinite_root(covariance: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """Lower triangular root of a covariance; unlike Cholesky's it also exists when the matrix is singular.
+
+    >>> semidefinite_root(jnp.ones((2, 2))).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
     root = jnp.zeros_like(covariance)
     for j in range(covariance.shape[0]):
         column = covariance[:, j] - root @ root[j]

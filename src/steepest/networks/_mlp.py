@@ -10,12 +10,13 @@ from jaxtyping import Array, Float
 
 from steepest.activations import activation as named
 from steepest.errors import UserError
+from steepest.networks._limit import LayerLimit, Limit
 from steepest.networks._parameterization import ByLayer, Parameterization, parameterization
 from steepest.types import Key, Network, Params
 
 
-def _unset(params: Params, x: Array) -> Any:
-    raise UserError("build networks with mlp(), which fills in preactivations and features")
+def _unset(*_: Any) -> Any:
+    raise UserError("build networks with mlp(), which fills in preactivations, features and limit")
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,14 @@ class Mlp(Network):
         parameterization: how the width enters.
         preactivations: maps parameters and inputs to the list of z^(1), …, z^(L+1), each ``(..., n_l)``.
         features: maps parameters and inputs to σ(z^(L)), shape ``(..., n_L)``: what the last layer reads.
+        limit: gives the network's infinitely wide limit, for ``nngp``, ``ntk`` and ``gram`` of ``steepest.kernels``.
     """
 
     widths: tuple[int, ...] = ()
     parameterization: Parameterization | None = None
     preactivations: Callable[..., list[Array]] = _unset
     features: Callable[..., Array] = _unset
+    limit: Callable[[], Limit] = _unset
 
 
 def mlp(
@@ -43,6 +46,8 @@ def mlp(
     c_w: float | Sequence[float] = 1.0,
     c_b: float = 0.0,
     bias: bool = True,
+    skip: float = 0.0,
+    normalize: bool = False,
 ) -> Mlp:
     """A network z^(l+1) = b + W σ(z^(l)), with effective weights of variance C_W/n_l and biases of variance C_b.
 
@@ -56,9 +61,12 @@ def mlp(
         c_w: C_W, one for all layers or one a layer.
         c_b: C_b of every layer.
         bias: whether there are biases at all.
+        skip: residual branches between hidden layers, z^(l+1) = skip z^(l) + b + W σ(z^(l)).
+        normalize: layer normalization (mean zero, variance one over the layer) before every σ.
 
     Raises:
-        UserError: widths that are not positive whole numbers, an unknown activation or parameterization.
+        UserError: widths that are not positive whole numbers, or unequal where residual branches need them equal; an
+            unknown activation or parameterization.
 
     Source: ORF 543, lecture 9/14.
 
@@ -66,14 +74,10 @@ def mlp(
     >>> net.apply(net.init(jax.random.key(0)), jnp.ones((5, 3))).shape
     (5,)
     """
-    widths = tuple(widths)
-    if len(widths) < 2 or any(int(n) != n or n < 1 for n in widths):
-        raise UserError(f"widths must be at least two positive whole numbers (input, hidden, output), got {widths}")
+    widths = _checked(widths, skip)
     abc, sigma = parameterization(parameterized), named(activation)
     depth = len(widths) - 1
-    variances = tuple(c_w) if isinstance(c_w, Sequence) else (float(c_w),) * depth
-    if len(variances) != depth:
-        raise UserError(f"c_w needs one number, or one for each of the {depth} layers, got {len(variances)}")
+    variances = _one_each(c_w, depth)
     multipliers = [_factor(widths, i, abc.multiplier, variances[i], abc.constants_in_multiplier) for i in range(depth)]
     scales = [_factor(widths, i, abc.scale, variances[i], not abc.constants_in_multiplier) for i in range(depth)]
 
@@ -85,12 +89,14 @@ def mlp(
 
         return tuple(layer(i, k) for i, k in enumerate(jax.random.split(key, depth)))
 
+    def activate(z: Array) -> Array:
+        return sigma.function(_normalized(z) if normalize else z)
+
     def preactivations(params: Params, x: Float[Array, "... d"]) -> list[Array]:
-        z = []
+        z: list[Array] = []
         for i, layer in enumerate(params):
-            x = multipliers[i] * (x @ layer["w"].T) + layer.get("b", 0.0)
-            z.append(x)
-            x = sigma.function(x)
+            linear = multipliers[i] * ((activate(z[-1]) if i else x) @ layer["w"].T) + layer.get("b", 0.0)
+            z.append(skip * z[-1] + linear if skip and 0 < i < depth - 1 else linear)
         return z
 
     def apply(params: Params, x: Float[Array, "... d"]) -> Array:
@@ -98,10 +104,56 @@ def mlp(
         return out[..., 0] if widths[-1] == 1 else out
 
     def features(params: Params, x: Float[Array, "... d"]) -> Array:
-        return sigma.function(preactivations(params[:-1], x)[-1]) if depth > 1 else x
+        return activate(preactivations(params, x)[-2]) if depth > 1 else x
 
-    name = f"{sigma.name} network {'-'.join(map(str, widths))}, {abc.name}"
-    return Mlp(init, apply, name, widths, abc, preactivations, features)
+    def limit() -> Limit:
+        _check_limit(abc)
+        layers = [LayerLimit(v, c_b * bias, v / s**2, float(bias)) for v, s in zip(variances, scales, strict=True)]
+        return Limit(sigma, tuple(layers), skip, normalize, f"limit of the {name}")
+
+    kinds = [f"{sigma.name} network {'-'.join(map(str, widths))}", abc.name]
+    name = ", ".join(kinds + [f"skip {skip:g}"] * bool(skip) + ["layer normalization"] * normalize)
+    return Mlp(init, apply, name, widths, abc, preactivations, features, limit)
+
+
+def _checked(widths: Sequence[int], skip: float) -> tuple[int, ...]:
+    widths = tuple(widths)
+    if len(widths) < 2 or any(int(n) != n or n < 1 for n in widths):
+        raise UserError(f"widths must be at least two positive whole numbers (input, hidden, output), got {widths}")
+    if skip and len(set(widths[1:-1])) > 1:
+        raise UserError(f"residual branches need hidden layers of one width, got {widths[1:-1]}; try skip=0")
+    return widths
+
+
+def _one_each(c_w: float | Sequence[float], depth: int) -> tuple[float, ...]:
+    """C_W of each layer."""
+    variances = tuple(float(each) for each in c_w) if isinstance(c_w, Sequence) else (float(c_w),) * depth
+    if len(variances) != depth:
+        raise UserError(f"c_w needs one number, or one for each of the {depth} layers, got {len(variances)}")
+    return variances
+
+
+def _normalized(z: Float[Array, "... n"]) -> Float[Array, "... n"]:
+    """Layer normalization: mean zero and variance one over the neurons."""
+    centred = z - z.mean(-1, keepdims=True)
+    return centred / jnp.sqrt((centred**2).mean(-1, keepdims=True))
+
+
+def _check_limit(abc: Parameterization) -> None:
+    """Raises a UserError unless effective weights have variance of order 1/fan-in, so that a limit kernel exists."""
+    effective = [a + b for a, b in zip(abc.multiplier, abc.scale, strict=True)]
+    if effective == [0.0, 0.5, 0.5]:
+        return
+    if effective[:2] == [0.0, 0.5] and effective[2] > 0.5:
+        raise UserError(
+            f"no kernel describes the limit of the {abc.name} parameterization: its output tends to zero at "
+            "initialization and its features, hence the tangent kernel, move by order one in training; try "
+            "parameterized='ntk', or the tangent kernel of a finite network, empirical_ntk"
+        )
+    raise UserError(
+        f"the {abc.name} parameterization has no limit: effective weights scale as width to the powers "
+        f"{[-each for each in effective]}, and only 0, -1/2, -1/2 keep signals of order one"
+    )
 
 
 def deep_linear(widths: Sequence[int], *, c_w: float = 1.0, parameterized: str = "standard") -> Mlp:

@@ -1,0 +1,21 @@
+"""Activation functions and their Gaussian expectations."""
+
+from steepest.activations._activation import Activation as Activation
+from steepest.activations._activation import abs_power as abs_power
+from steepest.activations._activation import activation as activation
+from steepest.activations._activation import activation_names as activation_names
+from steepest.activations._activation import leaky_relu as leaky_relu
+from steepest.activations._activation import polynomial as polynomial
+from steepest.activations._activation import relu_power as relu_power
+from steepest.activations._analysis import closed_form as closed_form
+from steepest.activations._analysis import homogeneous_slopes as homogeneous_slopes
+from steepest.activations._analysis import jumps as jumps
+from steepest.activations._analysis import one_sided_taylor as one_sided_taylor
+from steepest.activations._closed_forms import DualForm as DualForm
+from steepest.activations._closed_forms import angle_of as angle_of
+from steepest.activations._closed_forms import determinant as determinant
+from steepest.activations._quadrature import Elementwise as Elementwise
+from steepest.activations._quadrature import Estimate as Estimate
+from steepest.activations._quadrature import gaussian_mean as gaussian_mean
+from steepest.activations._quadrature import panel_breaks as panel_breaks
+from steepest.activations._quadrature import panel_rule as panel_rule
