@@ -118,5 +118,8 @@ def _fixed_correlation(activation: Activation, c_w: float, c_b: float, k: float,
     at_zero = gain(0.0)
     if at_zero <= 1e-14:
         return 0.0
-    root: Any = brentq(gain, 0.0, 1 - 1e-6 * min(perpendicular - 1, 1.0), xtol=1e-14)
+    nearly_one = 1 - 1e-6 * min(perpendicular - 1, 1.0)
+    if gain(nearly_one) >= 0:  # χ⊥ is 1 up to rounding: the root is too near to 1 to be told from it
+        return 1.0
+    root: Any = brentq(gain, 0.0, nearly_one, xtol=1e-14)
     return float(root)

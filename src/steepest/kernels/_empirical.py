@@ -1,36 +1,85 @@
-"""Tangent kernels of finite networks."""
+"""Tangent kernels of finite networks: as matrices, by the cheapest of three ways."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from steepest.types import Params
+from steepest.errors import UserError, nearest
+from steepest.kernels._jacobian import jacobian_ntk
+from steepest.kernels._layerwise import layerwise_ntk
+from steepest.kernels._products import product_ntk
+from steepest.networks import Mlp
+from steepest.types import Network, Params
+
+Method = Literal["auto", "jacobian", "layerwise", "vectors"]
+Outputs = Literal["scalar", "trace", "all"]
+METHODS = ("auto", "jacobian", "layerwise", "vectors")
+OUTPUTS = ("scalar", "trace", "all")
 
 
 def empirical_ntk(
-    apply: Callable[[Params, Array], Array], params: Params, x: Float[Array, "n d"]
-) -> Float[Array, "n n"]:
-    """The tangent kernel Θ_ij = ⟨∇f(x_i), ∇f(x_j)⟩ of a network with one scalar output, by its Jacobian.
+    network: Network | Callable[[Params, Array], Array],
+    params: Params,
+    x: Float[Array, "n d"],
+    other: Float[Array, "m d"] | None = None,
+    *,
+    method: Method = "auto",
+    outputs: Outputs = "scalar",
+) -> Array:
+    """The tangent kernel Θ_ij = ⟨∇f(x_i), ∇f(x'_j)⟩ of a network at these parameters.
 
     Args:
-        apply: maps parameters and inputs ``(n, d)`` to outputs ``(n,)``.
+        network: a network, or its ``apply``, which maps parameters and inputs ``(n, d)`` to outputs ``(n,)`` or
+            ``(n, k)``.
         params: any pytree.
         x: inputs.
+        other: the inputs x', by default x again.
+        method: ``"layerwise"`` sums over the layers of an ``Mlp`` and never holds a Jacobian; ``"jacobian"``
+            contracts the Jacobian leaf by leaf, in blocks of examples, so that memory stays bounded; ``"vectors"``
+            multiplies Θ with every unit vector, which needs least memory, and is the only way that allows examples
+            to interact, as in batch normalization. ``"auto"`` takes layerwise for an ``Mlp``, else jacobian.
+        outputs: ``"scalar"`` for one output; with k outputs, ``"all"`` gives ⟨∇f_a(x_i), ∇f_b(x'_j)⟩ and
+            ``"trace"`` its sum (not its mean) over a = b.
+
+    Returns:
+        Shape ``(n, m)``, or ``(n, k, m, k)`` for all outputs.
+
+    Raises:
+        UserError: an unknown method or outputs; layerwise without an ``Mlp``; several outputs where one is expected.
+
+    Source: Jacot, Gabriel and Hongler 2018; ORF 543, lecture 10/10.
 
     >>> linear = lambda w, x: x @ w
     >>> empirical_ntk(linear, jnp.ones(2), jnp.array([[3.0, 4.0]])).tolist()
     [[25.0]]
     """
-    jacobian = jax.jacrev(apply)(params, x)
-    rows = jnp.concatenate([leaf.reshape(x.shape[0], -1) for leaf in jax.tree.leaves(jacobian)], axis=1)
-    return rows @ rows.T
+    for value, known, what in ((method, METHODS, "method"), (outputs, OUTPUTS, "choice of outputs")):
+        if value not in known:
+            raise UserError(f"there is no {what} {value!r}; {nearest(str(value), known)}")
+    apply = network.apply if isinstance(network, Network) else network
+    x = jnp.asarray(x)
+    other = None if other is None else jnp.asarray(other)
+    shape = jax.eval_shape(apply, params, x).shape
+    if outputs == "scalar" and shape not in ((len(x),), (len(x), 1)):
+        raise UserError(
+            f"a scalar kernel needs outputs of shape {(len(x),)}, got {shape}; try outputs='trace' or outputs='all'"
+        )
+    if method == "layerwise" and not isinstance(network, Mlp):
+        raise UserError("the layerwise kernel needs a network of mlp(), not its apply; try method='jacobian'")
+    traced = outputs != "all"
+    if isinstance(network, Mlp) and method in ("auto", "layerwise"):
+        return layerwise_ntk(network, params, x, other, traced)
+    return (product_ntk if method == "vectors" else jacobian_ntk)(apply, params, x, other, traced)
 
 
-def ntk_top(apply: Callable[[Params, Array], Array], params: Params, x: Float[Array, "n d"]) -> Float[Array, ""]:
-    """The largest eigenvalue of Θ/n.
+def ntk_top(
+    network: Network | Callable[[Params, Array], Array], params: Params, x: Float[Array, "n d"]
+) -> Float[Array, ""]:
+    """The largest eigenvalue of Θ/n of a network with one scalar output.
 
     With the mean of ½(f − y)², descent on the linearized network is stable up to the step size 2 over it.
     """
-    return jnp.linalg.eigvalsh(empirical_ntk(apply, params, x) / x.shape[0])[-1]
+    return jnp.linalg.eigvalsh(empirical_ntk(network, params, x) / x.shape[0])[-1]

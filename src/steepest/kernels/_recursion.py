@@ -5,7 +5,6 @@ inputs α, β become a Gaussian pair as the widths grow, and its covariance foll
 numbers, always in the order ``(K_αα, K_ββ, K_αβ)``.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -14,139 +13,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.activations import (
-    Activation,
-    Elementwise,
-    Estimate,
-    activation,
-    gaussian_mean,
-    homogeneous_slopes,
-    one_sided_taylor,
-    panel_breaks,
-    panel_rule,
-)
+from steepest.activations import Activation, closed_form, gaussian_mean, one_sided_taylor
 from steepest.errors import UserError
-
-Triple = Float[Array, "3"]
-
-
-def pair_mean(
-    f: Elementwise,
-    g: Elementwise,
-    triple: Triple,
-    kinks: tuple[float, ...] = (),
-    *,
-    panels: int = 24,
-    order: int = 16,
-    reach: float = 10.0,
-) -> Estimate:
-    """Mean of a product over a Gaussian pair, ``E f(u) g(v)`` with ``(u, v) ~ N(0, K)``, given u first.
-
-    ``u = √K_αα x`` and ``v = √K_ββ (ρ x + √(1−ρ²) y)`` with x, y independent. The inner integral over y is
-    cut at the kinks of g. The outer one is cut at the kinks of f and, since near ρ = ±1 the inner mean turns
-    from one branch to the other within ``√(1−ρ²)/|ρ|`` of a kink, also at 1, 2, 4 and 8 times this distance:
-    it stays accurate up to ρ = ±1. The error is the change from a rule of three quarters of the order, plus
-    rounding.
-
-    Args:
-        f: elementwise function of the first variable.
-        g: elementwise function of the second variable.
-        triple: ``(K_αα, K_ββ, K_αβ)``, positive semidefinite.
-        kinks: points where f or g, or a derivative, jumps.
-        panels: panels of each integral before the cuts; the default resolves unit features for variances to
-            25.
-        order: nodes of each panel.
-        reach: half-width of the square in standard deviations.
-
-    >>> import jax.numpy as jnp
-    >>> triple = jnp.array([1.0, 1.0, 0.5])
-    >>> round(float(pair_mean(jnp.sin, jnp.sin, triple).value / (jnp.exp(-1) * jnp.sinh(0.5))), 6)
-    1.0
-    """
-    first, second = jnp.sqrt(triple[0]), jnp.sqrt(triple[1])
-    rho = correlation(triple)
-    spread = jnp.sqrt(jnp.maximum(1 - rho**2, 0.0))
-    outer = panel_breaks(jnp.zeros(()), first, kinks, panels, reach)
-    turns = _turning_points(second, rho, spread, kinks)
-    outer = jnp.sort(jnp.concatenate([outer, jnp.clip(turns, -reach, reach)]))
-
-    def rule(order):
-        x, weights = panel_rule(outer, order)
-        inner = panel_breaks(second * rho * x, second * spread, kinks, panels, reach)
-        y, inner_weights = panel_rule(inner, order)
-        conditional = (inner_weights * g(second * (rho * x[:, None] + spread * y))).sum(-1)
-        terms = weights * f(first * x) * conditional
-        return terms.sum(), jnp.abs(terms).sum()
-
-    (coarse, _), (fine, size) = rule(3 * order // 4), rule(order)
-    return Estimate(fine, jnp.abs(fine - coarse) + 16 * jnp.finfo(fine.dtype).eps * size)
-
-
-def correlation(triple: Triple) -> Float[Array, ""]:
-    """Correlation ``K_αβ / √(K_αα K_ββ)``, clipped to [−1, 1]; zero when a variance is zero."""
-    scale = jnp.sqrt(triple[0] * triple[1])
-    return jnp.where(scale > 0, jnp.clip(triple[2] / jnp.where(scale > 0, scale, 1.0), -1.0, 1.0), 0.0)
-
-
-def _turning_points(second, rho, spread, kinks: tuple[float, ...]) -> Float[Array, "turns"]:
-    """Values of x around which the mean of g(v) given x turns, for a cut of the outer panels."""
-    if not kinks:
-        return jnp.zeros((0,))
-    slope = jnp.where(second * rho == 0, 1.0, second * rho)
-    centre = jnp.where(second * rho == 0, 0.0, jnp.asarray(kinks, dtype=slope.dtype) / slope)
-    width = spread / jnp.maximum(jnp.abs(rho), 1e-300 if slope.dtype == jnp.float64 else 1e-30)
-    return (centre[:, None] + width * jnp.array([-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0])).ravel()
-
-
-# ---------------------------------------------------------------------------------------------- closed forms
-
-
-def _homogeneous_pair(left: float, right: float, triple: Triple) -> Float[Array, ""]:
-    """Arc-cosine kernel: ``(a₊−a₋)² √(K_αα K_ββ) (sin θ + (π−θ) cos θ)/2π + a₊ a₋ K_αβ`` (Cho, Saul)."""
-    theta = jnp.arccos(correlation(triple))
-    turned = (jnp.sin(theta) + (math.pi - theta) * jnp.cos(theta)) / (2 * math.pi)
-    return (right - left) ** 2 * jnp.sqrt(triple[0] * triple[1]) * turned + left * right * triple[2]
-
-
-def _erf_pair(triple: Triple) -> Float[Array, ""]:
-    """``(2/π) arcsin(2 K_αβ / √((1 + 2 K_αα)(1 + 2 K_ββ)))`` (Williams 1997)."""
-    return 2 / math.pi * jnp.arcsin(2 * triple[2] / jnp.sqrt((1 + 2 * triple[0]) * (1 + 2 * triple[1])))
-
-
-def _sin_pair(triple: Triple) -> Float[Array, ""]:
-    """``exp(−(K_αα + K_ββ)/2) sinh K_αβ``, without overflow or cancellation."""
-    size = jnp.abs(triple[2])
-    return jnp.sign(triple[2]) * jnp.exp(size - (triple[0] + triple[1]) / 2) * -jnp.expm1(-2 * size) / 2
-
-
-def _quadratic_pair(triple: Triple) -> Float[Array, ""]:
-    """``K_αα K_ββ + 2 K_αβ²`` (Isserlis)."""
-    return triple[0] * triple[1] + 2 * triple[2] ** 2
-
-
-_CLOSED_FORMS: dict[Elementwise, Callable[[Triple], Float[Array, ""]]] = {
-    activation("erf").function: _erf_pair,
-    activation("sin").function: _sin_pair,
-    activation("quadratic").function: _quadratic_pair,
-}
+from steepest.kernels._pair_mean import Triple, pair_mean
 
 
 def dual(activation: Activation) -> Callable[[Triple], Float[Array, ""]]:
     """The dual activation ``(K_αα, K_ββ, K_αβ) ↦ E σ(u)σ(v)``, in closed form where one is known.
 
-    Closed for every scale-invariant σ (linear, ReLU, leaky ReLU, your own), erf, sin and the square;
-    otherwise by ``pair_mean``. Source: ORF 543, lecture 9/14; Cho and Saul 2009; Williams 1997.
+    Closed for every scale-invariant σ (linear, ReLU, leaky ReLU, your own), erf, GELU, sin, polynomials and more;
+    otherwise by ``pair_mean``. ``covariance_map`` gives it with derivatives and a certified error.
+    Source: ORF 543, lecture 9/14.
 
     >>> import jax.numpy as jnp
     >>> from steepest.activations import activation
     >>> float(dual(activation("relu"))(jnp.array([1.0, 1.0, 1.0])))
     0.5
     """
-    slopes = homogeneous_slopes(activation)
-    if slopes is not None:
-        return partial(_homogeneous_pair, *slopes)
-    if activation.function in _CLOSED_FORMS:
-        return _CLOSED_FORMS[activation.function]
+    form = closed_form(activation)
+    if form is not None:
+        return lambda triple: form(triple[0], triple[1], triple[2])[0]
     return lambda triple: pair_mean(activation, activation, triple, activation.kinks).value
 
 
@@ -182,7 +68,7 @@ def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Tripl
     [2.0, 1.0, 0.5]
     """
     product = dual(activation)
-    closed = activation.function in _CLOSED_FORMS or homogeneous_slopes(activation) is not None
+    closed = closed_form(activation) is not None
 
     def second_moments(variances):
         if closed:

@@ -1,0 +1,148 @@
+"""Gram matrices of infinitely wide networks: one product of the inputs and one pass over it."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from steepest.errors import UserError
+from steepest.kernels._direct import Direct
+from steepest.kernels._tile import Tabulated, part
+from steepest.networks import Limit
+
+THREADS = 8
+TILE = 256  # rows of a tile: what is computed for it stays in the cache
+
+
+class Gram(NamedTuple):
+    """Kernels of all pairs of inputs.
+
+    Attributes:
+        nngp: covariance of the outputs at initialization, shape ``(n, m)``.
+        ntk: tangent kernel, shape ``(n, m)``; NaN when σ jumps.
+        error: largest error of the table, relative to √(K_αα K_ββ); to it comes the rounding of the dtype, and for
+            kinked σ that of the angle: 1e-8 (float64) or 3e-4 (float32) between inputs that are nearly parallel.
+    """
+
+    nngp: NDArray
+    ntk: NDArray
+    error: float
+
+
+def gram(
+    limit: Limit,
+    x: Float[np.ndarray, "n d"],
+    other: Float[np.ndarray, "m d"] | None = None,
+    *,
+    tile: int = TILE,
+    tolerance: float | None = None,
+) -> Gram:
+    """NNGP and NTK of an infinitely wide network between all rows of x, or between rows of x and of another set.
+
+    Depth and activation cost little per entry: the recursion is tabulated once as a function of two norms and an
+    angle (``tabulate``), and the table is kept; a few layers with closed forms over unequal norms are evaluated
+    directly. The result has the dtype of x: float64 or float32.
+
+    Args:
+        limit: of ``mlp(...).limit()``.
+        x: inputs, one a row, none of them zero.
+        other: a second set; without it the matrix is symmetric and only one half is computed.
+        tile: rows of the square tiles in which the matrix is computed.
+        tolerance: of the table, relative to √(K_αα K_ββ).
+
+    Raises:
+        UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met.
+
+    >>> from steepest.networks import mlp
+    >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
+    >>> gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]])).ntk.round(4).tolist()
+    [[6.0, 1.3714], [1.3714, 6.0]]
+    """
+    x, other = as_inputs(x), None if other is None else as_inputs(other)
+    if other is not None and other.shape[1] != x.shape[1]:
+        raise UserError(f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}")
+    way = evaluator(limit, x, other, tolerance)
+    rows = way.rows(x)
+    columns = rows if other is None else way.rows(other.astype(x.dtype))
+    shape = (len(x), len(columns[0]))
+    if max(shape) <= tile:
+        whole, tangent = way.tile(rows, columns, same=other is None)
+        return Gram(np.array(whole), np.array(tangent), way.error)
+    out = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+
+    def fill(block: tuple[slice, slice]) -> None:
+        i, j = block
+        same = other is None and i == j
+        for whole, values in zip(out, way.tile(part(rows, i), part(columns, j), same=same), strict=True):
+            whole[i, j] = values
+            if other is None and i != j:
+                whole[j, i] = np.asarray(values).T
+
+    # tiles are too small to occupy all processors one after the other, and their copies occupy only one
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as threads:
+        list(threads.map(fill, pairs_of_blocks(*shape, tile, symmetric=other is None)))
+    return Gram(*out, way.error)
+
+
+def nngp(limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None) -> NDArray:
+    """Covariance of the outputs at initialization; see ``gram``, which gives both kernels at the cost of one."""
+    return gram(limit, x, other).nngp
+
+
+def ntk(limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None) -> NDArray:
+    """Tangent kernel; see ``gram``, which gives both kernels at the cost of one."""
+    return gram(limit, x, other).ntk
+
+
+def as_inputs(x) -> NDArray:
+    """Inputs as a float32 or float64 matrix, checked.
+
+    Raises:
+        UserError: not a matrix, empty, not finite, a row of zeros.
+    """
+    x = np.asarray(x)
+    x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
+    if x.ndim != 2 or not x.size:
+        raise UserError(f"inputs are rows of a matrix of shape (n, d), got shape {x.shape}; reshape images to rows")
+    finite = np.isfinite(x).all(1)
+    if not finite.all():
+        raise UserError(f"inputs must be finite, row {int(np.argmin(finite))} is not; drop it or fill its gaps")
+    empty = ~x.any(1)
+    if empty.any():
+        raise UserError(f"row {int(np.argmax(empty))} of the inputs is zero and has no angle to others; drop it")
+    return x
+
+
+def evaluator(
+    limit: Limit, x: NDArray, other: NDArray | None = None, tolerance: float | None = None
+) -> Tabulated | Direct:
+    """The faster way to the kernels of these inputs."""
+    return Direct.of(limit, x) if Direct.suits(limit, x, other) else Tabulated.of(limit, x, other, tolerance)
+
+
+def blocks(n: int, tile: int) -> list[slice]:
+    """Slices of at most ``tile`` rows that cover n rows, of nearly equal length so that few shapes are compiled."""
+    count = -(-n // tile)
+    size = -(-n // count)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def pairs_of_blocks(n: int, m: int, tile: int, *, symmetric: bool) -> list[tuple[slice, slice]]:
+    """Rows and columns of every tile; of a symmetric matrix the upper half."""
+    return [(i, j) for i in blocks(n, tile) for j in blocks(m, tile) if not symmetric or i.start <= j.start]
+
+
+def tiles_of(way: Tabulated | Direct, rows: tuple, columns: tuple, tile: int, *, symmetric: bool) -> Iterator:
+    """Each block with its two tiles; the next one is computed while the last one is copied."""
+    todo = pairs_of_blocks(len(rows[0]), len(columns[0]), tile, symmetric=symmetric)
+    waiting = None
+    for i, j in todo:
+        started = way.tile(part(rows, i), part(columns, j), same=symmetric and i == j)
+        if waiting is not None:
+            yield waiting
+        waiting = ((i, j), started)
+    yield waiting

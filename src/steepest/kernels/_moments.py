@@ -1,0 +1,236 @@
+"""The maps of the covariance and of the variance through one layer, with derivatives and certified errors."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from steepest.activations import Activation, Elementwise, Estimate, closed_form, determinant, gaussian_mean, jumps
+from steepest.errors import UserError
+from steepest.kernels._pair_mean import pair_means
+
+LEVELS = 4  # of refinement, before a tolerance is refused
+
+
+class Bounded(NamedTuple):
+    """A number, or an array of them, with a bound of its absolute error; float64 NumPy arrays."""
+
+    value: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+
+class MapJet(NamedTuple):
+    """A map and its first two derivatives."""
+
+    value: Bounded
+    first: Bounded
+    second: Bounded
+
+
+def covariance_map(
+    activation: Activation, covariance: Float[np.ndarray, "*batch 2 2"], tolerance: float = 1e-10
+) -> MapJet:
+    """The dual activation ``K_αβ ↦ E σ(u)σ(v)`` at fixed variances, with its first two derivatives.
+
+    The derivatives are ``E σ'(u)σ'(v)`` and ``E σ''(u)σ''(v)`` (Price 1958), where a jump of σ or a corner of σ
+    contributes the density at its place: the derivatives of the map, and not the means of classical derivatives. A
+    corner makes the second derivative infinite at perfect correlation, a jump already the first. By closed form where
+    one is known, else by quadrature, refined until the bound is below the tolerance.
+
+    Args:
+        activation: σ.
+        covariance: of the pair (u, v): matrices ``(..., 2, 2)`` or triples ``(K_αα, K_ββ, K_αβ)``, ``(..., 3)``.
+        tolerance: largest error relative to ``√(E f(u)² E f(v)²)`` with f the σ, or σ', in question (smooth part).
+
+    Returns:
+        ``MapJet`` of estimates with the shape of the batch, computed in float64. The second derivative is NaN where
+        none exists (σ jumps) or none can be certified (σ'' is not square integrable at a kink).
+
+    Raises:
+        UserError: if an entry is no covariance, σ grows too fast, or the tolerance cannot be met; the message names
+            what could be met.
+
+    >>> from steepest.activations import activation
+    >>> jet = covariance_map(activation("tanh"), np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> print(f"{jet.value.value:.10f}", jet.value.error < 1e-12)
+    0.1863244132 True
+    """
+    triples = as_triples(covariance)
+    flat = triples.reshape(-1, 3)
+    with jax.enable_x64(True):
+        form = closed_form(activation)
+        if form is not None:
+            estimates = _closed_jet(form, activation, flat)
+        else:
+            estimates = tuple(_derivative(activation, k, flat, tolerance) for k in range(3))
+    shaped = [Bounded(*(np.asarray(each).reshape(triples.shape[:-1]) for each in one)) for one in estimates]
+    return MapJet(*shaped)
+
+
+def variance_map(activation: Activation, variance: Float[np.ndarray, "*batch"] | float) -> MapJet:
+    """The variance map ``K ↦ E σ(z)²``, z ~ N(0, K), with its first two derivatives.
+
+    They are ``E[σ² He₂(z/√K)]/(2K)`` and ``E[σ² He₄(z/√K)]/(4K²)``: the derivatives fall on the density, so that
+    kinks and jumps need no care. Source: ORF 543, lecture 9/19; ``χ∥ = C_W`` times the first.
+
+    Raises:
+        UserError: for a variance that is not positive and finite.
+
+    >>> from steepest.activations import activation
+    >>> jet = variance_map(activation("quadratic"), 2.0)  # 3 K²
+    >>> [round(float(each.value), 9) for each in jet]
+    [12.0, 12.0, 6.0]
+    """
+    variance = np.asarray(variance, float)
+    if not (np.isfinite(variance).all() and (variance > 0).all()):
+        raise UserError(f"the variance map needs finite variances > 0, got {variance}; at 0 use one_sided_taylor")
+    with jax.enable_x64(True):
+        k = jnp.asarray(variance)
+        weights = (lambda x: 1.0 + 0 * x, lambda x: (x**2 - 1) / 2, lambda x: (x**4 - 6 * x**2 + 3) / 4)
+        unit = jnp.ones_like(k)
+        parts = []
+        for power, weight in enumerate(weights):
+            # in standard units the kinks move with K, so that each variance has its own panels
+            mean = lambda one, weight=weight: _standard_mean(activation, one, weight)
+            estimate = Estimate(*jax.lax.map(mean, k.ravel()))
+            parts.append(Bounded(*(np.asarray(e.reshape(k.shape) * unit / k**power) for e in estimate)))
+    return MapJet(*parts)
+
+
+def _standard_mean(activation: Activation, variance, weight: Elementwise) -> Estimate:
+    deviation = jnp.sqrt(variance)
+    return gaussian_mean(lambda z: activation(z) ** 2 * weight(z / deviation), variance, activation.kinks)
+
+
+def as_triples(covariance) -> np.ndarray:
+    """Triples ``(K_αα, K_ββ, K_αβ)`` of covariance matrices, or the triples themselves, checked.
+
+    Raises:
+        UserError: wrong shape, NaN, not symmetric, negative variance, indefinite.
+    """
+    given = np.asarray(covariance, float)
+    if given.shape[-2:] == (2, 2):
+        if not np.allclose(given[..., 0, 1], given[..., 1, 0], rtol=1e-12, atol=0, equal_nan=True):
+            raise UserError("the covariance of a pair must be symmetric, got K_αβ ≠ K_βα; try (K + K.T)/2")
+        given = np.stack([given[..., 0, 0], given[..., 1, 1], given[..., 0, 1]], axis=-1)
+    if given.ndim < 1 or given.shape[-1] != 3:
+        raise UserError(f"a covariance is a matrix (..., 2, 2) or (K_αα, K_ββ, K_αβ), got shape {given.shape}")
+    if not np.isfinite(given).all():
+        raise UserError("a covariance must be finite, got NaN or infinity; check the inputs for missing values")
+    a, b, c = np.moveaxis(given, -1, 0)
+    wrong = (a < 0) | (b < 0) | (np.abs(c) > (1 + 1e-12) * np.sqrt(a) * np.sqrt(b))
+    if wrong.any():
+        a, b, c = given[wrong][0]
+        raise UserError(
+            f"no covariance has K_αα = {a:g}, K_ββ = {b:g}, K_αβ = {c:g}: variances are ≥ 0 and |K_αβ| ≤ √(K_αα K_ββ)"
+        )
+    return given
+
+
+def _closed_jet(form: Callable, activation: Activation, triples: np.ndarray) -> tuple[Estimate, Estimate, Estimate]:
+    a, b, c = jnp.asarray(triples).T
+    (value, first), (_, second) = jax.jvp(lambda c: form(a, b, c), (c,), (jnp.ones_like(c),))
+    if any(value_jump for _, value_jump, _ in jumps(activation)):
+        second = jnp.full_like(second, jnp.nan)
+    eps = jnp.finfo(value.dtype).eps
+    scales = [jnp.sqrt(form(a, a, a)[k] * form(b, b, b)[k]) for k in range(2)]
+    errors = [
+        64 * eps * (jnp.abs(v) + jnp.where(jnp.isfinite(s), s, 0.0))
+        for v, s in zip((value, first), scales, strict=True)
+    ]
+    return Estimate(value, errors[0]), Estimate(first, errors[1]), Estimate(second, 256 * eps * jnp.abs(second))
+
+
+# ------------------------------------------------------------------------------------------------ by quadrature
+
+
+@lru_cache
+def _classical(activation: Activation, order: int) -> Elementwise:
+    """σ, σ' or σ'' away from the kinks."""
+    if order == 0:
+        return activation.function
+    if order == 1:
+        return activation.slope
+    return lambda z: jax.jvp(activation.slope, (z,), (jnp.ones_like(z),))[1]
+
+
+def _derivative(activation: Activation, order: int, triples: np.ndarray, tolerance: float) -> Estimate:
+    """``E σ^(k)(u) σ^(k)(v)`` with the part of jumps and corners."""
+    f, nothing = _classical(activation, order), jnp.full(len(triples), jnp.nan)
+    if order == 2 and any(value for _, value, _ in jumps(activation)):
+        return Estimate(nothing, nothing)
+    try:
+        smooth = certified_means(f, f, triples, activation.kinks, tolerance, activation.name)
+    except UserError:
+        if order < 2:
+            raise
+        return Estimate(nothing, nothing)
+    points = [(kink, sizes[order - 1]) for kink, *sizes in jumps(activation) if order and sizes[order - 1]]
+    if not points:
+        return smooth
+    singular = jnp.stack([_at_jumps(f, points, activation.kinks, triple) for triple in triples])
+    return Estimate(smooth.value + singular, smooth.error + 1e-14 * jnp.abs(singular))
+
+
+def _at_jumps(f: Elementwise, points, kinks, triple) -> jax.Array:
+    """What Dirac masses ``Σ J_i δ(z − c_i)`` in both factors add to ``E f(u)f(v)``."""
+    a, b, c = (float(each) for each in triple)
+    density = lambda z, k: np.exp(-(z**2) / (2 * k)) / np.sqrt(2 * np.pi * k)
+    total = 0.0
+    for one, other in ((a, b), (b, a)):
+        rest = max(other - c**2 / one, 0.0)
+        for kink, size in points:
+            mean = c / one * kink
+            given = gaussian_mean(lambda z, mean=mean: f(mean + z), rest, tuple(k - mean for k in kinks)).value
+            total += size * density(kink, one) * float(given)
+        if one is a:
+            pairs = [(i, j, p * q) for i, p in points for j, q in points]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                masses = [size * density(i, a) * density(j - c / a * i, rest) for i, j, size in pairs]
+            total += float(np.nansum(masses))
+    return jnp.asarray(total)
+
+
+def certified_means(
+    f: Elementwise,
+    g: Elementwise,
+    triples: np.ndarray,
+    kinks: tuple[float, ...],
+    tolerance: float,
+    name: str,
+    roots: np.ndarray | None = None,
+) -> Estimate:
+    """``E f(u) g(v)`` of many pairs, refined until the error relative to ``√(E f² E g²)`` is below the tolerance.
+
+    Raises:
+        UserError: with what could be met, or that the growth is too fast.
+    """
+    second, (a, b, _) = partial(gaussian_mean, kinks=kinks), jnp.asarray(triples).T
+    scale = jnp.sqrt(second(lambda z: f(z) ** 2, a).value * second(lambda z: g(z) ** 2, b).value)
+    if not bool(jnp.isfinite(scale).all()):
+        raise UserError(
+            f"{name} grows so fast that E σ² overflows at variance {triples[:, :2].max():g}; try smaller ones"
+        )
+    roots = np.sqrt(np.asarray(determinant(*triples.T))) if roots is None else roots
+    todo, value, error = np.arange(len(triples)), np.zeros(len(triples)), np.full(len(triples), np.inf)
+    for level in range(LEVELS):
+        estimate = pair_means(f, g, jnp.asarray(triples[todo]), jnp.asarray(roots[todo]), kinks, level)
+        better = np.asarray(estimate.error) < error[todo]
+        value[todo[better]], error[todo[better]] = estimate.value[better], estimate.error[better]
+        todo = np.flatnonzero(~(error <= tolerance * np.asarray(scale)))
+        if len(todo) == 0:
+            return Estimate(jnp.asarray(value), jnp.asarray(error))
+        if np.isinf(error[todo]).any():
+            raise UserError(
+                f"{name} grows faster than the Gaussian of variance {triples[todo, :2].max():g} falls, so that "
+                "E σ(u)σ(v) is infinite or beyond double precision; try a smaller variance"
+            )
+    met = float(np.max(error[todo] / np.asarray(scale)[todo]))
+    raise UserError(
+        f"a relative tolerance of {tolerance:g} cannot be met for {name}: {2 * met:.0e} could; declare its kinks"
+    )

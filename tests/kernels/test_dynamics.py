@@ -1,0 +1,265 @@
+"""Closed forms against recursions, matrix exponentials, trained linear models and sampled initializations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import expm
+
+from steepest.descent import descend
+from steepest.errors import UserError
+from steepest.kernels import kernel_dynamics
+
+COUNTS = [0, 1, 2, 5, 40]
+
+
+def features(seed, n, p):
+    return np.random.default_rng(seed).normal(size=(n, p))
+
+
+def recursion(kernel, cross, targets, start, at, lr, momentum, counts):
+    """Descent with momentum on the outputs, a step at a time, at the recorded steps."""
+    f, g, n = start.copy(), at.copy(), len(kernel)
+    v, w = np.zeros_like(f), np.zeros_like(g)
+    seen = {0: (f.copy(), g.copy())}
+    for t in range(1, max(counts) + 1):
+        slope = (f - targets) / n
+        v, w = momentum * v - lr * kernel @ slope, momentum * w - lr * cross @ slope
+        f, g = f + v, g + w
+        seen[t] = f.copy(), g.copy()
+    return [np.array(each) for each in zip(*(seen[k] for k in counts), strict=True)]
+
+
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 9), st.floats(0.05, 1.95), st.floats(0, 0.95))
+@settings(max_examples=60, deadline=None)
+def test_descent_is_its_recursion(seed, n, p, multiple, momentum):
+    """With fewer features than points the kernel has directions of λ = 0, in which nothing moves."""
+    rng = np.random.default_rng(seed)
+    phi, other = rng.normal(size=(n, p)), rng.normal(size=(3, p))
+    kernel, cross = phi @ phi.T, other @ phi.T
+    targets, start, at = rng.normal(size=n), rng.normal(size=n), rng.normal(size=3)
+    dynamics = kernel_dynamics(kernel)
+    lr = multiple * dynamics.largest_step() / 2
+    progress = dynamics.descent(lr, COUNTS, momentum)
+    train, test = recursion(kernel, cross, targets, start, at, lr, momentum, COUNTS)
+    np.testing.assert_allclose(dynamics.train(progress, targets, start), train, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        dynamics.test(progress, cross, targets, start, at), test, rtol=0, atol=1e-10 * (1 + np.abs(test).max())
+    )
+
+
+@pytest.mark.parametrize("shift", [-1e-3, -1e-9, 0.0, 1e-9, 1e-3])
+@pytest.mark.parametrize("momentum", [0.2, 0.9, 0.99])
+def test_momentum_near_critical_damping(momentum, shift):
+    """At ηλ = (1 − √β)² the two roots of the recursion meet and r_t = (1 + t(1 − √β)) √β^t."""
+    root = np.sqrt(momentum)
+    product = (1 - root) ** 2 * (1 + shift)
+    dynamics = kernel_dynamics(np.array([[product]]))
+    counts = np.array([0, 1, 10, 100, 1000])
+    found = dynamics.descent(1.0, counts, momentum)
+    r = [1.0, 1.0]
+    for _ in range(counts[-1]):
+        r.append((1 + momentum - product) * r[-1] - momentum * r[-2])
+    # where the roots meet, rounding 1 + β − ηλ moves r_t by t³ times as much
+    error = np.abs(found.left[:, 0] - np.array(r)[counts + 1])
+    assert (error <= 1e-14 + 1e-16 * counts**3).all()
+    if shift == 0:
+        error = np.abs(found.left[:, 0] - (1 + counts * (1 - root)) * root**counts)
+        assert (error <= 1e-14 + 1e-16 * counts**3).all()
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_what_is_gained_keeps_its_digits_where_the_kernel_is_small(momentum):
+    """(1 − r_t)/λ against exact fractions, from λ = 0 to λ = 1: a difference of 1 and r_t would lose them."""
+    from fractions import Fraction
+
+    eigenvalues = np.array([0.0, 2.0**-60, 2.0**-45, 2.0**-30, 2.0**-10, 1.0])
+    found = kernel_dynamics(np.diag(eigenvalues) * len(eigenvalues)).descent(0.5, [1, 7, 60], momentum)
+    beta = Fraction(momentum)
+    for k, value in enumerate(eigenvalues):
+        g, before, seen = Fraction(0), Fraction(0), []
+        for _ in range(60):
+            g, before = (1 + beta - Fraction(value) / 2) * g - beta * before + Fraction(1, 2), g
+            seen.append(float(g))
+        np.testing.assert_allclose(found.gained[:, k], [seen[0], seen[6], seen[59]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [3, 12])
+def test_the_flow_is_the_matrix_exponential(p):
+    n, phi, other = 8, features(0, 8, p), features(1, 4, p)
+    kernel, cross = phi @ phi.T, other @ phi.T
+    rng = np.random.default_rng(2)
+    targets, start, at = rng.normal(size=n), rng.normal(size=n), rng.normal(size=4)
+    dynamics, times = kernel_dynamics(kernel), [0.0, 0.3, 2.0, 50.0]
+    progress = dynamics.flow(times)
+    whole = np.block([[kernel, np.zeros((n, 4))], [cross, np.zeros((4, 4))]]) / n
+    for i, t in enumerate(times):
+        # (f − y, g)' = −[[Θ, 0], [Θ(x, X), 0]] (f − y, g)/n
+        expected = expm(-t * whole) @ np.concatenate([start - targets, at])
+        np.testing.assert_allclose(dynamics.train(progress, targets, start)[i], targets + expected[:n], atol=1e-11)
+        np.testing.assert_allclose(dynamics.test(progress, cross, targets, start, at)[i], expected[n:], atol=1e-11)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+@pytest.mark.parametrize("p", [4, 30])
+def test_a_linear_model_trained_by_descend(p, momentum):
+    """Features Φ, kernel ΦΦᵀ: the outputs of real descent on the weights, on both sets of points."""
+    n, counts = 10, np.array([0, 1, 3, 20, 200])
+    phi, other = jnp.asarray(features(3, n, p)), jnp.asarray(features(4, 5, p))
+    targets, weights = jnp.asarray(features(5, n, 1)[:, 0]), jnp.asarray(features(6, p, 1)[:, 0])
+    dynamics = kernel_dynamics(phi @ phi.T)
+    lr = 0.9 * dynamics.largest_step(momentum)
+    path = descend(
+        lambda w: 0.5 * jnp.mean((phi @ w - targets) ** 2),
+        weights,
+        optax.sgd(lr, momentum=momentum),
+        int(counts[-1]),
+        record=counts,
+        observe={"train": lambda w: phi @ w, "test": lambda w: other @ w},
+    )
+    progress = dynamics.descent(lr, counts, momentum)
+    found = dynamics.train(progress, targets, phi @ weights)
+    np.testing.assert_allclose(found, path.observed["train"], rtol=0, atol=1e-10)
+    found = dynamics.test(progress, other @ phi.T, targets, phi @ weights, other @ weights)
+    np.testing.assert_allclose(found, path.observed["test"], rtol=0, atol=1e-10)
+
+
+def test_above_the_largest_step_it_diverges_and_below_it_converges():
+    dynamics = kernel_dynamics(np.diag([1.0, 3.0]))
+    for momentum in (0.0, 0.5):
+        for factor, settles in ((0.99, True), (1.01, False)):
+            left = dynamics.descent(factor * dynamics.largest_step(momentum), [4000], momentum).left
+            assert (np.abs(left).max() < 1e-6) == settles
+    far = dynamics.descent(100.0, [10_000])  # overflow is a value, not an error
+    assert not np.isfinite(far.left).all()
+
+
+def test_small_steps_are_the_flow():
+    dynamics = kernel_dynamics(np.diag([1.0, 3.0]))
+    for slow, fast in zip(dynamics.descent(1e-6, [2_000_000]), dynamics.flow([2.0]), strict=True):
+        np.testing.assert_allclose(slow, fast, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["flow", "descent"])
+def test_the_ensemble_is_that_of_sampled_initializations(kind):
+    """Mean and covariance over 20 000 Gaussian f_0, every entry within z ≤ 4 of its own standard error."""
+    n, m, count = 4, 3, 20_000
+    phi, root = features(7, n + m, 5), features(8, n + m, 9) / 3
+    ntk, nngp = phi @ phi.T, root @ root.T
+    dynamics, targets = kernel_dynamics(ntk[:n, :n]), np.array([1.0, -1.0, 0.5, 2.0])
+    step = 0.5 * dynamics.largest_step()
+    progress = dynamics.flow([1.0]) if kind == "flow" else dynamics.descent(step, [2], 0.5)
+    rng = np.random.default_rng(9)
+    draws = rng.normal(size=(count, root.shape[1])) @ root.T
+    trained = np.stack([dynamics.train(progress, targets, f[:n])[0] for f in draws])
+    other = np.stack([dynamics.test(progress, ntk[n:, :n], targets, f[:n], f[n:])[0] for f in draws])
+    for found, sampled in (
+        (dynamics.ensemble(progress, targets, nngp[:n, :n]), trained),
+        (dynamics.ensemble(progress, targets, nngp, ntk[n:, :n]), other),
+    ):
+        mean, covariance = found.mean[0], found.covariance[0]
+        spread = np.sqrt(np.diag(covariance) / count)
+        assert np.abs((sampled.mean(0) - mean) / spread).max() < 4
+        error = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / count)
+        assert np.abs((np.cov(sampled.T) - covariance) / error).max() < 4
+
+
+def test_the_ensemble_ends_at_kernel_regression():
+    phi = features(10, 7, 12)
+    ntk, targets = phi @ phi.T, np.array([1.0, -1.0, 1.0, 2.0])
+    dynamics = kernel_dynamics(ntk[:4, :4])
+    end = dynamics.ensemble(dynamics.flow([1e6]), targets, ntk, ntk[4:, :4])
+    regression = ntk[4:, :4] @ np.linalg.solve(ntk[:4, :4], targets)
+    np.testing.assert_allclose(end.mean[0], regression, rtol=1e-9)
+    # a kernel that is also the covariance: Gaussian-process regression without noise
+    posterior = ntk[4:, 4:] - ntk[4:, :4] @ np.linalg.solve(ntk[:4, :4], ntk[:4, 4:])
+    np.testing.assert_allclose(end.covariance[0], posterior, atol=1e-9)
+    onto = dynamics.ensemble(dynamics.flow([1e6]), targets, ntk[:4, :4])
+    np.testing.assert_allclose(onto.mean[0], targets, atol=1e-12)
+    np.testing.assert_allclose(onto.covariance[0], 0, atol=1e-12)
+
+
+def test_other_points_that_are_training_points_agree():
+    phi = features(11, 5, 3)
+    kernel, targets = phi @ phi.T, np.arange(5.0)
+    dynamics = kernel_dynamics(kernel)
+    for progress in (dynamics.flow([0.0, 1.0]), dynamics.descent(0.1, [0, 3], 0.3)):
+        train = dynamics.train(progress, targets, 0.5)
+        np.testing.assert_allclose(dynamics.test(progress, kernel, targets, 0.5, 0.5), train, atol=1e-12)
+        twice = np.block([[kernel, kernel], [kernel, kernel]])
+        one, two = dynamics.ensemble(progress, targets, kernel), dynamics.ensemble(progress, targets, twice, kernel)
+        np.testing.assert_allclose(one.mean, two.mean, atol=1e-11)
+        np.testing.assert_allclose(one.covariance, two.covariance, atol=1e-11)
+
+
+def test_many_networks_are_each_of_them():
+    phi, rng = features(12, 5, 7), np.random.default_rng(13)
+    kernel, start, targets = phi @ phi.T, rng.normal(size=(2, 3, 5)), rng.normal(size=3)
+    dynamics = kernel_dynamics(kernel[:3, :3])
+    progress = dynamics.descent(0.1, [0, 1, 4])
+    found = dynamics.outputs(progress, kernel[:, :3], start, targets)
+    assert found.shape == (2, 3, 3, 5)
+    np.testing.assert_allclose(found[:, :, 0], start, atol=1e-12)
+    train, test = recursion(
+        kernel[:3, :3], kernel[3:, :3], targets, start[1, 2, :3], start[1, 2, 3:], 0.1, 0.0, [0, 1, 4]
+    )
+    np.testing.assert_allclose(found[1, 2], np.concatenate([train, test], 1), atol=1e-12)
+    with pytest.raises(UserError, match="start"):
+        dynamics.outputs(progress, kernel[:, :3], start[..., :4], targets)
+
+
+def test_a_kernel_of_zero_never_moves():
+    dynamics = kernel_dynamics(np.zeros((2, 2)))
+    assert dynamics.largest_step() == np.inf
+    assert dynamics.train(dynamics.descent(3.0, [9]), np.ones(2)).tolist() == [[0.0, 0.0]]
+    assert dynamics.flow([7.0]).gained.tolist() == [[7.0, 7.0]]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (np.ones((2, 3)), "square"),
+        (np.ones(3), "square"),
+        (np.zeros((0, 0)), "square"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "not finite"),
+        (np.array([[1.0, 0.5], [0.1, 1.0]]), "symmetric"),
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), "semidefinite"),
+        (-np.eye(2), "semidefinite"),
+    ],
+)
+def test_a_bad_kernel_is_refused(kernel, words):
+    with pytest.raises(UserError, match=words):
+        kernel_dynamics(kernel)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda d: d.descent(0.1, [1], 1.0), "momentum"),
+        (lambda d: d.descent(0.1, [1], -0.1), "momentum"),
+        (lambda d: d.largest_step(1.5), "momentum"),
+        (lambda d: d.descent(0.0, [1]), "step size"),
+        (lambda d: d.descent(float("nan"), [1]), "step size"),
+        (lambda d: d.descent(0.1, [-1]), "whole"),
+        (lambda d: d.descent(0.1, [1.5]), "whole"),
+        (lambda d: d.flow([-1.0]), "times"),
+        (lambda d: d.flow([float("nan")]), "times"),
+        (lambda d: d.train(d.flow([1.0]), np.ones((2, 1))), "targets"),
+        (lambda d: d.train(d.flow([1.0]), np.array([1.0, np.nan])), "not finite"),
+        (lambda d: d.train(d.flow([1.0]), np.ones(2), np.ones(3)), "start"),
+        (lambda d: d.test(d.flow([1.0]), np.ones((2, 3)), np.ones(2)), "cross"),
+        (lambda d: d.ensemble(d.flow([1.0]), np.ones(2), np.eye(3)), "covariance"),
+        (lambda d: d.ensemble(d.flow([1.0]), np.ones(2), np.eye(2), np.ones((1, 2))), "1 other"),
+    ],
+)
+def test_bad_inputs_are_refused(wrong, words):
+    with pytest.raises(UserError, match=words):
+        wrong(kernel_dynamics(np.eye(2)))
+
+
+def test_it_takes_arrays_of_jax():
+    dynamics = kernel_dynamics(jnp.eye(2))
+    assert dynamics.train(dynamics.flow(jnp.array([0.0])), jax.numpy.ones(2)).tolist() == [[0.0, 0.0]]

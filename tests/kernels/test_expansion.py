@@ -1,0 +1,65 @@
+"""Networks expanded in their parameters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from steepest.kernels import empirical_ntk, linearize, quadratize
+from steepest.networks import mlp
+from tests.oracles import dense_hessian
+
+X = np.random.default_rng(0).normal(size=(5, 3))
+NET = mlp((3, 6, 1), "tanh", parameterized="ntk", c_b=0.3)
+
+
+def moved(params, distance):
+    """Parameters at this distance in one fixed direction."""
+    flat, unflatten = ravel_pytree(params)
+    direction = np.random.default_rng(1).normal(size=flat.shape)
+    return unflatten(flat + distance * direction / np.linalg.norm(direction))
+
+
+@pytest.mark.parametrize(("expand", "order"), [(linearize, 2), (quadratize, 3)])
+def test_the_error_is_of_the_next_order(expand, order, key):
+    start, distances = NET.init(key), np.geomspace(0.01, 0.1, 6)
+    model = jax.jit(expand(NET, start))
+    there = [moved(start, distance) for distance in distances]
+    errors = [np.linalg.norm(model(p, X) - NET.apply(p, X)) for p in there]
+    assert np.polyfit(np.log(distances), np.log(errors), 1)[0] == pytest.approx(order, abs=0.15)
+    np.testing.assert_allclose(model(start, X), NET.apply(start, X), rtol=1e-12)
+
+
+def test_against_dense_derivatives(key):
+    start = NET.init(key)
+    there = moved(start, 0.7)
+    one = lambda p: NET.apply(p, X[0])
+    step = np.asarray(ravel_pytree(there)[0] - ravel_pytree(start)[0])
+    first = float(one(start)) + np.asarray(ravel_pytree(jax.grad(one)(start))[0]) @ step
+    assert float(linearize(NET, start)(there, X[0])) == pytest.approx(first, rel=1e-10)
+    second = first + step @ dense_hessian(one, start) @ step / 2
+    assert float(quadratize(NET.apply, start)(there, X[0])) == pytest.approx(second, rel=1e-10)
+
+
+def test_the_kernel_of_the_linear_model_does_not_move(key):
+    start = NET.init(key)
+    linear = linearize(NET, start)
+    for distance in (0.0, 3.0):
+        there = moved(start, distance)
+        np.testing.assert_allclose(empirical_ntk(linear, there, X), empirical_ntk(NET, start, X), rtol=1e-10)
+    there = moved(start, 3.0)
+    assert np.abs(empirical_ntk(quadratize(NET, start), there, X) - empirical_ntk(NET, start, X)).max() > 0.01
+
+
+def test_descent_on_the_linear_model_is_a_linear_recursion(key):
+    """Residuals of the mean squared loss are multiplied by 1 − ηΘ/n each step."""
+    start, y, lr = NET.init(key), jnp.asarray(X[:, 0]), 0.3
+    linear = linearize(NET, start)
+    risk = lambda p: 0.5 * jnp.mean((linear(p, X) - y) ** 2)
+    params, slope = start, jax.jit(jax.grad(risk))
+    for _ in range(5):
+        params = jax.tree.map(lambda a, g: a - lr * g, params, slope(params))
+    once = np.eye(5) - lr * np.asarray(empirical_ntk(NET, start, X)) / 5
+    expected = np.linalg.matrix_power(once, 5) @ (NET.apply(start, X) - y)
+    np.testing.assert_allclose(linear(params, X) - y, expected, rtol=1e-10)
