@@ -71,6 +71,8 @@ class CriticalTuning(Claim):
         "attracts slowly, so ordinary inputs with K near 2 never reach the tabulated K*.",
         "Networks are drawn layer by layer from their exact conditional law (rows of Gaussian weights applied to known "
         "activations are Gaussian), which needs no weight matrices.",
+        "For your own activation print steepest.kernels.recommended_initialization(activation); phase_diagram and "
+        "predict_signal tell what other choices do.",
     )
     beyond = {"activations": ("sigmoid",)}
     full = {

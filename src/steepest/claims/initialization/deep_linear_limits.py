@@ -1,0 +1,205 @@
+"""Depth and width do not commute: the size of a deep linear network depends on L/n alone.
+
+A vector that passes L Gaussian n × n matrices has length (Π χ²_n/n)^{1/2} in law: one when n → ∞ first, zero when
+L → ∞ first, and lognormal in between. Data and dimension do not commute either: the spectrum of XXᵀ/n_0 is the
+Marchenko–Pastur law of P/n_0.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import polygamma, psi
+from scipy.stats import chi2, kstest, norm
+
+from steepest.arrays import Observation, Prediction
+from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
+from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
+from steepest.kernels import marchenko_pastur_cdf, marchenko_pastur_edges
+from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.types import Key
+
+POINTS = 9  # of a curve in the figure
+BAND = "95 % band of an empirical distribution"
+
+
+@dataclass(frozen=True)
+class DeepLinearLimits(Claim):
+    """Unit vectors through products of Gaussian matrices; spectra of sample covariances."""
+
+    widths: tuple[Count, ...] = (8, 16, 32)  # width n of all layers [neurons]
+    aspect: Positive = 2.0  # largest L/n, at which the law is judged for every width [1]
+    shallow: Count = 4  # layers at which the limit of width is judged [layers]
+    deep: Count = 256  # layers at which the limit of depth is judged, for the smallest width [layers]
+    networks: Count = 200  # random networks in each group [1]
+    groups: Seeds = 20  # groups, over which intervals are taken [1]
+    alpha: Positive = 0.5  # P/n_0 [1]
+    dimension: Count = 512  # input dimension n_0 [1]
+    spectra: Seeds = 10  # sample covariances [1]
+
+    statement = (
+        r"\|\theta\|\overset{d}{=}\Big(\prod_{l=1}^{L}\frac{\chi^2_{n}}{n}\Big)^{1/2},\quad "
+        r"\mathbb{E}\log\|\theta\|=\frac{L}{2}\Big(\psi\big(\tfrac n2\big)-\log\tfrac n2\Big)\approx-\frac{L}{2n},"
+        r"\quad "
+        r"\operatorname{Var}\log\|\theta\|=\frac{L}{4}\psi_1\big(\tfrac n2\big)\approx\frac{L}{2n}"
+    )
+    source = "ORF 543, lecture 12/7; Hanin and Zlokapa 2023"
+    corrections = (
+        "The notes print log‖θ‖ ≈ N(−L/4n, L/4n), from a variance 1/n of χ²_n/n; that variance is 2/n, and both "
+        "numbers are L/2n.",
+        "The notes' product runs over l = 1, …, L. With variance one over fan-in there is one factor for each weight "
+        "matrix: a network with L hidden layers has L + 1, the input's χ²_{n_0}/n_0 among them. Here L counts "
+        "matrices.",
+        "The notes print the Marchenko–Pastur density over 2π · 2x; it is over 2παx. As printed its mass is α/2.",
+    )
+    remarks = (
+        "Vectors are multiplied by explicit matrices and rescaled to length one after each, and the logarithms of the "
+        "lengths added, so that nothing underflows.",
+        "Distances are Kolmogorov's, with the band of Dvoretzky, Kiefer, Wolfowitz and Massart for independent "
+        "networks. At width 8 the exact law is itself at a few hundredths from the normal one.",
+        "The exponent −1/2 is that of large widths; between widths 8 and 32 the exact spread √(L ψ₁(n/2))/2 falls with "
+        "exponent −0.534.",
+    )
+    beyond = {"alpha": 1.5}
+    full = {"widths": (8, 16, 32, 64), "networks": 400, "deep": 1024, "dimension": 2048}
+
+    def hypotheses(self, setting: None) -> list[Hypothesis]:
+        return [
+            require("α = P/n_0", self.alpha, "<", 1, "the theorem is for fewer data than dimensions"),
+            require("number of data P", self.rows, ">=", 100, "the law is for large P and n_0"),
+            require("smallest width", min(self.widths), ">=", 8, "the logarithm is nearly normal for large widths"),
+            require("L/n of the limit of depth", self.deep / min(self.widths), ">=", 10, "choose a larger --deep"),
+            require("widths", len(set(self.widths)), ">=", 3, "an exponent is fitted over them"),
+        ]
+
+    @property
+    def rows(self) -> int:
+        """P, the number of data."""
+        return max(1, round(self.alpha * self.dimension))
+
+    def layers(self, width: int) -> int:
+        """L at the judged ratio L/n."""
+        return max(2, round(self.aspect * width))
+
+    def predict(self, setting: None) -> Prediction:
+        n = np.array(self.widths)
+        depths = np.array([self.layers(width) for width in self.widths])
+        grid = np.linspace(0, 1.5 * marchenko_pastur_edges(self.alpha)[1], 4001)
+        return Prediction(
+            mean=("width", depths / 2 * (psi(n / 2) - np.log(n / 2))),
+            variance=("width", depths / 4 * polygamma(1, n / 2)),
+            limit=("moment width", [-depths / (2 * n), depths / (2 * n)]),
+            factors=("width", 2 / n),
+            rate=(psi(min(n) / 2) - np.log(min(n) / 2)) / 2,
+            spread_exponent=-0.5,
+            grid=("grid", grid),
+            cdf=("grid", marchenko_pastur_cdf(grid, self.alpha)),
+        )
+
+    def observe(self, setting: None, key: Key) -> Observation:
+        for_spectra, *seeds = keys(key, len(self.widths) + 1)
+        found = []
+        for n, k in zip(self.widths, seeds, strict=True):
+            layers = self.layers(n)
+            steps = self.lengths(k, n, max(layers, self.shallow, self.deep if n == min(self.widths) else 0))
+            steps = np.asarray(steps, float)  # (group, network, layer)
+            ends = [steps[..., :depth].sum(-1) for depth in (1, self.shallow, layers // 2, layers)]
+            factors = np.exp(2 * steps[..., :layers]).var((1, 2), ddof=1)
+            path = np.cumsum(steps[..., :layers].mean((0, 1)))[np.linspace(0, layers - 1, POINTS).astype(int)]
+            found.append((np.stack(ends), factors, path, steps[..., : self.deep].mean((1, 2))))
+        logs, factors, paths, rates = zip(*found, strict=True)
+
+        def spectrum(key: Key) -> jax.Array:
+            x = jax.random.normal(key, (self.rows, self.dimension))
+            return jnp.linalg.eigvalsh(x @ x.T / self.dimension)
+
+        return Observation(
+            logs=("width end group network", logs),  # log‖θ‖ after one layer, a few, half of them and all
+            factors=("width group", factors),
+            paths=("width point", paths),
+            rate=("group", rates[int(np.argmin(self.widths))]),
+            eigenvalues=("seed eigenvalue", jax.lax.map(spectrum, keys(for_spectra, self.spectra))),
+        )
+
+    def lengths(self, key: Key, n: int, layers: int) -> jax.Array:
+        """Logarithms of the factors by which each layer changes the length of a vector."""
+
+        def layer(v: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
+            v = jax.random.normal(key, (n, n), jnp.float32) @ v / np.float32(n**0.5)
+            length = jnp.linalg.norm(v)
+            return v / length, jnp.log(length)
+
+        start = jnp.zeros(n, jnp.float32).at[0].set(1)
+        one = lambda key: jax.lax.scan(layer, start, jax.random.split(key, layers))[1]
+        batch = lambda keys: jax.lax.map(jax.vmap(one), keys)
+        return jax.jit(batch)(keys(key, self.groups * self.networks).reshape(self.groups, self.networks))
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        checks = []
+        radius = np.sqrt(np.log(40) / (2 * self.groups * self.networks))
+        for i, n in enumerate(self.widths):
+            first, _, half, logs = observed["logs"][i]
+            mean, variance = predicted["limit"][:, i]
+            distance = kstest(logs.ravel(), norm(mean, np.sqrt(variance)).cdf).statistic
+            one, at = kstest(n * np.exp(2 * first.ravel()), chi2(n).cdf).statistic, f"n = {n}, L = {self.layers(n)}"
+            checks += [
+                equal(f"mean of log‖θ‖, {at}", predicted["mean"][i], logs.mean(1), 0.1),
+                equal(f"variance of log‖θ‖, {at}", predicted["variance"][i], logs.var(1, ddof=1), 0.15),
+                bound(f"distance of log‖θ‖ to the law of L/n, {at}", _ends(distance, radius), at_most=0.1,
+                    over="each", note=BAND),
+                bound(f"distance of a layer's factor to χ²/n, n = {n}", _ends(one, radius), at_most=0.1, over="each",
+                    note=BAND),
+                equal(f"variance of a layer's factor, n = {n}", predicted["factors"][i], observed["factors"][i], 0.1),
+                equal(f"correlation of first and second half, {at}", 0.0, _correlation(half, logs - half), 0.1,
+                    absolute=True),
+            ]  # fmt: skip
+        spread = observed["logs"][:, 1].std(-1, ddof=1).T  # (group, width)
+        cdf = lambda x: np.interp(x, predicted["grid"], predicted["cdf"])
+        distances = [kstest(values, cdf).statistic for values in observed["eigenvalues"]]
+        return [
+            *checks,
+            equal(f"log‖θ‖/L at L = {self.deep}, n = {min(self.widths)}", predicted["rate"], observed["rate"], 0.1),
+            exponent(f"spread of log‖θ‖ against width, L = {self.shallow}", float(predicted["spread_exponent"]),
+                self.widths, spread, 0.1),
+            bound("distance of the spectrum to Marchenko–Pastur", distances, at_most=0.02),
+        ]  # fmt: skip
+
+    def rivals(self, setting: None, predicted: Prediction) -> list[Rival]:
+        halves = {name: ("width", predicted[name] / 2) for name in ("mean", "variance", "factors")}
+        still = ("width", 0 * predicted["mean"])
+        return [
+            Rival("log‖θ‖ is N(−L/4n, L/4n)", predicted.replace(
+                **halves, limit=("moment width", predicted["limit"] / 2)), "as printed"),
+            Rival("‖θ‖ is near one at every depth", predicted.replace(mean=still, rate=0.0), "n → ∞ first"),
+            Rival("the printed density, over 4πx", predicted.replace(
+                cdf=("grid", predicted["cdf"] * self.alpha / 2)), "as printed"),
+            Rival("the sample covariance is the identity", predicted.replace(
+                cdf=("grid", (predicted["grid"] >= 1).astype(float))), "n_0 → ∞ first"),
+        ]  # fmt: skip
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        curves, values = [], np.sort(observed["eigenvalues"].ravel())
+        for i, n in enumerate(self.widths):
+            shade, path = i / max(1, len(self.widths) - 1), observed["paths"][i]
+            depths = np.linspace(0, self.layers(n) - 1, len(path)).astype(int) + 1
+            curves.append(seen(depths / n, path, f"n = {n}", shade=shade))
+        ratio = np.array([0, self.aspect])
+        return (
+            panel("Only L/n matters", "L/n", "mean of log‖θ‖", *curves, theory(ratio, -ratio / 2, "−L/2n"),
+                rival(ratio, -ratio / 4, "−L/4n")),
+            panel(f"Spectrum of XXᵀ/n_0, α = {self.alpha:g}", "eigenvalue", "share below",
+                seen(values, np.arange(1, len(values) + 1) / len(values), "observed", kind="steps"),
+                theory(predicted["grid"], predicted["cdf"], "Marchenko–Pastur"),
+                rival(predicted["grid"], predicted["cdf"] * self.alpha / 2, "density as printed")),
+        )  # fmt: skip
+
+
+def _ends(distance: float, radius: float) -> np.ndarray:
+    """The ends of a band around a Kolmogorov distance, and the distance."""
+    return np.array([max(0.0, distance - radius), distance, distance + radius])
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of networks within each group, (group, network) to (group,)."""
+    return np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(a, b, strict=True)])

@@ -1,0 +1,169 @@
+"""Derivatives of random ReLU networks are exponentially sensitive to the ratio of depth to width.
+
+At every width the second moment of an input–output derivative is 2/n_0 and the fourth grows by 1 + 5/n_l a layer
+(Gaussian weights; other laws need their kurtosis). The logarithm of the squared norm of a hidden Jacobian column is
+near N(−β/2, β) with β = 5 Σ 1/n_l: the typical derivative vanishes while its mean square stays.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import kstest, norm
+
+from steepest.arrays import Observation, Prediction
+from steepest.claims._claim import Claim, Count, Positive, Seeds
+from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
+from steepest.networks import Columns, derivative_moments, log_column_moments, sample_columns
+from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.types import Key
+
+
+@dataclass(frozen=True)
+class ReluPathMoments(Claim):
+    """Jacobians of networks with explicit weights and the gates of their own forward pass."""
+
+    laws: tuple[str, ...] = ("gaussian", "rademacher", "uniform")  # laws of the weights [name]
+    width: Count = 16  # width of all layers, for the moments [neurons]
+    depth: Count = 3  # hidden layers, for the moments [layers]
+    networks: Count = 2000  # random networks in each group, for the moments [1]
+    log_width: Count = 32  # width of all layers, for the logarithms [neurons]
+    aspects: tuple[Positive, ...] = (0.25, 0.5, 1.0)  # hidden layers over width, for the logarithms [1]
+    log_networks: Count = 200  # random networks in each group, for the logarithms [1]
+    columns: Count = 16  # input coordinates that are differentiated [1]
+    groups: Seeds = 20  # groups, over which intervals are taken [1]
+
+    statement = (
+        r"\mathbb{E}\Big(\frac{\partial z}{\partial x_p}\Big)^{2}=\frac{2}{n_0},\quad "
+        r"\mathbb{E}\Big(\frac{\partial z}{\partial x_p}\Big)^{4}=\frac{12}{n_0^2}\prod_{l=1}^{L}"
+        r"\Big(1+\frac{5}{n_l}\Big),\quad "
+        r"\log\frac{n_0}{n_L}\|u_L\|^2\approx\mathcal{N}\Big(-\frac{\beta}{2},\beta\Big),\;\beta=5\sum_l\frac{1}{n_l}"
+    )
+    source = "ORF 543, lecture 11/30; Hanin and Nica 2020"
+    corrections = (
+        "The notes state the lognormal law for one squared derivative. It holds for the squared norm of a hidden "
+        "column; the last layer multiplies one derivative by the square of another random number (χ² of one degree for "
+        "Gaussian weights), whose logarithm does not become small. The factor 2/n_0 is missing too.",
+        "The exercise leaves the constant of the fourth moment open; it is 12 for Gaussian weights. exp(5 Σ 1/n_l) is "
+        "the leading term of the exact product, and other laws change the product: by the factor 1 + 1/n_1 instead of "
+        "1 + 5/n_1 in the first layer of Rademacher weights, for instance.",
+        "That gates are fair coins independent of even functions of the weights needs more than symmetry: z = 0 must "
+        "have probability zero. With Rademacher weights and x = (1, 1) half of the first layer's preactivations "
+        "vanish, and the second moment is not 2/n_0. It is, if no whole-number combination of x vanishes.",
+    )
+    remarks = (
+        "Beyond aspect ratios of about 1/4 the mean of the fourth power is carried by networks too rare to be drawn, "
+        "so there the logarithm is judged. The margin of 25 % for β leaves room for its own next order, a relative "
+        "correction near 4.4/n for Gaussian weights (14 % at width 32).",
+        "The logarithm of a network with a dead layer is −∞; widths are such that none is expected.",
+        "The interval of the Kolmogorov distance is that of Dvoretzky, Kiefer, Wolfowitz and Massart.",
+    )
+    beyond = {"log_width": 8}
+    full = {"depth": 4, "networks": 10_000, "log_width": 64, "log_networks": 400}
+
+    def hypotheses(self, setting: None) -> list[Hypothesis]:
+        dead = self.groups * self.log_networks * max(self.depths) * 0.5**self.log_width
+        return [
+            require("width for the logarithms", self.log_width, ">=", 32, "the law is for large widths"),
+            require("expected number of dead layers", dead, "<=", 0.01, "choose a larger --log-width"),
+            require("largest hidden layers / width", max(self.aspects), "<=", 1, "the theorem is for bounded β"),
+            require("differentiated coordinates", self.columns, "<=", min(self.width, self.log_width)),
+        ]
+
+    @property
+    def depths(self) -> np.ndarray:
+        """Hidden layers at which logarithms are judged."""
+        return np.maximum(1, np.round(self.log_width * np.array(self.aspects)).astype(int))
+
+    def predict(self, setting: None) -> Prediction:
+        ends = [(self.width,) * (layers + 2) for layers in range(self.depth + 1)]
+        moments = [[derivative_moments(widths, law) for widths in ends] for law in self.laws]
+        beta = 5 * np.arange(1, max(self.depths) + 1) / self.log_width
+        return Prediction(
+            moments=("law depth power", moments),
+            mean=("layer", -beta / 2),
+            variance=("layer", beta),
+            exact=("moment layer", log_column_moments((self.log_width,) * (max(self.depths) + 2))),
+        )
+
+    def observe(self, setting: None, key: Key) -> Observation:
+        moments, means, variances, last = [], [], [], []
+        for law, k in zip(self.laws, jax.random.split(key, len(self.laws)), strict=True):
+            one, two = jax.random.split(k)
+            found = self.sample(one, law, self.width, self.depth, self.networks)
+            both = jnp.stack([found.squares, found.fourths], axis=-1)
+            moments.append(both.reshape(self.groups, -1, self.depth + 1, 2).mean(1))
+            found = self.sample(two, law, self.log_width, int(max(self.depths)), self.log_networks)
+            logs = jnp.log(found.norms).reshape(self.groups, self.log_networks, *found.norms.shape[1:])
+            means.append(logs.mean((1, 3)))
+            variances.append(logs.var(1, ddof=1).mean(-1))
+            last.append(logs[:, :, -1, 0].ravel())
+        return Observation(
+            moments=("law group depth power", jnp.stack(moments)),
+            mean=("law group layer", jnp.stack(means)),
+            variance=("law group layer", jnp.stack(variances)),
+            last=("law network", jnp.stack(last)),
+        )
+
+    def sample(self, key: Key, law: str, width: int, depth: int, networks: int) -> Columns:
+        """Jacobians at a Gaussian input, in single precision."""
+        for_x, key = jax.random.split(key)
+        x = jax.random.normal(for_x, (width,), jnp.float32)
+        columns = min(self.columns, width)
+        return sample_columns(key, self.groups * networks, (width,) * (depth + 2), x, law, columns=columns)
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        checks, size = [], observed["last"].shape[1]
+        radius, band = np.sqrt(np.log(40) / (2 * size)), "95 % band of an empirical distribution"
+        for i, law in enumerate(self.laws):
+            moments = observed["moments"][i] / predicted["moments"][i]
+            checks += [equal(f"{law}: E(∂z)² n_0/2, {self.depth} layers", 1.0, moments[:, -1, 0], 0.05)]
+            checks += [
+                equal(f"{law}: E(∂z)⁴ / exact, {layers} layers", 1.0, moments[:, layers, 1], 0.1)
+                for layers in sorted({1, self.depth})
+            ]
+            for name in ("mean", "variance"):
+                ends = {min(self.depths), max(self.depths)} if name == "variance" else {max(self.depths)}
+                checks += [
+                    equal(f"{law}: {name} of the log, {layers} layers", predicted[name][layers - 1],
+                        observed[name][i, :, layers - 1], 0.25) for layers in sorted(ends)
+                ]  # fmt: skip
+            law_of = norm(predicted["mean"][-1], np.sqrt(predicted["variance"][-1]))
+            distance = kstest(observed["last"][i], law_of.cdf).statistic
+            both = np.array([max(0, distance - radius), distance, distance + radius])
+            checks += [bound(f"{law}: distance of the log to N(−β/2, β)", both, at_most=0.1, over="each", note=band)]
+            if law == "gaussian":
+                for j, name in enumerate(("mean", "variance")):
+                    exact = predicted["exact"][j, -1]
+                    checks += [equal(f"gaussian: {name} of the log, exact", exact, observed[name][i, :, -1], 0.1)]
+        return checks
+
+    def rivals(self, setting: None, predicted: Prediction) -> list[Rival]:
+        gaussian = [derivative_moments((self.width,) * (layers + 2)) for layers in range(self.depth + 1)]
+        layers = ("layer", np.full_like(predicted["mean"], 5 / self.log_width))
+        return [
+            Rival("the variance of the log is that of one layer", predicted.replace(variance=layers),
+                "the second moment does not depend on depth"),
+            Rival("the log has mean zero", predicted.replace(mean=("layer", 0 * predicted["mean"])),
+                "the squared norm has mean one"),
+            Rival("the formula for Gaussian weights for every law", predicted.replace(
+                moments=("law depth power", [gaussian] * len(self.laws))), "the law does not matter in wide networks"),
+        ]  # fmt: skip
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        depth, layers = np.arange(self.depth + 1), np.arange(1, len(predicted["mean"]) + 1)
+        fourth, spread = [], []
+        for i, law in enumerate(self.laws):
+            shade, scale = i / max(1, len(self.laws) - 1), self.width**2 / 4
+            fourth += [seen(depth, scale * observed["moments"][i, ..., 1].mean(0), law, shade=shade, kind="points")]
+            fourth += [theory(depth, scale * predicted["moments"][i, :, 1], shade=shade)]
+            spread += [seen(layers, observed["variance"][i].mean(0), f"variance, {law}", shade=shade)]
+        mean = observed["mean"][0].mean(0)
+        return (
+            panel(f"Fourth moment of a derivative, width {self.width}", "hidden layers", "(n_0²/4) E (∂z)⁴", *fourth),
+            panel(f"The logarithm drifts, width {self.log_width}", "layer", "log of squared norm",
+                *spread, seen(layers, mean, f"mean, {self.laws[0]}"), theory(layers, predicted["variance"], "β, −β/2"),
+                theory(layers, predicted["mean"]),
+                rival(layers, np.full(len(layers), 5 / self.log_width), "variance of one layer")),
+        )  # fmt: skip

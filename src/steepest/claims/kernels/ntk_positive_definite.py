@@ -1,0 +1,171 @@
+"""The expected hidden-feature kernel is positive definite on distinct inputs, unless σ is a polynomial.
+
+On unit inputs the kernel is Σ_j σ_j² (x·y)^j with σ's Hermite coefficients σ_j. For a polynomial its rank is the
+dimension of the polynomials on the sphere of the degrees and parities that σ has. For any other σ it is positive
+definite as long as no two inputs are antipodes; where they are, it is only if infinitely many even and infinitely many
+odd coefficients differ from zero.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.activations import activation
+from steepest.arrays import Observation, Prediction
+from steepest.claims._claim import Claim, Count, Seeds, Within, keys
+from steepest.data import digits
+from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
+from steepest.kernels import generic_rank, hermite_degrees, hidden_kernel, resolved_spectrum
+from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.types import Key
+
+SETS = ("sphere", "digits", "antipodes")
+
+
+class Setting(NamedTuple):
+    """Unit inputs, shape ``(sets, seeds, m, d)``."""
+
+    inputs: jax.Array
+
+
+@dataclass(frozen=True)
+class NtkPositiveDefinite(Claim):
+    """Random inputs on a sphere, digits projected to it, and antipodal pairs."""
+
+    activations: tuple[str, ...] = ("relu", "erf", "gelu", "exp")  # no polynomials [name]
+    polynomials: tuple[str, ...] = ("polynomial(0,1,1)", "polynomial(0,0,0,1)", "polynomial(0,-3,0,1)")  # σ [name]
+    pairs: Count = 20  # half the number of inputs m [1]
+    dimension: Annotated[int, Within(2)] = 4  # d, the inputs lie on S^{d−1} [1]
+    seeds: Seeds = 5  # draws of the inputs [1]
+    repeated: Annotated[int, Within(0)] = 0  # inputs that repeat earlier ones [1]
+
+    statement = (
+        r"\lambda_{\min}\Big(\mathbb{E}\,\sigma(w\cdot x_i)\,\sigma(w\cdot x_j)\Big)>0"
+        r"\quad\text{for } x_i\neq\pm x_j,\ \|x_i\|=1,\ \sigma \text{ no polynomial}"
+    )
+    source = "ORF 543, lecture 10/10"
+    corrections = (
+        "The notes' proof says that a σ that is no polynomial has every Hermite coefficient σ_k ≠ 0. It has infinitely "
+        "many: tanh and erf lack all even ones, ReLU and GELU all odd ones beyond the first. The proof needs no more "
+        "than infinitely many, with k → ∞ along these.",
+        "Distinct inputs are not enough: in the last step (x_α·x_β)^k → δ_αβ needs x_α ≠ ±x_β. On k antipodal pairs "
+        "the kernel of an odd σ has rank k, and that of ReLU k + min(k, d). Definite on all distinct unit inputs are "
+        "exactly the σ with infinitely many even and infinitely many odd coefficients.",
+        "The last display drops a factor: it is σ_k² Σ_α c_α (x_α·x_β)^k = 0; and the Hilbert space is L² of the "
+        "Gaussian on weight space, whose Hermite polynomials have the weight exp(−x²/2).",
+    )
+    remarks = (
+        "An eigenvalue counts as positive when it exceeds all that rounding and quadrature can have done to it (Weyl's "
+        "inequality with a bound on the error of every entry).",
+        "Digits are centred, projected on the first d principal axes of the whole set and scaled to unit length.",
+        "Generic inputs have the rank min(m, N), where N adds the harmonics of degrees j, j−2, … over all j with "
+        "σ_j ≠ 0: C(d+p−1, p) for the largest even p, and as much for the largest odd p. So z³ and z³ − 3z (which has "
+        "one Hermite coefficient) have the same rank.",
+    )
+    full = {"activations": ("relu", "erf", "gelu", "exp", "sin", "gaussian", "tanh", "elu")}
+    beyond = {"repeated": 1}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All activations, polynomials last."""
+        return (*self.activations, *self.polynomials)
+
+    def setting(self, key: Key) -> Setting:
+        raw = np.asarray(digits().x)
+        axes = np.linalg.svd(raw - raw.mean(0), full_matrices=False)[2][: self.dimension]
+        images = jnp.asarray((raw - raw.mean(0)) @ axes.T)
+        draws = [self.draw(k, images) for k in keys(key, self.seeds)]
+        return Setting(jnp.stack([jnp.stack(one) for one in zip(*draws, strict=True)]))
+
+    def draw(self, key: Key, images: jax.Array) -> tuple[jax.Array, ...]:
+        """Unit inputs of each set, shape ``(m, d)``."""
+        m, (for_sphere, for_images) = 2 * self.pairs, jax.random.split(key)
+        x = jax.random.normal(for_sphere, (m, self.dimension))
+        chosen = images[jax.random.choice(for_images, len(images), (m,), replace=False)]
+        sphere, real = (each / jnp.linalg.norm(each, axis=1, keepdims=True) for each in (x, chosen))
+        half = sphere[: self.pairs]
+        again = jnp.arange(m) % (m - self.repeated)
+        return sphere[again], real[again], jnp.concatenate([half, -half])
+
+    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+        gram = jnp.abs(jnp.einsum("...id,...jd->...ij", setting.inputs, setting.inputs)) - 2 * jnp.eye(2 * self.pairs)
+        nearest = jnp.sqrt(2 * jnp.maximum(0, 1 - gram.max((2, 3)))).min(1).tolist()  # ‖x_i ∓ x_j‖
+        return [
+            require(f"smallest distance of an input from ± another, {name}", nearest[i], ">", 1e-6, "choose others")
+            for i, name in enumerate(SETS[:2])
+        ]
+
+    def predict(self, setting: Setting) -> Prediction:
+        degrees, m = [hermite_degrees(activation(name)) for name in self.names], 2 * self.pairs
+        ranks = [[generic_rank(top, self.dimension, m, name == "antipodes") for name in SETS] for top in degrees]
+        return Prediction(rank=("activation set", ranks))
+
+    def observe(self, setting: Setting, key: Key) -> Observation:
+        spectra = [
+            resolved_spectrum(hidden_kernel(activation(name), x))
+            for name in self.names for inputs in setting.inputs for x in inputs
+        ]  # fmt: skip
+        shape = (len(self.names), len(SETS), self.seeds)
+        return Observation(
+            eigenvalues=("activation set seed input", np.reshape([s.values for s in spectra], (*shape, -1))),
+            level=("activation set seed", np.reshape([s.level for s in spectra], shape)),
+            rank=("activation set seed", np.reshape([s.rank for s in spectra], shape)),
+        )
+
+    def premises(self, observed: Observation) -> list[Hypothesis]:
+        last = observed["eigenvalues"].shape[-1] - observed["rank"][..., None]
+        least = np.take_along_axis(observed["eigenvalues"], np.minimum(last, 2 * self.pairs - 1), -1)[..., 0]
+        gap = (least / observed["level"]).min()
+        return [require("smallest positive eigenvalue / its error", gap, ">=", 10, "choose fewer --pairs")]
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        spread = np.stack([-observed["level"], observed["level"]], -1)
+        both = observed["eigenvalues"][:, :2, :, :1] + spread[:, :2]  # (activation, set, seed, end)
+        note = "both ends of each eigenvalue's interval of rounding"
+        return [
+            *(
+                bound(f"λ_min, {name}, {kind}", both[i, j].ravel(), at_least=0.0, over="each", note=note)
+                for i, name in enumerate(self.activations) for j, kind in enumerate(SETS[:2])
+            ),
+            *(
+                equal(f"rank, {name}, {kind}", predicted["rank"][i, j], observed["rank"][i, j], 0.0, over="each")
+                for i, name in enumerate(self.names) for j, kind in enumerate(SETS)
+            ),
+        ]  # fmt: skip
+
+    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+        many, ranks, m = len(self.activations), predicted["rank"], 2 * self.pairs
+        definite, whole, distinct = ranks.copy(), ranks.copy(), ranks.copy()
+        definite[many:], distinct[:many] = m, m
+        for i, name in enumerate(self.polynomials, many):
+            top = max(hermite_degrees(activation(name)))
+            whole[i] = [generic_rank((top, top - 1), self.dimension, m, kind == "antipodes") for kind in SETS]
+        return [
+            Rival("full rank for polynomials", predicted.replace(rank=("activation set", definite)),
+                "there are more weights than inputs"),
+            Rival("all polynomials up to the degree of σ", predicted.replace(rank=("activation set", whole)),
+                "parity forgotten"),
+            Rival("definite on antipodes", predicted.replace(rank=("activation set", distinct)),
+                "the notes ask for distinct inputs only"),
+        ]  # fmt: skip
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        order, shades = np.arange(1, 2 * self.pairs + 1), np.linspace(0, 1, len(self.names))
+        curves = [
+            [seen(order, np.maximum(values[j, 0, ::-1], 1e-17), name, shade=shades[i])
+             for i, (name, values) in enumerate(zip(self.names, observed["eigenvalues"], strict=True))]
+            for j in (0, 2)
+        ]  # fmt: skip
+        floors = [theory(order, 0 * order + observed["level"][:, j, 0].max(), "largest error") for j in (0, 2)]
+        which, x = np.arange(len(self.names)), 2 * self.pairs
+        return (
+            panel("Random inputs: only polynomials fall to zero", "eigenvalue number", "eigenvalue", *curves[0],
+                floors[0], log="y"),
+            panel("Antipodal pairs: parity matters", "eigenvalue number", "eigenvalue", *curves[1], floors[1], log="y"),
+            panel("Ranks on random inputs", f"activation: {', '.join(self.names)}", "rank",
+                seen(which, observed["rank"][:, 0].mean(-1), "computed", kind="points"),
+                theory(which, predicted["rank"][:, 0], "predicted"), rival(which, 0 * which + x, "full")),
+        )  # fmt: skip
