@@ -1,6 +1,7 @@
 """Dual activations with certified errors: 50-digit references, finite differences, ill-conditioned covariances."""
 
 import json
+from functools import lru_cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +19,7 @@ NAMES = sorted({name for name, *_ in REFERENCES})
 NUMERICAL = ("tanh", "silu", "softplus", "elu", "abs_power(1.5)", "hard_tanh", "sigmoid")
 
 
+@lru_cache
 def without_closed_form(name):
     """The same activation, for which only the numerical way is left."""
     known = activation(name)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.activations import Activation, DualForm, closed_form, gaussian_mean, jumps
-from steepest.kernels._moments import certified_means
+from steepest.kernels._moments import certified_means, padded
 
 NODES = np.linspace(-13.0, 13.0, 2049)  # the trapezoidal rule is exact to rounding for smooth σ at deviations to 20
 TERMS = 1024
@@ -31,18 +31,12 @@ class Moments(NamedTuple):
 def single_moments(activation: Activation, variances: Vector) -> tuple[Vector, Vector]:
     """``E σ(z)²`` and ``E σ'(z)²`` (NaN when σ jumps) under N(0, K), of the shape of the variances, in float64."""
     with jax.enable_x64(True):
-        form, k = closed_form(activation), _padded(variances, 64)
+        form, k = closed_form(activation), padded(variances, 64)
         value, slope = _compiled(form)(k, k, k, jnp.zeros_like(k)) if form else _single_of(activation)(k)
         value, slope = (np.asarray(each)[: len(variances)] for each in (value, slope))
     if any(jump for _, jump, _ in jumps(activation)):
         slope = np.full_like(value, np.nan)
     return value, slope
-
-
-def _padded(values: Vector, least: int) -> jax.Array:
-    """Repeats the last entry up to a power of two, at least this one, so that few shapes are compiled."""
-    size = max(least, 1 << (len(values) - 1).bit_length())
-    return jnp.asarray(np.concatenate([values, np.repeat(values[-1:], size - len(values))]))
 
 
 @lru_cache
@@ -80,7 +74,7 @@ def pair_moments(
         form = closed_form(activation)
         if form is not None:
             arrays = variances[first], variances[second], covariances, roots
-            return _closed(_compiled(form)(*(_padded(each, 1024) for each in arrays)), len(roots))
+            return _closed(_compiled(form)(*(padded(each, 1024) for each in arrays)), len(roots))
         if not activation.kinks:
             found = _hermite(activation, variances, first, second, covariances, tolerance)
             if found is not None:
@@ -131,7 +125,7 @@ def hermite_coefficients(activation: Activation, variances: Vector, terms: int =
     [2.0, 2.828427125]
     """
     with jax.enable_x64(True):
-        deviations = _padded(np.sqrt(variances), 16)
+        deviations = padded(np.sqrt(variances), 16)
         values = np.asarray(_on_nodes(activation)(deviations))[: len(variances)]
     return values @ _basis()[:, :terms]
 

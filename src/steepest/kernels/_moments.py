@@ -1,7 +1,8 @@
 """The maps of the covariance and of the variance through one layer, with derivatives and certified errors."""
 
+import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
@@ -90,21 +91,23 @@ def variance_map(activation: Activation, variance: Float[np.ndarray, "*batch"] |
     if not (np.isfinite(variance).all() and (variance > 0).all()):
         raise UserError(f"the variance map needs finite variances > 0, got {variance}; at 0 use one_sided_taylor")
     with jax.enable_x64(True):
-        k = jnp.asarray(variance)
-        weights = (lambda x: 1.0 + 0 * x, lambda x: (x**2 - 1) / 2, lambda x: (x**4 - 6 * x**2 + 3) / 4)
-        unit = jnp.ones_like(k)
-        parts = []
+        found = _variance_jet(activation)(padded(variance.ravel(), 4))
+    shaped = [np.asarray(each)[: variance.size].reshape(variance.shape) for each in found]
+    return MapJet(*(Bounded(*shaped[2 * k : 2 * k + 2]) for k in range(3)))
+
+
+@lru_cache
+def _variance_jet(activation: Activation) -> Callable:
+    weights = (lambda x: 1.0 + 0 * x, lambda x: (x**2 - 1) / 2, lambda x: (x**4 - 6 * x**2 + 3) / 4)
+
+    def one(k):  # in standard units the kinks move with K, so that each variance has its own panels
+        deviation, found = jnp.sqrt(k), []
         for power, weight in enumerate(weights):
-            # in standard units the kinks move with K, so that each variance has its own panels
-            mean = lambda one, weight=weight: _standard_mean(activation, one, weight)
-            estimate = Estimate(*jax.lax.map(mean, k.ravel()))
-            parts.append(Bounded(*(np.asarray(e.reshape(k.shape) * unit / k**power) for e in estimate)))
-    return MapJet(*parts)
+            f = lambda z, weight=weight: activation(z) ** 2 * weight(z / deviation)
+            found += [each / k**power for each in gaussian_mean(f, k, activation.kinks)]
+        return tuple(found)
 
-
-def _standard_mean(activation: Activation, variance, weight: Elementwise) -> Estimate:
-    deviation = jnp.sqrt(variance)
-    return gaussian_mean(lambda z: activation(z) ** 2 * weight(z / deviation), variance, activation.kinks)
+    return jax.jit(lambda variances: jax.lax.map(one, variances))
 
 
 def as_triples(covariance) -> np.ndarray:
@@ -123,7 +126,8 @@ def as_triples(covariance) -> np.ndarray:
     if not np.isfinite(given).all():
         raise UserError("a covariance must be finite, got NaN or infinity; check the inputs for missing values")
     a, b, c = np.moveaxis(given, -1, 0)
-    wrong = (a < 0) | (b < 0) | (np.abs(c) > (1 + 1e-12) * np.sqrt(a) * np.sqrt(b))
+    roots = np.sqrt(np.maximum(a, 0)) * np.sqrt(np.maximum(b, 0))
+    wrong = (a < 0) | (b < 0) | (np.abs(c) > (1 + 1e-12) * roots)
     if wrong.any():
         a, b, c = given[wrong][0]
         raise UserError(
@@ -180,20 +184,35 @@ def _derivative(activation: Activation, order: int, triples: np.ndarray, toleran
 def _at_jumps(f: Elementwise, points, kinks, triple) -> jax.Array:
     """What Dirac masses ``Σ J_i δ(z − c_i)`` in both factors add to ``E f(u)f(v)``."""
     a, b, c = (float(each) for each in triple)
-    density = lambda z, k: np.exp(-(z**2) / (2 * k)) / np.sqrt(2 * np.pi * k)
-    total = 0.0
+    spread, total = float(determinant(a, b, c)), 0.0
     for one, other in ((a, b), (b, a)):
-        rest = max(other - c**2 / one, 0.0)
+        rest = spread / one
         for kink, size in points:
             mean = c / one * kink
             given = gaussian_mean(lambda z, mean=mean: f(mean + z), rest, tuple(k - mean for k in kinks)).value
-            total += size * density(kink, one) * float(given)
+            total += size * _density(kink, one) * float(given)
         if one is a:
             pairs = [(i, j, p * q) for i, p in points for j, q in points]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                masses = [size * density(i, a) * density(j - c / a * i, rest) for i, j, size in pairs]
-            total += float(np.nansum(masses))
+            total += sum(size * _density(i, a) * _density(j - c / a * i, rest) for i, j, size in pairs)
     return jnp.asarray(total)
+
+
+def _density(z: float, variance: float) -> float:
+    """Of N(0, K) at z; of a point mass, at K = 0, infinite at 0 and nothing elsewhere."""
+    if variance == 0:
+        return math.inf if z == 0 else 0.0
+    return math.exp(-(z**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
+
+
+def padded(values: np.ndarray, least: int) -> jax.Array:
+    """Repeats the last entry up to a power of two, at least this one, so that few shapes are compiled."""
+    size = max(least, 1 << (len(values) - 1).bit_length())
+    return jnp.asarray(np.concatenate([values, np.repeat(values[-1:], size - len(values), axis=0)]))
+
+
+@lru_cache
+def _second_moment(f: Elementwise, kinks: tuple[float, ...]) -> Callable:
+    return jax.jit(lambda variances: gaussian_mean(lambda z: f(z) ** 2, variances, kinks).value)
 
 
 def certified_means(
@@ -210,19 +229,21 @@ def certified_means(
     Raises:
         UserError: with what could be met, or that the growth is too fast.
     """
-    second, (a, b, _) = partial(gaussian_mean, kinks=kinks), jnp.asarray(triples).T
-    scale = jnp.sqrt(second(lambda z: f(z) ** 2, a).value * second(lambda z: g(z) ** 2, b).value)
-    if not bool(jnp.isfinite(scale).all()):
+    count = len(triples)
+    squares = [_second_moment(each, kinks)(padded(k, 4)) for each, k in zip((f, g), triples.T, strict=False)]
+    scale = np.sqrt(np.asarray(squares[0] * squares[1]))[:count]
+    if not np.isfinite(scale).all():
         raise UserError(
             f"{name} grows so fast that E σ² overflows at variance {triples[:, :2].max():g}; try smaller ones"
         )
     roots = np.sqrt(np.asarray(determinant(*triples.T))) if roots is None else roots
     todo, value, error = np.arange(len(triples)), np.zeros(len(triples)), np.full(len(triples), np.inf)
     for level in range(LEVELS):
-        estimate = pair_means(f, g, jnp.asarray(triples[todo]), jnp.asarray(roots[todo]), kinks, level)
-        better = np.asarray(estimate.error) < error[todo]
-        value[todo[better]], error[todo[better]] = estimate.value[better], estimate.error[better]
-        todo = np.flatnonzero(~(error <= tolerance * np.asarray(scale)))
+        estimate = pair_means(f, g, padded(triples[todo], 2), padded(roots[todo], 2), kinks, level)
+        found, found_error = (np.asarray(each)[: len(todo)] for each in estimate)
+        better = found_error < error[todo]
+        value[todo[better]], error[todo[better]] = found[better], found_error[better]
+        todo = np.flatnonzero(~(error <= tolerance * scale))
         if len(todo) == 0:
             return Estimate(jnp.asarray(value), jnp.asarray(error))
         if np.isinf(error[todo]).any():
@@ -230,7 +251,7 @@ def certified_means(
                 f"{name} grows faster than the Gaussian of variance {triples[todo, :2].max():g} falls, so that "
                 "E σ(u)σ(v) is infinite or beyond double precision; try a smaller variance"
             )
-    met = float(np.max(error[todo] / np.asarray(scale)[todo]))
+    met = float(np.max(error[todo] / scale[todo]))
     raise UserError(
         f"a relative tolerance of {tolerance:g} cannot be met for {name}: {2 * met:.0e} could; declare its kinks"
     )

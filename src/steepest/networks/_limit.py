@@ -57,5 +57,5 @@ class Limit:
         return len(self.layers) - 1
 
     def kept(self, layer: int) -> float:
-        """The share r² of K and Θ that a residual branch carries past this layer; 0 into the first and at the output."""
+        """The share r² of K and Θ that a residual branch carries past this layer; 0 in the first and at the output."""
         return self.skip**2 if 0 < layer < self.depth else 0.0
