@@ -7,7 +7,9 @@ import argparse
 import collections
 import json
 import multiprocessing
+import os
 import resource
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
 
 from steepest.claims import catalogue
@@ -15,12 +17,15 @@ from steepest.claims import catalogue
 
 def column(name, seeds):
     """Verdicts of one claim over seeds."""
+    import jax
+
     from steepest.claims import load
     from steepest.running import execute
 
     found = []
     for seed in range(seeds):
         result = execute(name, load(name)(), "quick", seed, lambda stage: None)
+        jax.clear_caches()  # a compiled program keeps memory maps, which are limited
         found.append(
             {
                 "seed": seed,
@@ -40,7 +45,10 @@ def main():
     parser.add_argument("--json", help="where to write all verdicts")
     parser.add_argument("claims", nargs="*", default=list(catalogue()))
     known = parser.parse_args()
-    everything = {}
+    everything, folder = {}, tempfile.TemporaryDirectory()
+    # the seeds of a claim share compiled programs, as repeated runs of the command do
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     print("| claim | holds | inconclusive | fails | rivals all rejected | median seconds | peak memory of all seeds |")
     print("|---|---|---|---|---|---|---|")
     # one claim after the other in a fresh process, so that memory is the claim's own

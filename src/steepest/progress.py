@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import jax
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -25,6 +26,10 @@ LOOKS = {
     Verdict.INCONCLUSIVE: "[yellow]? inconclusive[/]",
     Verdict.OUT_OF_RANGE: "[blue]– out of range[/]",
 }
+
+# Claims share compiled programs, but each program keeps memory maps, of which a process may have 65 530: after this
+# many claims they are freed.
+KEPT = 8
 
 
 class Session:
@@ -50,7 +55,7 @@ class Session:
         crashed: dict[str, str] = {}
         with _bar() as bar:
             task = bar.add_task("", total=len(names), claim="", stage="")
-            for name in names:
+            for number, name in enumerate(names, 1):
 
                 def watch(stage: str, name: str = name) -> None:
                     bar.update(task, claim=name, stage=stage)
@@ -64,6 +69,8 @@ class Session:
                     # A defect of one claim must not cost the user the others.
                     bar.console.print(traceback.format_exc(), style="red", markup=False, highlight=False)
                     crashed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+                if number % KEPT == 0:
+                    jax.clear_caches()
                 bar.advance(task)
         return results, crashed
 

@@ -186,14 +186,15 @@ def _at_jumps(f: Elementwise, points, kinks, triple) -> jax.Array:
     a, b, c = (float(each) for each in triple)
     spread, total = float(determinant(a, b, c)), 0.0
     for one, other in ((a, b), (b, a)):
-        rest = spread / one
+        # of the other variable, given that the first is at 1: its mean and its variance
+        along, rest = (c / one, spread / one) if one else (0.0, other)
         for kink, size in points:
-            mean = c / one * kink
+            mean = along * kink
             given = gaussian_mean(lambda z, mean=mean: f(mean + z), rest, tuple(k - mean for k in kinks)).value
             total += size * _density(kink, one) * float(given)
         if one is a:
             pairs = [(i, j, p * q) for i, p in points for j, q in points]
-            total += sum(size * _density(i, a) * _density(j - c / a * i, rest) for i, j, size in pairs)
+            total += sum(size * _density(i, a) * _density(j - along * i, rest) for i, j, size in pairs)
     return jnp.asarray(total)
 
 
