@@ -1,7 +1,7 @@
 """Gram matrices of infinitely wide networks: one product of the inputs and one pass over it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steepest.errors import UserError
 from steepest.kernels._direct import Direct
-from steepest.kernels._tile import Tabulated, part
+from steepest.kernels._tile import Tabulated, part, put
 from steepest.networks import Limit
 
 THREADS = 8
@@ -69,22 +69,8 @@ def gram(
     rows = way.rows(x)
     columns = rows if other is None else way.rows(other.astype(x.dtype))
     shape = (len(x), len(columns[0]))
-    if max(shape) <= tile:
-        whole, tangent = way.tile(rows, columns, same=other is None)
-        return Gram(np.array(whole), np.array(tangent), way.error)
-    out = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
-
-    def fill(block: tuple[slice, slice]) -> None:
-        i, j = block
-        same = other is None and i == j
-        for whole, values in zip(out, way.tile(part(rows, i), part(columns, j), same=same), strict=True):
-            whole[i, j] = values
-            if other is None and i != j:
-                whole[j, i] = np.asarray(values).T
-
-    # tiles are too small to occupy all processors one after the other, and their copies occupy only one
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as threads:
-        list(threads.map(fill, pairs_of_blocks(*shape, tile, symmetric=other is None)))
+    out = np.empty((2, *shape), x.dtype)
+    fill(out, way, rows, columns, tile=tile, symmetric=other is None)
     return Gram(*out, way.error)
 
 
@@ -136,13 +122,31 @@ def pairs_of_blocks(n: int, m: int, tile: int, *, symmetric: bool) -> list[tuple
     return [(i, j) for i in blocks(n, tile) for j in blocks(m, tile) if not symmetric or i.start <= j.start]
 
 
-def tiles_of(way: Tabulated | Direct, rows: tuple, columns: tuple, tile: int, *, symmetric: bool) -> Iterator:
-    """Each block with its two tiles; the next one is computed while the last one is copied."""
-    todo = pairs_of_blocks(len(rows[0]), len(columns[0]), tile, symmetric=symmetric)
-    waiting = None
-    for i, j in todo:
-        started = way.tile(part(rows, i), part(columns, j), same=symmetric and i == j)
-        if waiting is not None:
-            yield waiting
-        waiting = ((i, j), started)
-    yield waiting
+def fill(
+    out: NDArray,
+    way: Tabulated | Direct,
+    rows: tuple,
+    columns: tuple,
+    *,
+    tile: int,
+    symmetric: bool,
+    kernels: Sequence[int] = (0, 1),
+) -> None:
+    """Puts kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
+    down, across = (
+        {block.start: put(part(each, block)) for block in blocks(len(each[0]), tile)} for each in (rows, columns)
+    )
+
+    def one(pair: tuple[slice, slice]) -> None:
+        i, j = pair
+        same = symmetric and i == j
+        found = way.tile(down[i.start], across[j.start], same=same)
+        for whole, kernel in zip(out, kernels, strict=True):
+            values = np.asarray(found[kernel])
+            whole[i, j] = values
+            if symmetric and not same:
+                whole[j, i] = values.T
+
+    # tiles are too small to occupy all processors one after the other, and their copies occupy only one
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as threads:
+        list(threads.map(one, pairs_of_blocks(*out.shape[1:], tile, symmetric=symmetric)))

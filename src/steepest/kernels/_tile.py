@@ -78,6 +78,12 @@ class Tabulated:
             return found if len(found) == 2 else (found[0], jnp.full_like(found[0], jnp.nan))
 
 
+def put(rows: tuple[NDArray, ...]) -> tuple[Array, ...]:
+    """The arrays where tiles are computed, once for all tiles that need them."""
+    with jax.enable_x64(rows[0].dtype == np.float64):
+        return tuple(jnp.asarray(each) for each in rows)
+
+
 def part(rows: tuple[NDArray, ...], block: slice) -> tuple[NDArray, ...]:
     """The arrays of some rows."""
     return tuple(each[..., block, :] for each in rows)

@@ -22,7 +22,7 @@ from steepest.activations import jumps
 from steepest.errors import UserError
 from steepest.kernels._direct import Direct
 from steepest.kernels._gram import TILE as BLOCK
-from steepest.kernels._gram import as_inputs, tiles_of
+from steepest.kernels._gram import as_inputs, fill
 from steepest.kernels._stored import (
     MANIFEST,
     TABLE,
@@ -133,11 +133,8 @@ class _Source:
         across = self.gram.symmetric
         rows, columns, same = self.block(True, i), self.block(across, j), across and i == j
         out = np.empty((len(self.gram.kernels), len(rows[0]), len(columns[0])), self.gram.dtype)
-        for (a, b), found in tiles_of(self.way, rows, columns, BLOCK, symmetric=same):
-            for whole, kernel in zip(out, self.gram.kernels, strict=True):
-                whole[a, b] = found[KERNELS.index(kernel)]
-                if same and a != b:
-                    whole[b, a] = whole[a, b].T
+        kernels = [KERNELS.index(kernel) for kernel in self.gram.kernels]
+        fill(out, self.way, rows, columns, tile=BLOCK, symmetric=same, kernels=kernels)
         return out
 
 
