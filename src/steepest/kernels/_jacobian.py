@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from steepest.types import Params
 
-MEMORY = 2**28  # bytes that one block of the Jacobian may take
+MEMORY = 2**30  # bytes that one block of the Jacobian may take
 
 
 def jacobian_ntk(
@@ -54,8 +54,10 @@ def _jacobian(apply: Callable[[Params, Array], Array], params: Params, chunk: Ar
 
 def _contract(left: list[Array], right: list[Array], traced: bool) -> Array:
     """Σ over leaves of J J'ᵀ, shape ``(n, m)`` or ``(n, k, m, k)``."""
-    pattern = "ikp,jkp->ij" if traced else "iap,jbp->iajb"
-    return sum((jnp.einsum(pattern, a, b) for a, b in zip(left, right, strict=True)), start=jnp.zeros(()))
+    outputs = 1 if traced else left[0].shape[1]
+    rows = lambda leaves: [leaf.reshape(len(leaf) * outputs, -1) for leaf in leaves]  # one product of matrices a leaf
+    found = sum((a @ b.T for a, b in zip(rows(left), rows(right), strict=True)), start=jnp.zeros(()))
+    return found if traced else found.reshape(len(left[0]), outputs, len(right[0]), outputs)
 
 
 def _blocks(x: Float[Array, "n d"], size: int) -> Float[Array, "blocks size d"]:
