@@ -34,7 +34,7 @@ def child(folder, n):
     started, finished = time.perf_counter(), []
     tiled_gram(LIMIT, x, folder, watch=lambda stage: finished.append(time.perf_counter()))
     seconds = time.perf_counter() - started
-    # what lies between the first finished tile and the last: neither the start nor the check of the tiles that are there
+    # from the first finished tile to the last: neither the start nor the check of the tiles that are there
     running = (finished[-1] - finished[0]) * len(finished) / (len(finished) - 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"seconds": seconds, "seconds of the tiles": running, "peak memory [GB]": round(peak / 1e9, 2)}))
@@ -77,7 +77,8 @@ def main():
         f"rate on disk / in memory{name}": round(share / second[key] / in_memory, 2)
         for name, key in (("", "seconds of the tiles"), (", with start and check", "seconds"))
     }
-    print(json.dumps({"share before the kill": round(there / total, 2), "GB": round(total / 1e9, 2), **second, **rates}))
+    before = {"share before the kill": round(there / total, 2), "GB": round(total / 1e9, 2)}
+    print(json.dumps({**before, **second, **rates}))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def gram(
     shape = (len(x), len(columns[0]))
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, tile=tile, symmetric=other is None)
-    return Gram(*out, way.error)
+    return Gram(out[0], out[1], way.error)
 
 
 def nngp(limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None) -> NDArray:
@@ -149,4 +149,4 @@ def fill(
 
     # tiles are too small to occupy all processors one after the other, and their copies occupy only one
     with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as threads:
-        list(threads.map(one, pairs_of_blocks(*out.shape[1:], tile, symmetric=symmetric)))
+        list(threads.map(one, pairs_of_blocks(out.shape[1], out.shape[2], tile, symmetric=symmetric)))

@@ -117,10 +117,11 @@ class StableStep(Claim):
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         narrow = min(*self.widths, self.width)
+        deep = max(self.depth / min(self.widths), max(self.depths) / self.width)
         return [
             require("residual ε/√n", self.residual / narrow**0.5, "<=", 0.01, "the network must be linear there"),
             require("share of the risk along the top eigenvector", setting.share, ">=", 0.05, "take more steps"),
-            require("depth/width", max(*self.depths, self.depth) / narrow, "<=", 0.1, "the kernel is for n ≫ depth"),
+            require("largest depth/width", deep, "<=", 0.1, "the kernel is for n ≫ depth"),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
