@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steepest import claims as claims
     from steepest.api import run as run
+    from steepest.measuring import Monitor as Monitor
+    from steepest.measuring import measure as measure
 
 __version__ = "0.1.0"
-__all__ = ["claims", "run"]
+__all__ = ["Monitor", "claims", "measure", "run"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "claims":
         return importlib.import_module("steepest.claims")
+    if name in ("measure", "Monitor"):
+        return getattr(importlib.import_module("steepest.measuring"), name)
     if name in __all__:
         return getattr(importlib.import_module("steepest.api"), name)
     raise AttributeError(f"module 'steepest' has no attribute {name!r}")

@@ -74,6 +74,15 @@ def _parser() -> argparse.ArgumentParser:
     atlas = command("atlas", _atlas, "write the pages of all results")
     atlas.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
     atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages (default: atlas)")
+    measure = command("measure", _measure, "measure the theory's quantities of your own model")
+    measure.add_argument("model", metavar="FILE.py:FUNCTION", help="a function that returns (model, loss, data)")
+    measure.add_argument("--what", help="quantities, separated by commas (default: all that make sense)")
+    measure.add_argument("--lr", type=float, help="your step size, to compare the sharpness with 2/η")
+    measure.add_argument("--momentum", type=float, default=0.0, help="your heavy-ball momentum β")
+    measure.add_argument("--since", type=Path, help="a checkpoint to measure drift from: .pt (a state dict) or .npz")
+    measure.add_argument("--micro-batch", type=int, default=1024, help="examples evaluated at once (default: 1024)")
+    measure.add_argument("--seed", type=int, default=0, help="seed of probes")
+    measure.add_argument("--json", action="store_true", help="print JSON on standard output and nothing else there")
     new = command("new", _new, "write a new claim from a template")
     new.add_argument("name", metavar="NAME", help="such as my-claim")
     new.add_argument("--chapter", default="drafts", help="chapter, a folder of claims (default: drafts)")
@@ -180,6 +189,16 @@ def _atlas(known: argparse.Namespace, rest: Sequence[str]) -> int:
     from steepest.atlas import build
 
     print(build(known.results, known.out))
+    return 0
+
+
+def _measure(known: argparse.Namespace, rest: Sequence[str]) -> int:
+    _prepare()
+    from steepest.progress import measured
+
+    report = measured(known)
+    if known.json:
+        print(json.dumps(report.to_json(), indent=1))
     return 0
 
 

@@ -16,6 +16,7 @@ from steepest.claims import entry, load
 from steepest.claims._claim import documentation
 from steepest.errors import UserError
 from steepest.judging import Check, Verdict
+from steepest.measuring import Report, load_checkpoint, load_model, measure, number
 from steepest.results import Result
 from steepest.running import run
 from steepest.store import Store
@@ -55,7 +56,7 @@ class Session:
         crashed: dict[str, str] = {}
         with _bar() as bar:
             task = bar.add_task("", total=len(names), claim="", stage="")
-            for number, name in enumerate(names, 1):
+            for done, name in enumerate(names, 1):
 
                 def watch(stage: str, name: str = name) -> None:
                     bar.update(task, claim=name, stage=stage)
@@ -69,7 +70,7 @@ class Session:
                     # A defect of one claim must not cost the user the others.
                     bar.console.print(traceback.format_exc(), style="red", markup=False, highlight=False)
                     crashed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
-                if number % KEPT == 0:
+                if done % KEPT == 0:
                     jax.clear_caches()
                 bar.advance(task)
         return results, crashed
@@ -144,3 +145,41 @@ def _bar() -> Progress:
         TextColumn("{task.fields[claim]}: {task.fields[stage]}"),
     )
     return Progress(*columns, console=Console(file=sys.stderr), transient=True)
+
+
+def measured(known: Any) -> Report:
+    """Measure as the command line says; show progress, and the table unless JSON is wanted."""
+    with _bar() as bar:
+        task = bar.add_task("", total=None, claim=known.model, stage="loading")
+        model, loss, data = load_model(known.model)
+        report = measure(
+            model,
+            loss,
+            data,
+            what=known.what.split(",") if known.what else None,
+            lr=known.lr,
+            momentum=known.momentum,
+            since=None if known.since is None else load_checkpoint(known.since),
+            micro_batch=known.micro_batch,
+            seed=known.seed,
+            watch=lambda stage: bar.update(task, stage=stage),
+        )
+    if not known.json:
+        _report(report)
+    return report
+
+
+def _report(report: Report) -> None:
+    console = _wide()
+    title = f"{report.model}: {report.weights} weights, {report.examples} examples"
+    console.print(f"[bold]{title}[/]", highlight=False)
+    table = Table("quantity", "value", "theory", "what it means", box=None, pad_edge=False, header_style="bold")
+    for each in report.quantities:
+        compared = "" if each.compared is None else f" = {each.compared:.4g}" if "η" in each.theory else ""
+        table.add_row(each.name, number(each), each.theory + compared, each.means)
+    console.print(table, markup=False)
+    asked = [(each.name, text, holds) for each in report.quantities for text, holds in each.assumes]
+    for name, text, holds in asked:
+        sign = {True: "✓", False: "✗", None: "?"}[holds]
+        console.print(f"  {sign} {name} assumes: {text}", markup=False, highlight=False)
+    console.print(f"{report.passes} passes over the data, {report.seconds:.1f} s", highlight=False)

@@ -1,0 +1,123 @@
+"""Several eigenpairs of a symmetric operator over flat vectors, with their residuals."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from steepest.errors import UserError, nearest
+
+Products = Callable[[Float[np.ndarray, "*k p"]], Float[np.ndarray, "*k p"]]
+"""A symmetric matrix by its products with one vector ``(p,)`` or with several ``(k, p)``."""
+
+ORDER = {"largest": lambda values: -values, "smallest": lambda values: values, "magnitude": lambda values: -abs(values)}
+
+
+class Eigenpairs(NamedTuple):
+    """Approximate eigenpairs that carry their own errors, the most extreme one first.
+
+    Attributes:
+        values: eigenvalues θ, shape ``(k,)``.
+        vectors: unit eigenvectors, one a row, shape ``(k, p)``.
+        residuals: ‖A v − θ v‖, shape ``(k,)``: an eigenvalue of A lies this close to θ.
+        converged: whether the residual is below the tolerance times the largest |θ|, or as small as rounding allows.
+        products: products with vectors that it took.
+    """
+
+    values: Float[np.ndarray, " k"]
+    vectors: Float[np.ndarray, "k p"]
+    residuals: Float[np.ndarray, " k"]
+    converged: Bool[np.ndarray, " k"]
+    products: int
+
+
+def top_eigenpairs(
+    products: Products,
+    start: Float[np.ndarray, " p"],
+    count: int = 1,
+    *,
+    which: Literal["largest", "smallest", "magnitude"] = "largest",
+    tolerance: float = 1e-3,
+    limit: int = 1000,
+) -> Eigenpairs:
+    """The most extreme eigenpairs, by Lanczos with thick restarts (Wu and Simon 2000).
+
+    Of an eigenvalue that occurs several times, a Krylov space has one copy; the others come only with rounding, so that
+    fewer than there are may be found.
+
+    Args:
+        products: of the matrix with vectors.
+        start: where the Krylov space starts, ``(p,)``: a random vector; or, when the matrix has changed a little, the
+            sum of the eigenvectors found last.
+        count: how many eigenpairs.
+        which: largest or smallest algebraic, or largest magnitude.
+        tolerance: of the residuals, relative to the largest |θ|.
+        limit: products with vectors, at least twice ``count``, after which what has been found is returned.
+
+    Raises:
+        UserError: an unknown ``which``; more eigenpairs than the matrix has; products that are not finite.
+
+    >>> A = np.diag([-9.0, 1.0, 4.0, 2.0])
+    >>> top_eigenpairs(lambda v: v @ A, np.ones(4), 2).values.round(6).tolist()
+    [4.0, 2.0]
+    """
+    size, spent = len(start), 0
+    if which not in ORDER:
+        raise UserError(f"there are no {which!r} eigenpairs; {nearest(str(which), ORDER)}")
+    if not 1 <= count <= size:
+        raise UserError(f"a matrix of size {size} has 1 to {size} eigenpairs, got {count}")
+
+    def counted(vectors: np.ndarray) -> np.ndarray:
+        nonlocal spent
+        spent += vectors.size // size
+        images = products(vectors)
+        if not np.isfinite(images).all():
+            raise UserError("a product of the matrix with a vector is not finite, so that it has no eigenpairs")
+        return images
+
+    start = start.astype(np.result_type(start, np.float32))
+    rows, floor = _ritz(counted, start, count, ORDER[which], tolerance / 10, max(limit - count, count))
+    images = counted(rows)  # one more product each buys residuals that rounding cannot flatter
+    values = np.einsum("kp,kp->k", rows, images)
+    residuals = np.linalg.norm(images - values[:, None] * rows, axis=1)
+    converged = residuals <= max(tolerance * np.abs(values).max(), floor)
+    order = np.argsort(ORDER[which](values))
+    return Eigenpairs(values[order], rows[order], residuals[order], converged[order], spent)
+
+
+def _ritz(product, start, count, order, tolerance, limit) -> tuple[Float[np.ndarray, "k p"], float]:
+    """Unit Ritz vectors of a Krylov space, cut back to its best part whenever it is full; the residual of rounding."""
+    size, rng, tiny = len(start), np.random.default_rng(0), 100 * float(np.finfo(start.dtype).eps)
+    room = min(size, max(2 * count + 1, 20))
+    basis, small = np.zeros((room, size), start.dtype), np.zeros((room, room), start.dtype)
+    new, k = start if start.any() else rng.standard_normal(size), 0
+    for spent in range(1, limit + 1):
+        basis[k] = _orthogonal(new, basis[:k])
+        image, k = product(basis[k]), k + 1
+        small[k - 1, :k] = small[:k, k - 1] = basis[:k] @ image
+        rest = image - small[k - 1, :k] @ basis[:k]
+        link = np.linalg.norm(rest)
+        new = rest if link > tiny * np.linalg.norm(image) else rng.standard_normal(size)  # an invariant space ends here
+        if k < room and spent < limit:
+            continue
+        values, turn = np.linalg.eigh(small[:k, :k])
+        best = np.argsort(order(values))
+        values, turn = values[best], turn[:, best]
+        floor = tiny * float(np.abs(values).max())
+        errors = link * np.abs(turn[-1, :count])  # ‖A v − θ v‖, as A V = V T + rest eᵀ
+        found = errors <= max(tolerance * np.abs(values[:count]).max(), floor / 10)
+        if found.all() or spent == limit or k == size:
+            break
+        k = max(count + min(found.sum(), (room - count) // 2), room // 3)
+        basis[:k] = turn[:, :k].T @ basis
+        small[:] = np.diag(np.where(np.arange(room) < k, values, 0))
+    rows = turn[:, :count].T @ basis[: len(turn)]
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True), floor
+
+
+def _orthogonal(new: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """The unit vector along what a basis lacks of a new vector."""
+    for _ in range(2):  # twice is enough (Giraud, Langou and Rozložník 2005)
+        new = new - (basis @ new) @ basis
+    return new / np.linalg.norm(new)

@@ -1,0 +1,94 @@
+"""Traces and norms of a symmetric operator by random probes, with standard errors."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from steepest.curvature._eigenpairs import Products
+from steepest.errors import UserError
+
+
+class Estimated(NamedTuple):
+    """A number estimated from random probes.
+
+    Attributes:
+        value: the estimate.
+        standard_error: of the estimate.
+        probes: independent probes behind the standard error.
+        products: products with vectors that it took.
+    """
+
+    value: float
+    standard_error: float
+    probes: int
+    products: int
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Confidence interval by Student's t.
+
+        Where few eigenvalues dominate, samples are skewed and few probes cover less: of 95 % intervals some 88 % with
+        ten probes and 93 % with thirty.
+
+        >>> low, high = Estimated(1.0, 0.1, 11, 11).interval()
+        >>> round(high - low, 4)
+        0.4456
+        """
+        half = float(stats.t.ppf((1 + level) / 2, self.probes - 1)) * self.standard_error
+        return self.value - half, self.value + half
+
+
+def trace(products: Products, size: int, rng: np.random.Generator, *, probes: int = 30, sketch: int = 10) -> Estimated:
+    """The trace by Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
+
+    The trace within the range of a random sketch is exact; that of the rest is the mean of ``zᵀAz`` over random signs z
+    projected off the sketch. A sketch of 0 is Hutchinson's estimator.
+
+    Args:
+        products: of the matrix with vectors.
+        size: p.
+        rng: source of the probes.
+        probes: for the rest, at least 2.
+        sketch: vectors of the sketch; each costs two products.
+
+    >>> A = np.diag(np.r_[100.0, np.ones(50)])
+    >>> found = trace(lambda v: v @ A, 51, np.random.default_rng(0), sketch=5)
+    >>> abs(found.value - 150) < 4 * found.standard_error + 1e-9
+    True
+    """
+    _enough(probes)
+    sketch = min(sketch, size)
+    exact, basis = 0.0, np.zeros((size, 0))
+    if sketch:
+        # in double precision: a float32 sum over all entries would err by more than the standard error says
+        basis = np.linalg.qr(np.asarray(products(_signs(rng, sketch, size)), float).T)[0]
+        exact = float(np.einsum("pk,kp->", basis, np.asarray(products(basis.T), float)))
+    z = _signs(rng, probes, size)
+    z = z - (z @ basis) @ basis.T
+    forms = np.einsum("kp,kp->k", z, products(z)).astype(float)
+    return Estimated(exact + float(forms.mean()), _standard_error(forms), probes, 2 * sketch + probes)
+
+
+def squared_frobenius(products: Products, size: int, rng: np.random.Generator, *, probes: int = 30) -> Estimated:
+    """``‖A‖_F²``, the mean of ``‖Az‖²`` over random signs z.
+
+    >>> A = np.diag([3.0, 4.0])
+    >>> round(squared_frobenius(lambda v: v @ A, 2, np.random.default_rng(0)).value, 6)
+    25.0
+    """
+    _enough(probes)
+    squares = (products(_signs(rng, probes, size)).astype(float) ** 2).sum(1)
+    return Estimated(float(squares.mean()), _standard_error(squares), probes, probes)
+
+
+def _enough(probes: int) -> None:
+    if probes < 2:
+        raise UserError(f"a standard error needs at least two probes, got {probes}")
+
+
+def _signs(rng: np.random.Generator, count: int, size: int) -> np.ndarray:
+    return 2.0 * rng.integers(0, 2, (count, size)) - 1.0
+
+
+def _standard_error(samples: np.ndarray) -> float:
+    return float(samples.std(ddof=1) / np.sqrt(len(samples)))

@@ -1,0 +1,127 @@
+"""Measure a user's model."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from steepest.errors import UserError, nearest
+from steepest.measuring._context import Context
+from steepest.measuring._quantities import QUANTITIES
+from steepest.measuring._report import Quantity, Report
+from steepest.subject import Subject
+from steepest.subject import subject as make_subject
+
+
+def measure(
+    model: Any,
+    loss: Any = None,
+    data: Any = None,
+    *,
+    what: Sequence[str] | None = None,
+    lr: float | None = None,
+    momentum: float = 0.0,
+    since: Any = None,
+    micro_batch: int = 1024,
+    features: Any = None,
+    seed: int = 0,
+    watch: Callable[[str], None] = lambda stage: None,
+) -> Report:
+    """The theory's quantities of your own model, with errors, and beside them what theory says.
+
+    Args:
+        model: a ``Subject``, or a pair ``(apply, params)`` of JAX or a ``torch.nn.Module``, which stays as it is.
+        loss: mean over a batch, of ``(outputs, targets)`` or of ``(params, batch)``.
+        data: a pair of arrays or an iterable of batches; see ``steepest.subject.subject``.
+        what: names of quantities; without it all that make sense for this model, which a note says of the others.
+        lr: your step size η, to compare the sharpness with 2/η.
+        momentum: heavy-ball momentum β, which makes it 2(1+β)/η.
+        since: an earlier checkpoint, to measure the drift from: parameters like the model's own, a state dict, or a
+            flat vector.
+        micro_batch: examples evaluated at once, at most.
+        features: see ``steepest.subject.subject``.
+        seed: of probes and starting vectors.
+        watch: told of each quantity as it starts.
+
+    Raises:
+        UserError: an unknown quantity, or one that was asked for and does not exist for this model; whatever
+            ``subject`` refuses.
+
+    >>> import jax.numpy as jnp
+    >>> x, y = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 1.0])
+    >>> squared = lambda f, y: ((f - y) ** 2).mean() / 2
+    >>> report = measure((lambda w, x: x @ w, jnp.zeros(2)), squared, (x, y), what=["sharpness"], lr=0.5)
+    >>> report["sharpness"].means
+    'your step size is 0.50 of the stable limit'
+    """
+    started = time.perf_counter()
+    names = None if what is None else chosen(what)
+    watch("checking derivatives")
+    subject = model if isinstance(model, Subject) else make_subject(
+        model, loss, data, micro_batch=micro_batch, features=features)  # fmt: skip
+    options = {"lr": lr, "momentum": momentum, "since": since, "seed": seed, "watch": watch}
+    report, _ = report_on(subject, names, **options)
+    return replace(report, seconds=round(time.perf_counter() - started, 3))
+
+
+def report_on(
+    subject: Subject,
+    what: Sequence[str] | None,
+    *,
+    lr: float | None = None,
+    momentum: float = 0.0,
+    since: Any = None,
+    seed: int = 0,
+    start: np.ndarray | None = None,
+    watch: Callable[[str], None] = lambda stage: None,
+) -> tuple[Report, np.ndarray | None]:
+    """The report on a subject that has been checked, and where Lanczos should start next time."""
+    if lr is not None and not (np.isfinite(lr) and lr > 0):
+        raise UserError(f"a step size is a finite number > 0, got lr={lr}")
+    if not 0 <= momentum < 1:
+        raise UserError(f"heavy-ball momentum lies in [0, 1), got momentum={momentum}")
+    started, passes = time.perf_counter(), subject.passes
+    context = Context(subject, np.random.default_rng(seed), lr, momentum, _flat(subject, since), start)
+    found: list[Quantity] = []
+    for name in what or [each for each in QUANTITIES if each != "drift" or since is not None]:
+        watch(name)
+        try:
+            with jax.enable_x64(True):  # the subject keeps its own precision
+                found += QUANTITIES[name](context)
+        except UserError as trouble:
+            if what:
+                raise
+            found.append(Quantity(name, np.nan, means=f"not measured: {trouble}"))
+    examples, seconds = sum(count for _, count in subject.batches), round(time.perf_counter() - started, 3)
+    made = Report(subject.name, subject.size, examples, tuple(found), subject.passes - passes, seconds)
+    return made, context.top.vectors.sum(0) if "top" in vars(context) else start
+
+
+def chosen(what: Sequence[str]) -> tuple[str, ...]:
+    """Names of quantities, checked.
+
+    Raises:
+        UserError: an unknown one.
+    """
+    for name in what:
+        if name not in QUANTITIES:
+            raise UserError(f"there is no quantity {name!r}; {nearest(name, QUANTITIES)}")
+    return tuple(what)
+
+
+def _flat(subject: Subject, since: Any) -> np.ndarray | None:
+    """A checkpoint as a flat vector in the subject's order."""
+    if since is None:
+        return None
+    if hasattr(since, "shape"):
+        flat = np.asarray(since, subject.dtype)
+    else:
+        flat = subject.flatten(since)
+    if flat.shape != (subject.size,) or not np.isfinite(flat).all():
+        raise UserError(
+            f"the checkpoint has {flat.size} weights, {subject.name} has {subject.size}, all of them finite"
+        )
+    return flat

@@ -1,0 +1,131 @@
+"""Measure along a user's own training loop, within a budget of time, into a file that survives a kill."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steepest.errors import UserError
+from steepest.measuring._measure import chosen, report_on
+from steepest.subject import Subject, in_evaluation, subject
+
+
+class Monitor:
+    """Measures a model at some steps of its training and appends one JSON line each time.
+
+    The first call measures; later ones do so when a step is due and the time spent on measuring is below the budget.
+    A step that finds no budget is left out, and the next due one is tried. A module in training mode is measured in
+    evaluation mode and set back.
+
+    Args:
+        file: the log, one JSON object a line: ``step``, ``seconds``, ``quantities`` by name. It is appended to.
+        loss: see ``steepest.measure``.
+        data: the same; a fixed part of the training data keeps measuring cheap and comparable.
+        what: names of quantities.
+        every: measure at multiples of this step; or
+        per_decade: measure at this many steps for each factor of ten, which suits long runs.
+        budget: share of the wall time since the first call that measuring may take.
+        then: called with each record, to hand it over to other loggers.
+        options: more of ``steepest.measure``: lr, momentum, micro_batch, features, seed.
+
+    Raises:
+        UserError: unknown quantities, a schedule or a budget that makes no sense.
+
+    >>> import tempfile
+    >>> import jax.numpy as jnp
+    >>> data, squared = (jnp.eye(2), jnp.ones(2)), lambda f, y: ((f - y) ** 2).mean() / 2
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     monitor = Monitor(Path(folder) / "run.jsonl", squared, data, ["sharpness"], every=10, budget=1.0)
+    ...     for step in range(21):
+    ...         record = monitor(step, (lambda w, x: x @ w, jnp.zeros(2)))
+    ...     [each["step"] for each in read_log(Path(folder) / "run.jsonl")]
+    [0, 10, 20]
+    """
+
+    def __init__(
+        self,
+        file: str | Path,
+        loss: Any,
+        data: Any,
+        what: Sequence[str] = ("risk", "sharpness"),
+        *,
+        every: int | None = None,
+        per_decade: int = 10,
+        budget: float = 0.05,
+        then: Callable[[dict[str, Any]], None] = lambda record: None,
+        **options: Any,
+    ) -> None:
+        if not 0 < budget <= 1:
+            raise UserError(f"a budget is a share of the training time in (0, 1], got {budget}")
+        if (every is not None and every < 1) or per_decade < 1:
+            raise UserError(f"a schedule needs every ≥ 1 or per_decade ≥ 1, got {every} and {per_decade}")
+        self.file, self.loss, self.data, self.what = Path(file), loss, data, chosen(what)
+        self.every, self.per_decade, self.budget, self.then = every, per_decade, budget, then
+        attach = ("micro_batch", "features")
+        self.attach = {name: options.pop(name) for name in attach if name in options}
+        self.options = options
+        self.subject: Subject | None = None
+        self.started = self.spent = 0.0
+        self.start: np.ndarray | None = None  # what Lanczos found last
+
+    def due(self, step: int) -> bool:
+        """Whether the schedule asks for this step."""
+        if self.every is not None:
+            return step % self.every == 0
+        if step < 1:
+            return step == 0
+        nearest = round(math.log10(step) * self.per_decade)
+        return round(10 ** (nearest / self.per_decade)) == step
+
+    def __call__(self, step: int, model: Any) -> dict[str, Any] | None:
+        """Measure now, if it is time; the record that was written, or None."""
+        now = time.perf_counter()
+        if self.subject is None:
+            self.started = now
+        elif not self.due(step) or self.spent > self.budget * (now - self.started):
+            return None
+        with in_evaluation(model):
+            if self.subject is None:
+                self.subject = subject(model, self.loss, self.data, **self.attach)
+            self.subject = self.subject.now(model)
+            report, self.start = report_on(self.subject, self.what, start=self.start, **self.options)
+        record = {"step": step, "seconds": round(report.seconds, 4), "quantities": {}}
+        for each in report.to_json()["quantities"]:
+            record["quantities"][each["name"]] = {key: each[key] for key in ("value", "interval", "compared")}
+        self._append(record)
+        self.spent += time.perf_counter() - now
+        self.then(record)
+        return record
+
+    def _append(self, record: dict[str, Any]) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("ab+") as log:
+            if log.tell():  # a line that a kill cut off is closed, so that it costs only itself
+                log.seek(-1, os.SEEK_END)
+                torn = log.read(1) != b"\n"
+                log.write(b"\n" if torn else b"")
+            log.write(json.dumps(record).encode() + b"\n")
+            log.flush()
+            os.fsync(log.fileno())
+
+
+def read_log(file: str | Path) -> list[dict[str, Any]]:
+    """The records of a monitor's log; lines that a kill cut off are left out.
+
+    Raises:
+        UserError: if there is no such file.
+    """
+    path, records = Path(file), []
+    if not path.is_file():
+        raise UserError(f"there is no log {path}")
+    for line in path.read_text("utf-8", errors="replace").splitlines():
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return records

@@ -1,0 +1,131 @@
+"""The quantities, by the name under which users ask for them."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from steepest.curvature import trace
+from steepest.errors import UserError
+from steepest.margins import network_margins
+from steepest.measures import collapse
+from steepest.measuring._context import Context
+from steepest.measuring._kernel import drift, tangent_kernel
+from steepest.measuring._report import Quantity
+from steepest.measuring._weights import alignment, norms
+
+
+def risk(context: Context) -> list[Quantity]:
+    """Mean loss and the size of its gradient."""
+    gradient = float(np.linalg.norm(context.subject.gradient()))
+    return [
+        Quantity("risk", context.subject.risk(), means="the mean loss over these examples"),
+        Quantity("gradient norm", gradient, means="how steep the mean loss is; zero at a stationary point"),
+    ]
+
+
+def sharpness(context: Context) -> list[Quantity]:
+    """The largest eigenvalue of the Hessian, beside the largest that the step size allows."""
+    top = context.top
+    value, residual = float(top.values[0]), float(top.residuals[0])
+    theory, compared, means = (
+        "",
+        None,
+        "the largest curvature of the mean loss; descent is stable up to the step 2 over it",
+    )
+    assumes: tuple[tuple[str, bool | None], ...] = ()
+    if context.lr is not None:
+        beta = context.momentum
+        compared = 2 * (1 + beta) / context.lr
+        theory = "2(1+β)/η" if beta else "2/η"
+        assumes = (("full-batch descent on this loss and these data, without weight decay", None),)
+        means = f"your step size is {value / compared:.2f} of the stable limit"
+        if value <= 0:
+            means = "no direction curves upwards: every step size is stable to second order"
+        elif value > 1.1 * compared:
+            means += ", so that full-batch descent would leave along the sharpest direction"
+        elif value > 0.9 * compared:
+            means += ": the edge of stability"
+    if not top.converged[0]:
+        means += " (Lanczos has not converged: see the interval)"
+    found = (value - residual, value + residual)
+    return [Quantity("sharpness", value, found, "residual", theory, compared, assumes, means)]
+
+
+def spectrum(context: Context) -> list[Quantity]:
+    """Trace, outliers, and how much of the gradient lies in the top space."""
+    subject, top = context.subject, context.top
+    found = trace(subject.products, subject.size, context.rng)
+    value = Quantity(
+        "trace of the Hessian", found.value, found.interval(), "probes",
+        means=f"the mean curvature is {found.value / subject.size:.3g} over {subject.size} directions")  # fmt: skip
+    gradient = subject.gradient()
+    inside, size = top.vectors @ gradient, float(gradient @ gradient)
+    share = float(inside @ inside) / size if size else np.nan
+    count = len(top.values)
+    return [
+        value,
+        Quantity(
+            "gradient in the top space", share, theory=f"{count} of {subject.size} for a random direction",
+            compared=count / subject.size, assumes=(("eigenvectors converged", bool(top.converged.all())),),
+            means=f"the {count} sharpest directions hold this share of the squared gradient",
+            parts={f"eigenvalue {i + 1}": float(each) for i, each in enumerate(top.values)}),
+    ]  # fmt: skip
+
+
+def margins(context: Context) -> list[Quantity]:
+    """Margins ``f_y − max_{j≠y} f_j`` of a classifier."""
+    (outputs, targets), n = context.outputs, len(context.outputs[0])
+    if context.classes < 2:
+        raise UserError("margins need at least two classes")
+    each = np.sort(np.asarray(network_margins(jnp.asarray(outputs), jnp.asarray(targets)), float))
+    wrong = int((each <= 0).sum())
+    low, high = stats.binomtest(wrong, n).proportion_ci(method="exact")
+    # the interval of a median by order statistics: how many examples lie below it is binomial
+    i, j = stats.binom.interval(0.95, n, 0.5)
+    middle = (float(each[max(int(i) - 1, 0)]), float(each[min(int(j), n - 1)]))
+    return [
+        Quantity("error rate", wrong / n, (float(low), float(high)), "examples", means=f"{wrong} of {n} are wrong"),
+        Quantity("smallest margin", float(each[0]), means="positive when every example is classified correctly"),
+        Quantity("median margin", float(np.median(each)), middle, "examples", means="of f_y − max f_j, in logits"),
+    ]
+
+
+def neural_collapse(context: Context) -> list[Quantity]:
+    """NC1 to NC4 of the features before the last layer."""
+    subject, (_, targets) = context.subject, context.outputs
+    classes, names = context.classes, subject.classifier
+    if names is None:
+        raise UserError(f"neural collapse needs the last layer, and that of {subject.name} is not known")
+    matrix, bias = subject.weight(names[0]), None if names[1] is None else jnp.asarray(subject.weight(names[1]))
+    features = subject.features()
+    if features.ndim != 2 or matrix.shape != (classes, features.shape[1]):
+        raise UserError(f"{names[0]} of shape {matrix.shape} does not read features of shape {features.shape}")
+    found = collapse(jnp.asarray(features), jnp.asarray(targets), jnp.asarray(matrix), bias)
+    assumes = (("error rate 0", bool((context.outputs[0].argmax(1) == targets).all())),)
+    theory = "0 in the terminal phase (Papyan, Han and Donoho 2020)"
+    say = lambda name, value, means: Quantity(
+        name, float(value), theory=theory, compared=0.0, assumes=assumes, means=means
+    )
+    return [
+        say("NC1, variability within classes", found.variability, "features of a class are the same point at 0"),
+        say("NC2, deviation of angles", found.angle_error, "class means form a simplex at 0"),
+        say("NC3, classifier against class means", found.duality, "rows of the last layer are the class means at 0"),
+        say(
+            "NC4, disagreement with nearest mean", found.mismatch, "share that the nearest class mean decides otherwise"
+        ),
+    ]
+
+
+QUANTITIES: dict[str, Callable[[Context], list[Quantity]]] = {
+    "risk": risk,
+    "sharpness": sharpness,
+    "spectrum": spectrum,
+    "margins": margins,
+    "norms": norms,
+    "alignment": alignment,
+    "collapse": neural_collapse,
+    "ntk": tangent_kernel,
+    "drift": drift,
+}

@@ -1,0 +1,75 @@
+"""What is checked when a model arrives: that its loss is a function of the weights with the derivatives it claims."""
+
+from typing import Any
+
+import numpy as np
+
+from steepest.errors import UserError
+from steepest.subject._subject import Subject
+
+EXAMPLES = 32  # of the check
+STEPS = (1e-3, 1e-4, 1e-5)  # of central differences, relative to the size of the weights
+
+
+def check(subject: Subject) -> None:
+    """Passes twice, and compares products with the Hessian with differences of the gradient and with their transpose.
+
+    Differences are taken on a few examples at several distances, and the nearest counts: a corner of ReLU between the
+    two ends spoils one of them, a wrong second derivative all.
+
+    Raises:
+        UserError: losses that differ between two passes, are not finite, or whose second derivative is wrong.
+    """
+    first, second = subject.risk(), subject.risk()
+    if not np.isfinite(first):
+        raise UserError(f"the loss of {subject.name} is {first}; check the inputs and the weights for NaN")
+    eps = np.finfo(subject.dtype).eps
+    if abs(first - second) > 1e3 * eps * abs(first) + eps:
+        raise UserError(
+            f"the loss of {subject.name} was {first:.8g} and then {second:.8g}: model or loader are random; "
+            "call model.eval(), and let the loader give the same examples in every pass"
+        )
+    _second_derivative(few(subject), eps)
+
+
+def few(subject: Subject, examples: int = EXAMPLES) -> Subject:
+    """The same subject on the first few examples, at most as many as one batch has."""
+    batch, count = type(subject.batches)(subject.batches.source, min(examples, subject.batches.size)).first()
+    small = subject.at(subject.values())
+    small.batches = type(subject.batches)(_Once(batch), count)
+    return small
+
+
+class _Once:
+    """One batch, however often it is asked for."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __iter__(self):
+        return iter([self.batch])
+
+
+def _second_derivative(subject: Subject, eps: float) -> None:
+    rng, weights = np.random.default_rng(0), subject.values()
+    u, v = (each / np.linalg.norm(each) for each in rng.standard_normal((2, subject.size)).astype(subject.dtype))
+    of_u, of_v = subject.products(np.stack([u, v]))
+    size = max(float(np.linalg.norm(of_u)), float(np.linalg.norm(of_v)))
+    if not np.isfinite(size):
+        raise UserError(f"products with the Hessian of {subject.name} are not finite at these weights")
+    twist = abs(float(v @ of_u - u @ of_v))
+    if twist > 1e4 * eps * size:
+        raise UserError(f"the second derivative of {subject.name} is not symmetric, by {twist / size:.1e} of its size")
+    scale, smallest, noise = float(np.linalg.norm(weights)) or 1.0, np.inf, np.inf
+    for step in STEPS:
+        h = step * scale * (1.0 if subject.dtype == np.float64 else 10.0)
+        ends = [subject.at((weights + sign * h * v).astype(subject.dtype)).gradient() for sign in (1, -1)]
+        distance = float(np.linalg.norm((ends[0] - ends[1]) / (2 * h) - of_v))
+        if distance < smallest:
+            smallest, noise = distance, 10 * eps * float(np.linalg.norm(ends[0])) / h
+    if smallest > 0.02 * float(np.linalg.norm(of_v)) + 10 * noise:
+        raise UserError(
+            f"the second derivative of {subject.name} is not that of its gradient: a product with the Hessian is "
+            f"{smallest:.1e} from a difference of gradients, its size is {np.linalg.norm(of_v):.1e}; "
+            "an operation without a second derivative (a custom autograd function, detach) may be inside"
+        )

@@ -1,0 +1,186 @@
+"""JAX functions as subjects."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from steepest.errors import UserError
+from steepest.networks import Mlp
+from steepest.subject._batches import Batches, as_pair
+from steepest.subject._loss import Loss
+from steepest.subject._subject import KINDS, Kind, Subject, Vector, places
+from steepest.types import Network
+
+
+class JaxSubject(Subject):
+    """A function ``apply(params, x)`` with its parameters; make it with ``subject``.
+
+    Attributes:
+        functions: the compiled functions, which copies with other weights share.
+        flat: the weights.
+    """
+
+    def __init__(self, functions: "_Functions", flat: Array, batches: Batches) -> None:
+        self.functions, self.flat, self.batches = functions, flat, batches
+        self.name, self.weights, self.dtype = functions.name, functions.weights, np.dtype(flat.dtype)
+
+    @classmethod
+    def of(cls, model: Any, loss: Loss, batches: Batches, features: Callable | None = None) -> "JaxSubject":
+        """From a network of ours or a function, and parameters: any pytree with floating point arrays.
+
+        Raises:
+            UserError: parameters without floating point arrays, of several precisions, or not finite.
+        """
+        apply, params = model
+        leaves, treedef = jax.tree_util.tree_flatten_with_path(params)
+        floating = [hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating) for _, leaf in leaves]
+        kinds = {str(leaf.dtype) for (_, leaf), real in zip(leaves, floating, strict=True) if real}
+        if len(kinds) != 1 or not kinds <= {"float32", "float64"}:
+            raise UserError(
+                f"the weights need one floating point type, float32 or float64, got {sorted(kinds) or 'none'}; "
+                "cast the parameters with jax.tree.map"
+            )
+        names = [_name(path) for path, _ in leaves]
+        for name, (_, leaf), real in zip(names, leaves, floating, strict=True):
+            if real and not bool(jnp.isfinite(leaf).all()):
+                raise UserError(f"the weights {name!r} are not finite; take a checkpoint from before the divergence")
+        with jax.enable_x64(kinds == {"float64"}):
+            moving = [jnp.asarray(leaf) for (_, leaf), real in zip(leaves, floating, strict=True) if real]
+            flat, unravel = ravel_pytree(moving)
+
+        def unflatten(w: Array) -> Any:
+            values = iter(unravel(w))
+            return treedef.unflatten(
+                [next(values) if real else leaf for (_, leaf), real in zip(leaves, floating, strict=True)]
+            )
+
+        named = [(n, leaf.shape) for n, (_, leaf), real in zip(names, leaves, floating, strict=True) if real]
+        if features is None and isinstance(apply, Mlp):
+            features = apply.features
+        return cls(_Functions(apply, unflatten, loss, features, places(named)), flat, batches)
+
+    def values(self) -> Vector:
+        return np.array(self.flat)
+
+    def at(self, values: Vector) -> "JaxSubject":
+        if np.shape(values) != (self.size,):
+            raise UserError(f"{self.name} has {self.size} weights, got a vector of shape {np.shape(values)}")
+        with jax.enable_x64(self.dtype == np.float64):
+            return JaxSubject(self.functions, jnp.asarray(values, self.dtype), self.batches)
+
+    def now(self, model: Any) -> "JaxSubject":
+        return self.at(self.flatten(model[1]))
+
+    @cached_property
+    def classifier(self) -> tuple[str, str | None] | None:
+        last = self.weights[-1]
+        matrices = [each for each in self.weights if len(each.shape) == 2]
+        if not matrices:
+            return None
+        bias = last.name if len(last.shape) == 1 else None
+        if isinstance(self.functions.apply, Mlp):  # sorted by name, b comes before w
+            layer = matrices[-1].name.rpartition(".")[0]
+            bias = next((each.name for each in self.weights if each.name == f"{layer}.b"), None)
+        return matrices[-1].name, bias
+
+    def _named(self, params: Any) -> dict[str, Any]:
+        return {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]}
+
+    def _call(self, function: Callable, batch: Any, *more: Any) -> Any:
+        """In this precision, back as NumPy arrays; floating point inputs are cast, whole numbers stay."""
+        with jax.enable_x64(self.dtype == np.float64):
+            cast = lambda leaf: jnp.asarray(leaf, self.dtype if _floating(leaf) else None)
+            return jax.tree.map(np.asarray, function(self.flat, jax.tree.map(cast, _numeric(batch)), *more))
+
+    def _risk(self, batch: Any) -> float:
+        return float(self._call(self.functions.risk, batch))
+
+    def _gradient(self, batch: Any) -> Vector:
+        return self._call(self.functions.gradient, batch)
+
+    def _products(self, kind: Kind, batch: Any, vectors: Float[np.ndarray, "k p"]) -> Float[np.ndarray, "k p"]:
+        return self._call(self.functions.products[kind], batch, vectors)
+
+    def _outputs(self, batch: Any) -> tuple[NDArray, NDArray]:
+        x, y = as_pair(batch)
+        return self._call(self.functions.outputs, x), np.asarray(y)
+
+    def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
+        if self.functions.features is None:
+            raise UserError(f"{self.name}: features before the last layer need features=..., a function of (params, x)")
+        return self._call(self.functions.features, as_pair(batch)[0])
+
+    def _jvp(self, batch: Any, vector: Vector) -> NDArray:
+        return self._call(self.functions.jvp, as_pair(batch)[0], vector)
+
+    def _vjp(self, batch: Any, cotangent: NDArray) -> Vector:
+        return self._call(self.functions.vjp, as_pair(batch)[0], cotangent)
+
+
+class _Functions:
+    """The compiled functions of a flat vector of weights and a batch."""
+
+    def __init__(self, apply: Any, unflatten: Callable, loss: Loss, features: Callable | None, weights: tuple) -> None:
+        self.apply, self.weights = apply, weights
+        self.name = getattr(apply, "name", getattr(apply, "__name__", "model"))
+        run = apply.apply if isinstance(apply, Network) else apply
+        forward = lambda w, x: run(unflatten(w), x)
+
+        def risk(w: Array, batch: Any) -> Array:
+            if loss.of_params:
+                return loss.checked(loss.function(unflatten(w), batch))
+            x, y = as_pair(batch)
+            return loss.checked(loss.function(forward(w, x), y))
+
+        def losses(w: Array, batch: Any) -> Array:
+            """Of each example alone, shape (b,)."""
+            alone = jax.tree.map(lambda leaf: leaf[:, None], batch)
+            return jax.vmap(lambda one: risk(w, one))(alone)
+
+        def hessian(w: Array, batch: Any, v: Array) -> Array:
+            return jax.jvp(jax.grad(lambda w: risk(w, batch)), (w,), (v,))[1]
+
+        def gauss_newton(w: Array, batch: Any, v: Array) -> Array:
+            if loss.of_params:
+                raise UserError("the Gauss–Newton matrix needs a loss of (outputs, targets), not of (params, batch)")
+            x, y = as_pair(batch)
+            out, moved = jax.jvp(lambda w: forward(w, x), (w,), (v,))
+            bent = jax.jvp(jax.grad(lambda out: loss.function(out, y)), (out,), (moved,))[1]
+            return jax.vjp(lambda w: forward(w, x), w)[1](bent)[0]
+
+        def fisher(w: Array, batch: Any, v: Array) -> Array:
+            # Σ_i g_i (g_i·v)/b without the g_i: the losses' change along v, sent back
+            slopes = jax.jvp(lambda w: losses(w, batch), (w,), (v,))[1]
+            return jax.vjp(lambda w: losses(w, batch), w)[1](slopes / len(slopes))[0]
+
+        self.risk, self.gradient = jax.jit(risk), jax.jit(jax.grad(risk))
+        self.products = dict(zip(KINDS, map(_several, (hessian, gauss_newton, fisher)), strict=True))
+        self.outputs = jax.jit(forward)
+        self.features = None if features is None else jax.jit(lambda w, x: features(unflatten(w), x))
+        self.jvp = jax.jit(lambda w, x, v: jax.jvp(lambda w: forward(w, x), (w,), (v,))[1])
+        self.vjp = jax.jit(lambda w, x, u: jax.vjp(lambda w: forward(w, x), w)[1](u)[0])
+
+
+def _several(product: Callable) -> Callable:
+    """A product with one vector as a compiled product with the rows of a block."""
+    return jax.jit(lambda w, batch, block: jax.vmap(lambda v: product(w, batch, v))(block))
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _floating(leaf: Any) -> bool:
+    return np.issubdtype(np.asarray(leaf).dtype, np.floating)
+
+
+def _numeric(batch: Any) -> Any:
+    """Lists of numbers become tuples of arrays, so that compiled functions see one kind of batch."""
+    return tuple(batch) if isinstance(batch, list) else batch

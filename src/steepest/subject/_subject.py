@@ -1,0 +1,209 @@
+"""A model, a loss and data, as functions of one flat vector of weights, whatever framework they come from."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from steepest.errors import UserError, nearest
+from steepest.subject._batches import Batches
+
+Kind = Literal["hessian", "gauss-newton", "fisher"]
+KINDS = ("hessian", "gauss-newton", "fisher")
+Vector = Float[np.ndarray, " p"]
+
+
+class Weight(NamedTuple):
+    """One named array of weights and its place in the flat vector.
+
+    Attributes:
+        name: as the model calls it.
+        shape: of the array.
+        place: its slice of the flat vector.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    place: slice
+
+
+class Subject(ABC):
+    """What measures see of a model: the mean loss over the data and its derivatives.
+
+    Vectors over the weights are flat NumPy arrays ``(p,)`` in the order of ``weights``, arrays over examples have them
+    first, in the order of the data. Every call is one pass over the data in small batches, whose mean losses are
+    averaged with their numbers of examples as weights.
+
+    Attributes:
+        name: how reports call the model.
+        weights: the named arrays of weights.
+        dtype: of the weights and of everything that comes back.
+        batches: the data.
+        passes: products with vectors and gradients so far, in passes over the data; what measuring costs.
+    """
+
+    name: str
+    weights: tuple[Weight, ...]
+    dtype: np.dtype
+    batches: Batches
+    passes: int = 0
+
+    # ------------------------------------------------------------------------------ what an adapter brings
+
+    @abstractmethod
+    def values(self) -> Vector:
+        """The weights, shape ``(p,)``; a copy."""
+
+    @abstractmethod
+    def at(self, values: Vector) -> "Subject":
+        """The same model and data with other weights, such as those of a checkpoint; the user's model stays."""
+
+    @abstractmethod
+    def now(self, model: Any) -> "Subject":
+        """The same subject with the weights that the user's model has now, later in its training."""
+
+    @abstractmethod
+    def _risk(self, batch: Any) -> float:
+        """Mean loss of one batch."""
+
+    @abstractmethod
+    def _gradient(self, batch: Any) -> Vector:
+        """Its gradient."""
+
+    @abstractmethod
+    def _products(self, kind: Kind, batch: Any, vectors: Float[np.ndarray, "k p"]) -> Float[np.ndarray, "k p"]:
+        """Products of a curvature matrix of this batch with vectors."""
+
+    @abstractmethod
+    def _outputs(self, batch: Any) -> tuple[NDArray, NDArray]:
+        """Outputs ``(b, …)`` and targets ``(b, …)``."""
+
+    @abstractmethod
+    def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
+        """What the last layer reads."""
+
+    @abstractmethod
+    def _jvp(self, batch: Any, vector: Vector) -> NDArray:
+        """Change of the outputs ``(b, …)`` along a change of the weights."""
+
+    @abstractmethod
+    def _vjp(self, batch: Any, cotangent: NDArray) -> Vector:
+        """``Σ_i Σ_a u_ia ∂f_a(x_i)/∂w``."""
+
+    @property
+    @abstractmethod
+    def classifier(self) -> tuple[str, str | None] | None:
+        """Names of the matrix ``(k, q)`` and of the bias of the last layer, if they are known."""
+
+    @abstractmethod
+    def _named(self, params: Any) -> dict[str, Any]:
+        """Arrays by name of parameters in the framework's own form."""
+
+    # ---------------------------------------------------------------------------------- what measures use
+
+    @property
+    def size(self) -> int:
+        """Number of weights p."""
+        return self.weights[-1].place.stop
+
+    def weight(self, name: str) -> NDArray:
+        """One array of weights in its shape.
+
+        Raises:
+            UserError: an unknown name.
+        """
+        for each in self.weights:
+            if each.name == name:
+                return self.values()[each.place].reshape(each.shape)
+        raise UserError(f"{self.name} has no weights {name!r}; {nearest(name, [w.name for w in self.weights])}")
+
+    def flatten(self, params: Any) -> Vector:
+        """Parameters in the framework's own form (a pytree, a state dict) as a flat vector.
+
+        Raises:
+            UserError: if weights are missing or have another shape.
+        """
+        named, parts = self._named(params), []
+        for each in self.weights:
+            if each.name not in named:
+                raise UserError(f"the checkpoint has no weights {each.name!r}; {nearest(each.name, named)}")
+            values = np.asarray(named[each.name], self.dtype)
+            if values.shape != each.shape:
+                raise UserError(f"the checkpoint's {each.name!r} has shape {values.shape}, the model's {each.shape}")
+            parts.append(values.ravel())
+        return np.concatenate(parts)
+
+    def risk(self) -> float:
+        """Mean loss over the examples."""
+        return float(self._mean(self._risk))
+
+    def gradient(self) -> Vector:
+        """Gradient of the mean loss, shape ``(p,)``."""
+        self.passes += 1
+        return self._mean(self._gradient)
+
+    def products(self, vectors: Float[np.ndarray, "*k p"], kind: Kind = "hessian") -> Float[np.ndarray, "*k p"]:
+        """Products of a curvature matrix of the mean loss with one vector or with several.
+
+        Args:
+            vectors: shape ``(p,)`` or ``(k, p)``.
+            kind: ``"hessian"``; ``"gauss-newton"``, ``Jᵀ H_f J`` with the loss's Hessian H_f in the outputs;
+                ``"fisher"``, the empirical one, the mean of ``g_i g_iᵀ`` over the examples' gradients.
+
+        Raises:
+            UserError: shape; kind; a kind that the loss does not allow.
+        """
+        if kind not in KINDS:
+            raise UserError(f"there is no curvature {kind!r}; {nearest(str(kind), KINDS)}")
+        vectors = np.asarray(vectors, self.dtype)
+        if vectors.shape[-1:] != (self.size,) or vectors.ndim not in (1, 2):
+            raise UserError(f"{self.name} has {self.size} weights, got vectors of shape {vectors.shape}")
+        block = np.atleast_2d(vectors)
+        self.passes += len(block)
+        return self._mean(lambda batch: self._products(kind, batch, block)).reshape(vectors.shape)
+
+    def outputs(self) -> tuple[NDArray, NDArray]:
+        """Outputs ``(n, …)`` and targets ``(n, …)`` of one pass."""
+        pairs = [self._outputs(batch) for batch, _ in self.batches]
+        return np.concatenate([out for out, _ in pairs]), np.concatenate([y for _, y in pairs])
+
+    def features(self) -> Float[np.ndarray, "n q"]:
+        """What the last layer reads, shape ``(n, q)``."""
+        return np.concatenate([self._features(batch) for batch, _ in self.batches])
+
+    def jvp(self, vector: Vector) -> NDArray:
+        """Change of the outputs, ``(n, …)``, along a change of the weights, ``(p,)``."""
+        self.passes += 1
+        return np.concatenate([self._jvp(batch, np.asarray(vector, self.dtype)) for batch, _ in self.batches])
+
+    def vjp(self, cotangent: NDArray) -> Vector:
+        """``Σ_i Σ_a u_ia ∂f_a(x_i)/∂w`` for u of the outputs' shape; the sum, not the mean."""
+        self.passes += 1
+        total, start = np.zeros(self.size, self.dtype), 0
+        for batch, count in self.batches:
+            total += self._vjp(batch, np.asarray(cotangent[start : start + count], self.dtype))
+            start += count
+        return total
+
+    def _mean(self, of: Callable[[Any], Any]) -> Any:
+        """Over examples: the means of batches, weighted."""
+        total, count = 0.0, 0
+        for batch, number in self.batches:
+            total, count = total + number * of(batch), count + number
+        return total / count
+
+
+def places(named: list[tuple[str, tuple[int, ...]]]) -> tuple[Weight, ...]:
+    """Weights one after the other in the flat vector.
+
+    >>> places([("w", (2, 3)), ("b", (2,))])[1]
+    Weight(name='b', shape=(2,), place=slice(6, 8, None))
+    """
+    ends = np.cumsum([0, *(int(np.prod(shape)) for _, shape in named)]).tolist()
+    return tuple(
+        Weight(name, tuple(shape), slice(start, stop))
+        for (name, shape), start, stop in zip(named, ends[:-1], ends[1:], strict=True)
+    )

@@ -1,0 +1,225 @@
+"""Modules of torch as subjects; this file is imported only when one arrives."""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from steepest.errors import UserError
+from steepest.subject._batches import Batches, as_pair, leaves
+from steepest.subject._graph import Graph, gradients
+from steepest.subject._loss import Loss
+from steepest.subject._subject import Kind, Subject, Vector, places
+
+STOCHASTIC = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd, nn.RNNBase, nn.MultiheadAttention)
+
+
+class TorchSubject(Subject):
+    """A module with a loss and data; make it with ``subject``. The module itself is never changed.
+
+    Derivatives are those of ``functional_call`` on detached weights, by double backward, which is safe for every
+    operation that has a second derivative at all. The graph of the gradient is kept while the batch stays the same, so
+    that products with the Hessian of data in one batch cost one backward pass each.
+
+    Attributes:
+        module: the user's.
+        loss: mean loss.
+        tensors: weights by name, detached; frozen parameters are not among them.
+        head: name of the last linear layer that the forward pass reaches, or as the user said.
+    """
+
+    def __init__(self, module: nn.Module, loss: Loss, batches: Batches, tensors: dict[str, Tensor], head: str | None):
+        self.module, self.loss, self.batches, self.tensors, self.head = module, loss, batches, tensors, head
+        self.name = type(module).__name__
+        self.weights = places([(name, tuple(each.shape)) for name, each in tensors.items()])
+        first = next(iter(tensors.values()))
+        self.device, self.precision = first.device, first.dtype
+        self.dtype = np.dtype("float64" if first.dtype == torch.float64 else "float32")
+        self._kept: tuple[Any, Graph] | None = None
+
+    @classmethod
+    def of(cls, module: nn.Module, loss: Loss, batches: Batches, head: str | None = None) -> "TorchSubject":
+        """From a module as it is.
+
+        Raises:
+            UserError: batch normalization or dropout in training mode, no weights, several precisions, weights that
+                are not finite, an unknown ``head``.
+        """
+        for name, each in module.named_modules():
+            chance = getattr(each, "p", getattr(each, "dropout", 1.0))  # of dropping; batch normalization has none
+            if each.training and isinstance(each, STOCHASTIC) and chance:
+                raise UserError(
+                    f"{name or type(each).__name__} ({type(each).__name__}) is in training mode, where the loss is no "
+                    "function of the weights alone; call model.eval() first"
+                )
+        tensors = {name: each.detach() for name, each in module.named_parameters() if each.requires_grad}
+        kinds = sorted({str(each.dtype) for each in tensors.values()})
+        if len(kinds) != 1 or kinds[0] not in ("torch.float32", "torch.float64"):
+            raise UserError(
+                f"the weights need one type, float32 or float64, got {kinds or 'no weights that require gradients'}; "
+                "use model.float() or model.double()"
+            )
+        for name, each in tensors.items():
+            if not bool(torch.isfinite(each).all()):
+                raise UserError(f"the weights {name!r} are not finite; take a checkpoint from before the divergence")
+        linear = [name for name, each in module.named_modules() if isinstance(each, nn.Linear)]
+        if head is not None and head not in linear:
+            raise UserError(f"there is no linear layer {head!r}; known are: {', '.join(linear) or 'none'}")
+        made = cls(module, loss, batches, tensors, head)
+        made.head = head or (None if loss.of_params else made._last_linear())
+        return made
+
+    def values(self) -> Vector:
+        return torch.cat([each.reshape(-1) for each in self.tensors.values()]).cpu().numpy().copy()
+
+    def at(self, values: Vector) -> "TorchSubject":
+        if np.shape(values) != (self.size,):
+            raise UserError(f"{self.name} has {self.size} weights, got a vector of shape {np.shape(values)}")
+        tensors = dict(zip(self.tensors, self.split(values), strict=True))
+        return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
+
+    def now(self, model: Any) -> "TorchSubject":
+        named = dict(model.named_parameters())
+        tensors = {name: named[name].detach() for name in self.tensors}
+        return TorchSubject(model, self.loss, self.batches, tensors, self.head)
+
+    @cached_property
+    def classifier(self) -> tuple[str, str | None] | None:
+        if self.head is None:
+            return None
+        layer = self.module.get_submodule(self.head)
+        names = {id(each): name for name, each in self.module.named_parameters() if name in self.tensors}
+        matrix, bias = names.get(id(layer.weight)), names.get(id(layer.bias))  # tied ones have the name of the first
+        return None if matrix is None else (matrix, bias)
+
+    def _named(self, params: Any) -> dict[str, Any]:
+        return {name: each.detach().cpu() if isinstance(each, Tensor) else each for name, each in dict(params).items()}
+
+    def split(self, vector: Vector) -> list[Tensor]:
+        """A flat vector as tensors of the weights' shapes."""
+        flat = torch.tensor(np.asarray(vector, self.dtype), device=self.device)
+        return [flat[each.place].reshape(each.shape) for each in self.weights]
+
+    def join(self, tensors: Any) -> Vector:
+        """Tensors of the weights' shapes as a flat vector."""
+        return torch.cat([each.detach().reshape(-1) for each in tensors]).cpu().numpy()
+
+    def cast(self, batch: Any) -> Any:
+        """Arrays as tensors on the module's device; floating point ones in its precision."""
+        if isinstance(batch, dict):
+            return {key: self.cast(each) for key, each in batch.items()}
+        if isinstance(batch, tuple | list):
+            return type(batch)(self.cast(each) for each in batch)
+        if not hasattr(batch, "shape"):
+            return batch
+        tensor = batch.detach() if isinstance(batch, Tensor) else torch.as_tensor(np.array(batch))
+        return tensor.to(self.device, self.precision if tensor.is_floating_point() else None)
+
+    def forward(self, tensors: dict[str, Tensor], x: Any) -> Any:
+        """Outputs at these weights; buffers are copies, in case the module writes to them."""
+        buffers = {name: each.clone() for name, each in self.module.named_buffers()}
+        return functional_call(self.module, {**buffers, **tensors}, (x,))
+
+    def graph(self, batch: Any) -> "Graph":
+        """Of this batch, kept until another one comes."""
+        if self._kept is None or self._kept[0] is not batch:
+            self._kept = None  # frees the last one first
+            self._kept = (batch, Graph(self.name, self.forward, self.loss, self.tensors, self.cast(batch)))
+        return self._kept[1]
+
+    def _risk(self, batch: Any) -> float:
+        with untouched(self.name, batch):
+            return float(self.graph(batch).loss.detach())
+
+    def _gradient(self, batch: Any) -> Vector:
+        with untouched(self.name, batch):
+            return self.join(self.graph(batch).gradient)
+
+    def _products(self, kind: Kind, batch: Any, vectors: Float[np.ndarray, "k p"]) -> Float[np.ndarray, "k p"]:
+        with untouched(self.name, batch):
+            product = getattr(self.graph(batch), {"gauss-newton": "gauss_newton"}.get(kind, kind))
+            return np.stack([self.join(product(self.split(v))) for v in vectors])
+
+    def _outputs(self, batch: Any) -> tuple[NDArray, NDArray]:
+        x, y = as_pair(batch)
+        with untouched(self.name, batch), torch.no_grad():
+            out = self.forward(self.tensors, self.cast(x))
+        return out.cpu().numpy(), y.cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+
+    def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
+        if self.head is None:
+            raise UserError(f"{self.name} has no linear layer last; name the one that reads the features, features=...")
+        with untouched(self.name, batch), torch.no_grad(), _calls_of(self.module, [self.head]) as seen:
+            self.forward(self.tensors, self.cast(as_pair(batch)[0]))
+        return seen[-1][1].cpu().numpy()
+
+    def _jvp(self, batch: Any, vector: Vector) -> NDArray:
+        with untouched(self.name, batch):
+            return self.graph(batch).jvp(self.split(vector)).detach().cpu().numpy()
+
+    def _vjp(self, batch: Any, cotangent: NDArray) -> Vector:
+        with untouched(self.name, batch):
+            graph = self.graph(batch)
+            back = torch.tensor(cotangent, device=self.device)
+            return self.join(gradients(graph.outputs, graph.leaves, back))
+
+    def _last_linear(self) -> str | None:
+        """The linear layer that the forward pass reaches last, if it gives the outputs."""
+        names = [name for name, each in self.module.named_modules() if isinstance(each, nn.Linear)]
+        batch, _ = self.batches.first()
+        with untouched(self.name, batch), torch.no_grad(), _calls_of(self.module, names) as seen:
+            out = self.forward(self.tensors, self.cast(as_pair(batch)[0]))
+        if not seen or not isinstance(out, Tensor):
+            return None
+        name, _, given = seen[-1]
+        return name if torch.equal(given.flatten(), out.flatten()) else None
+
+
+class TorchBatches(Batches):
+    """Batches of a loader that may shuffle; the random state is as before after every pass."""
+
+    def __iter__(self) -> Generator[tuple[Any, int], None, None]:
+        state = torch.get_rng_state()
+        try:
+            yield from super().__iter__()
+        finally:
+            torch.set_rng_state(state)
+
+
+@contextmanager
+def _calls_of(module: nn.Module, names: list[str]) -> Iterator[list[tuple[str, Tensor, Tensor]]]:
+    """What these layers read and give, in the order in which they are reached; the hooks are removed again."""
+    seen: list[tuple[str, Tensor, Tensor]] = []
+    copied = lambda each: each.detach().clone()  # as the module may go on in place
+    record: Callable = lambda name: lambda _, given, out: seen.append((name, copied(given[0]), copied(out)))
+    hooks = [module.get_submodule(name).register_forward_hook(record(name)) for name in names]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def untouched(name: str, batch: Any) -> Iterator[None]:
+    """Attention by the kernel that can be differentiated twice, random states as before, errors in one sentence."""
+    state, ours = torch.get_rng_state(), np.random.get_state()
+    try:
+        with sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
+            yield
+    except (RuntimeError, TypeError, IndexError) as trouble:
+        said = str(trouble).strip().splitlines()[0] if str(trouble).strip() else type(trouble).__name__
+        kinds = sorted({str(getattr(each, "dtype", "?")).removeprefix("torch.") for each in leaves(batch)})
+        given = f"a batch of {', '.join(kinds)}"
+        raise UserError(f"{name} cannot be evaluated or differentiated on {given}: {said}") from trouble
+    finally:
+        torch.set_rng_state(state)
+        np.random.set_state(ours)

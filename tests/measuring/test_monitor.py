@@ -1,0 +1,82 @@
+"""The monitor: its schedule, its budget, its log, and warm starts."""
+
+import time
+
+import numpy as np
+import pytest
+
+from steepest.errors import UserError
+from steepest.measuring import Monitor, read_log
+from tests.measuring.test_measure import linear, regression, squared
+from tests.subject import models
+
+
+def test_log_spaced_steps(tmp_path):
+    monitor = Monitor(tmp_path / "log", squared, regression(), per_decade=3)
+    assert [step for step in range(101) if monitor.due(step)] == [0, 1, 2, 5, 10, 22, 46, 100]
+
+
+def test_records_follow_the_weights(tmp_path):
+    network, params = models.of_jax()
+    monitor = Monitor(tmp_path / "log", models.cross_entropy, models.data(), ["risk"], every=1, budget=1.0)
+    monitor.budget = np.inf  # every step
+    for step in range(3):
+        monitor(step, (network, [{name: (1 + step) * each for name, each in layer.items()} for layer in params]))
+    risks = [each["quantities"]["risk"]["value"] for each in read_log(tmp_path / "log")]
+    assert len(set(risks)) == 3
+
+
+def test_a_module_in_training_is_measured_in_evaluation_mode_and_set_back(tmp_path):
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Sequential(
+        torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Dropout(), torch.nn.Linear(5, 3)
+    )
+    model[1].eval()
+    x, y = models.data()
+    data = torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y)
+    monitor = Monitor(tmp_path / "log", torch.nn.CrossEntropyLoss(), data, ["risk", "sharpness"], every=1)
+    monitor.budget = np.inf
+    first = monitor(0, model)
+    with torch.no_grad():
+        model[3].weight.mul_(3.0)  # as an optimizer does, in place
+    second = monitor(1, model)
+    assert first["quantities"]["risk"]["value"] != second["quantities"]["risk"]["value"]
+    assert [each.training for each in model] == [True, False, True, True]
+
+
+def test_the_budget_is_kept(tmp_path):
+    monitor = Monitor(tmp_path / "log", squared, regression(), ["risk"], every=1, budget=0.2)
+    model, steps = (linear, np.zeros(6)), 0
+    monitor(0, model)
+    monitor.started, monitor.spent = time.perf_counter(), 0.0  # compiling is over
+    while time.perf_counter() < monitor.started + 1.0:
+        steps += 1
+        monitor(steps, model)
+        time.sleep(0.001)
+    spent = monitor.spent / (time.perf_counter() - monitor.started)
+    dearest = max(each["seconds"] for each in read_log(tmp_path / "log")[1:])
+    assert 0 < spent <= 0.2 + 2 * dearest + 0.02  # the last measurement may go over
+
+
+def test_the_log_survives_a_kill(tmp_path):
+    file = tmp_path / "log"
+    monitor = Monitor(file, squared, regression(), ["risk"], every=1, then=lambda record: seen.append(record["step"]))
+    seen = []
+    monitor(0, (linear, np.zeros(6)))
+    with file.open("ab") as log:
+        log.write(b'{"step": 1, "quanti')  # killed while it wrote
+    again = Monitor(file, squared, regression(), ["risk"], every=1)
+    again(2, (linear, np.zeros(6)))
+    assert [each["step"] for each in read_log(file)] == [0, 2]
+    assert seen == [0]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [({"budget": 0}, "budget"), ({"every": 0}, "schedule"), ({"what": ["sharpnes"]}, "did you mean")],
+)
+def test_bad_options_get_one_sentence(tmp_path, options, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Monitor(tmp_path / "log", squared, regression(), **options)
+    with pytest.raises(UserError, match="no log"):
+        read_log(tmp_path / "nothing")
