@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
@@ -51,20 +50,20 @@ class JaxSubject(Subject):
         for name, (_, leaf), real in zip(names, leaves, floating, strict=True):
             if real and not bool(jnp.isfinite(leaf).all()):
                 raise UserError(f"the weights {name!r} are not finite; take a checkpoint from before the divergence")
+        moving = [(name, leaf) for name, (_, leaf), real in zip(names, leaves, floating, strict=True) if real]
+        weights = places([(name, leaf.shape) for name, leaf in moving])
         with jax.enable_x64(kinds == {"float64"}):
-            moving = [jnp.asarray(leaf) for (_, leaf), real in zip(leaves, floating, strict=True) if real]
-            flat, unravel = ravel_pytree(moving)
+            flat = jnp.concatenate([jnp.asarray(leaf).ravel() for _, leaf in moving])
 
         def unflatten(w: Array) -> Any:
-            values = iter(unravel(w))
+            values = iter([w[each.place].reshape(each.shape) for each in weights])
             return treedef.unflatten(
                 [next(values) if real else leaf for (_, leaf), real in zip(leaves, floating, strict=True)]
             )
 
-        named = [(n, leaf.shape) for n, (_, leaf), real in zip(names, leaves, floating, strict=True) if real]
         if features is None and isinstance(apply, Mlp):
             features = apply.features
-        return cls(_Functions(apply, unflatten, loss, features, places(named)), flat, batches)
+        return cls(_Functions(apply, unflatten, loss, features, weights), flat, batches)
 
     def values(self) -> Vector:
         return np.array(self.flat)
@@ -74,6 +73,10 @@ class JaxSubject(Subject):
             raise UserError(f"{self.name} has {self.size} weights, got a vector of shape {np.shape(values)}")
         with jax.enable_x64(self.dtype == np.float64):
             return JaxSubject(self.functions, jnp.asarray(values, self.dtype), self.batches)
+
+    def precise(self) -> "JaxSubject":
+        with jax.enable_x64(True):
+            return JaxSubject(self.functions, jnp.asarray(self.flat, np.float64), self.batches)
 
     def now(self, model: Any) -> "JaxSubject":
         return self.at(self.flatten(model[1]))

@@ -62,6 +62,10 @@ class Subject(ABC):
         """The same model and data with other weights, such as those of a checkpoint; the user's model stays."""
 
     @abstractmethod
+    def precise(self) -> "Subject":
+        """A copy that computes in float64, for checks."""
+
+    @abstractmethod
     def now(self, model: Any) -> "Subject":
         """The same subject with the weights that the user's model has now, later in its training."""
 

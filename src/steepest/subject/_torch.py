@@ -86,6 +86,10 @@ class TorchSubject(Subject):
         tensors = dict(zip(self.tensors, self.split(values), strict=True))
         return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
 
+    def precise(self) -> "TorchSubject":
+        tensors = {name: each.double() for name, each in self.tensors.items()}
+        return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
+
     def now(self, model: Any) -> "TorchSubject":
         named = dict(model.named_parameters())
         tensors = {name: named[name].detach() for name in self.tensors}
@@ -125,8 +129,10 @@ class TorchSubject(Subject):
 
     def forward(self, tensors: dict[str, Tensor], x: Any) -> Any:
         """Outputs at these weights; buffers are copies, in case the module writes to them."""
-        buffers = {name: each.clone() for name, each in self.module.named_buffers()}
-        return functional_call(self.module, {**buffers, **tensors}, (x,))
+        fixed = {name: each.detach() for name, each in self.module.named_parameters() if name not in tensors}
+        fixed |= {name: each.clone() for name, each in self.module.named_buffers()}
+        fixed = {name: each.to(self.precision) if each.is_floating_point() else each for name, each in fixed.items()}
+        return functional_call(self.module, {**fixed, **tensors}, (x,))
 
     def graph(self, batch: Any) -> "Graph":
         """Of this batch, kept until another one comes."""
