@@ -77,12 +77,20 @@ def test_there_is_no_drawer_for_everything():
 
 
 def test_importing_the_package_is_light_and_changes_nothing():
+    import os
     import subprocess
     import sys
 
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("JAX_")}
     code = (
         "import sys, steepest, steepest.claims; print([m for m in ('jax', 'numpy', 'matplotlib') if m in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout.strip()
+        == "[]"
+    )
     code = "import jax, steepest.api, steepest.networks, steepest.margins; print(jax.config.jax_enable_x64)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment).stdout.strip()
+        == "False"
+    )

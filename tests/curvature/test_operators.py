@@ -84,6 +84,14 @@ def test_a_bad_start_finds_the_top(given):
     assert found.values[0] == pytest.approx(39, abs=float(found.residuals[0]) + 1e-12)
 
 
+@pytest.mark.parametrize("seed", [0, 2])
+def test_a_start_drawn_by_the_caller_is_not_drawn_again(seed):
+    # an invariant space ends at once; the direction that continues must not be the start, whatever seed that had
+    for size in (2, 3):
+        start = np.random.default_rng(seed).standard_normal(size)
+        assert top_eigenpairs(lambda v: v / 2, start, size).values == pytest.approx([0.5] * size)
+
+
 def test_an_eigenvalue_of_zero_converges():
     """The residual of the lowest eigenvalue of a singular matrix can fall to rounding, not to a share of zero."""
     A = np.diag(np.linspace(0, 1, 60))

@@ -88,7 +88,8 @@ def top_eigenpairs(
 
 def _ritz(product, start, count, order, tolerance, limit) -> tuple[Float[np.ndarray, "k p"], float]:
     """Unit Ritz vectors of a Krylov space, cut back to its best part whenever it is full; the residual of rounding."""
-    size, rng, tiny = len(start), np.random.default_rng(0), 100 * float(np.finfo(start.dtype).eps)
+    size, tiny = len(start), 100 * float(np.finfo(start.dtype).eps)
+    rng = np.random.default_rng([size, 0x4B52])  # a seed that no caller's start comes from: a fresh direction is new
     room = min(size, max(2 * count + 1, 20))
     basis, small = np.zeros((room, size), start.dtype), np.zeros((room, room), start.dtype)
     new, k = start if start.any() else rng.standard_normal(size), 0
