@@ -79,9 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--what", help="quantities, separated by commas (default: all that make sense)")
     measure.add_argument("--lr", type=float, help="your step size, to compare the sharpness with 2/η")
     measure.add_argument("--momentum", type=float, default=0.0, help="your heavy-ball momentum β")
+    kinds = ("hessian", "gauss-newton", "fisher")
+    measure.add_argument("--curvature", choices=kinds, default="hessian", help="of which matrix (default: hessian)")
     measure.add_argument("--since", type=Path, help="a checkpoint to measure drift from: .pt (a state dict) or .npz")
     measure.add_argument("--micro-batch", type=int, default=1024, help="examples evaluated at once (default: 1024)")
     measure.add_argument("--seed", type=int, default=0, help="seed of probes")
+    measure.add_argument("--page", type=Path, help="also write the report as a page, an HTML file")
     measure.add_argument("--json", action="store_true", help="print JSON on standard output and nothing else there")
     new = command("new", _new, "write a new claim from a template")
     new.add_argument("name", metavar="NAME", help="such as my-claim")
@@ -196,9 +199,16 @@ def _measure(known: argparse.Namespace, rest: Sequence[str]) -> int:
     _prepare()
     from steepest.progress import measured
 
+    if known.page is not None and known.page.suffix not in (".html", ".htm"):
+        raise UserError(f"a page is an .html file, got --page {known.page}")
     report = measured(known)
     if known.json:
         print(json.dumps(report.to_json(), indent=1))
+    if known.page is not None:
+        from steepest.atlas import report_page
+
+        page = report_page(report, known.page)
+        print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
     return 0
 
 

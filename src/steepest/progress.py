@@ -151,7 +151,7 @@ def measured(known: Any) -> Report:
     """Measure as the command line says; show progress, and the table unless JSON is wanted."""
     with _bar() as bar:
         task = bar.add_task("", total=None, claim=known.model, stage="loading")
-        model, loss, data = load_model(known.model)
+        model, loss, data, optimizer = load_model(known.model)
         report = measure(
             model,
             loss,
@@ -159,6 +159,8 @@ def measured(known: Any) -> Report:
             what=known.what.split(",") if known.what else None,
             lr=known.lr,
             momentum=known.momentum,
+            optimizer=optimizer,
+            curvature=known.curvature,
             since=None if known.since is None else load_checkpoint(known.since),
             micro_batch=known.micro_batch,
             seed=known.seed,

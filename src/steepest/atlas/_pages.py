@@ -15,7 +15,7 @@ from markupsafe import Markup
 from steepest import claims
 from steepest.claims import Entry
 from steepest.drawing import svg, thumbnail
-from steepest.judging import Check, Rejection, Verdict
+from steepest.judging import Check, Interval, Rejection, Verdict
 from steepest.panels import Panel
 from steepest.results import Result
 from steepest.store import Store
@@ -59,7 +59,7 @@ def index(cards: Sequence[Card]) -> str:
     found = [card.run.result.verdict for card in cards if card.run]
     counts = {verdict: found.count(verdict) for verdict in Verdict}
     return (
-        _environment()
+        environment()
         .get_template("index.html")
         .render(
             root="",
@@ -84,7 +84,7 @@ def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -
     rest = (inspect.getdoc(sys.modules[kind.__module__]) or "").partition("\n\n")[2]
     entry = claims.entry(run.result.claim)
     text = (
-        _environment()
+        environment()
         .get_template("claim.html")
         .render(
             root="../",
@@ -153,13 +153,15 @@ def _label(panel: Panel) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates with what they may call."""
     loader = PackageLoader("steepest.atlas", "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.globals.update(bar=bar, words=WORDS, changed=_differences)
     for name in ("number", "found", "allowed", "duration", "ticks"):
         made.filters[name] = getattr(_text, name)
     made.filters["formula"] = formula
+    made.filters["between"] = lambda pair: _text.ends(Interval(*pair))
     return made
 
 

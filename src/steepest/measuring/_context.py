@@ -1,6 +1,6 @@
 """What every measure may see: the subject, the user's training settings, and what was computed already."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from steepest.curvature import Eigenpairs, top_eigenpairs
 from steepest.errors import UserError
-from steepest.subject import Subject
+from steepest.measuring._optimizer import Optimizer
+from steepest.subject import Kind, Subject
 
 
 @dataclass
@@ -18,18 +19,18 @@ class Context:
     Attributes:
         subject: model, loss and data.
         rng: source of probes and starting vectors.
-        lr: the user's step size, if known.
-        momentum: heavy-ball momentum β.
+        optimizer: the user's, as far as it is known.
         since: weights of a checkpoint, shape ``(p,)``, if there is one.
         start: where Lanczos starts, shape ``(p,)``: the eigenvectors found last, or nothing.
+        kind: which curvature: the Hessian, the Gauss–Newton matrix or the empirical Fisher matrix.
     """
 
     subject: Subject
     rng: np.random.Generator
-    lr: float | None = None
-    momentum: float = 0.0
+    optimizer: Optimizer = field(default_factory=Optimizer)
     since: NDArray | None = None
     start: NDArray | None = None
+    kind: Kind = "hessian"
 
     @cached_property
     def classes(self) -> int:
@@ -57,12 +58,28 @@ class Context:
 
     @cached_property
     def top(self) -> Eigenpairs:
-        """The largest eigenpairs of the Hessian: as many as classes, at least one and at most ten."""
+        """The largest eigenpairs of the curvature: as many as classes, at least one and at most ten."""
         try:
             count = min(self.classes, 10)
         except UserError:
             count = 1
+        return top_eigenpairs(self.products, self._first(), min(count, self.subject.size), tolerance=self._tolerance)
+
+    @cached_property
+    def preconditioned(self) -> Eigenpairs:
+        """The largest eigenpair of ``P^{-1/2} H P^{-1/2}`` with Adam's P."""
+        scale = 1.0 if self.optimizer.scale is None else self.optimizer.scale**-0.5
+        scale = np.asarray(scale, self.subject.dtype)
+        return top_eigenpairs(lambda v: scale * self.products(scale * v), self._first(), tolerance=self._tolerance)
+
+    def products(self, vectors: NDArray) -> NDArray:
+        """Products with the curvature matrix that was asked for."""
+        return self.subject.products(vectors, self.kind)
+
+    @property
+    def _tolerance(self) -> float:
+        return 1e-6 if self.subject.dtype == np.float64 else 1e-3
+
+    def _first(self) -> NDArray:
         start = self.start if self.start is not None else self.rng.standard_normal(self.subject.size)
-        start = start.astype(self.subject.dtype)
-        tolerance = 1e-6 if self.subject.dtype == np.float64 else 1e-3
-        return top_eigenpairs(self.subject.products, start, min(count, self.subject.size), tolerance=tolerance)
+        return start.astype(self.subject.dtype)

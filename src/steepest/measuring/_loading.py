@@ -10,8 +10,10 @@ import numpy as np
 from steepest.errors import UserError, nearest
 
 
-def load_model(where: str) -> tuple[Any, Any, Any]:
-    """Calls ``FUNCTION`` of ``FILE.py:FUNCTION``, which returns ``(model, loss, data)``.
+def load_model(where: str) -> tuple[Any, Any, Any, Any]:
+    """Calls ``FUNCTION`` of ``FILE.py:FUNCTION``: its ``(model, loss, data)``, and the optimizer or None.
+
+    The function may return the optimizer with which the model was trained as a fourth part.
 
     The file's folder is importable while it runs, as it is when Python runs the file.
 
@@ -35,9 +37,10 @@ def load_model(where: str) -> tuple[Any, Any, Any]:
         raise
     except Exception as trouble:
         raise UserError(f"{where} failed: {_line(trouble)}") from trouble
-    if not (isinstance(found, tuple) and len(found) == 3):
-        raise UserError(f"{where} must return (model, loss, data), got {type(found).__name__}")
-    return found
+    if not (isinstance(found, tuple) and len(found) in (3, 4)):
+        got = f"a tuple of {len(found)}" if isinstance(found, tuple) else type(found).__name__
+        raise UserError(f"{where} must return (model, loss, data) or (model, loss, data, optimizer), got {got}")
+    return found if len(found) == 4 else (*found, None)
 
 
 def load_checkpoint(file: Path) -> Any:

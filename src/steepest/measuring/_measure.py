@@ -10,9 +10,10 @@ import numpy as np
 
 from steepest.errors import UserError, nearest
 from steepest.measuring._context import Context
-from steepest.measuring._quantities import QUANTITIES
+from steepest.measuring._optimizer import optimizer_of
+from steepest.measuring._quantities import DEFAULT, QUANTITIES
 from steepest.measuring._report import Quantity, Report
-from steepest.subject import Subject
+from steepest.subject import KINDS, Kind, Subject
 from steepest.subject import subject as make_subject
 
 
@@ -24,6 +25,8 @@ def measure(
     what: Sequence[str] | None = None,
     lr: float | None = None,
     momentum: float = 0.0,
+    optimizer: Any = None,
+    curvature: Kind = "hessian",
     since: Any = None,
     micro_batch: int = 1024,
     features: Any = None,
@@ -39,6 +42,9 @@ def measure(
         what: names of quantities; without it all that make sense for this model, which a note says of the others.
         lr: your step size η, to compare the sharpness with 2/η.
         momentum: heavy-ball momentum β, which makes it 2(1+β)/η.
+        optimizer: instead of these, your torch optimizer (SGD, Adam, AdamW), or an optax state with Adam's moments and
+            ``lr``; with Adam the sharpness in its own coordinates is compared with 38/η.
+        curvature: of which matrix: ``"hessian"``, ``"gauss-newton"`` or ``"fisher"``, the empirical one.
         since: an earlier checkpoint, to measure the drift from: parameters like the model's own, a state dict, or a
             flat vector.
         micro_batch: examples evaluated at once, at most.
@@ -62,7 +68,8 @@ def measure(
     watch("checking derivatives")
     subject = model if isinstance(model, Subject) else make_subject(
         model, loss, data, micro_batch=micro_batch, features=features)  # fmt: skip
-    options = {"lr": lr, "momentum": momentum, "since": since, "seed": seed, "watch": watch}
+    options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
+    options |= {"since": since, "seed": seed, "watch": watch}
     report, _ = report_on(subject, names, **options)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
 
@@ -73,20 +80,21 @@ def report_on(
     *,
     lr: float | None = None,
     momentum: float = 0.0,
+    optimizer: Any = None,
+    curvature: Kind = "hessian",
     since: Any = None,
     seed: int = 0,
     start: np.ndarray | None = None,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> tuple[Report, np.ndarray | None]:
     """The report on a subject that has been checked, and where Lanczos should start next time."""
-    if lr is not None and not (np.isfinite(lr) and lr > 0):
-        raise UserError(f"a step size is a finite number > 0, got lr={lr}")
-    if not 0 <= momentum < 1:
-        raise UserError(f"heavy-ball momentum lies in [0, 1), got momentum={momentum}")
+    if curvature not in KINDS:
+        raise UserError(f"there is no curvature {curvature!r}; {nearest(str(curvature), KINDS)}")
+    optimizer = optimizer_of(optimizer, subject, lr, momentum)
     started, passes = time.perf_counter(), subject.passes
-    context = Context(subject, np.random.default_rng(seed), lr, momentum, _flat(subject, since), start)
+    context = Context(subject, np.random.default_rng(seed), optimizer, _flat(subject, since), start, curvature)
     found: list[Quantity] = []
-    for name in what or [each for each in QUANTITIES if each != "drift" or since is not None]:
+    for name in what or [*DEFAULT, *["drift"] * (since is not None)]:
         watch(name)
         try:
             with jax.enable_x64(True):  # the subject keeps its own precision

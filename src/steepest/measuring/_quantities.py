@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from steepest.curvature import trace
 from steepest.errors import UserError
 from steepest.margins import network_margins
 from steepest.measures import collapse
 from steepest.measuring._context import Context
+from steepest.measuring._curvature import blocks, density, sharpness, spectrum
 from steepest.measuring._kernel import drift, tangent_kernel
 from steepest.measuring._report import Quantity
 from steepest.measuring._weights import alignment, norms
@@ -23,55 +23,6 @@ def risk(context: Context) -> list[Quantity]:
         Quantity("risk", context.subject.risk(), means="the mean loss over these examples"),
         Quantity("gradient norm", gradient, means="how steep the mean loss is; zero at a stationary point"),
     ]
-
-
-def sharpness(context: Context) -> list[Quantity]:
-    """The largest eigenvalue of the Hessian, beside the largest that the step size allows."""
-    top = context.top
-    value, residual = float(top.values[0]), float(top.residuals[0])
-    theory, compared, means = (
-        "",
-        None,
-        "the largest curvature of the mean loss; descent is stable up to the step 2 over it",
-    )
-    assumes: tuple[tuple[str, bool | None], ...] = ()
-    if context.lr is not None:
-        beta = context.momentum
-        compared = 2 * (1 + beta) / context.lr
-        theory = "2(1+β)/η" if beta else "2/η"
-        assumes = (("full-batch descent on this loss and these data, without weight decay", None),)
-        means = f"your step size is {value / compared:.2f} of the stable limit"
-        if value <= 0:
-            means = "no direction curves upwards: every step size is stable to second order"
-        elif value > 1.1 * compared:
-            means += ", so that full-batch descent would leave along the sharpest direction"
-        elif value > 0.9 * compared:
-            means += ": the edge of stability"
-    if not top.converged[0]:
-        means += " (Lanczos has not converged: see the interval)"
-    found = (value - residual, value + residual)
-    return [Quantity("sharpness", value, found, "residual", theory, compared, assumes, means)]
-
-
-def spectrum(context: Context) -> list[Quantity]:
-    """Trace, outliers, and how much of the gradient lies in the top space."""
-    subject, top = context.subject, context.top
-    found = trace(subject.products, subject.size, context.rng)
-    value = Quantity(
-        "trace of the Hessian", found.value, found.interval(), "probes",
-        means=f"the mean curvature is {found.value / subject.size:.3g} over {subject.size} directions")  # fmt: skip
-    gradient = subject.gradient()
-    inside, size = top.vectors @ gradient, float(gradient @ gradient)
-    share = float(inside @ inside) / size if size else np.nan
-    count = len(top.values)
-    return [
-        value,
-        Quantity(
-            "gradient in the top space", share, theory=f"{count} of {subject.size} for a random direction",
-            compared=count / subject.size, assumes=(("eigenvectors converged", bool(top.converged.all())),),
-            means=f"the {count} sharpest directions hold this share of the squared gradient",
-            parts={f"eigenvalue {i + 1}": float(each) for i, each in enumerate(top.values)}),
-    ]  # fmt: skip
 
 
 def margins(context: Context) -> list[Quantity]:
@@ -122,6 +73,8 @@ QUANTITIES: dict[str, Callable[[Context], list[Quantity]]] = {
     "risk": risk,
     "sharpness": sharpness,
     "spectrum": spectrum,
+    "density": density,
+    "blocks": blocks,
     "margins": margins,
     "norms": norms,
     "alignment": alignment,
@@ -129,3 +82,6 @@ QUANTITIES: dict[str, Callable[[Context], list[Quantity]]] = {
     "ntk": tangent_kernel,
     "drift": drift,
 }
+
+# What is measured without being asked for: it takes less than a minute on a small model.
+DEFAULT = ("risk", "sharpness", "spectrum", "margins", "norms", "alignment", "collapse", "ntk")

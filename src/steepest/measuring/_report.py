@@ -4,6 +4,10 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
+from steepest.panels import Panel
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -19,6 +23,8 @@ class Quantity:
         assumes: what theory assumes, and whether it holds on this model; None where that cannot be told.
         means: the sentence for somebody who has not read the papers.
         parts: the same for parts of the model, such as its layers.
+        over_examples: 95 % interval of where the number would lie for other examples like these, if that is known.
+        panel: a picture, as data, if one number does not tell.
     """
 
     name: str
@@ -30,6 +36,8 @@ class Quantity:
     assumes: tuple[tuple[str, bool | None], ...] = ()
     means: str = ""
     parts: dict[str, float] = field(default_factory=dict)
+    over_examples: tuple[float, float] | None = None
+    panel: Panel | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,8 @@ def number(quantity: Quantity) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
