@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.curvature._eigenpairs import Products
+from steepest.curvature._threads import sequential
 from steepest.curvature._trace import Estimated
 from steepest.errors import UserError
 
@@ -50,6 +51,7 @@ class Density(NamedTuple):
         return (self.weights[:, :, None] * bumps).sum(1).mean(0)
 
 
+@sequential
 def spectral_density(
     products: Products, size: int, rng: np.random.Generator, *, probes: int = 30, steps: int = 60
 ) -> Density:

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from steepest.curvature._threads import sequential
 from steepest.errors import UserError, nearest
 
 Products = Callable[[Float[np.ndarray, "*k p"]], Float[np.ndarray, "*k p"]]
@@ -32,6 +33,7 @@ class Eigenpairs(NamedTuple):
     products: int
 
 
+@sequential
 def top_eigenpairs(
     products: Products,
     start: Float[np.ndarray, " p"],
@@ -53,7 +55,7 @@ def top_eigenpairs(
         count: how many eigenpairs.
         which: largest or smallest algebraic, or largest magnitude.
         tolerance: of the residuals, relative to the largest |θ|.
-        limit: products with vectors, at least twice ``count``, after which what has been found is returned.
+        limit: products with vectors, at least ``count``, after which what has been found is returned.
 
     Raises:
         UserError: an unknown ``which``; more eigenpairs than the matrix has; products that are not finite.
@@ -77,8 +79,7 @@ def top_eigenpairs(
         return images
 
     start = start.astype(np.result_type(start, np.float32))
-    rows, floor = _ritz(counted, start, count, ORDER[which], tolerance / 10, max(limit - count, count))
-    images = counted(rows)  # one more product each buys residuals that rounding cannot flatter
+    rows, images, floor = _ritz(counted, start, count, ORDER[which], tolerance, max(limit, count))
     values = np.einsum("kp,kp->k", rows, images)
     residuals = np.linalg.norm(images - values[:, None] * rows, axis=1)
     converged = residuals <= max(tolerance * np.abs(values).max(), floor)
@@ -86,35 +87,45 @@ def top_eigenpairs(
     return Eigenpairs(values[order], rows[order], residuals[order], converged[order], spent)
 
 
-def _ritz(product, start, count, order, tolerance, limit) -> tuple[Float[np.ndarray, "k p"], float]:
-    """Unit Ritz vectors of a Krylov space, cut back to its best part whenever it is full; the residual of rounding."""
+def _ritz(
+    product: Products, start: np.ndarray, count: int, order: Callable, tolerance: float, limit: int
+) -> tuple[Float[np.ndarray, "k p"], Float[np.ndarray, "k p"], float]:
+    """Unit Ritz vectors of a Krylov space and their images, and the residual of rounding.
+
+    The space is cut back to its best part whenever it is full. The images are kept beside it, so that residuals cost
+    no further products, and are those of true products whatever rounding did to the recurrence.
+    """
     size, tiny = len(start), 100 * float(np.finfo(start.dtype).eps)
     rng = np.random.default_rng([size, 0x4B52])  # a seed that no caller's start comes from: a fresh direction is new
     room = min(size, max(2 * count + 1, 20))
-    basis, small = np.zeros((room, size), start.dtype), np.zeros((room, room), start.dtype)
+    basis, images = np.zeros((room, size), start.dtype), np.zeros((room, size), start.dtype)
+    small, pause = np.zeros((room, room), start.dtype), max(1, room // 20)
     new, k = start if start.any() else rng.standard_normal(size), 0
     for spent in range(1, limit + 1):
         basis[k] = _orthogonal(new, basis[:k])
-        image, k = product(basis[k]), k + 1
-        small[k - 1, :k] = small[:k, k - 1] = basis[:k] @ image
-        rest = image - small[k - 1, :k] @ basis[:k]
+        images[k], k = product(basis[k]), k + 1
+        small[k - 1, :k] = small[:k, k - 1] = basis[:k] @ images[k - 1]
+        rest = images[k - 1] - small[k - 1, :k] @ basis[:k]
         link = np.linalg.norm(rest)
-        new = rest if link > tiny * np.linalg.norm(image) else rng.standard_normal(size)  # an invariant space ends here
-        if k < room and spent < limit:
-            continue
+        # an invariant space ends where nothing is left; a random direction goes on
+        new = rest if link > tiny * np.linalg.norm(images[k - 1]) else rng.standard_normal(size)
+        if k < room and spent < limit and (k <= 2 * count or k % pause):
+            continue  # twice as many steps as pairs at least: fewer could miss a pair of which the start has little
         values, turn = np.linalg.eigh(small[:k, :k])
         best = np.argsort(order(values))
         values, turn = values[best], turn[:, best]
         floor = tiny * float(np.abs(values).max())
         errors = link * np.abs(turn[-1, :count])  # ‖A v − θ v‖, as A V = V T + rest eᵀ
-        found = errors <= max(tolerance * np.abs(values[:count]).max(), floor / 10)
+        found = errors <= max(0.9 * tolerance * np.abs(values[:count]).max(), floor / 10)
         if found.all() or spent == limit or k == size:
             break
-        k = max(count + min(found.sum(), (room - count) // 2), room // 3)
-        basis[:k] = turn[:, :k].T @ basis
-        small[:] = np.diag(np.where(np.arange(room) < k, values, 0))
-    rows = turn[:, :count].T @ basis[: len(turn)]
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True), floor
+        if k == room:
+            k = max(count + min(found.sum(), (room - count) // 2), room // 3)
+            basis[:k], images[:k] = turn[:, :k].T @ basis, turn[:, :k].T @ images
+            small[:] = np.diag(np.where(np.arange(room) < k, values, 0))
+    rows, images = (turn[:, :count].T @ each[: len(turn)] for each in (basis, images))
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / sizes, images / sizes, floor
 
 
 def _orthogonal(new: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import stats
 
 from steepest.curvature._eigenpairs import Products
+from steepest.curvature._threads import sequential
 from steepest.errors import UserError
 
 
@@ -38,6 +39,7 @@ class Estimated(NamedTuple):
         return self.value - half, self.value + half
 
 
+@sequential
 def trace(products: Products, size: int, rng: np.random.Generator, *, probes: int = 30, sketch: int = 10) -> Estimated:
     """The trace by Hutch++ (Meyer, Musco, Musco and Woodruff 2021).
 
@@ -69,6 +71,7 @@ def trace(products: Products, size: int, rng: np.random.Generator, *, probes: in
     return Estimated(exact + float(forms.mean()), _standard_error(forms), probes, 2 * sketch + probes)
 
 
+@sequential
 def squared_frobenius(products: Products, size: int, rng: np.random.Generator, *, probes: int = 30) -> Estimated:
     """``‖A‖_F²``, the mean of ``‖Az‖²`` over random signs z.
 

@@ -23,6 +23,7 @@ class Context:
         since: weights of a checkpoint, shape ``(p,)``, if there is one.
         start: where Lanczos starts, shape ``(p,)``: the eigenvectors found last, or nothing.
         kind: which curvature: the Hessian, the Gauss–Newton matrix or the empirical Fisher matrix.
+        several: whether more than the largest eigenpair is wanted.
     """
 
     subject: Subject
@@ -31,6 +32,7 @@ class Context:
     since: NDArray | None = None
     start: NDArray | None = None
     kind: Kind = "hessian"
+    several: bool = True
 
     @cached_property
     def classes(self) -> int:
@@ -58,9 +60,9 @@ class Context:
 
     @cached_property
     def top(self) -> Eigenpairs:
-        """The largest eigenpairs of the curvature: as many as classes, at least one and at most ten."""
+        """The largest eigenpairs of the curvature: one, or as many as classes up to ten."""
         try:
-            count = min(self.classes, 10)
+            count = min(self.classes, 10) if self.several else 1
         except UserError:
             count = 1
         return top_eigenpairs(self.products, self._first(), min(count, self.subject.size), tolerance=self._tolerance)
@@ -78,7 +80,7 @@ class Context:
 
     @property
     def _tolerance(self) -> float:
-        return 1e-6 if self.subject.dtype == np.float64 else 1e-3
+        return 1e-10 if self.subject.dtype == np.float64 else 1e-4
 
     def _first(self) -> NDArray:
         start = self.start if self.start is not None else self.rng.standard_normal(self.subject.size)

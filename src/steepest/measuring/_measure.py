@@ -92,9 +92,11 @@ def report_on(
         raise UserError(f"there is no curvature {curvature!r}; {nearest(str(curvature), KINDS)}")
     optimizer = optimizer_of(optimizer, subject, lr, momentum)
     started, passes = time.perf_counter(), subject.passes
-    context = Context(subject, np.random.default_rng(seed), optimizer, _flat(subject, since), start, curvature)
+    names = what or [*DEFAULT, *["drift"] * (since is not None)]
+    rng, since = np.random.default_rng(seed), _flat(subject, since)
+    context = Context(subject, rng, optimizer, since, start, curvature, "spectrum" in names)
     found: list[Quantity] = []
-    for name in what or [*DEFAULT, *["drift"] * (since is not None)]:
+    for name in names:
         watch(name)
         try:
             with jax.enable_x64(True):  # the subject keeps its own precision

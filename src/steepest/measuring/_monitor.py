@@ -18,9 +18,9 @@ from steepest.subject import Subject, in_evaluation, subject
 class Monitor:
     """Measures a model at some steps of its training and appends one JSON line each time.
 
-    The first call measures; later ones do so when a step is due and the time spent on measuring is below the budget.
-    A step that finds no budget is left out, and the next due one is tried. A module in training mode is measured in
-    evaluation mode and set back.
+    The first call measures, whatever it costs; later ones do so when a step is due and the budget allows for another
+    measurement like the last. A due step that finds no budget is made up for as soon as there is some. A module in
+    training mode is measured in evaluation mode and set back.
 
     Args:
         file: the log, one JSON object a line: ``step``, ``seconds``, ``quantities`` by name. It is appended to.
@@ -29,7 +29,7 @@ class Monitor:
         what: names of quantities.
         every: measure at multiples of this step; or
         per_decade: measure at this many steps for each factor of ten, which suits long runs.
-        budget: share of the wall time since the first call that measuring may take.
+        budget: share of the training time since the first call that measuring may take; None for no limit.
         then: called with each record, to hand it over to other loggers.
         options: more of ``steepest.measure``: lr, momentum, micro_batch, features, seed.
 
@@ -40,7 +40,7 @@ class Monitor:
     >>> import jax.numpy as jnp
     >>> data, squared = (jnp.eye(2), jnp.ones(2)), lambda f, y: ((f - y) ** 2).mean() / 2
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     monitor = Monitor(Path(folder) / "run.jsonl", squared, data, ["sharpness"], every=10, budget=1.0)
+    ...     monitor = Monitor(Path(folder) / "run.jsonl", squared, data, ["sharpness"], every=10, budget=None)
     ...     for step in range(21):
     ...         record = monitor(step, (lambda w, x: x @ w, jnp.zeros(2)))
     ...     [each["step"] for each in read_log(Path(folder) / "run.jsonl")]
@@ -56,21 +56,23 @@ class Monitor:
         *,
         every: int | None = None,
         per_decade: int = 10,
-        budget: float = 0.05,
+        budget: float | None = 0.05,
         then: Callable[[dict[str, Any]], None] = lambda record: None,
         **options: Any,
     ) -> None:
-        if not 0 < budget <= 1:
-            raise UserError(f"a budget is a share of the training time in (0, 1], got {budget}")
+        if budget is not None and not 0 < budget <= 1:
+            raise UserError(f"a budget is a share of the training time in (0, 1], or None for no limit, got {budget}")
         if (every is not None and every < 1) or per_decade < 1:
             raise UserError(f"a schedule needs every ≥ 1 or per_decade ≥ 1, got {every} and {per_decade}")
         self.file, self.loss, self.data, self.what = Path(file), loss, data, chosen(what)
-        self.every, self.per_decade, self.budget, self.then = every, per_decade, budget, then
+        self.every, self.per_decade, self.then = every, per_decade, then
+        self.budget = math.inf if budget is None else budget
         attach = ("micro_batch", "features")
         self.attach = {name: options.pop(name) for name in attach if name in options}
         self.options = options
         self.subject: Subject | None = None
-        self.started = self.spent = 0.0
+        self.started = self.spent = self.last = 0.0
+        self.owed = False  # whether a step was due that the budget did not allow yet
         self.start: np.ndarray | None = None  # what Lanczos found last
 
     def due(self, step: int) -> bool:
@@ -85,9 +87,10 @@ class Monitor:
     def __call__(self, step: int, model: Any) -> dict[str, Any] | None:
         """Measure now, if it is time; the record that was written, or None."""
         now = time.perf_counter()
-        if self.subject is None:
+        first, self.owed = self.subject is None, self.owed or self.due(step)
+        if first:
             self.started = now
-        elif not self.due(step) or self.spent > self.budget * (now - self.started):
+        elif not self.owed or self.spent + self.last > self.budget * (now - self.started - self.spent):
             return None
         with in_evaluation(model):
             if self.subject is None:
@@ -98,7 +101,9 @@ class Monitor:
         for each in report.to_json()["quantities"]:
             record["quantities"][each["name"]] = {key: each[key] for key in ("value", "interval", "compared")}
         self._append(record)
-        self.spent += time.perf_counter() - now
+        took = time.perf_counter() - now
+        self.owed, self.last = False, 0.0 if first else took  # the first one also checked and compiled
+        self.spent += took
         self.then(record)
         return record
 
