@@ -1,15 +1,19 @@
 """What is measured: closed forms, the same from both frameworks, and refusals in one sentence."""
 
 import json
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 import steepest
 from steepest.errors import UserError
 from steepest.measuring import QUANTITIES, load_checkpoint, load_model, measure
+from steepest.measuring._context import Context
+from steepest.measuring._quantities import margins
 from steepest.subject import subject
 from tests.subject import models
 
@@ -97,6 +101,19 @@ def test_torch_and_jax_agree_on_every_quantity():
         else:
             assert a.value == pytest.approx(b.value, rel=1e-8, abs=1e-8, nan_ok=True), a.name
         assert a.means == b.means or a.source_of_error == "probes" or a.parts
+
+
+def test_intervals_over_examples_cover_the_population():
+    """Margins drawn from N(1, 1): median 1, error rate Φ(−1); 400 repetitions."""
+    covered = np.zeros(2)
+    for seed in range(400):
+        z = np.random.default_rng(seed).normal(1.0, 1.0, 60)
+        outputs = np.stack([z, np.zeros(60)], 1), np.zeros(60, int)
+        context = Context(SimpleNamespace(outputs=lambda outputs=outputs: outputs), np.random.default_rng(0))
+        rate, _, median = margins(context)
+        for i, (each, true) in enumerate(((rate, stats.norm.cdf(-1)), (median, 1.0))):
+            covered[i] += each.interval[0] <= true <= each.interval[1]
+    assert (covered >= 0.90 * 400).all() and (covered <= 0.99 * 400).all()
 
 
 def test_what_makes_no_sense_is_a_note_unless_it_was_asked_for():

@@ -184,3 +184,16 @@ def test_bad_input_gets_one_sentence(make, given, sentence):
         subject(model, nn.CrossEntropyLoss(), given)
     assert "\n" not in str(caught.value)
     assert all(torch.equal(before[n], each) or each.isnan().any() for n, each in model.state_dict().items())
+
+
+def test_losses_that_are_no_mean_are_refused():
+    x, y = torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), torch.arange(6.0)
+    with pytest.raises(UserError, match="sum over the examples"):
+        subject(nn.Linear(2, 2), nn.CrossEntropyLoss(reduction="sum"), (x, y.long() % 2))
+    column = nn.Linear(2, 1)
+    with pytest.warns(UserWarning, match="target size"), pytest.raises(UserError, match="broadcast"):
+        subject(column, nn.MSELoss(), (x, y))
+    for fine in (lambda f, y: ((f[:, 0] - y) ** 2).mean(), lambda f, y: nn.functional.mse_loss(f, y[:, None])):
+        assert subject(column, fine, (x, y)).risk() > 0
+    weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 3.0]))
+    assert subject(nn.Linear(2, 2), weighted, (x, y.long() % 2)).risk() > 0

@@ -136,7 +136,7 @@ def blocks(context: Context) -> list[Quantity]:
     for each in subject.weights:
         products, size = block(subject, [each.name], context.kind)
         start = context.rng.standard_normal(size).astype(subject.dtype)
-        found = top_eigenpairs(products, start, tolerance=1e-2, limit=60)
+        found = top_eigenpairs(products, start, tolerance=1e-6 if subject.dtype == np.float64 else 1e-2, limit=200)
         largest[each.name], residuals[each.name] = float(found.values[0]), float(found.residuals[0])
     # one set of probes serves all blocks: zᵀHz is the sum over arrays, and signs of other arrays have mean zero
     signs = (2.0 * context.rng.integers(0, 2, (PROBES, subject.size)) - 1).astype(subject.dtype)

@@ -5,10 +5,13 @@ from typing import Any
 import numpy as np
 
 from steepest.errors import UserError
+from steepest.subject._batches import repeated
 from steepest.subject._subject import Subject
 
 EXAMPLES = 32  # of the check
 STEPS = (1e-4, 1e-5, 1e-6, 1e-7)  # of central differences, relative to the size of the weights
+
+INSIDE = "an operation without a second derivative (a custom autograd function, detach) may be inside"
 
 
 def check(subject: Subject) -> None:
@@ -30,6 +33,7 @@ def check(subject: Subject) -> None:
             "call model.eval(), and let the loader give the same examples in every pass"
         )
     small = few(subject)
+    _mean_of_examples(small)
     try:  # in double precision differences are so short that they rarely reach a corner of ReLU
         small.precise().gradient()
         small = small.precise()
@@ -44,6 +48,28 @@ def few(subject: Subject, examples: int = EXAMPLES) -> Subject:
     small = subject.at(subject.values())
     small.batches = type(subject.batches)(_Once(batch), count)
     return small
+
+
+def _mean_of_examples(subject: Subject) -> None:
+    """A mean is the same when every example comes twice, and that of a column of outputs when they come one by one."""
+    batch, count = subject.batches.first()
+    alone, other = subject.risk(), few(subject)
+    other.batches = type(subject.batches)(_Once(repeated(batch)), 2 * count)
+    grown = other.risk()
+    if alone and abs(grown / alone - 2) < 1e-3:
+        raise UserError("the loss is a sum over the examples, as it doubles when they come twice; take the mean")
+    try:
+        outputs, targets = subject.outputs()
+    except UserError:  # the loss is of (params, batch), and there may be no outputs
+        return
+    if outputs.ndim != 2 or outputs.shape[1] != 1 or targets.shape != outputs.shape[:1]:
+        return
+    other.batches = type(subject.batches)(_Once(batch), 1)
+    if abs(other.risk() - alone) > 1e-3 * abs(alone):
+        raise UserError(
+            f"outputs {outputs.shape} and targets {targets.shape} are broadcast against each other by the loss; "
+            "give targets of shape (n, 1), or let the model return shape (n,)"
+        )
 
 
 class _Once:
@@ -65,7 +91,9 @@ def _second_derivative(subject: Subject, eps: float) -> None:
         raise UserError(f"products with the Hessian of {subject.name} are not finite at these weights")
     twist = abs(float(v @ of_u - u @ of_v))
     if twist > 1e4 * eps * size:
-        raise UserError(f"the second derivative of {subject.name} is not symmetric, by {twist / size:.1e} of its size")
+        raise UserError(
+            f"the second derivative of {subject.name} is not symmetric, by {twist / size:.1e} of its size; {INSIDE}"
+        )
     scale, smallest, noise = float(np.linalg.norm(weights)) or 1.0, np.inf, np.inf
     for step in STEPS:
         h = step * scale * (1.0 if subject.dtype == np.float64 else 100.0)
@@ -77,5 +105,5 @@ def _second_derivative(subject: Subject, eps: float) -> None:
         raise UserError(
             f"the second derivative of {subject.name} is not that of its gradient: a product with the Hessian is "
             f"{smallest:.1e} from a difference of gradients, its size is {np.linalg.norm(of_v):.1e}; "
-            "an operation without a second derivative (a custom autograd function, detach) may be inside"
+            f"{INSIDE}"
         )
