@@ -74,7 +74,14 @@ def _parser() -> argparse.ArgumentParser:
     atlas = command("atlas", _atlas, "write the pages of all results")
     atlas.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
     atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages (default: atlas)")
-    measure = command("measure", _measure, "measure the theory's quantities of your own model")
+    _measure_options(command("measure", _measure, "measure the theory's quantities of your own model"))
+    new = command("new", _new, "write a new claim from a template")
+    new.add_argument("name", metavar="NAME", help="such as my-claim")
+    new.add_argument("--chapter", default="drafts", help="chapter, a folder of claims (default: drafts)")
+    return parser
+
+
+def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument("model", metavar="FILE.py:FUNCTION", help="a function that returns (model, loss, data)")
     measure.add_argument("--what", help="quantities, separated by commas (default: all that make sense)")
     measure.add_argument("--lr", type=float, help="your step size, to compare the sharpness with 2/η")
@@ -86,10 +93,6 @@ def _parser() -> argparse.ArgumentParser:
     measure.add_argument("--seed", type=int, default=0, help="seed of probes")
     measure.add_argument("--page", type=Path, help="also write the report as a page, an HTML file")
     measure.add_argument("--json", action="store_true", help="print JSON on standard output and nothing else there")
-    new = command("new", _new, "write a new claim from a template")
-    new.add_argument("name", metavar="NAME", help="such as my-claim")
-    new.add_argument("--chapter", default="drafts", help="chapter, a folder of claims (default: drafts)")
-    return parser
 
 
 def _run(known: argparse.Namespace, rest: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from steepest.margins._norms import row_group_norm as row_group_norm
 from steepest.margins._norms import spectral_norm as spectral_norm
 from steepest.margins._norms import stable_rank as stable_rank
 from steepest.margins._norms import weight_matrices as weight_matrices
+from steepest.margins._paths import path_norm as path_norm
 from steepest.margins._programs import MarginProgram as MarginProgram
 from steepest.margins._programs import hard_margin as hard_margin
 from steepest.margins._programs import separable as separable

@@ -11,8 +11,11 @@ from steepest.margins import network_margins
 from steepest.measures import collapse
 from steepest.measuring._context import Context
 from steepest.measuring._curvature import blocks, density, sharpness, spectrum
+from steepest.measuring._inputs import input_margins
 from steepest.measuring._kernel import drift, tangent_kernel
+from steepest.measuring._regions import regions
 from steepest.measuring._report import Quantity
+from steepest.measuring._signals import signals
 from steepest.measuring._weights import alignment, norms
 
 
@@ -51,6 +54,8 @@ def neural_collapse(context: Context) -> list[Quantity]:
         raise UserError(f"neural collapse needs the last layer, and that of {subject.name} is not known")
     matrix, bias = subject.weight(names[0]), None if names[1] is None else jnp.asarray(subject.weight(names[1]))
     features = subject.features()
+    if not np.array_equal(features, subject.features()):
+        raise UserError("the data come in another order in every pass; give a loader that does not shuffle, or arrays")
     if features.ndim != 2 or matrix.shape != (classes, features.shape[1]):
         raise UserError(f"{names[0]} of shape {matrix.shape} does not read features of shape {features.shape}")
     found = collapse(jnp.asarray(features), jnp.asarray(targets), jnp.asarray(matrix), bias)
@@ -76,12 +81,15 @@ QUANTITIES: dict[str, Callable[[Context], list[Quantity]]] = {
     "density": density,
     "blocks": blocks,
     "margins": margins,
+    "input-margins": input_margins,
     "norms": norms,
+    "signals": signals,
     "alignment": alignment,
     "collapse": neural_collapse,
+    "regions": regions,
     "ntk": tangent_kernel,
     "drift": drift,
 }
 
 # What is measured without being asked for: it takes less than a minute on a small model.
-DEFAULT = ("risk", "sharpness", "spectrum", "margins", "norms", "alignment", "collapse", "ntk")
+DEFAULT = ("risk", "sharpness", "spectrum", "margins", "norms", "signals", "alignment", "collapse", "ntk")

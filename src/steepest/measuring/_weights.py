@@ -2,9 +2,12 @@
 
 from itertools import pairwise
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from steepest.margins import row_group_norm
+from steepest.measuring._complexity import complexity
 from steepest.measuring._context import Context
 from steepest.measuring._report import Quantity
 
@@ -20,7 +23,11 @@ def matrices(context: Context) -> dict[str, NDArray]:
 
 
 def norms(context: Context) -> list[Quantity]:
-    """Spectral norms and stable ranks of the layers, and the norm of all weights."""
+    """Spectral norms, stable ranks and group norms of the layers, and the norm of all weights.
+
+    Of a chain of dense layers also the path norms and, for a classifier, the margins that its spectral complexity
+    normalizes; with a checkpoint the distance from it.
+    """
     found = {name: np.linalg.svd(each, compute_uv=False) for name, each in matrices(context).items()}
     largest = {name: float(each[0]) for name, each in found.items()}
     ranks = {name: float((each @ each) / each[0] ** 2) if each[0] else np.nan for name, each in found.items()}
@@ -36,7 +43,25 @@ def norms(context: Context) -> list[Quantity]:
         Quantity(
             "largest stable rank", ranks.get(named, np.nan), parts=ranks, theory="1 when layers have rank one",
             compared=1.0, means=f"how many directions the layer {named} really uses"),
+        *_group_norms(context),
+        *_distance(context),
+        *complexity(context),
     ]  # fmt: skip
+
+
+def _group_norms(context: Context) -> list[Quantity]:
+    found = {name: float(row_group_norm(jnp.asarray(each, float))) for name, each in matrices(context).items()}
+    means = "of a matrix: the lengths of the neurons' incoming weights, summed over its neurons"
+    return [Quantity("largest (2,1) norm", max(found.values()), means=means, parts=found)] if found else []
+
+
+def _distance(context: Context) -> list[Quantity]:
+    if context.since is None:
+        return []
+    moved = np.asarray(context.subject.values() - context.since, float)
+    parts = {each.name: float(np.linalg.norm(moved[each.place])) for each in context.subject.weights}
+    means = "Euclidean, over all weights: how far training has gone"
+    return [Quantity("distance from the checkpoint", float(np.linalg.norm(moved)), means=means, parts=parts)]
 
 
 def alignment(context: Context) -> list[Quantity]:

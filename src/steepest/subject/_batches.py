@@ -85,7 +85,16 @@ def leaves(batch: Any) -> list[Any]:
     return []
 
 
-def _cut(batch: Any, rows: slice) -> Any:
+def repeated(batch: Any) -> Any:
+    """Every example twice.
+
+    >>> repeated((np.array([1, 2]), np.array([3, 4])))[0].tolist()
+    [1, 2, 1, 2]
+    """
+    return _cut(batch, np.tile(np.arange(examples(batch)), 2))
+
+
+def _cut(batch: Any, rows: slice | np.ndarray) -> Any:
     if hasattr(batch, "shape"):
         return batch[rows] if batch.shape else batch
     if isinstance(batch, dict):
@@ -109,6 +118,35 @@ def as_pair(batch: Any) -> tuple[Any, Any]:
     return batch[0], batch[1]
 
 
+def inputs_of(batch: Any) -> Any:
+    """The inputs of a batch, one array.
+
+    Raises:
+        UserError: if they are several.
+    """
+    x, _ = as_pair(batch)
+    if not hasattr(x, "shape"):
+        raise UserError(f"measures of layers and inputs need inputs in one array, these are a {type(x).__name__}")
+    return x
+
+
 def finite(array: np.ndarray) -> bool:
     """Whether no entry is NaN or infinite; whole numbers are finite."""
     return not np.issubdtype(array.dtype, np.inexact) or bool(np.isfinite(array).all())
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Batches one after the other.
+
+    Raises:
+        UserError: batches of different shapes.
+    """
+    shapes = {each.shape[1:] for each in parts}
+    if len(shapes) > 1:
+        raise UserError(f"batches of different shapes cannot be put together: {sorted(shapes)}; pad them to one")
+    return np.concatenate(parts)
+
+
+def by_name(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Batches of several arrays, of those that all of them have."""
+    return {name: joined([each[name] for each in parts]) for name in parts[0] if all(name in each for each in parts)}

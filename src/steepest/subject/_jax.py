@@ -10,9 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from steepest.activations import activation
 from steepest.errors import UserError
 from steepest.networks import Mlp
-from steepest.subject._batches import Batches, as_pair
+from steepest.subject._batches import Batches, as_pair, examples, inputs_of
+from steepest.subject._dense import Dense
 from steepest.subject._loss import Loss
 from steepest.subject._subject import KINDS, Kind, Subject, Vector, places
 from steepest.types import Network
@@ -126,21 +128,62 @@ class JaxSubject(Subject):
     def _vjp(self, batch: Any, cotangent: NDArray) -> Vector:
         return self._call(self.functions.vjp, as_pair(batch)[0], cotangent)
 
+    def _inputs(self, batch: Any) -> NDArray:
+        return self._call(lambda _, x: x, inputs_of(batch))
+
+    def _evaluate(self, x: NDArray) -> NDArray:
+        return self._call(self.functions.outputs, x)
+
+    def _pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
+        return self._call(self.functions.pull, x, cotangent)
+
+    def _layers(self, x: NDArray) -> dict[str, NDArray]:
+        return self._by_layer(0, x)
+
+    def _errors(self, batch: Any) -> dict[str, NDArray]:
+        return self._by_layer(1, batch)
+
+    def _by_layer(self, which: int, batch: Any) -> dict[str, NDArray]:
+        if self.functions.of_layers is None:
+            raise UserError(
+                f"{self.name} is a function of JAX, whose layers cannot be seen; "
+                "give a network of steepest.networks.mlp or a torch module"
+            )
+        return {str(i): each for i, each in enumerate(self._call(self.functions.of_layers[which], batch))}
+
+    def dense(self) -> list[Dense] | None:
+        network = self.functions.apply
+        if not isinstance(network, Mlp):
+            return None
+        try:
+            limit = network.limit()
+            activation(limit.activation.name)
+        except UserError:  # its multipliers are not known, or the activation is the user's own
+            return None
+        if limit.skip or limit.normalized:
+            return None
+        with jax.enable_x64(self.dtype == np.float64):
+            params = self.functions.unflatten(self.flat)
+        found, last = [], len(limit.layers) - 1
+        for i, (layer, law) in enumerate(zip(params, limit.layers, strict=True)):
+            matrix = np.asarray(layer["w"], float)
+            matrix = matrix * (law.t_w / matrix.shape[1]) ** 0.5  # the square root is the multiplier
+            bias = np.asarray(layer["b"]) if "b" in layer else None
+            found.append(Dense(str(i), matrix, bias, "linear" if i == last else limit.activation.name))
+        return found
+
 
 class _Functions:
     """The compiled functions of a flat vector of weights and a batch."""
 
     def __init__(self, apply: Any, unflatten: Callable, loss: Loss, features: Callable | None, weights: tuple) -> None:
-        self.apply, self.weights = apply, weights
+        self.apply, self.unflatten, self.weights = apply, unflatten, weights
         self.name = getattr(apply, "name", getattr(apply, "__name__", "model"))
         run = apply.apply if isinstance(apply, Network) else apply
         forward = lambda w, x: run(unflatten(w), x)
 
-        def risk(w: Array, batch: Any) -> Array:
-            if loss.of_params:
-                return loss.checked(loss.function(unflatten(w), batch))
-            x, y = as_pair(batch)
-            return loss.checked(loss.function(forward(w, x), y))
+        risk_of = _risk_of(run, loss)
+        risk = lambda w, batch: risk_of(unflatten(w), batch)
 
         def losses(w: Array, batch: Any) -> Array:
             """Of each example alone, shape (b,)."""
@@ -169,6 +212,36 @@ class _Functions:
         self.features = None if features is None else jax.jit(lambda w, x: features(unflatten(w), x))
         self.jvp = jax.jit(lambda w, x, v: jax.jvp(lambda w: forward(w, x), (w,), (v,))[1])
         self.vjp = jax.jit(lambda w, x, u: jax.vjp(lambda w: forward(w, x), w)[1](u)[0])
+        self.pull = jax.jit(lambda w, x, u: jax.vjp(lambda x: forward(w, x), x)[1](u)[0])
+        self.of_layers = _of_layers(apply, unflatten, risk_of) if isinstance(apply, Mlp) else None
+
+
+def _risk_of(run: Callable, loss: Loss) -> Callable:
+    """The mean loss of a batch as a function of the parameters in the user's form."""
+
+    def risk(params: Any, batch: Any) -> Array:
+        if loss.of_params:
+            return loss.checked(loss.function(params, batch))
+        x, y = as_pair(batch)
+        return loss.checked(loss.function(run(params, x), y))
+
+    return risk
+
+
+def _of_layers(network: Mlp, unflatten: Callable, risk_of: Callable) -> tuple[Callable, Callable]:
+    """Of a network of ours: what the layers write, and the derivative of each example's loss in it."""
+
+    def shifted(shifts: list[Array], w: Array, batch: Any) -> Array:
+        """The risk when every example has biases of its own, (b, n_l) in layer l."""
+        params = zip(unflatten(w), shifts, strict=True)
+        return risk_of(tuple(layer | {"b": layer.get("b", 0.0) + shift} for layer, shift in params), batch)
+
+    def errors(w: Array, batch: Any) -> list[Array]:
+        count = examples(batch)
+        none = [jnp.zeros((count, width), w.dtype) for width in network.widths[1:]]
+        return [count * each for each in jax.grad(shifted)(none, w, batch)]
+
+    return jax.jit(lambda w, x: network.preactivations(unflatten(w), x)), jax.jit(errors)
 
 
 def _several(product: Callable) -> Callable:

@@ -9,7 +9,8 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.errors import UserError, nearest
-from steepest.subject._batches import Batches
+from steepest.subject._batches import Batches, by_name, joined
+from steepest.subject._dense import Dense
 
 Kind = Literal["hessian", "gauss-newton", "fisher"]
 KINDS = ("hessian", "gauss-newton", "fisher")
@@ -96,6 +97,30 @@ class Subject(ABC):
     @abstractmethod
     def _vjp(self, batch: Any, cotangent: NDArray) -> Vector:
         """``Σ_i Σ_a u_ia ∂f_a(x_i)/∂w``."""
+
+    @abstractmethod
+    def _inputs(self, batch: Any) -> NDArray:
+        """Inputs ``(b, …)``; real ones in the weights' precision."""
+
+    @abstractmethod
+    def _evaluate(self, x: NDArray) -> NDArray:
+        """Outputs ``(b, …)`` at these inputs."""
+
+    @abstractmethod
+    def _pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
+        """``Σ_a u_ia ∂f_a(x_i)/∂x_i``, of the inputs' shape."""
+
+    @abstractmethod
+    def _layers(self, x: NDArray) -> dict[str, NDArray]:
+        """What each linear layer writes at these inputs, ``(b, …)``."""
+
+    @abstractmethod
+    def _errors(self, batch: Any) -> dict[str, NDArray]:
+        """The derivative of each example's loss in these."""
+
+    @abstractmethod
+    def dense(self) -> list[Dense] | None:
+        """The layers, if the model says that it is a chain of dense ones; outputs are not compared."""
 
     @property
     @abstractmethod
@@ -191,6 +216,53 @@ class Subject(ABC):
             total += self._vjp(batch, np.asarray(cotangent[start : start + count], self.dtype))
             start += count
         return total
+
+    def inputs(self) -> NDArray:
+        """All inputs, shape ``(n, …)``: real ones in the weights' precision, whole numbers as they are.
+
+        Raises:
+            UserError: inputs that are no single array, or of different shapes.
+        """
+        return joined([self._inputs(batch) for batch, _ in self.batches])
+
+    def evaluate(self, x: NDArray) -> NDArray:
+        """Outputs ``(m, …)`` at given inputs ``(m, …)``."""
+        return joined([self._evaluate(x[rows]) for rows in self._cuts(x)])
+
+    def pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
+        """Derivatives in the inputs: ``Σ_a u_ia ∂f_a(x_i)/∂x_i``, shape ``(m, …)``, for u of the outputs' shape.
+
+        Raises:
+            UserError: inputs that are whole numbers.
+        """
+        if not np.issubdtype(x.dtype, np.floating):
+            raise UserError(f"the derivative of {self.name} in its inputs needs real inputs, these are {x.dtype}")
+        u = np.asarray(cotangent, self.dtype)
+        return joined([self._pull(x[rows], u[rows]) for rows in self._cuts(x)])
+
+    def layers(self, x: NDArray | None = None) -> dict[str, NDArray]:
+        """What each linear or convolutional layer writes, ``(n, …)``, in the order in which they are first reached.
+
+        A layer that is reached several times keeps its last call; one whose first axis is not that of the examples is
+        left out. Without ``x`` at all examples.
+
+        Raises:
+            UserError: a function of JAX that is no network of ours.
+        """
+        x = self.inputs() if x is None else x
+        return by_name([self._layers(x[rows]) for rows in self._cuts(x)])
+
+    def errors(self) -> dict[str, NDArray]:
+        """Derivative of *each example's* loss in what the layers write, in the shapes of ``layers``.
+
+        It is the derivative of a batch's mean loss times the number of its examples.
+        """
+        self.passes += 1
+        return by_name([self._errors(batch) for batch, _ in self.batches])
+
+    def _cuts(self, x: NDArray) -> list[slice]:
+        size = self.batches.size
+        return [slice(start, start + size) for start in range(0, len(x), size)]
 
     def _mean(self, of: Callable[[Any], Any]) -> Any:
         """Over examples: the means of batches, weighted."""

@@ -1,6 +1,6 @@
 """Modules of torch as subjects; this file is imported only when one arrives."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
@@ -10,14 +10,17 @@ import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.autograd import grad
 from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from steepest.errors import UserError
-from steepest.subject._batches import Batches, as_pair, leaves
+from steepest.subject._batches import Batches, as_pair, examples, inputs_of, leaves
+from steepest.subject._dense import Dense
 from steepest.subject._graph import Graph, gradients
 from steepest.subject._loss import Loss
 from steepest.subject._subject import Kind, Subject, Vector, places
+from steepest.subject._torch_layers import calls_of, dense_layers, linear_layers, shifts_of
 
 STOCHASTIC = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd, nn.RNNBase, nn.MultiheadAttention)
 
@@ -70,7 +73,7 @@ class TorchSubject(Subject):
         for name, each in tensors.items():
             if not bool(torch.isfinite(each).all()):
                 raise UserError(f"the weights {name!r} are not finite; take a checkpoint from before the divergence")
-        linear = [name for name, each in module.named_modules() if isinstance(each, nn.Linear)]
+        linear = linear_layers(module, (nn.Linear,))
         if head is not None and head not in linear:
             raise UserError(f"there is no linear layer {head!r}; known are: {', '.join(linear) or 'none'}")
         made = cls(module, loss, batches, tensors, head)
@@ -163,7 +166,7 @@ class TorchSubject(Subject):
     def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
         if self.head is None:
             raise UserError(f"{self.name} has no linear layer last; name the one that reads the features, features=...")
-        with untouched(self.name, batch), torch.no_grad(), _calls_of(self.module, [self.head]) as seen:
+        with untouched(self.name, batch), torch.no_grad(), calls_of(self.module, [self.head]) as seen:
             self.forward(self.tensors, self.cast(as_pair(batch)[0]))
         return seen[-1][1].cpu().numpy()
 
@@ -177,11 +180,41 @@ class TorchSubject(Subject):
             back = torch.tensor(cotangent, device=self.device)
             return self.join(gradients(graph.outputs, graph.leaves, back))
 
+    def _inputs(self, batch: Any) -> NDArray:
+        return self.cast(inputs_of(batch)).cpu().numpy()
+
+    def _evaluate(self, x: NDArray) -> NDArray:
+        with untouched(self.name, x), torch.no_grad():
+            return self.forward(self.tensors, self.cast(x)).cpu().numpy()
+
+    def _pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
+        with untouched(self.name, x):
+            at = self.cast(x).requires_grad_()
+            out = self.forward(self.tensors, at.clone())  # as the module may begin in place
+            back = torch.tensor(cotangent, device=self.device)
+            return grad(out, at, back, materialize_grads=True)[0].cpu().numpy()
+
+    def _layers(self, x: NDArray) -> dict[str, NDArray]:
+        with untouched(self.name, x), torch.no_grad(), calls_of(self.module, linear_layers(self.module)) as seen:
+            self.forward(self.tensors, self.cast(x))
+        return {name or self.name: out.cpu().numpy() for name, _, out in seen if out.shape[:1] == (len(x),)}
+
+    def _errors(self, batch: Any) -> dict[str, NDArray]:
+        count = examples(batch)
+        with untouched(self.name, batch), shifts_of(self.module, linear_layers(self.module)) as shifts:
+            loss = Graph(self.name, self.forward, self.loss, self.tensors, self.cast(batch)).loss
+            slopes = grad(loss, list(shifts.values()), materialize_grads=True) if shifts else ()
+        named = zip(shifts, slopes, strict=True)
+        return {name or self.name: (count * s).cpu().numpy() for name, s in named if s.shape[:1] == (count,)}
+
+    def dense(self) -> list[Dense] | None:
+        return dense_layers(self.module, self.tensors)
+
     def _last_linear(self) -> str | None:
         """The linear layer that the forward pass reaches last, if it gives the outputs."""
-        names = [name for name, each in self.module.named_modules() if isinstance(each, nn.Linear)]
+        names = linear_layers(self.module, (nn.Linear,))
         batch, _ = self.batches.first()
-        with untouched(self.name, batch), torch.no_grad(), _calls_of(self.module, names) as seen:
+        with untouched(self.name, batch), torch.no_grad(), calls_of(self.module, names) as seen:
             out = self.forward(self.tensors, self.cast(as_pair(batch)[0]))
         if not seen or not isinstance(out, Tensor):
             return None
@@ -198,20 +231,6 @@ class TorchBatches(Batches):
             yield from super().__iter__()
         finally:
             torch.set_rng_state(state)
-
-
-@contextmanager
-def _calls_of(module: nn.Module, names: list[str]) -> Iterator[list[tuple[str, Tensor, Tensor]]]:
-    """What these layers read and give, in the order in which they are reached; the hooks are removed again."""
-    seen: list[tuple[str, Tensor, Tensor]] = []
-    copied = lambda each: each.detach().clone()  # as the module may go on in place
-    record: Callable = lambda name: lambda _, given, out: seen.append((name, copied(given[0]), copied(out)))
-    hooks = [module.get_submodule(name).register_forward_hook(record(name)) for name in names]
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 @contextmanager

@@ -1,0 +1,50 @@
+"""The first examples with their outputs and targets, and the median of a number that each of them has."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+from numpy.typing import NDArray
+from scipy import stats
+
+from steepest.errors import UserError
+from steepest.measuring._context import Context
+from steepest.measuring._report import Quantity
+
+
+def first_examples(context: Context, count: int | None = None) -> tuple[NDArray, NDArray]:
+    """Inputs ``(m, …)`` and targets ``(m, …)`` of the first examples, or of all.
+
+    Raises:
+        UserError: data that come in another order in every pass, so that inputs and targets do not belong together.
+    """
+    outputs, targets = context.outputs
+    x = context.subject.inputs()[:count]
+    again, expected = context.subject.evaluate(x), outputs[: len(x)]
+    tolerance = 1e4 * np.finfo(context.subject.dtype).eps * np.abs(expected).max(initial=0)
+    if again.shape != expected.shape or not np.allclose(again, expected, rtol=0, atol=tolerance, equal_nan=True):
+        raise UserError("the data come in another order in every pass; give a loader that does not shuffle, or arrays")
+    return x, targets[: len(x)]
+
+
+def margins_of(outputs: NDArray, labels: NDArray) -> Float[ndarray, " m"]:
+    """``f_y − max_{j≠y} f_j`` in float64, for outputs ``(m, k)``."""
+    rows, others = np.arange(len(labels)), np.array(outputs, float)
+    own = others[rows, labels]
+    others[rows, labels] = -np.inf
+    return own - others.max(1)
+
+
+def median(name: str, each: NDArray, **said: Any) -> Quantity:
+    """Median with the 95 % interval of its order statistics: how many examples lie below it is binomial.
+
+    Infinite numbers are larger than all others; a median that is infinite does not exist, and the interval ends there.
+    """
+    ordered, n = np.sort(np.asarray(each, float)), len(each)
+    i, j = stats.binom.interval(0.95, n, 0.5)
+    ends = float(ordered[max(int(i) - 1, 0)]), float(ordered[min(int(j), n - 1)])
+    middle = float(np.median(ordered))
+    if not np.isfinite(middle):
+        return Quantity(name, np.nan, **said)
+    return Quantity(name, middle, ends, "examples", parts={"smallest": float(ordered[0])}, **said)
