@@ -30,8 +30,10 @@ def model(name):
     sys.path.insert(0, str(EXAMPLES))
     import torch
 
-    module, _, (x, y) = __import__(f"{name}_torch").build()
-    return module, torch.nn.CrossEntropyLoss(), x[:500], y[:500]
+    module, _, data = __import__(f"{name}_torch").build()
+    if not isinstance(data, tuple):  # a loader
+        data = [torch.cat(each) for each in zip(*data, strict=True)]
+    return module, torch.nn.CrossEntropyLoss(), *[each[:500] for each in data]
 
 
 def product_of(module, loss, x, y):
@@ -55,7 +57,7 @@ def product_of(module, loss, x, y):
 def steepest(module, loss, x, y):
     from steepest.subject import subject
 
-    return ours(subject(module, loss, (x, y), check=False))
+    return (*ours(subject(module, loss, (x, y), check=False))[:3], None)  # the check has its own products, as for all
 
 
 def steepest_jax(module, loss, x, y):

@@ -50,7 +50,9 @@ def main():
     x, y = data()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.jsonl"
-        monitor = Monitor(file, cross_entropy, (x[:500], y[:500]), ["risk", "sharpness"], every=10, budget=0.05, lr=0.05)
+        monitor = Monitor(
+            file, cross_entropy, (x[:500], y[:500]), ["risk", "sharpness"], every=10, budget=0.05, lr=0.05
+        )
         alone, watched = Training(known.width), Training(known.width, monitor)
         while sum(alone.seconds) < known.seconds:
             for training in (alone, watched):

@@ -9,6 +9,8 @@ from steepest.curvature._eigenpairs import Products
 from steepest.curvature._threads import sequential
 from steepest.errors import UserError
 
+MEMORY = 2**25  # bytes of probes at a time
+
 
 class Estimated(NamedTuple):
     """A number estimated from random probes.
@@ -65,9 +67,11 @@ def trace(products: Products, size: int, rng: np.random.Generator, *, probes: in
         # in double precision: a float32 sum over all entries would err by more than the standard error says
         basis = np.linalg.qr(np.asarray(products(_signs(rng, sketch, size)), float).T)[0]
         exact = float(np.einsum("pk,kp->", basis, np.asarray(products(basis.T), float)))
-    z = _signs(rng, probes, size)
-    z = z - (z @ basis) @ basis.T
-    forms = np.einsum("kp,kp->k", z, products(z)).astype(float)
+    forms = np.zeros(probes)
+    for rows in _blocks(probes, size):
+        z = _signs(rng, len(rows), size)
+        z -= (z @ basis) @ basis.T
+        forms[rows] = np.einsum("kp,kp->k", z, products(z))
     return Estimated(exact + float(forms.mean()), _standard_error(forms), probes, 2 * sketch + probes)
 
 
@@ -80,13 +84,21 @@ def squared_frobenius(products: Products, size: int, rng: np.random.Generator, *
     25.0
     """
     _enough(probes)
-    squares = (products(_signs(rng, probes, size)).astype(float) ** 2).sum(1)
+    squares = np.zeros(probes)
+    for rows in _blocks(probes, size):
+        squares[rows] = (np.asarray(products(_signs(rng, len(rows), size)), float) ** 2).sum(1)
     return Estimated(float(squares.mean()), _standard_error(squares), probes, probes)
 
 
 def _enough(probes: int) -> None:
     if probes < 2:
         raise UserError(f"a standard error needs at least two probes, got {probes}")
+
+
+def _blocks(probes: int, size: int) -> list[np.ndarray]:
+    """Numbers of the probes that are multiplied together."""
+    together = max(1, MEMORY // (8 * size))
+    return [np.arange(start, min(start + together, probes)) for start in range(0, probes, together)]
 
 
 def _signs(rng: np.random.Generator, count: int, size: int) -> np.ndarray:

@@ -9,10 +9,12 @@ from scipy import stats
 from steepest.errors import UserError
 from steepest.margins import network_margins
 from steepest.measures import collapse
+from steepest.measuring._classes import class_covariances
 from steepest.measuring._context import Context
 from steepest.measuring._curvature import blocks, density, sharpness, spectrum
 from steepest.measuring._inputs import input_margins
 from steepest.measuring._kernel import drift, tangent_kernel
+from steepest.measuring._levels import levels
 from steepest.measuring._regions import regions
 from steepest.measuring._report import Quantity
 from steepest.measuring._signals import signals
@@ -86,6 +88,8 @@ QUANTITIES: dict[str, Callable[[Context], list[Quantity]]] = {
     "signals": signals,
     "alignment": alignment,
     "collapse": neural_collapse,
+    "class-covariances": class_covariances,
+    "levels": levels,
     "regions": regions,
     "ntk": tangent_kernel,
     "drift": drift,

@@ -5,12 +5,21 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import grad
+from torch.func import functional_call
 
 from steepest.errors import UserError
 from steepest.subject._batches import as_pair
 from steepest.subject._loss import Loss
+
+
+def run(module: nn.Module, precision: torch.dtype, tensors: dict[str, Tensor], x: Any) -> Any:
+    """Outputs of a module at these weights; buffers are copies, in case the module writes to them."""
+    fixed = {name: each.detach() for name, each in module.named_parameters() if name not in tensors}
+    fixed |= {name: each.clone() for name, each in module.named_buffers()}
+    fixed = {name: each.to(precision) if each.is_floating_point() else each for name, each in fixed.items()}
+    return functional_call(module, {**fixed, **tensors}, (x,))
 
 
 class Graph:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,12 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd import grad
-from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from steepest.errors import UserError
 from steepest.subject._batches import Batches, as_pair, examples, inputs_of, leaves
 from steepest.subject._dense import Dense
-from steepest.subject._graph import Graph, gradients
+from steepest.subject._graph import Graph, gradients, run
 from steepest.subject._loss import Loss
 from steepest.subject._subject import Kind, Subject, Vector, places
 from steepest.subject._torch_layers import calls_of, dense_layers, linear_layers, shifts_of
@@ -46,6 +45,7 @@ class TorchSubject(Subject):
         first = next(iter(tensors.values()))
         self.device, self.precision = first.device, first.dtype
         self.dtype = np.dtype("float64" if first.dtype == torch.float64 else "float32")
+        self.forward = partial(run, module, first.dtype)  # not a method: a graph that knew its subject would be a cycle
         self._kept: tuple[Any, Graph] | None = None
 
     @classmethod
@@ -129,13 +129,6 @@ class TorchSubject(Subject):
             return batch
         tensor = batch.detach() if isinstance(batch, Tensor) else torch.as_tensor(np.array(batch))
         return tensor.to(self.device, self.precision if tensor.is_floating_point() else None)
-
-    def forward(self, tensors: dict[str, Tensor], x: Any) -> Any:
-        """Outputs at these weights; buffers are copies, in case the module writes to them."""
-        fixed = {name: each.detach() for name, each in self.module.named_parameters() if name not in tensors}
-        fixed |= {name: each.clone() for name, each in self.module.named_buffers()}
-        fixed = {name: each.to(self.precision) if each.is_floating_point() else each for name, each in fixed.items()}
-        return functional_call(self.module, {**fixed, **tensors}, (x,))
 
     def graph(self, batch: Any) -> "Graph":
         """Of this batch, kept until another one comes."""

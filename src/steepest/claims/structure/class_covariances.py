@@ -1,0 +1,145 @@
+"""Outliers of the covariances of features and of backpropagated errors are those of class means, more so with depth.
+
+At every layer the features have a covariance H and the errors that all labels would send back a covariance Δ. What
+their largest eigenvalues consist of is measured by splitting both, exactly, into class means and what is around them.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.arrays import Observation, Prediction
+from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
+from steepest.claims.structure._trained import Lanes, Training, lanes
+from steepest.judging import Check, Hypothesis, Rival, equal, order, require
+from steepest.measures import error_parts, explained, feature_parts, softmax
+from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.types import Key
+
+SHARE = 0.8  # of the outliers, at least, that class means carry in the last hidden layer
+
+
+class Setting(NamedTuple):
+    """How networks are trained, and on what."""
+
+    training: Training
+    lanes: Lanes
+
+
+@dataclass(frozen=True)
+class ClassCovariances(Claim):
+    """ReLU networks on the digits, cross-entropy with weight decay, trained past zero error."""
+
+    classes: Annotated[int, Within(3, 10)] = 10  # C [1]
+    seeds: Seeds = 6  # independent networks, each with images of its own [1]
+    n: Annotated[int, Within(30, 450)] = 300  # images [1]
+    width: Count = 32  # neurons in each hidden layer [neurons]
+    depth: Annotated[int, Within(2)] = 4  # hidden layers [layers]
+    lr: Positive = 0.05  # first step size, with momentum 0.9; lowered tenfold after each third [1]
+    decay: Positive = 0.02  # weight decay [1]
+    batch: Count = 32  # images in a batch [1]
+    steps: Count = 900  # of training [steps]
+
+    statement = (
+        r"H^l=\mathrm{Avg}_c\,h_ch_c^\top+H^l_{\rm within},\quad \Delta^l=\Delta^l_{\rm class}+\Delta^l_{\rm cross}"
+        r"+\Delta^l_{\rm within}+\Delta^l_{c=c'}:\quad \lambda_1,\dots,\lambda_{C-1}\text{ from the means, as } l\to L"
+    )
+    source = "ORF 543, lecture 10/5; Papyan 2020"
+    corrections = (
+        "The notes leave the weights p_{i,c'} out of Δ, average Δ_class without weights, and subtract δ_c' in Δ_cross; "
+        "it is δ_c, as for the Gauss–Newton matrix. With the printed terms the parts do not add up.",
+    )
+    remarks = (
+        "Training is that of hessian-outliers, where its choice is told.",
+        "H is centred: the largest eigenvalue of the second moment is the common mean and tells nothing about classes. "
+        "C − 1 eigenvalues are compared, as many as centred class means can make.",
+        "For Δ both the means of classes and those of pairs, class and wrong label, count; see three-level-hessian for "
+        "why the class part alone has less.",
+        "The rise with depth is small here, about a hundredth from one layer to the next at the end: the trained first "
+        "layer already separates digits.",
+    )
+    full = {"seeds": 10, "n": 450, "width": 64, "steps": 3000}
+    beyond = {"steps": 5, "seeds": 3}
+
+    def setting(self, key: Key) -> Setting:
+        training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
+        return Setting(training, lanes(key, (self.classes,), self.seeds, self.n))
+
+    def predict(self, setting: Setting) -> Prediction:
+        return Prediction(last=1.0, rank=("layer", np.arange(self.depth)))  # of the layers, by what means explain
+
+    def observe(self, setting: Setting, key: Key) -> Observation:
+        training, all_lanes = setting
+        weights, _, error = training(all_lanes, np.array([0, self.steps]))
+        shuffled = jnp.stack(
+            [jax.random.permutation(k, y) for k, y in zip(keys(key, self.seeds), all_lanes.y, strict=True)]
+        )
+        split = jax.jit(lambda *lanes: jax.lax.map(lambda lane: self.parts(training, *lane), lanes))
+        start, end, random = (
+            split(weights[:, i], all_lanes, y) for i, y in ((0, all_lanes.y), (1, all_lanes.y), (1, shuffled))
+        )
+        features = np.asarray(end[0]).swapaxes(0, 1)[:, :, -1]  # (part, seed, q, q), last layer
+        spectrum = lambda matrices: np.linalg.eigvalsh(matrices)[:, ::-1][:, : 2 * self.classes]
+        return Observation(
+            error=("seed", error[:, -1]),
+            **{k: ("what seed layer", self.shares(v)) for k, v in (("start", start), ("end", end), ("random", random))},
+            spectrum=("seed rank", spectrum(features.sum(0))),
+            of_means=("seed rank", spectrum(features[0])),
+        )
+
+    def parts(self, training: Training, w: jax.Array, lane: Lanes, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Parts of H and of Δ at each hidden layer, shapes ``(part, layer, q, q)``."""
+        params, c = training.unflatten(w), self.classes
+        z = training.net.preactivations(params, lane.x)
+        p = softmax(z[-1][:, :c])
+        delta, above = p[:, None] - jnp.eye(c), params[-1]["w"][:c]  # of the outputs, (n, C, C)
+        features, errors = [], []
+        for i in range(self.depth - 1, -1, -1):
+            delta = (delta @ above) * (z[i] > 0)[:, None]
+            above = params[i]["w"]
+            features.insert(0, jnp.stack(feature_parts(jax.nn.relu(z[i]), y, c)))
+            errors.insert(0, jnp.stack(error_parts(delta, p / len(p), y)))
+        return jnp.stack(features, 1), jnp.stack(errors, 1)
+
+    def shares(self, found: tuple[jax.Array, jax.Array]) -> np.ndarray:
+        """Shares of the outliers of H and of Δ that means carry: class means, with those of pairs for Δ."""
+        features, errors = (list(np.asarray(each).swapaxes(0, 1)) for each in found)
+        top = self.classes - 1
+        return np.stack([explained(features, features[:1], top), explained(errors, errors[:2], top)])
+
+    def premises(self, observed: Observation) -> list[Hypothesis]:
+        return [require("largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps")]
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        rank, checks = predicted["rank"].astype(int), []
+        for name, share in zip(("features", "errors"), observed["end"], strict=True):
+            values = {f"layer {i + 1}": share[:, i] for i in range(self.depth)}
+            increasing = [f"layer {i + 1}" for i in np.argsort(rank)]
+            checks += [
+                equal(f"{name}, last layer: share of the means", predicted["last"], share[:, -1], (SHARE, 2 - SHARE)),
+                order(f"{name}: share of the means by layer", increasing, values),
+            ]
+        return checks
+
+    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+        chance = (self.classes - 1) / (self.n - 1)
+        reverse = ("layer", predicted["rank"][::-1])
+        return [
+            Rival("any grouping of the images would do", predicted.replace(last=chance), "there are C means, too"),
+            Rival("early layers see classes best", predicted.replace(rank=reverse), "they are next to the images"),
+        ]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        layer, found = np.arange(1, self.depth + 1), []
+        kinds = (("end", "trained", 0.0), ("start", "at the start", 0.5), ("random", "random classes", 1.0))
+        for i, title in enumerate(("Class means make the outliers of features …", "… and of backpropagated errors")):
+            curves = [seen(layer, observed[k][i], label, shade=shade) for k, label, shade in kinds]
+            ends = theory(layer[[0, -1]], (1, 1), "all"), rival(layer[[0, -1]], (0, 0), "chance")
+            found.append(panel(title, "hidden layer", "share of the C − 1 largest eigenvalues", *curves, *ends))
+        rank = np.arange(1, observed["spectrum"].shape[-1] + 1)
+        both = (("spectrum", "H", 0.0), ("of_means", "class means", 0.7))
+        last = [seen(rank, np.maximum(observed[k], 1e-12), name, shade=shade) for k, name, shade in both]
+        return (*found, panel("Features, last layer", "rank", "eigenvalue", *last, log="y", ylim=(1e-6, None)))

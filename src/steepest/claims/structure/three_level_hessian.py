@@ -1,0 +1,208 @@
+"""The Gauss–Newton matrix splits into classes, pairs of classes and examples; its outliers are those of the first two.
+
+For the cross-entropy, G is the second moment of the gradients that each example would have under each label. Averages
+over the examples of a class and over wrong labels split it, exactly, into a class part of rank C, a cross-class part of
+rank C(C − 2), what is left within the classes, and the terms of the true labels. The first two make the outliers; the
+notes give them to the class part alone, which is so only where features of different classes are orthogonal.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.arrays import Observation, Prediction
+from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
+from steepest.claims.structure._trained import Lanes, Training, each_row, lanes
+from steepest.curvature import top_eigenpairs
+from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
+from steepest.measures import Levels, Parts, level_forms, level_products, outlier_count, three_levels
+from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.types import Key
+
+REMOVED = {"classes": ("classes",), "both": ("classes", "cross"), "cross": ("cross",), "within": ("within",)}
+LEVELS = ("classes", "cross", "within")  # the axis "level"
+PROBES = 64  # random vectors for the traces
+TOLERANCE = 1e-4  # of the eigenvalues' residuals, relative to the largest
+
+
+class Setting(NamedTuple):
+    """How networks are trained, and on what."""
+
+    training: Training
+    lanes: Lanes
+
+
+@dataclass(frozen=True)
+class ThreeLevelHessian(Claim):
+    """ReLU networks on the digits, cross-entropy, trained past zero error with weight decay."""
+
+    classes: Annotated[int, Within(3, 10)] = 10  # C [1]
+    seeds: Seeds = 5  # independent networks, each with images of its own [1]
+    n: Annotated[int, Within(30, 450)] = 300  # images [1]
+    width: Count = 32  # neurons in each hidden layer [neurons]
+    depth: Count = 4  # hidden layers [layers]
+    lr: Positive = 0.05  # first step size, with momentum 0.9; lowered tenfold after each third [1]
+    decay: Positive = 0.02  # weight decay [1]
+    batch: Count = 32  # images in a batch [1]
+    steps: Count = 900  # of training [steps]
+    without: Literal["classes", "both"] = "both"  # what is removed: the class part or the cross-class part too [name]
+
+    statement = (
+        r"G=\sum_c w_c\,g_c g_c^\top+\sum_{c\neq c'}w_{cc'}(g_{cc'}-g_c)(g_{cc'}-g_c)^\top"
+        r"+\sum_{i,\,c'\neq y_i}w_{ic'}(g_{ic'}-g_{y_ic'})(\cdot)^\top+G_{c=c'}"
+    )
+    source = "ORF 543, lecture 10/5; Papyan 2019, 2020"
+    corrections = (
+        "The notes print G as the mean of g gᵀ over examples with their own labels. That is the empirical Fisher "
+        "matrix; G sums over all labels c' with weights p_{i,c'}, without which the four parts do not add up.",
+        "In the notes' G_cross the second factor subtracts g_c', where it is g_c, and in G_within g_ic', where it is "
+        "g_cc'.",
+    )
+    remarks = (
+        "We began with the notes' statement, that without the class part the outliers are gone, and with ten classes "
+        "it fails (run --without classes): four to five of nine outliers stay, the largest at 0.6 of its size. With "
+        "four classes it holds. Without class and cross-class parts together none is left.",
+        "Why: let a class's gradients collapse, its wrong labels be equally likely, and all classes share one feature "
+        "h, so that g_cc' = (e_c − e_c') ⊗ h. On the C − 1 outliers the class part is then as C² to (C − 1)² − 1 for "
+        "the cross-class part: it has C/(2(C − 1)) of each, hardly more than half for many classes. With orthogonal "
+        "features it has them all. Features of ReLU networks have a large common part.",
+        "Outliers are counted by the widest gap, the largest ratio of neighbours among the first 2C eigenvalues. They "
+        "are C − 1, not C: along a common feature the vectors Σ_c' (e_c − e_c') have rank C − 1.",
+        "Training is that of hessian-outliers, where its choice is told.",
+        "Weight decay is essential. Without it the risk falls to 10⁻² or less, the weights p_{i,c'} sit on the few "
+        "hardest examples, and the spectrum is theirs: no gap at C − 1. Tanh networks had none with decay either.",
+    )
+    full = {"seeds": 8, "n": 450, "width": 48, "steps": 3000}
+    beyond = {"steps": 5, "seeds": 3}
+
+    def setting(self, key: Key) -> Setting:
+        training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
+        return Setting(training, lanes(key, (self.classes,), self.seeds, self.n))
+
+    def predict(self, setting: Setting) -> Prediction:
+        c = self.classes
+        # removed parts in the order of REMOVED; with a common feature the class part has C/(2(C − 1)) of each outlier
+        return Prediction(outliers=c - 1, left=("removed", [0, 0, c - 1, c - 1]), share=c / (2 * (c - 1)))
+
+    def observe(self, setting: Setting, key: Key) -> Observation:
+        training, all_lanes = setting
+        weights, _, error = training(all_lanes, np.array([self.steps]))
+        compiled = [jax.jit(partial(of, training)) for of in (_levels, _products, _forms)]
+        found = []
+        for i, seed in enumerate(keys(key, self.seeds)):
+            lane = jax.tree.map(lambda a, i=i: a[i], all_lanes)
+            found.append(self.spectra(compiled, weights[i, 0], lane, seed))
+        stacked = {name: np.stack([each[name] for each in found]) for name in found[0]}
+        return Observation(
+            error=("seed", error[:, 0]),
+            deviation=("seed probe", stacked["deviation"]),
+            eigenvalues=("seed rank", stacked["eigenvalues"]),
+            class_share=("seed outlier", stacked["class_share"]),
+            left=("seed removed order", stacked["left"]),
+            trace=("seed level", stacked["trace"]),
+            residual=("seed", stacked["residual"]),
+        )
+
+    def spectra(self, compiled: list, w: jax.Array, lane: Lanes, key: Key) -> dict[str, np.ndarray]:
+        """Spectra of G and of what is left of it, for one network."""
+        (levels, products, forms), c = compiled, self.classes
+        rows, vectors = levels(w, lane), jax.random.rademacher(key, (PROBES, w.size), w.dtype)
+        signs = {name: np.where(np.isin(Parts._fields, parts), -1.0, 0.0) for name, parts in REMOVED.items()}
+        of = lambda sign: each_row(lambda v: products(w, lane, rows, v, sign))
+        top = lambda sign, count: top_eigenpairs(of(sign), np.asarray(vectors[0]), count, tolerance=TOLERANCE)
+        whole = np.eye(len(Parts._fields))[0]
+        found, left = top(whole, 2 * c + 1), [top(whole + sign, c + 2) for sign in signs.values()]
+        outliers = found.vectors[: c - 1]
+        along = lambda factor: ((outliers @ np.asarray(factor).T) ** 2).sum(1)  # v · A v
+        of_classes = along(rows.classes)
+        deviation, trace = forms(w, lane, rows, vectors)
+        return {
+            "eigenvalues": found.values,
+            "left": np.stack([each.values for each in left]),
+            "class_share": of_classes / (of_classes + along(rows.cross)),
+            "deviation": deviation,
+            "trace": trace,
+            "residual": max(each.residuals.max() for each in (found, *left)) / found.values[0],
+        }
+
+    def premises(self, observed: Observation) -> list[Hypothesis]:
+        return [
+            require("largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps"),
+            require("largest residual / largest eigenvalue", observed["residual"].max(), "<=", 10 * TOLERANCE),
+        ]
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        values, k, c = observed["eigenvalues"], int(predicted["outliers"]), self.classes
+        counts = [outlier_count(each, 2 * c) for each in values]
+        # an outlier lies above the middle of the gap that theory names
+        gap = np.sqrt(values[:, k - 1] * values[:, k])[:, None, None]
+        left = dict(zip(REMOVED, (observed["left"] > gap).sum(-1).T, strict=True))
+        expected = dict(zip(REMOVED, predicted["left"], strict=True))
+        least = float(predicted["share"])
+        within_one = lambda name, many, found: equal(name, many, found, (-1, 1), absolute=True)
+        ranks = np.array([c, c * (c - 2), self.n * (c - 1)])  # at most
+        levels: dict[str, np.ndarray] = dict(zip(LEVELS, np.log(observed["trace"] / ranks).T, strict=True))
+        return [
+            bound("sum of the parts − G, relative", observed["deviation"].max(1), at_most=1e-10, over="each"),
+            within_one("outliers of G", k, counts),
+            within_one(f"outliers without {self.without}", expected[self.without], left[self.without]),
+            within_one("outliers without within", expected["within"], left["within"]),
+            bound("class / (class + cross) in the outliers", observed["class_share"].mean(1), at_least=least),
+            order("log of the mean eigenvalue of each level", LEVELS[::-1], levels),
+        ]
+
+    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+        some, whole = self.classes - 1, predicted.replace(share=1.0)
+        examples = predicted.replace(left=("removed", [some, some, some, 0]))
+        return [
+            Rival("outliers come from examples", examples, "a few hard ones would do"),
+            Rival("outliers are the class part's alone", whole, "so the notes; true without a common feature"),
+        ]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        values, left, c = observed["eigenvalues"], observed["left"], self.classes
+        scale, rank = values[:, :1], np.arange(1, values.shape[1] + 1)
+        ratio, shorter = left / scale[:, None], rank[: left.shape[-1]]
+        mark = theory((c - 0.5,) * 2, (0.02, 1), "C − 1 outliers")
+        without = [seen(shorter, ratio[:, i], f"without {name}", shade=(i + 1) / 4) for i, name in enumerate(REMOVED)]
+        outliers, share = np.arange(1, c), float(predicted["share"])
+        return (
+            panel("Without class and cross-class parts the outliers are gone", "rank", "eigenvalue / largest",
+                  seen(rank, values / scale, "G"), *without, mark, log="y"),
+            panel("The class part has half of each outlier, or more", "outlier", "its share",
+                  seen(outliers, observed["class_share"]), theory(outliers, np.full(c - 1, share), "C/(2(C − 1))"),
+                  rival(outliers, np.ones(c - 1), "all of it"), ylim=(0, 1.05)),
+        )  # fmt: skip
+
+
+def _levels(training: Training, w: jax.Array, lane: Lanes) -> Levels:
+    """Class and cross-class factors of one network."""
+    outputs, back = jax.vjp(lambda w: training.outputs(w, lane), w)
+    return three_levels(lambda u: back(u)[0], outputs, lane.y)
+
+
+def _products(training: Training, w: jax.Array, lane: Lanes, rows: Levels, v: jax.Array, sign: jax.Array) -> jax.Array:
+    """A sum of the parts, in the order of ``Parts``, times a vector."""
+    outputs, ahead = jax.linearize(lambda w: training.outputs(w, lane), w)
+    back = jax.linear_transpose(ahead, w)
+    parts = level_products(rows, ahead, lambda u: back(u)[0], outputs, lane.y)
+    return sign @ jnp.stack([product(v) for product in parts])
+
+
+def _forms(training: Training, w: jax.Array, lane: Lanes, rows: Levels, vectors: jax.Array) -> tuple[jax.Array, ...]:
+    """How far the parts, each by its definition, are from G along random vectors; traces of the three levels."""
+
+    def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:
+        outputs, moved = jax.jvp(lambda w: training.outputs(w, lane), (w,), (v,))
+        forms = level_forms(moved, outputs, lane.y)
+        whole = v @ _products(training, w, lane, rows, v, jnp.eye(len(Parts._fields))[0])
+        factors = ((rows.classes @ v) ** 2).sum() + ((rows.cross @ v) ** 2).sum()
+        off = jnp.stack([sum(forms.values()) - whole, forms["classes"] + forms["cross"] - factors])
+        return jnp.abs(off).max() / whole, jnp.stack([forms[name] for name in LEVELS])
+
+    deviation, forms = jax.lax.map(one, vectors)
+    return deviation, forms.mean(0)

@@ -1,0 +1,52 @@
+"""What class means explain of the covariances of features and of errors, layer by layer."""
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.errors import UserError
+from steepest.measures import explained, feature_parts
+from steepest.measuring._context import Context
+from steepest.measuring._report import Quantity
+
+WIDEST = 2000  # numbers that a layer writes for an example, at most: the covariance is their square
+
+
+def class_covariances(context: Context) -> list[Quantity]:
+    """Share of the C − 1 largest eigenvalues that the class means carry, of what each layer writes and is sent back.
+
+    The errors are those of the true labels, ``∂loss_i/∂z_i``; Papyan's are extended by all wrong ones.
+
+    Raises:
+        UserError: no classifier; a class without examples; layers that cannot be seen, or are all too wide.
+
+    Source: Papyan 2020.
+    """
+    (_, labels), classes = context.outputs, context.classes
+    if classes < 2 or len(np.unique(labels)) < classes:
+        missing = sorted(set(range(classes)) - set(labels.tolist()))
+        raise UserError(f"class means need two classes with examples at least; there are none of {missing}")
+    written, errors = context.subject.layers(), context.subject.errors()
+    if any(len(each) != len(labels) for each in written.values()):
+        raise UserError("the layers write other numbers of rows than there are examples")
+    of = lambda arrays: {name: share for name, each in arrays.items() if (share := _share(each, labels, classes)) >= 0}
+    features, sent = of(written), of(errors)
+    if not features:
+        raise UserError(f"every layer writes more than {WIDEST} numbers an example")
+    assumes = (("error rate 0", bool((context.outputs[0].argmax(1) == labels).all())),)
+    theory = "nearly 1 in the last layers (Papyan 2020)"
+    return [
+        Quantity(
+            f"class means in the {what}, last layer", list(shares.values())[-1], theory=theory, compared=1.0,
+            assumes=assumes, means=f"share of the {classes - 1} largest eigenvalues of their covariance", parts=shares)
+        for what, shares in (("pre-activations", features), ("errors", sent)) if shares
+    ]  # fmt: skip
+
+
+def _share(values: NDArray, labels: NDArray, classes: int) -> float:
+    """Of one layer; −1 where it is too wide."""
+    rows = np.asarray(values, float).reshape(len(values), -1)
+    if rows.shape[1] > WIDEST:
+        return -1.0
+    parts = [np.asarray(each) for each in feature_parts(jnp.asarray(rows), jnp.asarray(labels), classes)]
+    return float(explained(parts, parts[:1], min(classes - 1, rows.shape[1])))

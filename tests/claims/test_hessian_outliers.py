@@ -1,0 +1,34 @@
+"""What the claim about outliers rests on: lanes of one shape are classifiers of C classes and nothing else."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.claims import load
+from steepest.claims.structure._trained import Training, lanes
+
+
+def test_absent_classes_do_not_matter():
+    """Ten outputs of which three count have the Hessian of a network with three outputs, and zeros."""
+    lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (3,), 3, 30))
+    training = Training(4, 1, 0.1, 0.0, 10, 10)
+    w = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(training.net.init(jax.random.key(1)))])
+
+    def small(w):
+        first, last = training.unflatten(w)
+        f = jax.nn.relu(lane.x @ first["w"].T + first["b"]) @ last["w"][:3].T + last["b"][:3]
+        return -jnp.take_along_axis(jax.nn.log_softmax(f), lane.y[:, None], 1).mean()
+
+    a, b = (jax.grad(of)(w) for of in (small, lambda w: training.objective(w, lane)))
+    assert np.allclose(a, b, atol=1e-12)
+
+
+def test_lanes_are_balanced_and_centred():
+    found = lanes(jax.random.key(0), (2, 5), 3, 60)
+    assert found.x.shape == (6, 60, 64) and np.abs(found.x.mean(1)).max() < 1e-12
+    assert np.bincount(found.y[0]).tolist() == [30, 30] and np.bincount(found.y[-1]).tolist() == [12] * 5
+
+
+def test_prediction_follows_the_classes():
+    claim = load("hessian-outliers")(classes=(2, 7))
+    assert claim.predict(None)["outliers"].tolist() == [1, 6]
