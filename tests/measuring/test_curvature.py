@@ -46,7 +46,7 @@ def test_blocks_are_those_of_the_dense_hessian(dense, network):
 
 
 def test_layers_in_a_report(dense, network):
-    found = measure(network, what=["blocks", "spectrum", "sharpness"])
+    found = measure(network, what=["blocks", "density", "sharpness"])
     sharpest = found["largest curvature of a layer"]
     for each in network.weights:
         exact = np.linalg.eigvalsh(dense[each.place, each.place])[-1]

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from steepest.curvature import Estimated, spectral_density, squared_frobenius, top_eigenpairs, trace
+from steepest.curvature import Density, spectral_density, top_eigenpairs, trace
 from steepest.measuring._context import Context
 from steepest.measuring._report import Quantity
 from steepest.panels import panel, seen
@@ -11,7 +11,7 @@ from steepest.subject import block, forms_by_group
 
 NAMES = {"hessian": "Hessian", "gauss-newton": "Gauss–Newton matrix", "fisher": "empirical Fisher matrix"}
 GROUPS = 20  # of examples, for the error over examples
-PROBES = 30
+PROBES, SIGNS = 30, 5  # random vectors: of traces and densities; of the error of a trace over examples
 
 
 def sharpness(context: Context) -> list[Quantity]:
@@ -72,12 +72,11 @@ def _over_examples(value: float, forms: np.ndarray, shares: np.ndarray, more: fl
 
 
 def spectrum(context: Context) -> list[Quantity]:
-    """Trace, Frobenius norm, and how much of the gradient lies in the top space."""
+    """Trace, and how much of the gradient lies in the top space."""
     subject, top, size = context.subject, context.top, NAMES[context.kind]
     found = trace(context.products, subject.size, context.rng, probes=PROBES)
-    signs = 2.0 * context.rng.integers(0, 2, (10, subject.size)) - 1
+    signs = 2.0 * context.rng.integers(0, 2, (SIGNS, subject.size)) - 1
     forms, shares = forms_by_group(subject, signs.astype(subject.dtype), GROUPS, context.rng, context.kind)
-    squares = squared_frobenius(context.products, subject.size, context.rng, probes=PROBES)
     gradient = subject.gradient()
     inside, length, count = top.vectors @ gradient, float(gradient @ gradient), len(top.values)
     return [
@@ -85,9 +84,6 @@ def spectrum(context: Context) -> list[Quantity]:
             f"trace of the {size}", found.value, found.interval(), "probes",
             means=f"the mean curvature is {found.value / subject.size:.3g} over {subject.size} directions",
             over_examples=_over_examples(found.value, forms.mean(1), shares, found.standard_error)),
-        Quantity(
-            f"Frobenius norm of the {size}", squares.value**0.5, _root(squares), "probes",
-            means="the root of the sum of all squared eigenvalues"),
         Quantity(
             "gradient in the top space", float(inside @ inside) / length if length else np.nan,
             theory=f"{count} of {subject.size} for a random direction", compared=count / subject.size,
@@ -97,13 +93,8 @@ def spectrum(context: Context) -> list[Quantity]:
     ]  # fmt: skip
 
 
-def _root(squares: Estimated) -> tuple[float, float]:
-    low, high = squares.interval()
-    return max(low, 0.0) ** 0.5, high**0.5
-
-
 def density(context: Context) -> list[Quantity]:
-    """Which shares of the directions are flat and curve downwards, and the density of all eigenvalues."""
+    """Which shares of the directions are flat and curve downwards, Frobenius norm, and all eigenvalues in a picture."""
     found = spectral_density(context.products, context.subject.size, context.rng, probes=PROBES, steps=40)
     largest = float(np.abs(found.nodes).max())
     if largest == 0:
@@ -121,7 +112,17 @@ def density(context: Context) -> list[Quantity]:
     return [
         say("share of flat directions", flat, f"curvature below {edge:.3g}, 1 % of the largest, in size", drawn),
         say("share of descending directions", below, f"curvature below −{edge:.3g}"),
+        _frobenius(found, NAMES[context.kind]),
     ]
+
+
+def _frobenius(found: Density, name: str) -> Quantity:
+    """The root of the second moment, which the quadrature has exactly for each probe."""
+    second = found.moment(2)
+    low, high = (found.size * max(end, 0.0) for end in second.interval())
+    return Quantity(
+        f"Frobenius norm of the {name}", (found.size * second.value) ** 0.5, (low**0.5, high**0.5), "probes",
+        means="the root of the sum of all squared eigenvalues")  # fmt: skip
 
 
 def _share(samples: np.ndarray) -> tuple[float, float]:
