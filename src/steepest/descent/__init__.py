@@ -1,5 +1,7 @@
 """Descents: discrete, continuous, and what they record."""
 
+from ._boosting import Boosting as Boosting
+from ._boosting import adaboost as adaboost
 from ._descend import Trajectory as Trajectory
 from ._descend import descend as descend
 from ._descend import logarithmic as logarithmic
@@ -23,3 +25,14 @@ from ._losses import margin_risk as margin_risk
 from ._losses import mean_risk as mean_risk
 from ._losses import own_logit as own_logit
 from ._losses import squared as squared
+from ._mirror import mirror_descent as mirror_descent
+from ._potentials import Potential as Potential
+from ._potentials import entropy as entropy
+from ._potentials import hyperbolic_entropy as hyperbolic_entropy
+from ._potentials import power as power
+from ._potentials import simplex_entropy as simplex_entropy
+from ._potentials import squared_norm as squared_norm
+from ._steepest import steepest_descent as steepest_descent
+from ._steepest import steepest_direction as steepest_direction
+from ._stumps import Stumps as Stumps
+from ._stumps import decision_stumps as decision_stumps

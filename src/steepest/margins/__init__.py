@@ -1,5 +1,6 @@
 """Margins: of classifiers and networks, and the convex programs that say how large they can be."""
 
+from steepest.margins._bregman import bregman_interpolation as bregman_interpolation
 from steepest.margins._interpolation import Interpolation as Interpolation
 from steepest.margins._interpolation import hypentropy as hypentropy
 from steepest.margins._interpolation import hypentropy_interpolation as hypentropy_interpolation
@@ -15,5 +16,10 @@ from steepest.margins._paths import path_norm as path_norm
 from steepest.margins._programs import MarginProgram as MarginProgram
 from steepest.margins._programs import hard_margin as hard_margin
 from steepest.margins._programs import separable as separable
+from steepest.margins._separable import LogisticSplit as LogisticSplit
+from steepest.margins._separable import logistic_split as logistic_split
+from steepest.margins._separable import split_coordinates as split_coordinates
 from steepest.margins._spectral import normalized_margins as normalized_margins
 from steepest.margins._spectral import spectral_complexity as spectral_complexity
+from steepest.margins._stumps import StumpMargin as StumpMargin
+from steepest.margins._stumps import stump_margin as stump_margin

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from steepest.descent._potentials import hyperbolic_entropy
 from steepest.errors import UserError
 from steepest.margins._inputs import check_inputs
 from steepest.margins._solving import solve_tightly
@@ -30,6 +31,7 @@ class Interpolation:
         interpolable: whether an interpolant exists.
         iterations: Newton steps, where the method is Newton's.
         converged: whether the method reached its tolerance.
+        reason: why there is no interpolant, if there is none.
     """
 
     beta: Float[np.ndarray, " d"]
@@ -40,6 +42,7 @@ class Interpolation:
     interpolable: bool
     iterations: int = 0
     converged: bool = True
+    reason: str = ""
 
 
 def min_norm_interpolation(
@@ -90,10 +93,7 @@ def hypentropy(beta: Float[ArrayLike, " d"], scale: ArrayLike) -> Array:
     >>> round(float(hypentropy(jnp.array([1.0]), 100.0)) * 400, 3)
     1.0
     """
-    z = jnp.asarray(beta) / jnp.asarray(scale)
-    # 2 - √(4 + z²), without its cancellation at small z and without overflow at large z.
-    root = -z * (z / (2 + jnp.hypot(2.0, z)))
-    return jnp.sum(scale * (root + z * jnp.arcsinh(z / 2)))
+    return hyperbolic_entropy(jnp.asarray(scale)).value(jnp.asarray(beta))
 
 
 def hypentropy_interpolation(
@@ -184,7 +184,9 @@ def _euclidean(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Interpolati
     value = float(np.linalg.norm(root * beta))
     # Stationarity: Xᵀν = ω β / value.
     nu = np.linalg.lstsq(x.T / root[:, None], root * beta / value)[0] if value > 0 else np.zeros(len(y))
-    return Interpolation(beta, nu, value, value - float(nu @ y), residual, residual <= _INTERPOLABLE)
+    possible, gap = residual <= _INTERPOLABLE, value - float(nu @ y)
+    reason = "" if possible else f"Xw = y has no solution: least squares leaves a relative residual of {residual:.1e}"
+    return Interpolation(beta, nu, value, gap, residual, possible, reason=reason)
 
 
 def _basis_pursuit(x: np.ndarray, y: np.ndarray) -> Interpolation:

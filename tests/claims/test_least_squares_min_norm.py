@@ -1,0 +1,44 @@
+"""What the claim about least squares rests on: its law by the optimality conditions, and the ends of its rivals."""
+
+import jax
+import numpy as np
+import pytest
+
+from steepest.claims import load
+
+
+@pytest.fixture(scope="module")
+def small():
+    claim = load("least-squares-min-norm")(n=4, dimension=8, seeds=3, steps=20_000)
+    setting = claim.setting(jax.random.key(0))
+    return claim, setting, claim.predict(setting)
+
+
+def test_predictions_satisfy_the_optimality_conditions(small):
+    """Xw = y, and ∇ψ(w) − ∇ψ(w_0) lies in the row space of X (and of the ones, on the simplex)."""
+    claim, setting, predicted = small
+    for seed, x in enumerate(np.asarray(setting.x)):
+        for law, psi in enumerate(claim.potentials()):
+            w, start = predicted["limit"][seed, law], setting.start[seed, law]
+            np.testing.assert_allclose(x @ w, setting.y[seed, law], atol=1e-10)
+            moved = np.asarray(psi.mirror(w) - psi.mirror(start))
+            rows = np.vstack([x, np.ones(x.shape[1])]) if psi.domain == "simplex" else x
+            inside = rows.T @ np.linalg.lstsq(rows.T, moved)[0]
+            np.testing.assert_allclose(moved, inside, atol=1e-9)
+
+
+def test_rivals_interpolate_too(small):
+    """They are wrong about which interpolant, not about interpolation."""
+    claim, setting, predicted = small
+    for rival in claim.rivals(setting, predicted):
+        fits = np.einsum("snd,sld->sln", setting.x, rival.prediction["limit"])
+        np.testing.assert_allclose(fits, setting.y, atol=1e-6)
+
+
+def test_a_theory_that_is_off_by_a_hundred_thousandth_fails(small):
+    claim, setting, predicted = small
+    observed = claim.observe(setting, jax.random.key(1))
+    wrong = predicted.replace(limit=("seed law unknown", predicted["limit"] * (1 + 1e-5)))
+    own = claim.judge(predicted, observed)
+    assert [c.verdict.value for c in own[:3]] == ["holds"] * 3
+    assert [c.verdict.value for c in claim.judge(wrong, observed)[:3]] == ["fails"] * 3
