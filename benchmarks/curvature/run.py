@@ -1,9 +1,9 @@
 """Top-5 eigenpairs and trace of the Hessian: ours on torch and JAX beside hessian-eigenthings, curvlinops, PyHessian.
 
 The same torch modules from `examples/measure` with the same weights and data in float32. Eigenpairs count at the same
-accuracy: the largest residual ‖Hv − λv‖ over λ₁, measured afterwards by products of its own, is at most 1e-3. Peers that
-take a number of steps or a tolerance of another kind get the cheapest setting of a list that reaches it. Traces take
-the same number of products, 50 or 51.
+accuracy: the largest residual ‖Hv − λv‖ over λ₁, measured afterwards by products of its own, is at most 1e-3. Peers
+that take a number of steps or a tolerance of another kind get the cheapest setting of a list that reaches it. Traces
+take the same number of products, 50 or 51.
 
 Contestants sit in processes of their own and wait for their turn: each repetition times all of them one after the
 other, so that a busy neighbour hits all; medians are compared. Memory is the growth of the peak while measuring.
@@ -246,8 +246,8 @@ def compare(name, repetitions):
         ratios = [middle[each, what] / middle["steepest", what] for what in ("eigenpairs", "trace")]
         spread = statistics.stdev(traces) / abs(statistics.mean(traces))
         print(
-            f"| {each} | {ratios[0]:.2f} ({middle[each, 'eigenpairs']:.2f} s) | {worst:.0e} | {worker.first['setting']} "
-            f"| {ratios[1]:.2f} ({middle[each, 'trace']:.2f} s) | {spread:.1%} of {statistics.mean(traces):.4g} "
+            f"| {each} | {ratios[0]:.2f} ({middle[each, 'eigenpairs']:.2f} s) | {worst:.0e} "
+            f"| {worker.first['setting']} | {ratios[1]:.2f} ({middle[each, 'trace']:.2f} s) | {spread:.1%} of {statistics.mean(traces):.4g} "
             f"| {max(e['memory'] for e in found[each, 'trace']):.0f} |"
         )
 
@@ -260,7 +260,8 @@ def main():
     parser.add_argument("--model", help=argparse.SUPPRESS)
     known = parser.parse_args()
     if known.contestant:
-        return work(known.contestant, known.model)
+        work(known.contestant, known.model)
+        return
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for name in known.models:
         compare(name, known.repetitions)
