@@ -247,8 +247,8 @@ def compare(name, repetitions):
         spread = statistics.stdev(traces) / abs(statistics.mean(traces))
         print(
             f"| {each} | {ratios[0]:.2f} ({middle[each, 'eigenpairs']:.2f} s) | {worst:.0e} "
-            f"| {worker.first['setting']} | {ratios[1]:.2f} ({middle[each, 'trace']:.2f} s) | {spread:.1%} of {statistics.mean(traces):.4g} "
-            f"| {max(e['memory'] for e in found[each, 'trace']):.0f} |"
+            f"| {worker.first['setting']} | {ratios[1]:.2f} ({middle[each, 'trace']:.2f} s) "
+            f"| {spread:.1%} of {statistics.mean(traces):.4g} | {max(e['memory'] for e in found[each, 'trace']):.0f} |"
         )
 
 
