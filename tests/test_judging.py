@@ -236,7 +236,7 @@ def test_a_pure_power_law_gives_its_exponent(p, factor, points):
     slope, interval = fit_exponent(x, factor * x**p)
     assert slope == pytest.approx(p, abs=1e-10)
     assert interval.low - 1e-10 <= p <= interval.high + 1e-10
-    assert interval.high - interval.low < 1e-6
+    assert interval.high - interval.low < 1e-5  # residuals are known to √ε, and t is 12.7 at one degree of freedom
     assert exponent("q", p, x, factor * x**p, 1e-3).verdict is HOLDS
 
 

@@ -40,7 +40,7 @@ def levels(context: Context) -> list[Quantity]:
         "within": float(within.values[0]),
     }
     shares = _traces(found.classes, found.cross, parts, subject.size, context.rng)
-    return [*_parts(eigenvalues, float(within.residuals[0]), *shares), _explained(context, subject, found.classes)]
+    return [*_parts(eigenvalues, float(within.residuals[0]), shares), _explained(context, subject, found.classes)]
 
 
 def _check_loss(subject: Subject, outputs: np.ndarray, labels: np.ndarray) -> None:
@@ -55,18 +55,23 @@ def _check_loss(subject: Subject, outputs: np.ndarray, labels: np.ndarray) -> No
         )
 
 
-def _traces(classes, cross, parts: Parts, size: int, rng: np.random.Generator) -> tuple[dict[str, float], Estimated]:
-    """Share of each level in the trace, and the trace of the within part with its error."""
+def _traces(
+    classes: np.ndarray, cross: np.ndarray, parts: Parts, size: int, rng: np.random.Generator
+) -> dict[str, tuple[float, tuple[float, float]]]:
+    """Share of each level in the trace, with its interval over the probes of the parts that are not known exactly."""
     within, own = (trace(_rows(each), size, rng, probes=20, sketch=5) for each in (parts.within, parts.own))
     of = {"class": float((classes**2).sum()), "cross-class": float((cross**2).sum())}
     of |= {"within": within.value, "own": own.value}
     total = sum(of.values())
-    scaled = Estimated(within.value / total, within.standard_error / total, within.probes, within.products)
-    return {name: each / total for name, each in of.items()}, scaled
+    error = float(np.hypot(within.standard_error, own.standard_error))
+    low, high = Estimated(total, error, within.probes, 0).interval()
+    known = {name: (of[name] / total, (of[name] / high, of[name] / low)) for name in ("class", "cross-class")}
+    near = within.interval()
+    return known | {"within": (within.value / total, (near[0] / total, near[1] / total))}
 
 
 def _parts(
-    eigenvalues: dict[str, float], residual: float, shares: dict[str, float], within: Estimated
+    eigenvalues: dict[str, float], residual: float, shares: dict[str, tuple[float, tuple[float, float]]]
 ) -> list[Quantity]:
     means = {
         "class": "the mean gradients of the classes",
@@ -79,8 +84,8 @@ def _parts(
         found.append(Quantity(f"top eigenvalue, {name} part", value, near, "residual" if near else "rounding",
                               theory=SOURCE, means=f"the largest curvature that comes from {means[name]}"))  # fmt: skip
     for name in eigenvalues:
-        near = within.interval() if name == "within" else None
-        found.append(Quantity(f"trace share, {name} part", shares[name], near, "probes",
+        share, near = shares[name]
+        found.append(Quantity(f"trace share, {name} part", share, near, "probes",
                               means=f"this share of the Gauss–Newton curvature comes from {means[name]}"))  # fmt: skip
     return found
 
