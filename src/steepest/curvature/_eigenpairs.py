@@ -1,7 +1,7 @@
 """Several eigenpairs of a symmetric operator over flat vectors, with their residuals."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -85,6 +85,15 @@ def top_eigenpairs(
     converged = residuals <= max(tolerance * np.abs(values).max(), floor)
     order = np.argsort(ORDER[which](values))
     return Eigenpairs(values[order], rows[order], residuals[order], converged[order], spent)
+
+
+def row_by_row(product: Callable[[Any], Any]) -> Products:
+    """Products with one vector as products with one or several.
+
+    >>> row_by_row(lambda v: 2 * v)(np.eye(2)).tolist()
+    [[2.0, 0.0], [0.0, 2.0]]
+    """
+    return lambda v: np.stack([np.asarray(product(row)) for row in np.atleast_2d(v)]).reshape(np.shape(v))
 
 
 def _ritz(

@@ -108,7 +108,8 @@ def hypentropy_interpolation(
     Newton's method on the dual, ``max_ν ⟨ν, y⟩ - Σ 2 s_i (cosh (Xᵀν)_i - 1)``, whose optimality condition is
     ``X β(ν) = y`` with ``β(ν) = 2 s sinh(Xᵀν)``. A step that would move some ``(Xᵀν)_i`` by ``m`` is damped by
     ``log(1 + m)/m``, for which descent is guaranteed because ``|cosh'| ≤ cosh``: no line search. Small scales are
-    approached from larger ones, a decade at a time.
+    approached from larger ones, a decade at a time. ``bregman_interpolation`` is the general method for any potential,
+    which compiles for each; this one takes a millisecond, and each is the other's test.
 
     Args:
         x: inputs, shape ``(n, d)``.

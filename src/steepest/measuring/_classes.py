@@ -29,24 +29,22 @@ def class_covariances(context: Context) -> list[Quantity]:
     written, errors = context.subject.layers(), context.subject.errors()
     if any(len(each) != len(labels) for each in written.values()):
         raise UserError("the layers write other numbers of rows than there are examples")
-    of = lambda arrays: {name: share for name, each in arrays.items() if (share := _share(each, labels, classes)) >= 0}
-    features, sent = of(written), of(errors)
-    if not features:
+    narrow = [name for name, each in written.items() if each[0].size <= WIDEST]
+    if not narrow:
         raise UserError(f"every layer writes more than {WIDEST} numbers an example")
     assumes = (("error rate 0", bool((context.outputs[0].argmax(1) == labels).all())),)
+    of = lambda arrays: {name: _share(arrays[name], labels, classes) for name in narrow if name in arrays}
     theory = "nearly 1 in the last layers (Papyan 2020)"
     return [
         Quantity(
             f"class means in the {what}, last layer", list(shares.values())[-1], theory=theory, compared=1.0,
             assumes=assumes, means=f"share of the {classes - 1} largest eigenvalues of their covariance", parts=shares)
-        for what, shares in (("pre-activations", features), ("errors", sent)) if shares
+        for what, shares in (("pre-activations", of(written)), ("errors", of(errors))) if shares
     ]  # fmt: skip
 
 
 def _share(values: NDArray, labels: NDArray, classes: int) -> float:
-    """Of one layer; −1 where it is too wide."""
+    """Of one layer."""
     rows = np.asarray(values, float).reshape(len(values), -1)
-    if rows.shape[1] > WIDEST:
-        return -1.0
     parts = [np.asarray(each) for each in feature_parts(jnp.asarray(rows), jnp.asarray(labels), classes)]
     return float(explained(parts, parts[:1], min(classes - 1, rows.shape[1])))

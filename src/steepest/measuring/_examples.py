@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from steepest.errors import UserError
+from steepest.margins import network_margins
 from steepest.measuring._context import Context
 from steepest.measuring._report import Quantity
 
@@ -30,10 +33,8 @@ def first_examples(context: Context, count: int | None = None) -> tuple[NDArray,
 
 def margins_of(outputs: NDArray, labels: NDArray) -> Float[ndarray, " m"]:
     """``f_y − max_{j≠y} f_j`` in float64, for outputs ``(m, k)``."""
-    rows, others = np.arange(len(labels)), np.array(outputs, float)
-    own = others[rows, labels]
-    others[rows, labels] = -np.inf
-    return own - others.max(1)
+    with jax.enable_x64(True):
+        return np.asarray(network_margins(jnp.asarray(outputs, float), jnp.asarray(labels)))
 
 
 def median(name: str, each: NDArray, **said: Any) -> Quantity:
@@ -41,10 +42,14 @@ def median(name: str, each: NDArray, **said: Any) -> Quantity:
 
     Infinite numbers are larger than all others; a median that is infinite does not exist, and the interval ends there.
     """
-    ordered, n = np.sort(np.asarray(each, float)), len(each)
-    i, j = stats.binom.interval(0.95, n, 0.5)
-    ends = float(ordered[max(int(i) - 1, 0)]), float(ordered[min(int(j), n - 1)])
-    middle = float(np.median(ordered))
+    middle, ends = median_interval(each)
     if not np.isfinite(middle):
         return Quantity(name, np.nan, **said)
-    return Quantity(name, middle, ends, "examples", parts={"smallest": float(ordered[0])}, **said)
+    return Quantity(name, middle, ends, "examples", parts={"smallest": float(np.min(each))}, **said)
+
+
+def median_interval(each: NDArray) -> tuple[float, tuple[float, float]]:
+    """The median and its 95 % interval by order statistics, of any law."""
+    ordered, n = np.sort(np.asarray(each, float)), len(each)
+    i, j = stats.binom.interval(0.95, n, 0.5)
+    return float(np.median(ordered)), (float(ordered[max(int(i) - 1, 0)]), float(ordered[min(int(j), n - 1)]))

@@ -1,8 +1,10 @@
 """The three levels of the Gauss–Newton matrix of a classifier, and what they explain of its Hessian."""
 
+import jax.numpy as jnp
 import numpy as np
 
-from steepest.curvature import Estimated, Products, top_eigenpairs, trace
+from steepest.curvature import Estimated, row_by_row, top_eigenpairs, trace
+from steepest.descent import cross_entropy
 from steepest.errors import UserError
 from steepest.measures import Parts, level_products, orthonormal, outlier_count, three_levels
 from steepest.measuring._context import Context
@@ -32,7 +34,7 @@ def levels(context: Context) -> list[Quantity]:
     parts = level_products(found, jvp, vjp, outputs, labels)
     tolerance = 1e-6 if subject.dtype == np.float64 else 1e-3
     start = context.rng.standard_normal(subject.size)
-    within = top_eigenpairs(_rows(parts.within), start, 1, tolerance=tolerance, limit=200)
+    within = top_eigenpairs(row_by_row(parts.within), start, 1, tolerance=tolerance, limit=200)
     largest = lambda rows: float(np.linalg.norm(rows, 2) ** 2)
     eigenvalues = {
         "class": largest(found.classes),
@@ -45,9 +47,7 @@ def levels(context: Context) -> list[Quantity]:
 
 def _check_loss(subject: Subject, outputs: np.ndarray, labels: np.ndarray) -> None:
     """Whether the risk is the cross-entropy of the outputs, by its value."""
-    top = outputs.max(1)
-    expected = np.log(np.exp(outputs - top[:, None]).sum(1)) + top - outputs[np.arange(len(labels)), labels]
-    risk, mean = subject.risk(), float(expected.mean())
+    risk, mean = subject.risk(), float(cross_entropy(jnp.asarray(outputs), jnp.asarray(labels)).mean())
     if not abs(risk - mean) <= 1e4 * np.finfo(subject.dtype).eps * (1 + abs(mean)):
         raise UserError(
             f"levels are those of the mean cross-entropy: the loss of {subject.name} is {risk:.6g} and the "
@@ -59,7 +59,7 @@ def _traces(
     classes: np.ndarray, cross: np.ndarray, parts: Parts, size: int, rng: np.random.Generator
 ) -> dict[str, tuple[float, tuple[float, float]]]:
     """Share of each level in the trace, with its interval over the probes of the parts that are not known exactly."""
-    within, own = (trace(_rows(each), size, rng, probes=20, sketch=5) for each in (parts.within, parts.own))
+    within, own = (trace(row_by_row(each), size, rng, probes=20, sketch=5) for each in (parts.within, parts.own))
     of = {"class": float((classes**2).sum()), "cross-class": float((cross**2).sum())}
     of |= {"within": within.value, "own": own.value}
     total = sum(of.values())
@@ -107,8 +107,3 @@ def _explained(context: Context, subject: Subject, classes: np.ndarray) -> Quant
         "mostly combinations of the classes' mean gradients",
         parts={f"share inside, outlier {i + 1}": float(each) for i, each in enumerate(inside)},
     )  # fmt: skip
-
-
-def _rows(product) -> Products:
-    """Products with one vector as products with one or several."""
-    return lambda v: np.stack([product(row) for row in np.atleast_2d(v)]).reshape(np.shape(v))

@@ -7,11 +7,11 @@ import numpy as np
 from scipy import stats
 
 from steepest.errors import UserError
-from steepest.margins import network_margins
 from steepest.measures import collapse
 from steepest.measuring._classes import class_covariances
 from steepest.measuring._context import Context
 from steepest.measuring._curvature import blocks, density, sharpness, spectrum
+from steepest.measuring._examples import margins_of, median_interval
 from steepest.measuring._inputs import input_margins
 from steepest.measuring._kernel import drift, tangent_kernel
 from steepest.measuring._levels import levels
@@ -35,16 +35,14 @@ def margins(context: Context) -> list[Quantity]:
     (outputs, targets), n = context.outputs, len(context.outputs[0])
     if context.classes < 2:
         raise UserError("margins need at least two classes")
-    each = np.sort(np.asarray(network_margins(jnp.asarray(outputs), jnp.asarray(targets)), float))
+    each = margins_of(outputs, targets)
     wrong = int((each <= 0).sum())
     low, high = stats.binomtest(wrong, n).proportion_ci(method="exact")
-    # the interval of a median by order statistics: how many examples lie below it is binomial
-    i, j = stats.binom.interval(0.95, n, 0.5)
-    middle = (float(each[max(int(i) - 1, 0)]), float(each[min(int(j), n - 1)]))
+    middle, ends = median_interval(each)
     return [
         Quantity("error rate", wrong / n, (float(low), float(high)), "examples", means=f"{wrong} of {n} are wrong"),
-        Quantity("smallest margin", float(each[0]), means="positive when every example is classified correctly"),
-        Quantity("median margin", float(np.median(each)), middle, "examples", means="of f_y − max f_j, in logits"),
+        Quantity("smallest margin", float(each.min()), means="positive when every example is classified correctly"),
+        Quantity("median margin", middle, ends, "examples", means="of f_y − max f_j, in logits"),
     ]
 
 

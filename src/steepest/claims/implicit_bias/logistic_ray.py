@@ -151,6 +151,7 @@ class LogisticRay(Claim):
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         sets = zip(*(np.asarray(a) for a in (setting.x, setting.y, setting.part)), strict=True)
         whole = [hard_margin(x[part], y[part]) for x, y, part in sets]
+        # distances are relative to what is predicted, so that a rival's zero is a thousandth of the true value
         through = [program.direction / program.margin for program in whole]
         return [
             Rival("no offset", predicted.replace(offset=("seed unknown", 1e-3 * predicted["offset"])),

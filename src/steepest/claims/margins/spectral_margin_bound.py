@@ -54,6 +54,8 @@ class SpectralMarginBound(Claim):
         "fails (run --tracked ratio): the rank correlation is about −0.4. The margin grows with the Lipschitz constant "
         "and takes the growth out, while the excess risk rises from zero. What tracks it there is the Lipschitz "
         "constant alone. Twelve seeds replaced five, with which seed 0 was inconclusive.",
+        "Over training both grow, and whatever grows with the steps would track the excess risk as well: that check "
+        "could fail, as the first one did, but it does not single the Lipschitz constant out.",
         "γ is the median margin: half of the training images violate it, so the honest bound adds ½. Constants and "
         "logarithms of Õ are left out. The values stand in the note of the last check; all are far above one.",
         "Training and test labels have the same noise, else the excess risk would not be one of this distribution.",

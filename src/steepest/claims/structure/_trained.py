@@ -1,6 +1,5 @@
 """Classifiers of the first C digits, trained alike for every C: what the claims about their Hessians look at."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from steepest.claims._claim import keys
-from steepest.curvature import Products
 from steepest.data import balanced, digits
 from steepest.descent import cross_entropy, descend, minibatch
 from steepest.networks import Mlp, mlp
@@ -109,6 +107,8 @@ class Training:
         return self.lr * jnp.minimum(20 * step / self.steps, 1) * 0.1 ** (3 * step // self.steps)
 
 
-def each_row(product: Callable[[np.ndarray], Array]) -> Products:
-    """Products with one vector as products with one or several."""
-    return lambda v: np.stack([np.asarray(product(row)) for row in np.atleast_2d(v)]).reshape(v.shape)
+class Setting(NamedTuple):
+    """How networks are trained, and on what."""
+
+    training: Training
+    lanes: Lanes
