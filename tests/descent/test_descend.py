@@ -110,3 +110,21 @@ def test_bad_input_is_refused(key):
         descend(quadratic, jnp.ones(2), optax.sgd(0.1), 1, stochastic=lambda w, key: quadratic(w))
     with pytest.raises(UserError, match="between 1 and 6"):
         minibatch(lambda w, x, y: y, jnp.zeros((6, 1)), jnp.zeros(6), 7)
+
+
+def test_a_line_search_reads_value_and_risk():
+    """Armijo: from the largest step downwards, the first that decreases the risk by enough; as by hand."""
+    slopes = jnp.array([1.0, 300.0])  # a step of one would diverge
+    steep = lambda w: 0.5 * jnp.sum(slopes * w**2)
+    search = optax.chain(optax.sgd(1.0), optax.scale_by_backtracking_linesearch(30, decrease_factor=0.5))
+    path = descend(steep, jnp.ones(2), search, 3)
+    w, length, risks = np.ones(2), 1.0, [150.5]
+    for _ in range(3):
+        slope, length = np.asarray(slopes) * w, min(1.5 * length, 1.0)  # each search starts half as long again
+        value = risks[-1]
+        while 0.5 * np.sum(np.asarray(slopes) * (w - length * slope) ** 2) > value - 1e-4 * length * slope @ slope:
+            length *= 0.5
+        w = w - length * slope
+        risks.append(0.5 * np.sum(np.asarray(slopes) * w**2))
+    np.testing.assert_allclose(path.risk, risks, rtol=1e-10)
+    assert np.all(np.diff(path.risk) < 0)

@@ -57,7 +57,8 @@ def descend(
     Args:
         risk: the full-batch risk of the parameters, a scalar.
         params: where to start, any pytree.
-        optimizer: any optax transformation; ``optax.sgd(lr)`` is gradient descent.
+        optimizer: any optax transformation; ``optax.sgd(lr)`` is gradient descent, and chained with
+            ``optax.scale_by_backtracking_linesearch(20)`` it chooses its own steps.
         steps: how many steps.
         record: a cadence (every so many steps, the first and the last included) or an increasing array of steps.
         observe: functions of the parameters to record, by name.
@@ -76,15 +77,18 @@ def descend(
     marks = schedule(steps, record)
     observers = {"risk": risk, **(observe or {})}
     if stochastic is None:
-        slope = lambda params, i: jax.grad(risk)(params)
+        followed = lambda i: risk
     elif key is None:
         raise UserError("a stochastic descent needs a random key; pass key=jax.random.key(0)")
     else:
-        slope = lambda params, i: jax.grad(stochastic)(params, jax.random.fold_in(key, i))
+        followed = lambda i: lambda params: stochastic(params, jax.random.fold_in(key, i))
+    rule = optax.with_extra_args_support(optimizer)
 
     def step(i: Array, state: tuple[Params, Any]) -> tuple[Params, Any]:
         params, memory = state
-        updates, memory = optimizer.update(slope(params, i), memory, params)
+        now, slope = jax.value_and_grad(followed(i))(params)
+        # Line searches read the value and the risk itself; what nobody reads is not computed.
+        updates, memory = rule.update(slope, memory, params, value=now, grad=slope, value_fn=followed(i))
         return optax.apply_updates(params, updates), memory
 
     return _record(step, (params, optimizer.init(params)), marks, observers, ceiling)

@@ -1,4 +1,4 @@
-"""Gradient flow by adaptive integration, on three clocks.
+"""Gradient flow by adaptive integration, on four clocks.
 
 Margins move like 1/log t, so that plain time is too slow to see a limit. Reparameterizing time changes nothing of the
 path in parameter space, only how fast the computer walks along it.
@@ -12,16 +12,19 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.errors import UserError
 from steepest.types import Params, Risk
 
-Clock = Literal["plain", "log", "risk"]
+Clock = Literal["plain", "log", "risk", "norm"]
 FlowSolver = Literal["explicit", "stiff"]
 _SOLVERS = {"explicit": diffrax.Tsit5, "stiff": diffrax.Kvaerno5}
-_CLOCKS = ("plain", "log", "risk")
+_CLOCKS = ("plain", "log", "risk", "norm")
+# Clocks whose reading does not give the time by itself.
+_TIMED = ("risk", "norm")
 
 
 class FlowPath(NamedTuple):
@@ -78,18 +81,21 @@ def flow(
     ``plain``  ``t``                   ``dθ/ds = -∇R``               short horizons
     ``log``    ``log(1 + t)``          ``dθ/ds = -(1 + t) ∇R``       power laws; a minimum at zero risk
     ``risk``   ``∫ dt R(θ(t))``        ``dθ/ds = -∇ log R``          losses with an exponential tail
+    ``norm``   ``∫ ‖dθ‖ / ‖θ‖``        ``dθ/ds = -‖θ‖ ∇R / ‖∇R‖``    networks of any degree, whose norm diverges
     =========  ======================  ============================  =============================================
 
-    On the risk clock log(1 + t) is carried along, ``d log(1 + t)/ds = exp(-log R - log(1 + t))``. Losses that reach
-    zero like a square do so at a finite reading of the risk clock: use the log clock for them. The integrator lands
-    on every reading, so that nothing is interpolated. Compiled once for each ``risk`` and ``observe`` (by identity:
+    On the risk and norm clocks log(1 + t) is carried along. Losses that reach zero like a square do so at a finite
+    reading of the risk clock: use the log clock for them. A network of degree L > 2 with an exponential tail leaves to
+    infinity at a finite reading of the risk clock, as ``‖θ‖' ~ ‖θ‖^{L-1}``; on the norm clock ``log ‖θ‖`` grows at most
+    like s, and at that rate once θ has its direction. It needs a start other than zero, and integrator steps in
+    proportion to ``-log R``. The integrator lands on every reading, so that nothing is interpolated. Compiled once for each ``risk`` and ``observe`` (by identity:
     make them once and reuse them); works under ``jit`` and ``vmap``.
 
     Args:
         risk: the risk as a function of the parameters.
         params: the start, any pytree of floating arrays.
         times: increasing clock readings, shape ``(times,)``, the first ≥ 0; the flow starts at 0.
-        clock: ``"plain"``, ``"log"`` or ``"risk"``.
+        clock: ``"plain"``, ``"log"``, ``"risk"`` or ``"norm"``.
         log_risk: ``log R`` in a form that does not underflow, such as ``log_margin_risk``; default ``log(risk)``.
         observe: named functions of the parameters to record.
         rtol: relative tolerance of a step; default ``√ε`` of the floating type (1.5e-8 in float64).
@@ -106,7 +112,8 @@ def flow(
             it is recorded in ``ok``.
 
     Source: ORF 543, lectures 11/9 and 11/14 (gradient flow); the risk clock is the time change under which margins
-    converge like 1/s (Lyu and Li 2020; Telgarsky, Deep learning theory, §10).
+    converge like 1/s (Lyu and Li 2020; Telgarsky, Deep learning theory, §10); the norm clock is arc length on the
+    logarithmic scale of ``‖θ‖``.
 
     >>> path = flow(lambda w: 0.5 * jnp.sum(w**2), jnp.array([1.0]), jnp.array([1.0, 2.0]))
     >>> bool(jnp.allclose(path.risk, 0.5 * jnp.exp(-2 * path.time), rtol=1e-4)), bool(path.ok)
@@ -156,7 +163,7 @@ def _integrate(
         t0=jnp.zeros_like(times[-1]),
         t1=times[-1],
         dt0=None,
-        y0=(params, jnp.zeros_like(times[-1]) if clock == "risk" else None),
+        y0=(params, jnp.zeros_like(times[-1]) if clock in _TIMED else None),
         saveat=diffrax.SaveAt(subs={"path": diffrax.SubSaveAt(ts=times, fn=record), "end": diffrax.SubSaveAt(t1=True)}),
         stepsize_controller=diffrax.ClipStepSizeController(diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times),
         adjoint=diffrax.ForwardMode(),  # no reverse pass through the flow: compiles faster, keeps no checkpoints
@@ -201,7 +208,13 @@ def _field(risk: Risk, log_risk: Risk | None, log_of: Risk, clock: Clock) -> Cal
         now, slope = jax.value_and_grad(log_of)(state[0])
         return jax.tree.map(jnp.negative, slope), jnp.exp(-now - state[1])
 
-    return {"plain": plain, "log": log, "risk": by_risk}[clock]
+    def by_norm(s, state, _):
+        now, slope = jax.value_and_grad(log_of)(state[0])
+        speed = optax.tree.norm(state[0]) / optax.tree.norm(slope)
+        # dt/ds = ‖θ‖ / ‖∇R‖ = speed / R.
+        return jax.tree.map(lambda g: -speed * g, slope), speed * jnp.exp(-now - state[1])
+
+    return {"plain": plain, "log": log, "risk": by_risk, "norm": by_norm}[clock]
 
 
 def _log_time(clock: Clock, s: Array, elapsed: Array | None) -> Array:
