@@ -26,6 +26,7 @@ from ._losses import mean_risk as mean_risk
 from ._losses import own_logit as own_logit
 from ._losses import squared as squared
 from ._mirror import mirror_descent as mirror_descent
+from ._path_sgd import path_sgd as path_sgd
 from ._potentials import Potential as Potential
 from ._potentials import entropy as entropy
 from ._potentials import hyperbolic_entropy as hyperbolic_entropy

@@ -1,10 +1,15 @@
 """Margins: of classifiers and networks, and the convex programs that say how large they can be."""
 
 from steepest.margins._bregman import bregman_interpolation as bregman_interpolation
+from steepest.margins._geometries import fourier_margin as fourier_margin
+from steepest.margins._geometries import group_margin as group_margin
+from steepest.margins._geometries import kernel_margin as kernel_margin
 from steepest.margins._interpolation import Interpolation as Interpolation
 from steepest.margins._interpolation import hypentropy as hypentropy
 from steepest.margins._interpolation import hypentropy_interpolation as hypentropy_interpolation
 from steepest.margins._interpolation import min_norm_interpolation as min_norm_interpolation
+from steepest.margins._kkt import KktResiduals as KktResiduals
+from steepest.margins._kkt import kkt_residuals as kkt_residuals
 from steepest.margins._normalized import linear_margin as linear_margin
 from steepest.margins._normalized import network_margins as network_margins
 from steepest.margins._norms import frobenius_norm as frobenius_norm
@@ -12,6 +17,9 @@ from steepest.margins._norms import row_group_norm as row_group_norm
 from steepest.margins._norms import spectral_norm as spectral_norm
 from steepest.margins._norms import stable_rank as stable_rank
 from steepest.margins._norms import weight_matrices as weight_matrices
+from steepest.margins._nuclear import NuclearInterpolation as NuclearInterpolation
+from steepest.margins._nuclear import nuclear_norm_completion as nuclear_norm_completion
+from steepest.margins._nuclear import nuclear_norm_interpolation as nuclear_norm_interpolation
 from steepest.margins._paths import path_norm as path_norm
 from steepest.margins._programs import MarginProgram as MarginProgram
 from steepest.margins._programs import hard_margin as hard_margin

@@ -30,3 +30,21 @@ def check_inputs(what: str, x: Any, y: Any) -> tuple[Float[np.ndarray, "n d"], F
                 f"{tuple(bad[0].tolist())}; drop or impute these examples"
             )
     return x, y
+
+
+def check_positive(what: str, name: str, values: Any, count: int) -> Float[np.ndarray, " d"]:
+    """Numbers of shape ``(count,)`` in float64, if they are finite and positive.
+
+    Raises:
+        UserError: one sentence that names what was expected and what came.
+
+    >>> check_positive("demo", "weights", [1, 2], 2).tolist()
+    [1.0, 2.0]
+    """
+    values = np.asarray(values, dtype=float)
+    if values.shape != (count,) or not np.isfinite(values).all() or (values <= 0).any():
+        raise UserError(
+            f"{what}: expected {name} of shape ({count},), finite and positive, got shape {values.shape} "
+            f"with least entry {values.min() if values.size else 'none'}"
+        )
+    return values

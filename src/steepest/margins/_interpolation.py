@@ -9,7 +9,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from steepest.descent._potentials import hyperbolic_entropy
 from steepest.errors import UserError
-from steepest.margins._inputs import check_inputs
+from steepest.margins._inputs import check_inputs, check_positive
 from steepest.margins._solving import solve_tightly
 
 # A least-squares residual above this fraction of the targets means that no interpolant exists.
@@ -71,7 +71,7 @@ def min_norm_interpolation(
             raise UserError(f"interpolation: expected the norm 'l1', 'l2' or an array of weights, got {norm!r}")
         weights = np.ones(x.shape[1])
     else:
-        weights = _positive("weights", norm, x.shape[1])
+        weights = check_positive("interpolation", "weights", norm, x.shape[1])
     euclidean = _euclidean(x, y, weights)
     return _basis_pursuit(x, y) if isinstance(norm, str) and norm == "l1" and euclidean.interpolable else euclidean
 
@@ -130,7 +130,9 @@ def hypentropy_interpolation(
     ([1.0, 0.0], [0.8, 0.4])
     """
     x, y = check_inputs("interpolation", x, y)
-    s = _positive("scale", np.broadcast_to(np.asarray(scale, dtype=float), x.shape[1:]), x.shape[1])
+    s = check_positive(
+        "interpolation", "scale", np.broadcast_to(np.asarray(scale, dtype=float), x.shape[1:]), x.shape[1]
+    )
     start = _euclidean(x, y, np.ones(x.shape[1]))
     if not start.interpolable:
         return start
@@ -204,13 +206,3 @@ def _basis_pursuit(x: np.ndarray, y: np.ndarray) -> Interpolation:
     value = float(np.abs(found).sum())
     residual = float(np.linalg.norm(x @ found - y) / unit)
     return Interpolation(found, nu, value, value - float(nu @ y), residual, True)
-
-
-def _positive(what: str, values: Any, count: int) -> np.ndarray:
-    values = np.asarray(values, dtype=float)
-    if values.shape != (count,) or not np.isfinite(values).all() or (values <= 0).any():
-        raise UserError(
-            f"interpolation: expected {what} of shape ({count},), finite and positive, got shape {values.shape} "
-            f"with least entry {values.min() if values.size else 'none'}"
-        )
-    return values

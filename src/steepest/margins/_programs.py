@@ -3,25 +3,42 @@
 Everything here is NumPy on the host, solved by the interior-point code Clarabel; nothing is shared with the descent.
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from steepest.descent._losses import check_labels
 from steepest.errors import UserError
-from steepest.margins._inputs import check_inputs
+from steepest.margins._inputs import check_inputs, check_positive
 from steepest.margins._solving import solve_tightly
 
 Norm = Literal["l1", "l2", "linf"]
-_ORDER = {"l1": 1, "l2": 2, "linf": np.inf}
-_DUAL_ORDER = {"l1": np.inf, "l2": 2, "linf": 1}
+
+_ORDERS = {"l1": 1, "l2": 2, "linf": np.inf}
 
 # A margin below this fraction of the largest example is not told apart from zero by the solver.
 _RESOLUTION = 1e-9
 # Multipliers (of total 1) below this are zeros of the interior-point method.
 _ACTIVE = 1e-7
+
+
+class Geometry(NamedTuple):
+    """A norm of w, as the solver and NumPy need it.
+
+    Attributes:
+        expression: the norm of a cvxpy expression.
+        norm: the norm of an array.
+        dual: its dual norm.
+        euclidean: whether it is the ℓ2 norm, whose support can be solved exactly.
+    """
+
+    expression: Callable[[Any], Any]
+    norm: Callable[[np.ndarray], float]
+    dual: Callable[[np.ndarray], float]
+    euclidean: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,9 @@ class MarginProgram:
     reason: str = ""
 
 
-def hard_margin(x: Float[Any, "n d"], y: Float[Any, " n"], norm: Norm = "l2", bias: bool = False) -> MarginProgram:
+def hard_margin(
+    x: Float[Any, "n d"], y: Float[Any, " n"], norm: Norm | Float[Any, " d"] = "l2", bias: bool = False
+) -> MarginProgram:
     """The maximum-margin separator ``γ̂ = max_{‖w‖ ≤ 1} min_i y_i (⟨w, x_i⟩ + b)``, with its support vectors.
 
     The dual problem is ``min ‖Σ q_i y_i x_i‖_*`` over the simplex (with ``Σ q_i y_i = 0`` if there is a bias).
@@ -60,7 +79,9 @@ def hard_margin(x: Float[Any, "n d"], y: Float[Any, " n"], norm: Norm = "l2", bi
     Args:
         x: inputs, shape ``(n, d)``.
         y: labels ±1, shape ``(n,)``.
-        norm: the norm of w: ``"l2"`` (support vector machine), ``"l1"`` (boosting), ``"linf"``.
+        norm: the norm of w: ``"l2"`` (support vector machine), ``"l1"`` (boosting), ``"linf"``, or positive weights
+            ω of shape ``(d,)`` for ``√(Σ ω_i w_i²)``. For sums of ℓ2 norms of groups, the ℓ1 norm of the Fourier
+            transform and kernels: ``group_margin``, ``fourier_margin``, ``kernel_margin``.
         bias: whether an unpenalized constant b is allowed.
 
     Raises:
@@ -76,32 +97,13 @@ def hard_margin(x: Float[Any, "n d"], y: Float[Any, " n"], norm: Norm = "l2", bi
     False
     """
     x, y = check_inputs("hard margin", x, y)
-    y = np.asarray(check_labels(y), dtype=float)
-    if norm not in _ORDER:
-        raise UserError(f"hard margin: expected a norm among {', '.join(_ORDER)}, got {norm!r}")
-    if bias and abs(y.sum()) == len(y):
-        raise UserError("hard margin: with a bias, expected examples of both labels, got one label; drop the bias")
-    largest = np.abs(x).max()
-    unit = largest if largest > 0 else 1.0
-    signed = y[:, None] * x / unit
-    signs = y if bias else None
-    w, b, q = _widest(signed, signs, norm)
-    margin = (signed @ w + b * y).min()
-    if margin > _RESOLUTION:
-        # Solved again in the units of its own margin, where the solver's tolerance is a relative one.
-        w, b, q = _shortest(signed / margin, y / margin if bias else None, norm)
-        w, b, q = _polish(signed, signs, w, b, q) if norm == "l2" else (w, b, q)
-        size = np.linalg.norm(w, ord=_ORDER[norm])
-        w, b = w / size, b / size
-        margin = (signed @ w + b * y).min()
-    q = _simplex(q, signs)
-    bound = float(np.linalg.norm(q @ signed, ord=_DUAL_ORDER[norm]))
-    support = np.flatnonzero(q > _ACTIVE)
-    if margin <= _RESOLUTION:
-        reason = _reason(len(support), bound)
-        return MarginProgram(0.0, np.zeros_like(w), 0.0, q, support, float(unit * bound), False, reason)
-    gap = max(float(unit * (bound - margin)), 0.0)
-    return MarginProgram(float(unit * margin), w, float(unit * b), q, support, gap, True)
+    if not isinstance(norm, str):
+        root = np.sqrt(check_positive("hard margin", "weights", norm, x.shape[1]))
+        found = margin_in(_ordered(2), x / root, y, bias)  # in coordinates √ω w, where the norm is ℓ2
+        return replace(found, direction=found.direction / root)
+    if norm not in _ORDERS:
+        raise UserError(f"hard margin: expected a norm among {', '.join(_ORDERS)}, got {norm!r}")
+    return margin_in(_ordered(_ORDERS[norm]), x, y, bias)
 
 
 def separable(x: Float[Any, "n d"], y: Float[Any, " n"], bias: bool = False) -> bool:
@@ -116,7 +118,48 @@ def separable(x: Float[Any, "n d"], y: Float[Any, " n"], bias: bool = False) -> 
     return hard_margin(x, y, norm="linf", bias=bias).separable
 
 
-def _widest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple[np.ndarray, float, np.ndarray]:
+def margin_in(geometry: Geometry, x: Float[np.ndarray, "n d"], y: Any, bias: bool = False) -> MarginProgram:
+    """The maximum-margin separator in any geometry; arguments and result as in ``hard_margin``, inputs checked before.
+
+    Raises:
+        UserError: if a label is not ±1, or a bias is asked for with one label only.
+    """
+    y = np.asarray(check_labels(y), dtype=float)
+    if bias and abs(y.sum()) == len(y):
+        raise UserError("hard margin: with a bias, expected examples of both labels, got one label; drop the bias")
+    largest = np.abs(x).max()
+    unit = largest if largest > 0 else 1.0
+    signed = y[:, None] * x / unit
+    signs = y if bias else None
+    w, b, q = _widest(signed, signs, geometry)
+    margin = (signed @ w + b * y).min()
+    if margin > _RESOLUTION:
+        # Solved again in the units of its own margin, where the solver's tolerance is a relative one.
+        w, b, q = _shortest(signed / margin, y / margin if bias else None, geometry)
+        w, b, q = _polish(signed, signs, w, b, q) if geometry.euclidean else (w, b, q)
+        size = geometry.norm(w)
+        w, b = w / size, b / size
+        margin = (signed @ w + b * y).min()
+    q = _simplex(q, signs)
+    bound = float(geometry.dual(q @ signed))
+    support = np.flatnonzero(q > _ACTIVE)
+    if margin <= _RESOLUTION:
+        reason = _reason(len(support), bound)
+        return MarginProgram(0.0, np.zeros_like(w), 0.0, q, support, float(unit * bound), False, reason)
+    gap = max(float(unit * (bound - margin)), 0.0)
+    return MarginProgram(float(unit * margin), w, float(unit * b), q, support, gap, True)
+
+
+def _ordered(order: float) -> Geometry:
+    """The ℓp norm with p = 1, 2 or ∞."""
+    import cvxpy as cp
+
+    dual = {1: np.inf, 2: 2, np.inf: 1}[order]
+    norm = lambda w: float(np.linalg.norm(w, ord=order))
+    return Geometry(lambda w: cp.norm(w, order), norm, lambda z: float(np.linalg.norm(z, ord=dual)), order == 2)
+
+
+def _widest(signed: np.ndarray, signs: np.ndarray | None, geometry: Geometry) -> tuple[np.ndarray, float, np.ndarray]:
     """Maximize γ subject to ``signed w + b signs ≥ γ``, ``‖w‖ ≤ 1``: feasible whatever the data."""
     import cvxpy as cp
 
@@ -124,18 +167,18 @@ def _widest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple[n
     w, b, margin = cp.Variable(d), cp.Variable(), cp.Variable()
     offset = 0 if signs is None else b * signs
     apart = signed @ w + offset >= margin * np.ones(n)
-    solve_tightly(cp.Problem(cp.Maximize(margin), [apart, cp.norm(w, _ORDER[norm]) <= 1]))
+    solve_tightly(cp.Problem(cp.Maximize(margin), [apart, geometry.expression(w) <= 1]))
     return np.asarray(w.value), 0.0 if signs is None else float(np.asarray(b.value)), np.asarray(apart.dual_value)
 
 
-def _shortest(signed: np.ndarray, signs: np.ndarray | None, norm: Norm) -> tuple[np.ndarray, float, np.ndarray]:
+def _shortest(signed: np.ndarray, signs: np.ndarray | None, geometry: Geometry) -> tuple[np.ndarray, float, np.ndarray]:
     """Minimize ``‖w‖`` subject to ``signed w + b signs ≥ 1``."""
     import cvxpy as cp
 
     w, b = cp.Variable(signed.shape[1]), cp.Variable()
     offset = 0 if signs is None else b * signs
     apart = signed @ w + offset >= 1
-    cost = 0.5 * cp.sum_squares(w) if norm == "l2" else cp.norm(w, _ORDER[norm])
+    cost = 0.5 * cp.sum_squares(w) if geometry.euclidean else geometry.expression(w)
     solve_tightly(cp.Problem(cp.Minimize(cost), [apart]))
     return np.asarray(w.value), 0.0 if signs is None else float(np.asarray(b.value)), np.asarray(apart.dual_value)
 

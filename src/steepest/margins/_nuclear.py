@@ -1,0 +1,202 @@
+"""Matrices of least nuclear norm that fit linear measurements: the convex stand-in for the least rank."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from steepest.errors import UserError
+from steepest.margins._inputs import check_inputs
+from steepest.margins._solving import solve_tightly
+
+# A least-squares residual above this fraction of the targets means that no matrix fits.
+_INTERPOLABLE = 1e-9
+# A matrix that fits counts as semidefinite if its least eigenvalue, over the targets' norm, is above minus this.
+_SEMIDEFINITE = 1e-7
+# Singular values of the measurements below this fraction of the largest are dependent measurements.
+_RANK = 1e-11
+# Singular values of Σ ν_i A_i this near to 1 belong to the face that the dual exposes.
+_FACE = 1e-5
+
+
+@dataclass(frozen=True)
+class NuclearInterpolation:
+    """The matrix that minimizes ``‖W‖_*`` subject to ``⟨A_i, W⟩ = y_i``, with its certificate.
+
+    Attributes:
+        matrix: the minimizer, shape ``(d1, d2)``; the least-squares fit if nothing fits.
+        dual: the Lagrange multipliers ``ν``, shape ``(m,)``, of spectral norm ``‖Σ ν_i A_i‖ ≤ 1`` (among semidefinite
+            matrices ``λ_max(Σ ν_i A_i) ≤ 1``), so that ``⟨ν, y⟩`` is a lower bound of the minimum.
+        value: ``‖W‖_*``.
+        gap: value minus ``⟨ν, y⟩``; the minimum lies within this below the value.
+        residual: ``‖A(W) - y‖ / ‖y‖``.
+        uniqueness: if positive, the minimizer is unique. It is the sine of the angle between the matrices that the
+            dual admits as minimizers, ``P S Qᵀ`` on the singular vectors of ``Σ ν_i A_i`` to the singular value 1, and
+            the matrices that no measurement sees.
+        interpolable: whether a matrix fits (a semidefinite one, if that was asked for).
+        reason: why nothing fits, if so.
+    """
+
+    matrix: Float[np.ndarray, "d1 d2"]
+    dual: Float[np.ndarray, " m"]
+    value: float
+    gap: float
+    residual: float
+    uniqueness: float
+    interpolable: bool
+    reason: str = ""
+
+
+def nuclear_norm_interpolation(
+    measurements: Float[Any, "m d1 d2"], y: Float[Any, " m"], semidefinite: bool = False
+) -> NuclearInterpolation:
+    """The matrix of least nuclear norm (sum of singular values) that fits: ``argmin ‖W‖_*``, ``⟨A_i, W⟩ = y_i``.
+
+    A semidefinite program, by Clarabel. Its dual is ``max ⟨ν, y⟩`` subject to ``‖Σ ν_i A_i‖ ≤ 1`` in the spectral norm.
+
+    Args:
+        measurements: the ``A_i``, shape ``(m, d1, d2)``.
+        y: targets, shape ``(m,)``.
+        semidefinite: whether W must be symmetric and positive semidefinite; its nuclear norm is then its trace, and
+            of the A_i only the symmetric part counts.
+
+    Raises:
+        UserError: if shapes do not match, an entry is not finite, or semidefinite matrices are asked for that are not
+            square. Measurements that nothing fits are an outcome: ``interpolable = False`` with a reason.
+
+    Source: Fazel 2002; Recht, Fazel and Parrilo 2010. As the limit of descent on a factorization: Gunasekar et al. 2017.
+
+    >>> found = nuclear_norm_interpolation([[[3.0, 0.0], [0.0, 1.0]]], [3.0])  # the cheapest way is along σ₁
+    >>> found.matrix.round(6).tolist(), round(found.value, 6)
+    ([[1.0, 0.0], [0.0, 0.0]], 1.0)
+    """
+    a, y = _checked(measurements, y, semidefinite)
+    m, d1, d2 = a.shape
+    flat, unit = a.reshape(m, d1 * d2), float(np.linalg.norm(y)) or 1.0
+    left, sizes, right = np.linalg.svd(flat, full_matrices=False)
+    kept = sizes > _RANK * max(sizes.max(), np.finfo(float).tiny)
+    left, sizes, right = left[:, kept], sizes[kept], right[kept]
+    targets = (y / unit) @ left / sizes  # the same equations with orthonormal rows: ⟨right_k, vec W⟩ = targets_k
+    residual = float(np.linalg.norm(flat @ (targets @ right) - y / unit))
+    if residual > _INTERPOLABLE:
+        fit = unit * (targets @ right).reshape(d1, d2)
+        reason = f"no matrix fits: least squares leaves a relative residual of {residual:.1e}"
+        return NuclearInterpolation(fit, np.zeros(m), _nuclear(fit), np.inf, residual, 0.0, False, reason)
+    if semidefinite and (below := _least_excess(right, targets, d1)) > _SEMIDEFINITE:
+        fit = unit * (targets @ right).reshape(d1, d2)
+        reason = f"no semidefinite matrix fits: the largest least eigenvalue, over the targets' norm, is {-below:.1e}"
+        return NuclearInterpolation(fit, np.zeros(m), _nuclear(fit), np.inf, residual, 0.0, False, reason)
+    matrix, multipliers = _solve(right, targets, (d1, d2), semidefinite)
+    nu = left @ (multipliers / sizes)
+    nu = nu * (1 if nu @ y >= 0 else -1)
+    nu = nu / max(1.0, _size(np.tensordot(nu, a, 1), semidefinite))  # into the dual ball: its value is a proof
+    # Projected onto what fits: the interior-point method leaves a residual that the gap would count.
+    matrix = unit * (matrix + ((targets - right @ matrix.ravel()) @ right).reshape(d1, d2))
+    value = _nuclear(matrix)
+    residual = float(np.linalg.norm(flat @ matrix.ravel() - y) / unit)
+    apart = _uniqueness(np.tensordot(nu, a, 1), right, semidefinite)
+    return NuclearInterpolation(matrix, nu, value, value - float(nu @ y), residual, apart, True)
+
+
+def nuclear_norm_completion(
+    values: Float[Any, "d1 d2"], seen: Bool[Any, "d1 d2"], semidefinite: bool = False
+) -> NuclearInterpolation:
+    """The matrix of least nuclear norm with given entries: matrix completion.
+
+    Args:
+        values: the entries, shape ``(d1, d2)``; those not seen may be anything, NaN too.
+        seen: which entries are given, booleans of shape ``(d1, d2)``.
+        semidefinite: whether W must be symmetric and positive semidefinite; a pair of mirrored entries then counts by
+            its mean.
+
+    Returns:
+        As :func:`nuclear_norm_interpolation`, one measurement for each entry seen, row by row.
+
+    Raises:
+        UserError: if shapes do not match, no entry is seen, or a seen entry is not finite.
+
+    Source: Candès and Recht 2009; Gunasekar's lecture in seeds 004.
+
+    >>> nan = float("nan")
+    >>> found = nuclear_norm_completion([[2.0, 2.0], [2.0, nan]], [[True, True], [True, False]])
+    >>> found.matrix.round(4).tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
+    """
+    values, seen = np.asarray(values, dtype=float), np.asarray(seen)
+    if values.ndim != 2 or seen.shape != values.shape or seen.dtype != bool:
+        raise UserError(
+            "matrix completion: expected values and booleans of one shape (d1, d2), got shapes "
+            f"{values.shape} and {seen.shape} of {seen.dtype}; seen says which entries are given"
+        )
+    if not seen.any():
+        raise UserError("matrix completion: expected at least one entry to be seen, got none; every matrix would do")
+    entries = np.argwhere(seen)
+    measurements = np.zeros((len(entries), *values.shape))
+    measurements[np.arange(len(entries)), entries[:, 0], entries[:, 1]] = 1.0
+    return nuclear_norm_interpolation(measurements, values[seen], semidefinite)
+
+
+def _checked(measurements: Any, y: Any, semidefinite: bool) -> tuple[np.ndarray, np.ndarray]:
+    a = np.asarray(measurements, dtype=float)
+    if a.ndim != 3 or a.size == 0:
+        raise UserError(
+            f"nuclear norm: expected measurements of shape (m, d1, d2), not empty, got shape {a.shape}; one matrix each"
+        )
+    if semidefinite and a.shape[1] != a.shape[2]:
+        raise UserError(
+            f"nuclear norm: expected square measurements for semidefinite matrices, got shape {a.shape}; "
+            "leave semidefinite out for rectangular ones"
+        )
+    y = check_inputs("nuclear norm", a.reshape(len(a), -1), y)[1]
+    return (a + a.transpose(0, 2, 1)) / 2 if semidefinite else a, y
+
+
+def _solve(
+    rows: np.ndarray, targets: np.ndarray, shape: tuple[int, int], semidefinite: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The minimizer and the multipliers of ``⟨rows_k, vec W⟩ = targets_k``, orthonormal rows."""
+    import cvxpy as cp
+
+    w = cp.Variable(shape, PSD=True) if semidefinite else cp.Variable(shape)
+    fit = rows @ cp.vec(w, order="C") == targets
+    solve_tightly(cp.Problem(cp.Minimize(cp.trace(w) if semidefinite else cp.normNuc(w)), [fit]))
+    return np.asarray(w.value), np.asarray(fit.dual_value)
+
+
+def _least_excess(rows: np.ndarray, targets: np.ndarray, d: int) -> float:
+    """The least t, at least -1, for which some W that fits has ``W + t I ⪰ 0``: positive if none is semidefinite."""
+    import cvxpy as cp
+
+    w, t = cp.Variable((d, d), symmetric=True), cp.Variable()
+    limits = [rows @ cp.vec(w, order="C") == targets, w + t * np.eye(d) >> 0, t >= -1]
+    solve_tightly(cp.Problem(cp.Minimize(t), limits))
+    return float(np.asarray(t.value))
+
+
+def _nuclear(matrix: np.ndarray) -> float:
+    return float(np.linalg.svd(matrix, compute_uv=False).sum())
+
+
+def _size(matrix: np.ndarray, semidefinite: bool) -> float:
+    return float(np.linalg.eigvalsh(matrix)[-1] if semidefinite else np.linalg.norm(matrix, 2))
+
+
+def _uniqueness(matrix: np.ndarray, rows: np.ndarray, semidefinite: bool) -> float:
+    """Least singular value of the orthonormal measurements on the symmetric S of ``P S Qᵀ``."""
+    if semidefinite:
+        sizes, left = np.linalg.eigh(matrix)
+        right = left
+    else:
+        left, sizes, right = np.linalg.svd(matrix, full_matrices=False)
+        right = right.T
+    p, q = left[:, sizes >= 1 - _FACE], right[:, sizes >= 1 - _FACE]
+    k = p.shape[1]
+    if k == 0:  # only W = 0 is left
+        return 1.0
+    upper = [(i, j) for i in range(k) for j in range(i, k)]
+    # Orthonormal symmetric matrices: E_ii and (E_ij + E_ji)/√2.
+    basis = [(np.outer(p[:, i], q[:, j]) + np.outer(p[:, j], q[:, i])) / (2 if i == j else 2**0.5) for i, j in upper]
+    if len(basis) > len(rows):
+        return 0.0
+    return float(np.linalg.svd(rows @ np.array([b.ravel() for b in basis]).T, compute_uv=False)[-1])
