@@ -7,7 +7,8 @@ the number of its parameters and the ℓ2 norm of its weights grow.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -96,12 +97,10 @@ class PathNorm(Claim):
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         sigma, z = activation(self.activation).function, jnp.linspace(-3, 3, 121)
-        bent = jnp.abs(sigma(3 * z) - 3 * sigma(z)).max()
-        least, rising = np.log(2), np.diff(self.widths).min(initial=1)
+        bent = float(jnp.abs(sigma(3 * z) - 3 * sigma(z)).max())
         return [
             require("largest |σ(3z) − 3σ(z)|", bent, "<=", 1e-12, "choose a positively homogeneous --activation"),
-            require("summed cross-entropy of comparison", self.total, "<", least, "choose a smaller --total"),
-            require("smallest step between widths", rising, ">", 0, "sort --widths"),
+            require("summed cross-entropy of comparison", self.total, "<", np.log(2), "choose a smaller --total"),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
@@ -125,10 +124,7 @@ class PathNorm(Claim):
             total=("seed width", reached, "nats"),
             error=("seed width", error),
             test=("seed width", test),
-            norms=(
-                "seed width norm",
-                norms,
-            ),  # path norms of order two and one, ℓ2 norm of the weights, each over margins
+            norms=("seed width norm", norms),  # path norms of order 2 and 1, ℓ2 norm of the weights
         )
 
     def from_two_starts(self, data: Setting, key: Key) -> tuple:
@@ -160,9 +156,8 @@ class PathNorm(Claim):
             return {"error": (margins <= 0).mean(), "test": missed.mean(), "norms": norms}
 
         marks = logarithmic(self.steps, 60)[1:]
-        path = descend(
-            risk, net.init(key), optax.sgd(self.lr, self.momentum), self.steps, record=marks, observe={"all": look}
-        )
+        rule = optax.sgd(self.lr, self.momentum)
+        path = descend(risk, net.init(key), rule, self.steps, record=marks, observe={"all": look})
         low = self.n * path.risk <= self.total
         at = jnp.where(low.any(), low.argmax(), -1)
         found = {name: values[at] for name, values in path.observed["all"].items()}
@@ -179,14 +174,12 @@ class PathNorm(Claim):
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        checks = []
-        for name, (low, high), apart in zip(RULES, predicted["apart"], observed["apart"].max(-1).T, strict=True):
-            ends = {"at_least": low} if np.isinf(high) else {"at_most": high}
-            checks.append(bound(f"{name}: outputs from two balances apart", apart, **ends, over="each"))
+        apart = zip(RULES, observed["apart"].max(-1).T, predicted["apart"], strict=True)
+        checks = [_within(f"{name}: outputs from two balances apart", d, ends, over="each") for name, d, ends in apart]
         errors, path, weights = (int(sign) for sign in predicted["trend"])
         slopes = np.array([fit_exponent(self.widths, each)[0] for each in observed["test"]])
-        ends = {"at_most": 0.0} if errors < 0 else {"at_least": 0.0}
-        checks.append(bound(f"exponent of the {TRENDS[0]} in the width", slopes, **ends))
+        ends = (-np.inf, 0.0) if errors < 0 else (0.0, np.inf)
+        checks.append(_within(f"exponent of the {TRENDS[0]} in the width", slopes, ends))
         names = [f"{width}" for width in self.widths]
         for name, sign, values in ((TRENDS[1], path, 0), (TRENDS[2], weights, 2)):
             found = dict(zip(names, np.log(observed["norms"][:, :, values]).T, strict=True))
@@ -209,11 +202,7 @@ class PathNorm(Claim):
         step, widths = observed["step"][1:], np.array(self.widths)
         apart, risk = observed["apart"][:, :, 1:], observed["risk"][0, :, :, 1:]
         ratios = observed["norms"] / observed["norms"][:, :1]
-        starts = [
-            (i, j, f"{rule}, {start}")
-            for i, rule in enumerate(RULES)
-            for j, start in enumerate(("as drawn", "rescaled"))
-        ]
+        starts = [(i, j, f"{RULES[i]}, {start}") for i in (0, 1) for j, start in enumerate(("as drawn", "rescaled"))]
         names = "path norm, order 2", "path norm, order 1 (not judged)", TRENDS[2]
         return (
             panel("Only gradient descent sees the balance", "step", "relative difference of outputs",
@@ -227,12 +216,16 @@ class PathNorm(Claim):
         )  # fmt: skip
 
 
+def _within(name: str, values: np.ndarray, ends: Any, over: str = "mean") -> Check:
+    """A bound from above, or from below where there is no highest value."""
+    low, high = float(ends[0]), float(ends[1])
+    if np.isinf(high):
+        return bound(name, values, at_least=low, over=over)
+    return bound(name, values, at_most=high, over=over)
+
+
 def _rescaled(params: Params, factors: jax.Array) -> Params:
     """The same function: weights into every hidden neuron times its factor, those out of it divided."""
-    moved, before, used = [], jnp.ones(()), 0
-    for layer in params:
-        width = layer["w"].shape[0]
-        after = factors[used : used + width] if layer is not params[-1] else jnp.ones(width)
-        moved.append({"w": layer["w"] * after[:, None] / before})
-        before, used = after, used + width
-    return tuple(moved)
+    sizes = [layer["w"].shape[0] for layer in params]
+    parts = [jnp.ones(()), *jnp.split(factors, np.cumsum(sizes[:-2])), jnp.ones(sizes[-1])]
+    return tuple({"w": p["w"] * b[:, None] / a} for p, (a, b) in zip(params, pairwise(parts), strict=True))
