@@ -65,31 +65,25 @@ def test_clocks_walk_the_same_path(loss=logistic):
         assert np.allclose(other.params, slow.params, rtol=1e-7)
 
 
-def test_the_norm_clock_walks_the_same_path_at_unit_relative_speed():
-    """Its reading is ∫ ‖dw‖/‖w‖; on one example the direction is kept and log ‖w‖ grows like s."""
+def test_on_the_fall_clock_the_log_risk_falls_evenly():
     x, y = separable_set()
     risk, log_risk = margin_risk(logistic, linear, x, y), log_margin_risk(logistic, linear, x, y)
     start, tight = jnp.array([0.1, -0.2]), {"rtol": 1e-10, "atol": 1e-12}
-    path = flow(risk, start, jnp.array([1.0, 3.0]), "norm", log_risk, **tight)
+    path = flow(risk, start, jnp.array([0.5, 3.0]), "fall", log_risk, **tight)
+    assert np.allclose(path.log_risk, log_risk(start) - path.clock, rtol=1e-8)
     plain = flow(risk, start, path.time, "plain", **tight)
     assert np.allclose(plain.params, path.params, rtol=1e-7)
-    alone = margin_risk(exponential, linear, x[:1], y[:1]), log_margin_risk(exponential, linear, x[:1], y[:1])
-    straight = flow(alone[0], x[0], jnp.array([2.0]), "norm", alone[1], **tight)
-    assert np.allclose(straight.params, x[0] * np.exp(2.0), rtol=1e-8)
-    # w = x e^s: from dw/dt = e^{-|x|² c} x with w = c x, t = (e^{|x|² c} - e^{|x|²}) / |x|²
-    size = float(x[0] @ x[0])
-    assert np.allclose(straight.log_time, np.log1p((np.exp(size * np.exp(2.0)) - np.exp(size)) / size), rtol=1e-8)
 
 
-def test_the_norm_clock_outruns_the_blow_up_of_the_risk_clock():
-    """f = w³: on the risk clock dw/ds = 3w² reaches infinity at s = 1/3; on the norm clock log w = s."""
+def test_the_fall_clock_outruns_the_blow_up_of_the_risk_clock():
+    """f = w³: on the risk clock dw/ds = 3w² reaches infinity at s = 1/3; on the fall clock w³ = 1 + s."""
     risk = margin_risk(exponential, lambda w, x: x[:, 0] * w**3, jnp.ones((1, 1)), jnp.ones(1))
     log_risk = log_margin_risk(exponential, lambda w, x: x[:, 0] * w**3, jnp.ones((1, 1)), jnp.ones(1))
     lost = flow(risk, jnp.ones(()), jnp.array([0.3, 0.4]), "risk", log_risk, max_steps=2000)
     assert np.isfinite(lost.log_risk[0]) and not bool(lost.ok)
-    path = flow(risk, jnp.ones(()), jnp.array([1.0, 2.5]), "norm", log_risk)
+    path = flow(risk, jnp.ones(()), jnp.array([1.0, 2000.0]), "fall", log_risk)
     assert bool(path.ok)
-    assert np.allclose(path.log_risk, -jnp.exp(3 * path.clock), rtol=1e-6)
+    assert np.allclose(path.params**3, 2001, rtol=1e-6)
 
 
 def test_one_example_has_a_closed_form_beyond_the_smallest_float():

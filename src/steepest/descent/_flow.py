@@ -19,12 +19,12 @@ from jaxtyping import Array, Bool, Float, Int
 from steepest.errors import UserError
 from steepest.types import Params, Risk
 
-Clock = Literal["plain", "log", "risk", "norm"]
+Clock = Literal["plain", "log", "risk", "fall"]
 FlowSolver = Literal["explicit", "stiff"]
 _SOLVERS = {"explicit": diffrax.Tsit5, "stiff": diffrax.Kvaerno5}
-_CLOCKS = ("plain", "log", "risk", "norm")
+_CLOCKS = ("plain", "log", "risk", "fall")
 # Clocks whose reading does not give the time by itself.
-_TIMED = ("risk", "norm")
+_TIMED = ("risk", "fall")
 
 
 class FlowPath(NamedTuple):
@@ -81,21 +81,21 @@ def flow(
     ``plain``  ``t``                   ``dθ/ds = -∇R``               short horizons
     ``log``    ``log(1 + t)``          ``dθ/ds = -(1 + t) ∇R``       power laws; a minimum at zero risk
     ``risk``   ``∫ dt R(θ(t))``        ``dθ/ds = -∇ log R``          losses with an exponential tail
-    ``norm``   ``∫ ‖dθ‖ / ‖θ‖``        ``dθ/ds = -‖θ‖ ∇R / ‖∇R‖``    networks of any degree, whose norm diverges
+    ``fall``   ``log R(0) - log R``    ``dθ/ds = -∇ log R / ‖·‖²``   exponential tails, networks of any degree
     =========  ======================  ============================  =============================================
 
-    On the risk and norm clocks log(1 + t) is carried along. Losses that reach zero like a square do so at a finite
-    reading of the risk clock: use the log clock for them. A network of degree L > 2 with an exponential tail leaves to
-    infinity at a finite reading of the risk clock, as ``‖θ‖' ~ ‖θ‖^{L-1}``; on the norm clock ``log ‖θ‖`` grows at most
-    like s, and at that rate once θ has its direction. It needs a start other than zero, and integrator steps in
-    proportion to ``-log R``. The integrator lands on every reading, so that nothing is interpolated. Compiled once for each ``risk`` and ``observe`` (by identity:
-    make them once and reuse them); works under ``jit`` and ``vmap``.
+    On the risk and fall clocks log(1 + t) is carried along. Losses that reach zero like a square do so at a finite
+    reading of the risk clock: use the log clock for them. So does a network of degree L > 2 with an exponential tail,
+    as ``‖θ‖' ~ ‖θ‖^{L-1}`` there; on the fall clock its log-risk falls evenly. That one needs a start that is not
+    critical, and integrator steps in proportion to ``-log R``. The integrator lands on every reading, so that nothing
+    is interpolated. Compiled once for each ``risk`` and ``observe`` (by identity: make them once and reuse them); works
+    under ``jit`` and ``vmap``.
 
     Args:
         risk: the risk as a function of the parameters.
         params: the start, any pytree of floating arrays.
         times: increasing clock readings, shape ``(times,)``, the first ≥ 0; the flow starts at 0.
-        clock: ``"plain"``, ``"log"``, ``"risk"`` or ``"norm"``.
+        clock: ``"plain"``, ``"log"``, ``"risk"`` or ``"fall"``.
         log_risk: ``log R`` in a form that does not underflow, such as ``log_margin_risk``; default ``log(risk)``.
         observe: named functions of the parameters to record.
         rtol: relative tolerance of a step; default ``√ε`` of the floating type (1.5e-8 in float64).
@@ -112,8 +112,7 @@ def flow(
             it is recorded in ``ok``.
 
     Source: ORF 543, lectures 11/9 and 11/14 (gradient flow); the risk clock is the time change under which margins
-    converge like 1/s (Lyu and Li 2020; Telgarsky, Deep learning theory, §10); the norm clock is arc length on the
-    logarithmic scale of ``‖θ‖``.
+    converge like 1/s (Lyu and Li 2020; Telgarsky, Deep learning theory, §10).
 
     >>> path = flow(lambda w: 0.5 * jnp.sum(w**2), jnp.array([1.0]), jnp.array([1.0, 2.0]))
     >>> bool(jnp.allclose(path.risk, 0.5 * jnp.exp(-2 * path.time), rtol=1e-4)), bool(path.ok)
@@ -208,13 +207,13 @@ def _field(risk: Risk, log_risk: Risk | None, log_of: Risk, clock: Clock) -> Cal
         now, slope = jax.value_and_grad(log_of)(state[0])
         return jax.tree.map(jnp.negative, slope), jnp.exp(-now - state[1])
 
-    def by_norm(s, state, _):
+    def by_fall(s, state, _):
         now, slope = jax.value_and_grad(log_of)(state[0])
-        speed = optax.tree.norm(state[0]) / optax.tree.norm(slope)
-        # dt/ds = ‖θ‖ / ‖∇R‖ = speed / R.
+        speed = 1 / optax.tree.norm(slope, squared=True)
+        # dt/ds = 1 / (R ‖∇ log R‖²).
         return jax.tree.map(lambda g: -speed * g, slope), speed * jnp.exp(-now - state[1])
 
-    return {"plain": plain, "log": log, "risk": by_risk, "norm": by_norm}[clock]
+    return {"plain": plain, "log": log, "risk": by_risk, "fall": by_fall}[clock]
 
 
 def _log_time(clock: Clock, s: Array, elapsed: Array | None) -> Array:

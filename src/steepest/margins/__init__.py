@@ -1,6 +1,9 @@
 """Margins: of classifiers and networks, and the convex programs that say how large they can be."""
 
 from steepest.margins._bregman import bregman_interpolation as bregman_interpolation
+from steepest.margins._functions import LeastCost as LeastCost
+from steepest.margins._functions import least_cost_function as least_cost_function
+from steepest.margins._functions import relu_cost as relu_cost
 from steepest.margins._geometries import fourier_margin as fourier_margin
 from steepest.margins._geometries import group_margin as group_margin
 from steepest.margins._geometries import kernel_margin as kernel_margin
@@ -9,7 +12,11 @@ from steepest.margins._interpolation import hypentropy as hypentropy
 from steepest.margins._interpolation import hypentropy_interpolation as hypentropy_interpolation
 from steepest.margins._interpolation import min_norm_interpolation as min_norm_interpolation
 from steepest.margins._kkt import KktResiduals as KktResiduals
+from steepest.margins._kkt import kkt_from_gradients as kkt_from_gradients
 from steepest.margins._kkt import kkt_residuals as kkt_residuals
+from steepest.margins._neurons import NeuronMargin as NeuronMargin
+from steepest.margins._neurons import neuron_edges as neuron_edges
+from steepest.margins._neurons import neuron_margin as neuron_margin
 from steepest.margins._normalized import linear_margin as linear_margin
 from steepest.margins._normalized import network_margins as network_margins
 from steepest.margins._norms import frobenius_norm as frobenius_norm
@@ -18,9 +25,16 @@ from steepest.margins._norms import spectral_norm as spectral_norm
 from steepest.margins._norms import stable_rank as stable_rank
 from steepest.margins._norms import weight_matrices as weight_matrices
 from steepest.margins._nuclear import NuclearInterpolation as NuclearInterpolation
+from steepest.margins._nuclear import common_eigenvectors as common_eigenvectors
+from steepest.margins._nuclear import commuting_limit as commuting_limit
 from steepest.margins._nuclear import nuclear_norm_completion as nuclear_norm_completion
 from steepest.margins._nuclear import nuclear_norm_interpolation as nuclear_norm_interpolation
 from steepest.margins._paths import path_norm as path_norm
+from steepest.margins._penalized import PenalizedMinimum as PenalizedMinimum
+from steepest.margins._penalized import certified_excess as certified_excess
+from steepest.margins._penalized import penalized_minimum as penalized_minimum
+from steepest.margins._penalized import penalized_neurons as penalized_neurons
+from steepest.margins._penalized import weak_guarantee as weak_guarantee
 from steepest.margins._programs import MarginProgram as MarginProgram
 from steepest.margins._programs import hard_margin as hard_margin
 from steepest.margins._programs import separable as separable

@@ -27,6 +27,11 @@ class KktResiduals(NamedTuple):
     multipliers: Float[np.ndarray, " n"]
     margin: float
 
+    @property
+    def largest(self) -> float:
+        """The larger of the two residuals."""
+        return max(self.stationarity, self.complementarity)
+
 
 def kkt_residuals(margins: Callable[[Any], Float[Array, " n"]], params: Any, degree: float) -> KktResiduals:
     """The residuals of the optimality conditions of ``min ½‖θ‖²`` subject to ``u_i(θ) ≥ 1``.
@@ -50,14 +55,34 @@ def kkt_residuals(margins: Callable[[Any], Float[Array, " n"]], params: Any, deg
     >>> round(found.stationarity, 9), round(found.complementarity, 9), found.multipliers.round(6).tolist()
     (0.0, 0.0, [0.5, 0.5, 0.0])
     """
-    from scipy.optimize import nnls
-
     with jax.enable_x64(True):
         params = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=float), params)
         flat, restore = ravel_pytree(params)
-        u = np.asarray(margins(restore(flat)), dtype=float)
-        slopes = np.asarray(jax.jacrev(lambda theta: margins(restore(theta)))(flat), dtype=float)  # (n, p)
-    flat = np.asarray(flat)
+        u = margins(restore(flat))
+        slopes = jax.jacrev(lambda theta: margins(restore(theta)))(flat)
+    return kkt_from_gradients(flat, u, slopes, degree)
+
+
+def kkt_from_gradients(
+    params: Float[Any, " p"], margins: Float[Any, " n"], slopes: Float[Any, "n p"], degree: float
+) -> KktResiduals:
+    """The same from numbers, for many networks whose margins and gradients were computed in one compiled batch.
+
+    Args:
+        params: θ as a vector, shape ``(p,)``.
+        margins: ``u_i(θ)``, shape ``(n,)``.
+        slopes: ``∇u_i(θ)``, shape ``(n, p)``.
+        degree: L.
+
+    Raises:
+        UserError: as ``kkt_residuals``.
+
+    >>> kkt_from_gradients([0.0, 3.0], [3.0, 3.0], [[1.0, 1.0], [-1.0, 1.0]], 1).multipliers.round(6).tolist()
+    [0.5, 0.5]
+    """
+    from scipy.optimize import nnls
+
+    flat, u, slopes = (np.asarray(each, dtype=float) for each in (params, margins, slopes))
     _check(u, slopes, flat, degree)
     size = np.linalg.norm(flat)
     margin = float(u.min() / size**degree) if size > 0 else 0.0

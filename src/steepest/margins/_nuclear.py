@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from steepest.descent._potentials import entropy
 from steepest.errors import UserError
+from steepest.margins._bregman import bregman_interpolation
 from steepest.margins._inputs import check_inputs
 from steepest.margins._solving import solve_tightly
 
@@ -18,6 +20,9 @@ _SEMIDEFINITE = 1e-7
 _RANK = 1e-11
 # Singular values of Σ ν_i A_i this near to 1 belong to the face that the dual exposes.
 _FACE = 1e-5
+# Entries off the diagonal, in the common eigenvectors, above this fraction of the largest do not commute.
+_COMMUTE = 1e-9
+_ENTROPY = entropy()  # one object, for which programs compile once
 
 
 @dataclass(frozen=True)
@@ -65,10 +70,10 @@ def nuclear_norm_interpolation(
         UserError: if shapes do not match, an entry is not finite, or semidefinite matrices are asked for that are not
             square. Measurements that nothing fits are an outcome: ``interpolable = False`` with a reason.
 
-    Source: Fazel 2002; Recht, Fazel and Parrilo 2010. As the limit of descent on a factorization: Gunasekar et al. 2017.
+    Source: Fazel 2002; Recht, Fazel and Parrilo 2010. As a limit of descent on factors: Gunasekar et al. 2017.
 
     >>> found = nuclear_norm_interpolation([[[3.0, 0.0], [0.0, 1.0]]], [3.0])  # the cheapest way is along σ₁
-    >>> found.matrix.round(6).tolist(), round(found.value, 6)
+    >>> abs(found.matrix).round(6).tolist(), round(found.value, 6)
     ([[1.0, 0.0], [0.0, 0.0]], 1.0)
     """
     a, y = _checked(measurements, y, semidefinite)
@@ -135,6 +140,64 @@ def nuclear_norm_completion(
     measurements = np.zeros((len(entries), *values.shape))
     measurements[np.arange(len(entries)), entries[:, 0], entries[:, 1]] = 1.0
     return nuclear_norm_interpolation(measurements, values[seen], semidefinite)
+
+
+def common_eigenvectors(measurements: Float[Any, "m d d"]) -> Float[np.ndarray, "d d"]:
+    """Orthonormal columns that diagonalize symmetric matrices which commute.
+
+    Args:
+        measurements: the ``A_i``, shape ``(m, d, d)``.
+
+    Raises:
+        UserError: if they are not symmetric or do not commute.
+
+    >>> abs(common_eigenvectors([[[0.0, 1.0], [1.0, 0.0]], [[3.0, 1.0], [1.0, 3.0]]])).round(4).tolist()
+    [[0.7071, 0.7071], [0.7071, 0.7071]]
+    """
+    a = np.asarray(measurements, dtype=float)
+    if a.ndim != 3 or a.shape[1:] != a.shape[1:][::-1] or not np.isfinite(a).all():
+        raise UserError(f"common eigenvectors: expected finite matrices of shape (m, d, d), got shape {a.shape}")
+    # A combination with generic coefficients keeps apart whatever one of the matrices keeps apart.
+    basis = np.linalg.eigh(np.tensordot(np.cos(1 + np.arange(len(a))), (a + a.transpose(0, 2, 1)) / 2, 1))[1]
+    left = np.abs((basis.T @ a @ basis) * (1 - np.eye(a.shape[1]))).max(initial=0.0)
+    if not left <= _COMMUTE * np.abs(a).max(initial=0.0):
+        raise UserError(
+            f"common eigenvectors: expected symmetric matrices that commute, got entries up to {left:.1e} off the "
+            "diagonal; only such measurements have a limit in closed form"
+        )
+    return basis
+
+
+def commuting_limit(measurements: Float[Any, "m d d"], y: Float[Any, " m"], scale: float) -> Float[np.ndarray, "d d"]:
+    """Where gradient flow of ``Σ (⟨A_i, UUᵀ⟩ - y_i)²`` from ``U = αI`` ends, for symmetric A_i that commute.
+
+    From ``dU/dt = -2 Σ r_i A_i U`` the limit is ``W = α² exp(Σ ν_i A_i)``: in the common eigenvectors its eigenvalues
+    are those nearest to α² in relative entropy among those that fit. As ``α → 0`` its nuclear norm tends to the least;
+    eigenvalues where the dual matrix of that program is ``z < 1`` fall like ``α^{2(1-z)}``.
+
+    Args:
+        measurements: the ``A_i``, shape ``(m, d, d)``.
+        y: targets, shape ``(m,)``, of some positive definite matrix.
+        scale: ``α > 0``.
+
+    Raises:
+        UserError: if the measurements do not commute, no positive definite matrix fits, or α is not positive.
+
+    Source: Gunasekar et al. 2017, section 3 and theorem 1.
+
+    >>> commuting_limit([[[1.0, 0.0], [0.0, 0.0]]], [4.0], scale=0.1).round(6).tolist()
+    [[4.0, 0.0], [0.0, 0.01]]
+    """
+    a, y = _checked(measurements, y, True)
+    basis = common_eigenvectors(a)
+    if not (np.isfinite(scale) and scale > 0):
+        raise UserError(f"limit of the flow: expected a positive scale of the start, got {scale}; try 1e-3")
+    x = np.diagonal(basis.T @ a @ basis, axis1=1, axis2=2)
+    with np.errstate(over="ignore"):  # a step that the line search tries may be too long
+        found = bregman_interpolation(x, y, _ENTROPY, np.full(x.shape[1], float(scale) ** 2))
+    if not found.interpolable:
+        raise UserError(f"limit of the flow: expected targets of a positive definite matrix, but {found.reason}")
+    return (basis * found.beta) @ basis.T
 
 
 def _checked(measurements: Any, y: Any, semidefinite: bool) -> tuple[np.ndarray, np.ndarray]:

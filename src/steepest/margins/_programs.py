@@ -156,7 +156,12 @@ def _ordered(order: float) -> Geometry:
 
     dual = {1: np.inf, 2: 2, np.inf: 1}[order]
     norm = lambda w: float(np.linalg.norm(w, ord=order))
-    return Geometry(lambda w: cp.norm(w, "inf" if order == np.inf else int(order)), norm, lambda z: float(np.linalg.norm(z, ord=dual)), order == 2)
+    return Geometry(
+        lambda w: cp.norm(w, "inf" if order == np.inf else int(order)),
+        norm,
+        lambda z: float(np.linalg.norm(z, ord=dual)),
+        order == 2,
+    )
 
 
 def _widest(signed: np.ndarray, signs: np.ndarray | None, geometry: Geometry) -> tuple[np.ndarray, float, np.ndarray]:

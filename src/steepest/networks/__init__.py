@@ -4,6 +4,8 @@ from ._conditional import finite_grams as finite_grams
 from ._conditional import propagate_finite as propagate_finite
 from ._conditional import sample_grams as sample_grams
 from ._conditional import semidefinite_root as semidefinite_root
+from ._convolutional import convolutional as convolutional
+from ._convolutional import convolved as convolved
 from ._diagonal import DiagonalParams as DiagonalParams
 from ._diagonal import diagonal as diagonal
 from ._diagonal import diagonal_weights as diagonal_weights

@@ -210,7 +210,8 @@ class PathNorm(Claim):
                 theory(step, 0 * step + 1e-8, "margins"), theory(step, 0 * step + 1e-2), log="xy"),
             panel("Two starts, one function: risks", "step", "cross-entropy [nats]",
                 *(seen(step, risk[i, j], name, shade=(2 * i + j) / 3) for i, j, name in starts), log="x"),
-            panel("Wider networks err less", "width", "test error", seen(widths, observed["test"]), log="x"),
+            panel("Wider networks err less", "width", "test error", seen(widths, observed["test"]),
+                seen(widths, observed["test"].mean(0), "mean over seeds", kind="points"), log="x"),
             panel("Norms over margins, relative to the narrowest", "width", "ratio",
                 *(seen(widths, ratios[..., i], name, shade=i / 2) for i, name in enumerate(names)), log="xy"),
         )  # fmt: skip
