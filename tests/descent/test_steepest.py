@@ -97,3 +97,10 @@ def test_bad_input_is_refused_in_one_sentence():
         steepest_descent("l1", 0.1, "long")
     with pytest.raises(UserError, match="a risk to scale"):
         steepest_descent("l1", 0.1, "loss")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_steps_by_fall_lower_a_linear_risk_by_the_step(norm):
+    slope = jnp.array([3.0, -4.0, 0.5])
+    path = descend(lambda w: slope @ w, jnp.zeros(3), steepest_descent(norm, 0.25, "fall"), 8)
+    np.testing.assert_allclose(path.risk, -0.25 * np.arange(9), rtol=1e-12)

@@ -10,9 +10,9 @@ from jaxtyping import Array, Float
 from steepest.errors import UserError
 from steepest.types import Params, Risk
 
-Size = Literal["gradient", "unit", "loss"]
+Size = Literal["gradient", "unit", "loss", "fall"]
 _ORDERS = {"l1": 1.0, "l2": 2.0, "linf": float("inf")}
-_SIZES = ("gradient", "unit", "loss")
+_SIZES = ("gradient", "unit", "loss", "fall")
 
 
 def steepest_descent(
@@ -30,6 +30,7 @@ def steepest_descent(
     ``gradient``  ``‖∇R‖_q``      minimizes ``⟨∇R, v⟩ + ‖v‖_p²/2η``; gradient descent if p = 2
     ``unit``      1               normalized: as long as η
     ``loss``      ``‖∇R‖_q / R``  a step on ``log R``: for exponential tails, where the gradient dies with the risk
+    ``fall``      ``1 / ‖∇R‖_q``  R falls by η, to first order; with log R in its place, the flow's fall clock in steps
     ============  ==============  ==============================================================================
 
     The weights of all leaves together are the vector ``w``.
@@ -65,6 +66,8 @@ def steepest_descent(
         direction, slope = steepest_direction(gradient, p)
         if size == "unit":
             return shaped(lr * direction), state
+        if size == "fall":
+            return shaped(lr / slope * direction), state
         scale = risk(params) if size == "loss" and risk is not None else 1.0
         return shaped(lr * slope / scale * direction), state
 
