@@ -1,6 +1,7 @@
 """Margins: of classifiers and networks, and the convex programs that say how large they can be."""
 
 from steepest.margins._bregman import bregman_interpolation as bregman_interpolation
+from steepest.margins._depth import depth_interpolation as depth_interpolation
 from steepest.margins._functions import LeastCost as LeastCost
 from steepest.margins._functions import least_cost_function as least_cost_function
 from steepest.margins._functions import relu_cost as relu_cost
@@ -38,6 +39,8 @@ from steepest.margins._penalized import weak_guarantee as weak_guarantee
 from steepest.margins._programs import MarginProgram as MarginProgram
 from steepest.margins._programs import hard_margin as hard_margin
 from steepest.margins._programs import separable as separable
+from steepest.margins._quasi_norms import quasi_norm_interpolation as quasi_norm_interpolation
+from steepest.margins._quasi_norms import quasi_norm_margins as quasi_norm_margins
 from steepest.margins._separable import LogisticSplit as LogisticSplit
 from steepest.margins._separable import logistic_split as logistic_split
 from steepest.margins._separable import split_coordinates as split_coordinates

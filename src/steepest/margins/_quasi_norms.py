@@ -117,4 +117,6 @@ def _check_order(order: float) -> None:
 
 def _check_count(count: int) -> None:
     if count > _MOST:
-        raise UserError(f"quasi-norm: expected at most {_MOST} vertices, got {count}; choose fewer examples or unknowns")
+        raise UserError(
+            f"quasi-norm: expected at most {_MOST} vertices, got {count}; choose fewer examples or unknowns"
+        )
