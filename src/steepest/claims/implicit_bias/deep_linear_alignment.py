@@ -93,7 +93,7 @@ class DeepLinearAlignment(Claim):
         risks = self.risks(setting.start, setting.x, setting.y)
         return [
             require("smallest maximal margin", min(margins), ">", 0, "the data are not separable"),
-            require("largest risk at the start", risks.max(), "<", np.log(2), "lower --scale"),
+            require("largest risk at the start", float(risks.max()), "<", np.log(2), "lower --scale"),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
@@ -112,21 +112,21 @@ class DeepLinearAlignment(Claim):
             return path.observed["params"], path.ok
 
         params, arrived = jax.jit(jax.vmap(follow))(setting.x, setting.y, setting.start)
-        found = [jnp.linalg.svd(layer["w"], full_matrices=False) for layer in params]
-        ends = [(each.U[..., 0], each.Vh[..., 0, :]) for each in found]
+        left, sizes, right = zip(*(jnp.linalg.svd(layer["w"], full_matrices=False) for layer in params), strict=True)
+        ends = [(u[..., 0], v[..., 0, :]) for u, v in zip(left, right, strict=True)]
         product = jax.vmap(jax.vmap(lambda p: net.apply(p, jnp.eye(self.dimension))))(params)
         return Observation(
             fall=("reading", falls),
             direction=("seed reading unknown", product / jnp.linalg.norm(product, axis=-1, keepdims=True)),
             singular=(
                 "rank layer seed reading",
-                jnp.stack([jnp.stack([each.S[..., i] for each in found[:-1]]) for i in (0, 1)]),
+                jnp.stack([jnp.stack([s[..., i] for s in sizes[:-1]]) for i in (0, 1)]),
             ),
             alignment=(
                 "pair seed reading",
                 jnp.stack([(v * u).sum(-1) ** 2 for (u, _), (_, v) in pairwise(ends)]),
             ),
-            norms=("layer seed reading", jnp.stack([jnp.linalg.norm(each.S, axis=-1) for each in found])),
+            norms=("layer seed reading", jnp.stack([jnp.linalg.norm(s, axis=-1) for s in sizes])),
             imbalance=("seed pair row column", _imbalances(jax.tree.map(lambda leaf: leaf[:, -1], params))),
             arrived=("seed", arrived),
         )

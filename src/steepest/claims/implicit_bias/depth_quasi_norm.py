@@ -50,7 +50,7 @@ class DepthQuasiNorm(Claim):
     examples: Count = 6  # of a separable set, m [1]
     features: Count = 6  # of its inputs [1]
     largest: Positive = 0.3  # α, largest scale of the start on the squared loss [1]
-    smallest: tuple[Positive, ...] = (1e-6, 3e-3, 3e-3)  # α, smallest scale, by depth [1]
+    smallest: tuple[Positive, ...] = (1e-6, 1e-3, 3e-3)  # α, smallest scale, by depth [1]
     points: Count = 6  # scales for each depth, evenly spaced in log α [1]
     start: Positive = 0.1  # α on the exponential loss [1]
     fall: Positive = 3000.0  # by how much the logarithm of the exponential risk falls [1]
@@ -82,7 +82,7 @@ class DepthQuasiNorm(Claim):
         "Problems are drawn until the theories differ: the ℓ1 interpolant is not that of least ℓ_{2/3} or ℓ_{1/2}, and "
         "the direction of the ℓ1 margin is not a local minimum of either. They also have slack: dual coefficients off "
         "the support of the ℓ1 solution are below --slack, as the speed of approach depends on them.",
-        "Exponents are those of the weight with the largest dual coefficient off the support, between the two smallest "
+        "Exponents are those of the weight with the largest dual coefficient off the support, over the three smallest "
         "scales. Two layers have α^{2(1 − |z|)} and need much smaller scales than the others to show it.",
         "With a start of another shape, αθ₀, depths L ≥ 3 tend to the ℓ1 norm with weights θ₀^{2 − L}; only two layers "
         "forget the shape.",
@@ -210,7 +210,7 @@ class DepthQuasiNorm(Claim):
             *(bound(f"squared loss, {L} layers: distance to ℓ1 at the smallest α", to_limit[i], at_most=0.01,
                 over="each") for i, L in enumerate(DEPTHS)),
             *(exponent(f"squared loss, {L} layers: α-exponent of a weight off the support, less the predicted",
-                0.0, self.alphas[i, -2:], weight[i, :, -2:] / self.alphas[i, -2:] ** predicted["power"][i, :, None],
+                0.0, self.alphas[i, -3:], weight[i, :, -3:] / self.alphas[i, -3:] ** predicted["power"][i, :, None],
                 within=0.2) for i, L in enumerate(DEPTHS)),
             bound("exponential loss, 2 layers: ℓ1 margin over the largest",
                 (observed["ratio"][0] / predicted["margin"][:, None])[:, -1], at_least=0.99),

@@ -1,7 +1,8 @@
 """In weights a function on the line costs a ReLU network its total bend or its end slopes; training finds the least.
 
-The least ½‖weights‖² for f: R → R is max(∫|f''|, |f'(−∞) + f'(+∞)|). Weight decay ½λ‖weights‖² on a wide network is then the penalty λ C(f) on functions, a convex problem. What the minimum
-is, is a theorem; that descent on the weights, which is not convex, finds it is what the experiment tests.
+The least ½‖weights‖² for f: R → R is max(∫|f''|, |f'(−∞) + f'(+∞)|). Weight decay ½λ‖weights‖² on a wide network is
+then the penalty λ C(f) on functions, a convex problem. What the minimum is, is a theorem; that descent on the weights,
+which is not convex, finds it is what the experiment tests.
 """
 
 from dataclasses import dataclass
@@ -73,8 +74,8 @@ class FunctionSpaceNorm(Claim):
         "chords' slopes δ: a line through the points costs its slope once, though as a function on all of R twice, "
         "because the function may bend outside of the data.",
         "At width 100 descent stops in local minima, a few percent above the least objective in some of the problems; "
-        "at width 300 it comes within a percent. The width was raised after the first run had shown this, the step size "
-        "was lowered, and the ramp's noise, until its second term is the larger one, as a hypothesis now checks.",
+        "at width 300 it comes within a percent. The width was raised after the first run had shown this, the step "
+        "size lowered, and the ramp's noise too, until its second term is the larger one, as a hypothesis now checks.",
         "Functions of least cost are not unique, so that costs and fits are compared, not functions between points.",
     )
     full = {"n": 10, "noise": 0.005, "width": 1000, "steps": 60_000, "seeds": 8}

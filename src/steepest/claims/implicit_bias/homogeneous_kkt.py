@@ -64,8 +64,8 @@ class HomogeneousKkt(Claim):
         "Multipliers are the best ones, by non-negative least squares; the loss is not used. Theory bounds the weight "
         "off the margin by a constant over log(1/R). The distance has no such theorem: that what the start puts beside "
         "the limit stays while ‖θ‖ grows like (log 1/R)^{1/L} is our argument for its exponent −1/L, made a "
-        "check after the first runs. The horizon went from 1000, where the distance was 0.07, to 3000. With 80 images and "
-        "64 neurons, the first full preset, its interval still straddles 0.05 at log 1/R = 10000.",
+        "check after the first runs. The horizon went from 1000, where the distance was 0.07, to 3000. With 80 images "
+        "and 64 neurons, the first full preset, its interval still straddles 0.05 at log 1/R = 10000.",
     )
     full = {"width": 32, "seeds": 10, "horizon": 10_000.0}
     beyond = {"offset": 1.0}

@@ -212,17 +212,14 @@ def _residuals(beta: np.ndarray, x: jax.Array, y: jax.Array) -> np.ndarray:
         margins = lambda w: y * (x @ convolved(w.reshape(layers, -1)))
         return filters.ravel(), margins(filters), jax.jacrev(margins)(filters.ravel())
 
-    found = []
-    for layers in LAYERS.tolist():
+    found, arrived = np.full((len(LAYERS), len(beta)), np.nan), np.flatnonzero(np.isfinite(beta).all(-1))
+    for place, layers in enumerate(LAYERS.tolist()):
         batch = jax.jit(jax.vmap(lambda b, x, y, L=layers: linearized(b, x, y, L)))(jnp.asarray(beta), x, y)
-        lost = ~np.isfinite(beta).all(-1)  # flows that did not arrive
-        found.append(
-            [
-                np.nan if gone else kkt_from_gradients(*each, layers).largest
-                for gone, *each in zip(lost, *(np.asarray(part) for part in batch), strict=True)
-            ]
-        )
-    return np.transpose(found)
+        filters, margins, slopes = (np.asarray(part) for part in batch)
+        for seed in arrived:
+            residuals = kkt_from_gradients(filters[seed], margins[seed], slopes[seed], layers)
+            found[place, seed] = residuals.largest
+    return found.T
 
 
 def _away(predicted: Prediction, observed: Observation) -> np.ndarray:

@@ -71,9 +71,9 @@ class NuclearNorm(Claim):
         "Li, Luo and Lyu 2021: tiny starts prefer low rank. Its check was added after the first run had shown it.",
         "The flow stops at a relative residual of about 10⁻³ (10⁻⁵ if measurements commute), which is where the "
         "distances of the other families level off.",
-        "Changed after looking: the exponent is that of the slowest eigenvalue, where the distance's was asked for, and "
-        "only of problems whose exact law is near its limit at the third α; of unlike problems every one is asked to "
-        "fall, not their order; measurements rose from 16 to 20 and entries from 22 to 24, as the program itself "
+        "Changed after looking: the exponent is that of the slowest eigenvalue, where the distance's was asked for, "
+        "and only of problems whose exact law is near its limit at the third α; of unlike problems every one is asked "
+        "to fall, not their order; measurements rose from 16 to 20 and entries from 22 to 24, as the program itself "
         "missed the truth at seed 0.",
         "Completion is the weaker test: entries on the diagonal leave semidefinite matrices little room, and in some "
         "problems the distance is small from every start.",
