@@ -45,7 +45,7 @@ def depth_interpolation(
         y: targets, shape ``(n,)``.
         depth: ``L ≥ 2``.
         scale: the start ``a = α θ_0 > 0``, a number or an array of shape ``(d,)``.
-        tolerance: wanted ``‖Xβ - y‖ / ‖y‖``. Floating point ends at about ``1e-16 / min(a)^{L-2}``.
+        tolerance: wanted ``‖Xβ - y‖ / ‖y‖``. Floating point ends at about ``1e-14 / min(a)^{L-2}``.
         max_iterations: give up after so many Newton steps; ``converged`` is then False.
 
     Raises:
@@ -56,7 +56,7 @@ def depth_interpolation(
 
     >>> for depth in (2, 3, 4):
     ...     print([depth_interpolation([[2.0, 1.0]], [2.0], depth, a).beta.round(3).tolist() for a in (1e-3, 1e3)])
-    [[1.0, 0.002], [0.8, 0.4]]
+    [[1.0, 0.001], [0.8, 0.4]]
     [[1.0, 0.0], [0.8, 0.4]]
     [[1.0, 0.0], [0.8, 0.4]]
     """

@@ -5,17 +5,17 @@ end, and with squared loss and small starts every depth tends to the ℓ1 interp
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, keys
+from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, Within, keys
 from steepest.data import separable
 from steepest.descent import exponential, flow, log_margin_risk, margin_risk, mean_risk, squared
-from steepest.judging import Check, Hypothesis, Rival, bound, exponent, order, require
+from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
 from steepest.margins import (
     depth_interpolation,
     hard_margin,
@@ -24,12 +24,12 @@ from steepest.margins import (
     quasi_norm_margins,
 )
 from steepest.networks import diagonal, diagonal_weights
-from steepest.panels import Panel, panel, rival, seen, theory
+from steepest.panels import Panel, panel, seen, theory
 from steepest.types import Key
 
 DEPTHS = (2, 3, 4)
 TRIES = 100  # problems drawn for each that is kept, at most
-MIDDLE = -5  # the reading with which the end is compared, at about 1/18 of its fall of log R
+MIDDLE = -5  # the reading with which the end is compared, two thirds of the way on a logarithmic scale
 
 
 class Setting(NamedTuple):
@@ -47,13 +47,13 @@ class DepthQuasiNorm(Claim):
 
     n: Count = 4  # equations of a regression problem [1]
     dimension: Count = 10  # its unknowns d [1]
-    examples: Count = 6  # of a separable set, m [1]
-    features: Count = 6  # of its inputs [1]
+    examples: Count = 5  # of a separable set, m [1]
+    features: Count = 5  # of its inputs [1]
     largest: Positive = 0.3  # α, largest scale of the start on the squared loss [1]
-    smallest: tuple[Positive, ...] = (1e-6, 1e-3, 3e-3)  # α, smallest scale, by depth [1]
-    points: Count = 6  # scales for each depth, evenly spaced in log α [1]
-    start: Positive = 0.1  # α on the exponential loss [1]
-    fall: Positive = 3000.0  # by how much the logarithm of the exponential risk falls [1]
+    smallest: tuple[Positive, ...] = (1e-6, 1.5e-3, 3e-2)  # α, smallest scale, by depth [1]
+    points: Annotated[int, Within(3)] = 4  # scales for each depth, evenly spaced in log α [1]
+    start: Positive = 0.03  # α on the exponential loss [1]
+    horizons: tuple[Positive, ...] = (5000.0, 1000.0, 1000.0)  # fall of the log of the exponential risk, by depth [1]
     slack: Fraction = 0.7  # largest dual coefficient |z_i| off the support of an ℓ1 solution [1]
     seeds: Seeds = 8  # problems of each kind [1]
     horizon: Positive = 40.0  # longest log(1 + t) of the flow on the squared loss [1]
@@ -82,18 +82,23 @@ class DepthQuasiNorm(Claim):
         "Problems are drawn until the theories differ: the ℓ1 interpolant is not that of least ℓ_{2/3} or ℓ_{1/2}, and "
         "the direction of the ℓ1 margin is not a local minimum of either. They also have slack: dual coefficients off "
         "the support of the ℓ1 solution are below --slack, as the speed of approach depends on them.",
-        "Exponents are those of the weight with the largest dual coefficient off the support, over the three smallest "
+        "Exponents are those of the weight with the largest dual coefficient off the support, between the two smallest "
         "scales. Two layers have α^{2(1 − |z|)} and need much smaller scales than the others to show it.",
         "With a start of another shape, αθ₀, depths L ≥ 3 tend to the ℓ1 norm with weights θ₀^{2 − L}; only two layers "
         "forget the shape.",
     )
-    full = {"n": 5, "dimension": 14, "seeds": 20, "fall": 10_000.0}
+    full = {"n": 5, "dimension": 14, "seeds": 20, "horizons": (20_000.0, 3000.0, 3000.0)}
     beyond = {"n": 12}
 
     @property
     def alphas(self) -> np.ndarray:
         """Scales of the start, decreasing, shape ``(depths, points)``."""
         return np.stack([np.geomspace(self.largest, smallest, self.points) for smallest in self.smallest])
+
+    @property
+    def falls(self) -> np.ndarray:
+        """Readings of the flow on the exponential loss, shape ``(depths, readings)``."""
+        return np.stack([np.geomspace(1.0, horizon, 13) for horizon in self.horizons])
 
     def setting(self, key: Key) -> Setting:
         many = TRIES * self.seeds
@@ -119,12 +124,12 @@ class DepthQuasiNorm(Claim):
 
     def classification(self, x: np.ndarray, y: np.ndarray) -> bool:
         """Whether the direction of the ℓ1 margin has slack, and is no local minimum of ℓ_{2/L} at a larger depth."""
-        program = hard_margin(x, y, "l1")
-        off = np.abs(program.direction) < 1e-6
-        slack = np.abs((program.dual * y) @ x)[off].max(initial=0.0) / program.margin
-        scaled = program.direction / program.margin
-        return slack <= self.slack and not any(
-            np.allclose(scaled, one, atol=1e-6) for depth in DEPTHS[1:] for one in quasi_norm_margins(x, y, 2 / depth)
+        (best,) = quasi_norm_margins(x, y, 1.0)
+        on, support = y * (x @ best) < 1 + 1e-9, best != 0
+        signed = (y[:, None] * x)[on]
+        pull = np.linalg.lstsq(signed[:, support].T, np.sign(best[support]))[0] @ signed
+        return np.abs(pull[~support]).max(initial=0.0) <= self.slack and not any(
+            np.allclose(best, one) for depth in DEPTHS[1:] for one in quasi_norm_margins(x, y, 2 / depth)
         )
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
@@ -155,32 +160,34 @@ class DepthQuasiNorm(Claim):
         )  # fmt: skip
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        depths, alphas = jnp.array(DEPTHS, float), jnp.asarray(self.alphas)
+        depths, alphas, falls = jnp.array(DEPTHS, float), jnp.asarray(self.alphas), jnp.asarray(self.falls)
         times = jnp.linspace(self.horizon / 20, self.horizon, 20)
-        falls = jnp.geomspace(1.0, self.fall, 13)
 
         def regress(x: jax.Array, y: jax.Array, depth: jax.Array, alpha: jax.Array) -> tuple:
             # What is integrated is the displacement from the start, as is told in the claim diagonal-network.
             start = diagonal(self.dimension, alpha).init(key)
             weights = lambda moved: diagonal_weights(jax.tree.map(jnp.add, start, moved), depth)
             risk = mean_risk(squared, lambda moved, x: x @ weights(moved), x, y)
-            settings = {"clock": "log", "solver": "stiff", "rtol": 1e-6, "atol": 1e-6 * alpha, "floor": 1e-16}
+            settings = {"clock": "log", "solver": "stiff", "rtol": 1e-5, "atol": 1e-5 * alpha, "floor": 1e-16}
             path = flow(risk, jax.tree.map(jnp.zeros_like, start), times, max_steps=20_000, **settings)
             return weights(path.params), path.steps
 
-        def classify(x: jax.Array, y: jax.Array, depth: jax.Array) -> tuple:
+        def classify(x: jax.Array, y: jax.Array, depth: jax.Array, falls: jax.Array) -> tuple:
             apply = lambda params, x: x @ diagonal_weights(params, depth)
             risk, log_risk = margin_risk(exponential, apply, x, y), log_margin_risk(exponential, apply, x, y)
             seen = {"weights": lambda params: diagonal_weights(params, depth)}
             start = diagonal(self.features, self.start).init(key)
-            path = flow(risk, start, falls, "fall", log_risk, seen, max_steps=400_000)
-            return path.observed["weights"], jnp.stack(path.params), path.ok
+            path = flow(risk, start, falls, "fall", log_risk, seen, rtol=1e-6, atol=1e-9, max_steps=1_000_000)
+            return path.observed["weights"], jnp.stack(path.params), path.ok, path.steps
 
-        scales = jax.vmap(regress, (None, None, None, 0))
-        problems = jax.vmap(jax.vmap(scales, (0, 0, None, None)), (None, None, 0, 0))
-        beta, steps = jax.jit(problems)(setting.x, setting.y, depths, alphas)
-        sets = jax.vmap(jax.vmap(classify, (0, 0, None)), (None, None, 0))
-        weights, params, arrived = jax.jit(sets)(setting.inputs, setting.labels, depths)
+        over = lambda one, x, y: lambda rest: jax.vmap(lambda a, b: one(a, b, *rest))(x, y)  # the slowest lane decides
+        pairs = jnp.repeat(depths, self.points), alphas.ravel()
+        found = jax.jit(lambda x, y: jax.lax.map(over(regress, x, y), pairs))(setting.x, setting.y)
+        beta, steps = (jnp.moveaxis(a.reshape(*alphas.shape, *a.shape[1:]), 1, 2) for a in found)
+        sets = setting.inputs, setting.labels
+        weights, params, arrived, taken = jax.jit(lambda x, y: jax.lax.map(over(classify, x, y), (depths, falls)))(
+            *sets
+        )
         residual = jnp.einsum("snd,Lsad->Lsan", setting.x, beta) - setting.y[:, None]
         margins = setting.labels * jnp.einsum("smf,Lsrf->Lrsm", setting.inputs, weights)
         return Observation(
@@ -191,34 +198,35 @@ class DepthQuasiNorm(Claim):
             ratio=("depth seed reading", jnp.moveaxis(margins.min(-1), 1, 2) / jnp.abs(weights).sum(-1)),
             residual=("depth seed", _residuals(setting, np.asarray(params))),
             arrived=("depth seed", arrived),
+            taken=("depth seed", taken, "steps"),
         )
 
     def premises(self, observed: Observation) -> list[Hypothesis]:
         return [
             require("largest risk at the end", observed["risk"].max(), "<=", 1e-12, "raise --horizon"),
-            require("flows that reached their fall", observed["arrived"].mean(), "==", 1, "lower --fall"),
+            require("flows that reached their fall", observed["arrived"].mean(), "==", 1, "lower --horizons"),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         to_program = _distance(observed["beta"], predicted["beta"]).max(-1)
         to_limit = _distance(observed["beta"], predicted["limit"][:, :, None])[..., -1]
-        weight, away = self.slowest(observed["beta"], predicted), np.log10(self.away(predicted, observed))
-        off = np.log10(1 - observed["ratio"][0] / predicted["margin"][:, None])
+        last, away = self.slowest(observed["beta"], predicted)[..., -2:], np.log10(self.away(predicted, observed))
+        exponents = np.diff(np.log(last))[..., 0] / np.diff(np.log(self.alphas[:, -2:]))
+        off = np.log10(np.maximum(1 - observed["ratio"][0] / predicted["margin"][:, None], 1e-12))
         return [
             *(bound(f"squared loss, {L} layers: distance to the program", to_program[i], at_most=1e-4, over="each")
               for i, L in enumerate(DEPTHS)),
             *(bound(f"squared loss, {L} layers: distance to ℓ1 at the smallest α", to_limit[i], at_most=0.01,
                 over="each") for i, L in enumerate(DEPTHS)),
-            *(exponent(f"squared loss, {L} layers: α-exponent of a weight off the support, less the predicted",
-                0.0, self.alphas[i, -3:], weight[i, :, -3:] / self.alphas[i, -3:] ** predicted["power"][i, :, None],
-                within=0.2) for i, L in enumerate(DEPTHS)),
-            bound("exponential loss, 2 layers: ℓ1 margin over the largest",
-                (observed["ratio"][0] / predicted["margin"][:, None])[:, -1], at_least=0.99),
-            order("exponential loss, 2 layers: what is missing of the ℓ1 margin falls", ["end", "middle"],
+            *(equal(f"squared loss, {L} layers: α-exponent of a weight off the support, less the predicted",
+                0.0, exponents[i] - predicted["power"][i], within=0.2, absolute=True) for i, L in enumerate(DEPTHS)),
+            bound("exponential loss, 2 layers: log₁₀ of the missing part of the ℓ1 margin", off[:, -1], at_most=-2.0),
+            order("exponential loss, 2 layers: the missing part of the ℓ1 margin falls", ["end", "middle"],
                 {"end": off[:, -1], "middle": off[:, MIDDLE]}),
             *(bound(f"exponential loss, {L} layers: log₁₀ of the distance to a local minimum of ℓ_{{2/{L}}}",
                 away[i, :, -1], at_most=-2.0) for i, L in enumerate(DEPTHS) if L > 2),
-            *(bound(f"exponential loss, {L} layers: KKT residual", observed["residual"][i], at_most=0.1)
+            *(bound(f"exponential loss, {L} layers: log₁₀ of the KKT residual",
+                np.log10(observed["residual"][i]), at_most=-1.0)
               for i, L in enumerate(DEPTHS)),
         ]  # fmt: skip
 
@@ -229,7 +237,7 @@ class DepthQuasiNorm(Claim):
     def away(self, predicted: Prediction, observed: Observation) -> np.ndarray:
         """Distance of the direction to the nearest of the predicted ones, shape ``(depths, seeds, readings)``."""
         gaps = _unit(observed["weights"])[..., None, :] - predicted["minima"][:, :, None]
-        return np.nanmin(np.linalg.norm(gaps, axis=-1), axis=-1)
+        return np.nan_to_num(np.linalg.norm(gaps, axis=-1), nan=np.inf).min(-1)
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         problems = [(np.asarray(x), np.asarray(y)) for x, y in zip(*setting[:2], strict=True)]
@@ -249,21 +257,25 @@ class DepthQuasiNorm(Claim):
         ]  # fmt: skip
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        falls, features, shades = np.geomspace(1.0, self.fall, 13), np.arange(self.features), (0.0, 0.5, 1.0)
-        distance = _distance(observed["beta"], predicted["beta"])
+        away, depths, features = self.away(predicted, observed), range(len(DEPTHS)), np.arange(self.features)
         flows, programs = (self.slowest(each["beta"], predicted)[:, 0] for each in (observed, predicted))
-        away, ends, depths = self.away(predicted, observed), _unit(observed["weights"][:, 0, -1]), range(len(DEPTHS))
-        one, look = predicted.replace(minima=predicted["minima"]), {"kind": "points"}
+        ends, line = _unit(observed["weights"][:, 0, -1]), self.alphas[0] ** 0
+        names, shades = [f"L = {depth}" for depth in DEPTHS], np.linspace(0, 1, len(DEPTHS))
+        distance = _distance(observed["beta"], predicted["beta"])
         return (
-            panel(
-                "Squared loss: the flow ends at the program's solution",
-                "α",
-                "relative distance",
-                *(seen(self.alphas[i], distance[i], f"L = {DEPTHS[i]}", shade=shades[i]) for i in depths),
-                theory(self.alphas[0], 0 * self.alphas[0] + 1e-4, "margin"),
-                log="xy",
-            ),
-        )
+            panel("Squared loss: the flow ends at the program's solution", "α", "relative distance",
+                *(seen(self.alphas[i], distance[i], names[i], shade=shades[i]) for i in depths),
+                theory(self.alphas[0], 1e-4 * line, "margin"), log="xy"),
+            panel("A weight off the ℓ1 support vanishes, at every depth", "α", "|β| of one weight",
+                *(theory(self.alphas[i], programs[i], "program" * (i == 0)) for i in depths),
+                *(seen(self.alphas[i], flows[i], names[i], kind="points", shade=shades[i]) for i in depths), log="xy"),
+            panel("Exponential loss: the direction ends at a local minimum of ℓ_{2/L}", "fall of log R",
+                "distance to the nearest", *(seen(self.falls[i], away[i], names[i], shade=shades[i]) for i in depths),
+                log="xy"),
+            panel("One separable set: deeper is sparser", "weight", "direction of β",
+                theory(features, predicted["minima"][0, 0, 0], "largest ℓ1 margin"),
+                *(seen(features, ends[i], names[i], kind="points", shade=shades[i]) for i in depths)),
+        )  # fmt: skip
 
 
 def _sparse(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
