@@ -16,6 +16,7 @@ from steepest.errors import UserError, nearest
 from steepest.judging import Rejection, Verdict, conclude, reject
 from steepest.results import Result
 from steepest.store import Store, identity
+from steepest.types import Key
 
 Watch = Callable[[str], None]
 """Called with the name of each stage as it starts."""
@@ -80,7 +81,7 @@ def execute(name: str, claim: Claim, preset: str, seed: int, watch: Watch) -> Re
     start = time.perf_counter()
     predicted, observed, checks, rivals = Prediction(), Observation(), [], []
     with jax.enable_x64(claim.precision == "float64"):
-        for_setting, for_observation = jax.random.split(jax.random.key(seed))
+        for_setting, for_observation = seeded(seed)
         watch("setting up")
         setting = claim.setting(for_setting)
         hypotheses = claim.hypotheses(setting)
@@ -111,6 +112,12 @@ def execute(name: str, claim: Claim, preset: str, seed: int, watch: Watch) -> Re
         predicted=predicted,
         observed=observed,
     )
+
+
+def seeded(seed: int) -> tuple[Key, Key]:
+    """The keys of a run's setting and of its observation."""
+    for_setting, for_observation = jax.random.split(jax.random.key(seed))
+    return for_setting, for_observation
 
 
 def _confront(claim: Claim, rival: Any, own: list, observed: Observation) -> Rejection:

@@ -39,6 +39,8 @@ from steepest.margins._penalized import weak_guarantee as weak_guarantee
 from steepest.margins._programs import MarginProgram as MarginProgram
 from steepest.margins._programs import hard_margin as hard_margin
 from steepest.margins._programs import separable as separable
+from steepest.margins._quasi_norms import l1_margin_vertex as l1_margin_vertex
+from steepest.margins._quasi_norms import l1_vertex as l1_vertex
 from steepest.margins._quasi_norms import quasi_norm_interpolation as quasi_norm_interpolation
 from steepest.margins._quasi_norms import quasi_norm_margins as quasi_norm_margins
 from steepest.margins._separable import LogisticSplit as LogisticSplit

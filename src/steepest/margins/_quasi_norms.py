@@ -86,6 +86,42 @@ def quasi_norm_margins(x: Float[Any, "n d"], y: Float[Any, " n"], order: float) 
     return minima[np.argsort((np.abs(minima) ** order).sum(1))]
 
 
+def l1_vertex(x: Float[Any, "n d"], y: Float[Any, " n"]) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+    """The interpolant of least ℓ1 norm by enumeration, with its dual coefficients ``Xᵀν``: signs on its support.
+
+    Where all others are below one in size, it is the only minimum (strict complementarity).
+
+    >>> beta, dual = l1_vertex([[2.0, 1.0]], [2.0])
+    >>> beta.tolist(), dual.round(9).tolist()
+    ([1.0, 0.0], [1.0, 0.5])
+    """
+    x, y = check_inputs("quasi-norm", x, y)
+    beta = quasi_norm_interpolation(x, y, 1.0)
+    support = beta != 0
+    return beta, x.T @ np.linalg.lstsq(x[:, support].T, np.sign(beta[support]))[0]
+
+
+def l1_margin_vertex(
+    x: Float[Any, "n d"], y: Float[Any, " n"]
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+    """The weights of least ℓ1 norm with margins of one, with the dual coefficients ``Σ λ_k y_k x_k``.
+
+    >>> beta, dual = l1_margin_vertex([[2.0, 1.0]], [1.0])
+    >>> beta.tolist(), dual.round(9).tolist()
+    ([0.5, 0.0], [1.0, 0.5])
+
+    Raises:
+        UserError: if the data are not separable.
+    """
+    x, y = check_inputs("quasi-norm", x, y)
+    found = quasi_norm_margins(x, y, 1.0)
+    if not len(found):
+        raise UserError("quasi-norm: expected separable data, got none; hard_margin gives the certificate")
+    on, support = y * (x @ found[0]) < 1 + 1e-9, found[0] != 0
+    signed = (y[:, None] * x)[on]
+    return found[0], np.linalg.lstsq(signed[:, support].T, np.sign(found[0][support]))[0] @ signed
+
+
 def _minima(signed: np.ndarray, k: int, order: float) -> np.ndarray:
     """Local minima with k nonzero entries and k examples on the margin, shape ``(minima, d)``."""
     n, d = signed.shape

@@ -47,7 +47,7 @@ class LinearConvolution(Claim):
     margin: Positive = 0.5  # ℓ2 margin of the sets by construction [length]
     flipped: Fraction = 0.0  # part of their labels that is flipped, which ends separability in few dimensions [1]
     scales: tuple[Positive, ...] = (1.0, 0.3)  # norm of a filter at the start, by depth [1]
-    horizons: tuple[Positive, ...] = (10_000.0, 500.0)  # by how much the logarithm of the risk falls, by depth [1]
+    horizons: tuple[Positive, ...] = (10_000.0, 1000.0)  # by how much the logarithm of the risk falls, by depth [1]
     slack: Fraction = 0.7  # largest dual coefficient |z_k| allowed off the support of the program's solution [1]
     seeds: Seeds = 20  # sets and starts [1]
 

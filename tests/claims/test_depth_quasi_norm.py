@@ -1,0 +1,57 @@
+"""What the claim about depth rests on: its law, the exponents of approach, and theories that do differ."""
+
+import jax
+import numpy as np
+import pytest
+
+from steepest.claims import load
+from steepest.margins import depth_interpolation, hard_margin, min_norm_interpolation, quasi_norm_margins
+
+
+@pytest.fixture(scope="module")
+def small():
+    claim = load("depth-quasi-norm")(seeds=3, sets=3, largest=0.3, smallest=(1e-3, 0.1, 0.1), horizons=(100.0,) * 3)
+    with jax.enable_x64(True):
+        setting = claim.setting(jax.random.key(0))
+        return claim, setting, claim.predict(setting)
+
+
+def test_the_limit_is_the_linear_program_at_every_depth(small):
+    _, setting, predicted = small
+    for seed, (x, y) in enumerate(zip(np.asarray(setting.x), np.asarray(setting.y), strict=True)):
+        expected = min_norm_interpolation(x, y, "l1")
+        for depth in range(3):
+            np.testing.assert_allclose(predicted["limit"][depth, seed], expected.beta, atol=1e-7)
+        off = np.abs(x.T @ expected.dual)[np.abs(expected.beta) < 1e-6].max()
+        np.testing.assert_allclose(predicted["power"][0, seed], 2 * (1 - off), atol=1e-5)
+
+
+def test_programs_approach_it_with_the_predicted_exponents(small):
+    """By the exact programs at scales that no flow need reach."""
+    _, setting, predicted = small
+    for i, (depth, scales) in enumerate(((2, (1e-7, 1e-8)), (3, (1e-3, 5e-4)), (4, (2e-2, 1e-2)))):
+        for seed, (x, y) in enumerate(zip(np.asarray(setting.x), np.asarray(setting.y), strict=True)):
+            place = int(predicted["slowest"][seed])
+            weight = [abs(depth_interpolation(x, y, depth, a).beta[place]) for a in scales]
+            slope = np.log(weight[0] / weight[1]) / np.log(scales[0] / scales[1])
+            assert slope == pytest.approx(predicted["power"][i, seed], abs=0.1)
+
+
+def test_the_margins_of_depths_differ(small):
+    """Two layers have the ℓ1 direction for their only minimum; deeper ones do not have it at all."""
+    _, setting, predicted = small
+    for seed, (x, y) in enumerate(zip(np.asarray(setting.inputs), np.asarray(setting.labels), strict=True)):
+        direction = hard_margin(x, y, "l1").direction
+        direction = direction / np.linalg.norm(direction)
+        gaps = np.linalg.norm(predicted["minima"][:, seed] - direction, axis=-1)
+        assert gaps[0].max() < 1e-6 and gaps[1:].min() > 1e-4
+        assert len(np.unique(predicted["minima"][1, seed], axis=0)) == len(quasi_norm_margins(x, y, 2 / 3))
+
+
+def test_a_program_of_another_depth_fails(small):
+    claim, setting, predicted = small
+    with jax.enable_x64(True):
+        observed = claim.observe(setting, jax.random.key(1))
+    turned = predicted.replace(beta=("depth seed scale unknown", predicted["beta"][[1, 2, 0]]))
+    verdicts = [[c.verdict.value for c in claim.judge(p, observed)[:3]] for p in (predicted, turned)]
+    assert verdicts[0] == ["holds"] * 3 and "holds" not in verdicts[1]
