@@ -10,7 +10,7 @@ from steepest.margins import depth_interpolation, hard_margin, min_norm_interpol
 
 @pytest.fixture(scope="module")
 def small():
-    claim = load("depth-quasi-norm")(seeds=3, sets=3, largest=0.3, smallest=(1e-3, 0.1, 0.1), horizons=(100.0,) * 3)
+    claim = load("depth-quasi-norm")(seeds=3, sets=3, smallest=(1e-3, 0.1, 0.1), horizons=(100.0,) * 3)
     with jax.enable_x64(True):
         setting = claim.setting(jax.random.key(0))
         return claim, setting, claim.predict(setting)
@@ -53,5 +53,5 @@ def test_a_program_of_another_depth_fails(small):
     with jax.enable_x64(True):
         observed = claim.observe(setting, jax.random.key(1))
     turned = predicted.replace(beta=("depth seed scale unknown", predicted["beta"][[1, 2, 0]]))
-    verdicts = [[c.verdict.value for c in claim.judge(p, observed)[:3]] for p in (predicted, turned)]
+    verdicts = [[c.verdict.value for c in claim.judge(p, observed) if "program" in c.name] for p in (predicted, turned)]
     assert verdicts[0] == ["holds"] * 3 and "holds" not in verdicts[1]

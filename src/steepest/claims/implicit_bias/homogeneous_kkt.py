@@ -1,7 +1,7 @@
 """Homogeneous networks never lose margin once they fit, and their direction tends to a KKT point of its maximum.
 
 Gradient flow with the exponential loss on a network of degree L keeps raising the smoothed margin
-log(1/Σe^{-u_i}) / ‖θ‖^L from the moment that the sum is below one, and its normalized weights tend to points where the
+log(1/Σexp(−u)) / ‖θ‖^L from the moment that the sum is below one, and its normalized weights tend to points where the
 optimality conditions of min ½‖θ‖² under margins of one hold. No convexity is needed, and none is there.
 """
 
@@ -20,7 +20,7 @@ from steepest.descent import descend, exponential, log_margin_risk, steepest_des
 from steepest.judging import Check, Hypothesis, Rival, bound, exponent, require
 from steepest.margins import kkt_from_gradients
 from steepest.networks import Neurons, two_layer
-from steepest.panels import Panel, context, panel, rival, seen
+from steepest.panels import Panel, context, panel, rival, seen, theory
 from steepest.types import Key, Network
 
 DEGREE = 2  # L: both layers count
@@ -157,16 +157,19 @@ class HomogeneousKkt(Claim):
         fits = observed["log_sum"].max((0, 1)) < 0
         shades = np.linspace(0, 1, len(names))
         each = lambda values, x=at: [seen(x, v, n, shade=s) for v, n, s in zip(values, names, shades, strict=True)]
+        slope = lambda residuals, power: residuals[-1, :, 0].mean() * (at / at[0]) ** power
         return (
             panel("The smoothed margin never falls", "fall of log R", "margin / ‖θ‖²",
                 *each(smoothed[..., fits], fall[fits]), context(fall[fits], plain[0, :, fits].mean(1), "least, relu^1"),
                 log="x"),
-            panel("Normalized by one degree more it would", "fall of log R", "log(1/Σe^{-u}) / ‖θ‖³",
+            panel("Normalized by one degree more it would", "fall of log R", "log(1/Σexp(−u)) / ‖θ‖³",
                 rival(fall[fits], (smoothed / observed["size"])[0][:, fits]), log="xy"),
             panel("Distance of θ from the cone of gradients", "fall of log R", "relative distance",
-                *each(observed["stationarity"]), log="xy"),
+                *each(observed["stationarity"]), theory(at, slope(observed["stationarity"], -1 / DEGREE), "slope −1/2"),
+                log="xy"),
             panel("Weight on examples off the margin", "fall of log R", "relative weight",
-                *each(observed["complementarity"]), log="xy"),
+                *each(observed["complementarity"]), theory(at, slope(observed["complementarity"], -1.0), "slope −1"),
+                log="xy"),
         )  # fmt: skip
 
 

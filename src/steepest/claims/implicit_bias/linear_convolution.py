@@ -1,8 +1,8 @@
-"""Linear convolutional networks of full width seek sparse spectra: depth L maximizes the margin in ℓ_{2/L} of β̂.
+"""Linear convolutional networks of full width seek sparse spectra: depth L, the margin in the 2/L-norm of β̂.
 
-The function is linear, β a circular convolution of L filters, and descent on a loss with an exponential tail tends to a
-stationary point of min ‖β̂‖_{2/L} under margins of one. Two layers give the ℓ1 norm of the spectrum, a convex problem
-with one answer; fully connected layers of any depth give the ℓ2 norm.
+The function is linear, β a circular convolution of L filters, and descent on a loss with an exponential tail tends to
+a stationary point of the 2/L-norm of β̂ under margins of one. Two layers give the ℓ1 norm of the spectrum, a convex
+problem with one answer; fully connected layers of any depth give the ℓ2 norm.
 """
 
 from dataclasses import dataclass
@@ -64,10 +64,10 @@ class LinearConvolution(Claim):
     remarks = (
         "The conditions are tried for the norms of one, two and three layers: the residual is small under the norm of "
         "the network's own depth, and large under the others.",
-        "It is the larger of two: distance to stationarity, and weight on examples off the margin. A sparse direction "
-        "can meet these conditions in several norms, as they say nothing of what vanishes: they tell ℓ2 from the "
-        "others, not ℓ1 from ℓ_{2/3}. That three layers have the larger margin in ℓ_{2/3} was tried as a check and is "
-        "not so for all sets; no theorem says it.",
+        "It is the larger of two: distance to stationarity, and weight on examples off the margin. A sparse one can "
+        "meet these conditions in several norms, as they say nothing of what vanishes: they tell the 2-norm from the "
+        "others, not the 1-norm from the 2/3-norm. That three layers have the larger margin in the 2/3-norm was tried "
+        "as a check and is not so for all sets; no theorem says it.",
         "Two layers are slow: a frequency off the support falls like (−log R)^−(1 − |z_k|), z the program's dual "
         "coefficients, which are 1 on the support, and weights on it settle like 1/log(−log R). So sets are drawn "
         "until theirs off it are below --slack.",
@@ -178,7 +178,7 @@ class LinearConvolution(Claim):
                 log="x", ylim=(0, 1.1)),
             panel("Two layers turn to the program's direction", "fall of log R", "1 − cosine",
                 seen(observed["fall"][0], _away(predicted, observed)), log="xy"),
-            panel("Each depth is stationary in its own norm", "order 2/L of the norm", "residual",
+            panel("Neither depth is stationary in the 2-norm", "order 2/L of the norm", "residual",
                 *(seen(orders, observed["residual"][i, 1], f"{depth} layers", kind="points", shade=i)
                   for i, depth in enumerate(DEPTHS)), log="y"),
         )  # fmt: skip
