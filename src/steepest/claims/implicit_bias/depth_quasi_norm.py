@@ -162,10 +162,7 @@ class DepthQuasiNorm(Claim):
         def classify(x: jax.Array, y: jax.Array, depth: int, falls: jax.Array) -> tuple:
             apply = lambda params, x: x @ diagonal_weights(params, depth)
             risk, log_risk = margin_risk(exponential, apply, x, y), log_margin_risk(exponential, apply, x, y)
-            start, look = (
-                diagonal(self.features, 0.1).init(key),
-                {"weights": lambda p: diagonal_weights(p, depth)},
-            )
+            start, look = diagonal(self.features, 0.1).init(key), {"weights": lambda p: diagonal_weights(p, depth)}
             path = flow(risk, start, falls, "fall", log_risk, look, rtol=1e-6, atol=1e-9, max_steps=1_000_000)
             return path.observed["weights"], path.ok
 
