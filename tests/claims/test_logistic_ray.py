@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from steepest.claims import load
-from steepest.claims.implicit_bias.logistic_ray import _apart, _away, _velocity
+from steepest.claims.implicit_bias.logistic_ray import _away, _velocity
+from steepest.measures import relative_distance
 
 
 @pytest.fixture(scope="module")
@@ -45,4 +46,4 @@ def test_readings_of_a_path_made_by_hand():
     offset, ray = np.array([2.0, -1.0, 0.0]), np.array([0.0, 0.0, 3.0])
     path = offset + time[:, None] * ray + np.exp(-time)[:, None] * np.array([1.0, 0.0, 5.0])
     np.testing.assert_allclose(_away(path, offset, 2), np.exp(-time) / np.sqrt(5), rtol=1e-5, atol=1e-15)
-    assert _apart(_velocity(time, path), ray) < 1e-9
+    assert relative_distance(_velocity(time, path), ray) < 1e-9

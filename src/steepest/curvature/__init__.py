@@ -10,6 +10,7 @@ from ._lanczos import Eigenpair as Eigenpair
 from ._lanczos import hessian_product as hessian_product
 from ._lanczos import sharpness as sharpness
 from ._lanczos import top_eigenpair as top_eigenpair
+from ._threads import sequential as sequential
 from ._trace import Estimated as Estimated
 from ._trace import squared_frobenius as squared_frobenius
 from ._trace import trace as trace

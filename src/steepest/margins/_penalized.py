@@ -9,7 +9,7 @@ from jaxtyping import Float
 from scipy.optimize import minimize_scalar
 from scipy.special import entr
 
-from steepest.curvature._threads import sequential
+from steepest.curvature import sequential
 from steepest.descent._losses import check_labels
 from steepest.errors import UserError
 from steepest.margins._inputs import check_inputs

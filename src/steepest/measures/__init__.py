@@ -12,6 +12,7 @@ from ._collapse import Collapse as Collapse
 from ._collapse import class_means as class_means
 from ._collapse import collapse as collapse
 from ._collapse import cosines as cosines
+from ._distance import relative_distance as relative_distance
 from ._levels import Levels as Levels
 from ._levels import Parts as Parts
 from ._levels import level_forms as level_forms

@@ -107,8 +107,8 @@ class DeepLinearAlignment(Claim):
         net, falls = self.network(), jnp.geomspace(1e-3, self.horizon, 18)
 
         def follow(x: jax.Array, y: jax.Array, start: tuple) -> tuple:
-            risks = (make(logistic, net.apply, x, y) for make in (margin_risk, log_margin_risk))
-            path = flow(next(risks), start, falls, "fall", next(risks), {"params": lambda p: p})
+            risk, log_risk = margin_risk(logistic, net.apply, x, y), log_margin_risk(logistic, net.apply, x, y)
+            path = flow(risk, start, falls, "fall", log_risk, {"params": lambda p: p})
             return path.observed["params"], path.ok
 
         params, arrived = jax.jit(jax.vmap(follow))(setting.x, setting.y, setting.start)

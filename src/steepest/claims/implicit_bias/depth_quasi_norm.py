@@ -26,6 +26,7 @@ from steepest.margins import (
     quasi_norm_interpolation,
     quasi_norm_margins,
 )
+from steepest.measures import relative_distance
 from steepest.networks import diagonal, diagonal_weights
 from steepest.panels import Panel, panel, seen, theory
 from steepest.types import Key
@@ -106,11 +107,13 @@ class DepthQuasiNorm(Claim):
     def setting(self, key: Key) -> Setting:
         for_x, for_y, for_sets = jax.random.split(key, 3)
         shape = TRIES * self.seeds, self.n
-        draw = jax.jit(jax.vmap(lambda k: (lambda one: (one.x, one.y))(separable(k, self.features, self.features))))
         drawn = jax.random.normal(for_x, (*shape, self.dimension)), jax.random.normal(for_y, shape)
         wanted = self.regression if self.n <= self.dimension else lambda x, y: True
-        sets = _first(self.sets, draw(keys(for_sets, TRIES * self.sets)), self.classification)
+        sets = _first(self.sets, jax.jit(jax.vmap(self.draw))(keys(for_sets, TRIES * self.sets)), self.classification)
         return Setting(*_first(self.seeds, drawn, wanted), *sets)
+
+    def draw(self, key: Key) -> tuple[jax.Array, jax.Array]:
+        return (data := separable(key, self.features, self.features)).x, data.y
 
     def regression(self, x: np.ndarray, y: np.ndarray) -> bool:
         """Whether the ℓ1 interpolant has slack, and is not the one of least ℓ_{2/L} at a larger depth."""
@@ -136,8 +139,9 @@ class DepthQuasiNorm(Claim):
         problems, sets = _pairs(setting)
         sparse, dual = (np.stack(part) for part in zip(*(l1_vertex(x, y) for x, y in problems), strict=True))
         z = np.abs(dual) * (sparse == 0)
-        padded = lambda found: np.resize(_unit(found), (100, self.features))  # repeats: only the nearest counts
-        minima = [[padded(quasi_norm_margins(x, y, 2 / depth)) for x, y in sets] for depth in DEPTHS]
+        found = [[_unit(quasi_norm_margins(x, y, 2 / depth)) for x, y in sets] for depth in DEPTHS]
+        most = max(len(each) for row in found for each in row)
+        minima = [[np.resize(each, (most, self.features)) for each in row] for row in found]  # only the nearest counts
         margins = [hard_margin(x, y, "l1").margin for x, y in sets]
         return Prediction(
             beta=("depth seed scale unknown", [[[depth_interpolation(x, y, depth, a).beta for a in row]
@@ -184,8 +188,8 @@ class DepthQuasiNorm(Claim):
                 require("flows that arrived", observed["arrived"].mean(), "==", 1, "lower --horizons")]  # fmt: skip
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        to_program = _distance(observed["beta"], predicted["beta"]).max(-1)
-        to_limit = _distance(observed["beta"], predicted["limit"][:, :, None])[..., -1]
+        to_program = relative_distance(observed["beta"], predicted["beta"]).max(-1)
+        to_limit = relative_distance(observed["beta"], predicted["limit"][:, :, None])[..., -1]
         last, away = self.slowest(observed["beta"], predicted)[..., -2:], np.log10(self.away(predicted, observed))
         exponents = np.diff(np.log(last))[..., 0] / np.diff(np.log(self.alphas[:, -2:]))
         off = np.log10(np.maximum(1 - observed["ratio"][0] / predicted["margin"][:, None], 1e-12))
@@ -225,7 +229,9 @@ class DepthQuasiNorm(Claim):
         away, depths = self.away(predicted, observed), range(len(DEPTHS))
         flows, programs = (self.slowest(each["beta"], predicted)[:, 0] for each in (observed, predicted))
         names, shades = [f"L = {L}" for L in DEPTHS], (0.0, 0.5, 1.0)
-        near = [_distance(each["beta"], predicted["limit"][:, :, None]).mean(1) for each in (observed, predicted)]
+        near = [
+            relative_distance(each["beta"], predicted["limit"][:, :, None]).mean(1) for each in (observed, predicted)
+        ]
         return (
             panel("From all sides to ℓ1: depths and scales", "α", "distance to ℓ1, mean over problems",
                 *(theory(self.alphas[i], near[1][i], "program" * (i == 0)) for i in depths),
@@ -254,8 +260,3 @@ def _pairs(setting: Setting) -> tuple[list, list]:
 
 def _unit(w: np.ndarray) -> np.ndarray:
     return w / np.linalg.norm(w, axis=-1, keepdims=True)
-
-
-def _distance(beta: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Relative ℓ2 distance along the last axis."""
-    return np.linalg.norm(beta - reference, axis=-1) / np.linalg.norm(reference, axis=-1)

@@ -17,6 +17,7 @@ from steepest.data import sparse_regression
 from steepest.descent import flow, mean_risk, squared
 from steepest.judging import Check, Hypothesis, Rival, bound, order, require
 from steepest.margins import hypentropy_interpolation, min_norm_interpolation
+from steepest.measures import relative_distance
 from steepest.networks import diagonal, diagonal_weights
 from steepest.panels import Panel, panel, rival, seen, theory
 from steepest.types import Key
@@ -111,9 +112,9 @@ class DiagonalNetwork(Claim):
         return [require("largest risk at the end", observed["risk"].max(), "<=", 1e-12, "raise --horizon")]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        to_program = _distance(observed["beta"], predicted["beta"])
-        to_sparse = _distance(observed["beta"], predicted["sparse"][:, None])
-        to_weighted = _distance(observed["beta"], predicted["weighted"][:, None])
+        to_program = relative_distance(observed["beta"], predicted["beta"])
+        to_sparse = relative_distance(observed["beta"], predicted["sparse"][:, None])
+        to_weighted = relative_distance(observed["beta"], predicted["weighted"][:, None])
         names = [f"α = {alpha:g}" for alpha in self.alphas]
         rising = {name: np.log(to_sparse[:, i]) for i, name in enumerate(names)}
         return [
@@ -138,18 +139,13 @@ class DiagonalNetwork(Claim):
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         alphas, unknowns, last = np.array(self.alphas), np.arange(self.dimension), len(self.alphas) - 1
-        ends = [_distance(observed["beta"], predicted[name][:, None]) for name in ("sparse", "weighted")]
+        ends = [relative_distance(observed["beta"], predicted[name][:, None]) for name in ("sparse", "weighted")]
         return (
             panel("From the ℓ1 to the ℓ2 solution", "α", "relative distance", seen(alphas, ends[0], "to ℓ1"),
                 seen(alphas, ends[1], "to weighted ℓ2", shade=1.0), log="xy"),
             panel("The flow ends at the program's solution", "α", "relative distance",
-                seen(alphas, _distance(observed["beta"], predicted["beta"]), "to argmin Q"),
+                seen(alphas, relative_distance(observed["beta"], predicted["beta"]), "to argmin Q"),
                 rival(alphas, 0 * alphas + 1e-4, "margin 10⁻⁴"), log="xy"),
             *(panel(f"α = {alphas[i]:g}", "coefficient", "β", theory(unknowns, predicted["beta"][0, i], "program"),
                 seen(unknowns, observed["beta"][0, i], "flow", kind="points")) for i in (0, last)),
         )  # fmt: skip
-
-
-def _distance(beta: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Relative ℓ2 distance along the last axis."""
-    return np.linalg.norm(beta - reference, axis=-1) / np.linalg.norm(reference, axis=-1)

@@ -59,7 +59,8 @@ class HomogeneousKkt(Claim):
         "integrator gets stuck where the flow slides along the kink of a ReLU.",
         "There the gradient jumps, and the conditions hold for convex combinations of its two sides only (Clarke's "
         "subdifferential): residuals made of one side, as ours are, spring up to 0.3 and down again. So the conditions "
-        "are judged on the smooth activation relu², and shown for ReLU; we began with ReLU alone, C_W = 2 and 0.1.",
+        "are judged on the smooth activation relu², and shown for ReLU. We began with ReLU alone, and there the claim "
+        "failed: from C_W = 2 the distance at the end was 0.19 (0.05 was asked), the weight's exponent −0.2 (−1 was).",
         "A KKT point of this problem need not be its solution: different starts end at different margins.",
         "Multipliers are the best ones, by non-negative least squares; the loss is not used. Theory bounds the weight "
         "off the margin by a constant over log(1/R). The distance has no such theorem: that what the start puts beside "

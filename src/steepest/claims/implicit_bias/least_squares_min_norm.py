@@ -28,6 +28,7 @@ from steepest.descent import (
 )
 from steepest.judging import Check, Hypothesis, Rival, bound, require
 from steepest.margins import bregman_interpolation, min_norm_interpolation
+from steepest.measures import relative_distance
 from steepest.panels import Panel, panel, rival, seen, theory
 from steepest.types import Key
 
@@ -144,8 +145,8 @@ class LeastSquaresMinNorm(Claim):
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        away = _distance(observed["limit"], predicted["limit"][:, None]).max(1)  # the worse of the two steps
-        apart = _distance(observed["steepest"][:, 1], observed["steepest"][:, 0])
+        away = relative_distance(observed["limit"], predicted["limit"][:, None]).max(1)  # the worse of the two steps
+        apart = relative_distance(observed["steepest"][:, 1], observed["steepest"][:, 0])
         return [
             *(bound(f"{law}: distance to the program", away[:, i], at_most=1e-6, over="each")
               for i, law in enumerate(LAWS)),
@@ -173,8 +174,8 @@ class LeastSquaresMinNorm(Claim):
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         unknowns, seeds = np.arange(self.dimension), np.arange(self.seeds)
-        away = _distance(observed["limit"], predicted["limit"][:, None]).max(1)
-        apart = _distance(observed["steepest"][:, 1], observed["steepest"][:, 0])
+        away = relative_distance(observed["limit"], predicted["limit"][:, None]).max(1)
+        apart = relative_distance(observed["steepest"][:, 1], observed["steepest"][:, 0])
         return (
             panel("Two steps: mirror descent has one limit, steepest descent two", "problem", "relative distance",
                 *(seen(seeds, away[:, i], law, kind="points", shade=i / 4) for i, law in enumerate(LAWS)),
@@ -189,8 +190,3 @@ class LeastSquaresMinNorm(Claim):
 def _nearest(x: np.ndarray, y: np.ndarray, start: np.ndarray, norm: str) -> np.ndarray:
     """The interpolant nearest to the start in ℓ1 or ℓ2."""
     return start + min_norm_interpolation(x, y - x @ start, "l1" if norm == "l1" else "l2").beta
-
-
-def _distance(w: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Relative ℓ2 distance along the last axis."""
-    return np.linalg.norm(w - reference, axis=-1) / np.linalg.norm(reference, axis=-1)

@@ -7,6 +7,7 @@ problem with one answer; fully connected layers of any depth give the ℓ2 norm.
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Annotated, NamedTuple
 
 import jax
@@ -84,18 +85,16 @@ class LinearConvolution(Claim):
     def setting(self, key: Key) -> Setting:
         for_data, for_start = jax.random.split(key)
         x, y = jax.jit(jax.vmap(self.draw))(keys(for_data, TRIES * self.seeds))
-        kept, programs = [], []
-        for number, pair in enumerate(zip(np.asarray(x), np.asarray(y), strict=True)):
-            program = fourier_margin(*pair) if len(kept) < self.seeds else None
-            if program and (not program.separable or _slack(program, *pair) <= self.slack):
-                kept.append(number)
-                programs.append(program)
+        drawn = list(zip(np.asarray(x), np.asarray(y), strict=True))
+        solved = ((number, fourier_margin(*pair)) for number, pair in enumerate(drawn))  # as many as are needed
+        fair = lambda number, program: not program.separable or _slack(program, *drawn[number]) <= self.slack
+        kept, programs = zip(*islice((each for each in solved if fair(*each)), self.seeds), strict=True)
         starts = [
-            jax.vmap(convolutional(self.dimension, depth, scale).init)(keys(k, len(kept)))
+            jax.jit(jax.vmap(convolutional(self.dimension, depth, scale).init))(keys(k, len(kept)))
             for depth, scale, k in zip(DEPTHS, self.scales, jax.random.split(for_start, len(DEPTHS)), strict=True)
         ]
-        starts[0] = self.scales[0] * jax.vmap(_flat)(starts[0])
-        return Setting(x[jnp.array(kept)], y[jnp.array(kept)], starts, programs)
+        starts[0] = self.scales[0] * jax.jit(jax.vmap(_flat))(starts[0])
+        return Setting(x[jnp.array(kept)], y[jnp.array(kept)], starts, list(programs))
 
     def draw(self, key: Key) -> tuple[jax.Array, jax.Array]:
         data = separable(key, self.n, self.dimension, self.margin)

@@ -18,6 +18,7 @@ from steepest.data import Dataset, digits, labels
 from steepest.descent import FlowPath, flow, logistic, margin_risk
 from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
 from steepest.margins import LogisticSplit, hard_margin, logistic_split, split_coordinates
+from steepest.measures import relative_distance
 from steepest.panels import Panel, panel, rival, seen, theory
 from steepest.types import Key
 
@@ -133,7 +134,10 @@ class LogisticRay(Claim):
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         time = observed["log_time"]
         away = _away(observed["weights"], predicted["offset"], predicted["inside"][0])
-        speeds, real_speed = (_velocity(time, observed[name]) for name in ("weights", "real_weights"))
+        apart, real_apart = (
+            relative_distance(_velocity(time, observed[weights]), predicted[velocity])
+            for weights, velocity in (("weights", "velocity"), ("real_weights", "real_velocity"))
+        )
         middle = (time >= 3 / 8 * time[-1]) & (time <= 5 / 8 * time[-1])
         excess = observed["excess"][:, -1] * np.exp(time[-1]) * predicted["margin"] ** 2
         real = _away(observed["real_weights"], predicted["real_offset"], predicted["inside"][-1])
@@ -141,11 +145,10 @@ class LogisticRay(Claim):
             bound("distance to the offset in S, relative", away[:, -1], at_most=1e-6, over="each"),
             exponent("distance to the offset against t", float(predicted["approach"]),
                 np.exp(observed["log_time"][middle]), away[:, middle], 0.1),
-            bound("velocity dw/d log t: distance to ū/γ, relative", _apart(speeds, predicted["velocity"]), at_most=0.1),
+            bound("velocity dw/d log t: distance to ū/γ, relative", apart, at_most=0.1),
             equal("risk of the part, t R_P γ²", 1.0, excess, 0.1),
             bound("digits: distance to the offset in S, relative", real[-1], at_most=1e-3),
-            bound("digits: velocity, distance to ū/γ, relative", _apart(real_speed, predicted["real_velocity"]),
-                at_most=0.1),
+            bound("digits: velocity, distance to ū/γ, relative", real_apart, at_most=0.1),
         ]  # fmt: skip
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
@@ -198,7 +201,3 @@ def _velocity(log_time: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The slope of the weights in log t over the last readings."""
     late = log_time[-LATE:] - log_time[-LATE:].mean()
     return np.einsum("r,...rd->...d", late, weights[..., -LATE:, :]) / (late**2).sum()
-
-
-def _apart(velocity: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(velocity - reference, axis=-1) / np.linalg.norm(reference, axis=-1)

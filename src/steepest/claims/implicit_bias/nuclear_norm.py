@@ -18,10 +18,12 @@ from steepest.claims._claim import Claim, Count, NonNegative, Positive, Seeds, k
 from steepest.descent import flow, mean_risk, squared
 from steepest.judging import Check, Hypothesis, Rival, bound, require
 from steepest.margins import common_eigenvectors, commuting_limit, nuclear_norm_interpolation
+from steepest.measures import relative_distance
 from steepest.panels import Panel, panel, seen, theory
 from steepest.types import Key
 
 FAMILIES = ("commuting", "Gaussian", "completion", "few")
+_apart = partial(relative_distance, axes=(-2, -1))
 _program = partial(nuclear_norm_interpolation, semidefinite=True)
 
 
@@ -110,7 +112,7 @@ class NuclearNorm(Claim):
         products = jnp.einsum("smij,snjk->smnik", setting.a[0], setting.a[0])
         apart = float(jnp.abs(products - products.transpose(0, 2, 1, 3, 4)).max())
         programs = [[_program(*problem) for problem in zip(setting.a[f], setting.y[f], strict=True)] for f in (1, 2)]
-        away = _distance(np.array([[p.matrix for p in row] for row in programs]), np.asarray(setting.truth[1:3]))
+        away = _apart(np.array([[p.matrix for p in row] for row in programs]), np.asarray(setting.truth[1:3]))
         least = min(p.uniqueness for row in programs for p in row)
         return [
             require("largest entry of a commutator", apart, "<=", 1e-10, "choose --twist 0"),
@@ -162,8 +164,8 @@ class NuclearNorm(Claim):
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        away = _distance(_square(observed["u"]), predicted["limit"][:, :, None])
-        exact = _distance(_square(observed["u"][0]), predicted["exact"]).max(1)
+        away = _apart(_square(observed["u"]), predicted["limit"][:, :, None])
+        exact = _apart(_square(observed["u"][0]), predicted["exact"]).max(1)
         # From U, not from W, where rounding would drown what is below 1e-16.
         largest = np.linalg.norm(np.einsum("si,saij->saj", predicted["slowest"], observed["u"][0]), axis=-1) ** 2
         slope = np.polyfit(np.log(self.alphas[:3]), np.log(largest[:, :3]).T, 1)[0]
@@ -200,10 +202,10 @@ class NuclearNorm(Claim):
         ]  # fmt: skip
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        alphas, away = np.array(self.alphas), _distance(_square(observed["u"]), predicted["limit"][:, :, None])
+        alphas, away = np.array(self.alphas), _apart(_square(observed["u"]), predicted["limit"][:, :, None])
         few = _square(observed["u"][3, 0, 0]), predicted["limit"][3, 0]
         (sizes, least), places = np.linalg.eigvalsh(few)[:, ::-1], np.arange(1, self.dimension + 1)
-        law = _distance(predicted["exact"], predicted["limit"][0][:, None])
+        law = _apart(predicted["exact"], predicted["limit"][0][:, None])
         return (
             panel("Commuting: the flow follows the exact law", "α", "relative distance",
                 seen(alphas, away[0], "flow", kind="points"), theory(alphas, law, "exact law"), log="xy"),
@@ -227,8 +229,3 @@ def _pinch(w: np.ndarray, basis: np.ndarray) -> np.ndarray:
 def _square(u: np.ndarray) -> np.ndarray:
     """``UUᵀ`` along the last two axes."""
     return u @ u.swapaxes(-1, -2)
-
-
-def _distance(w: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Relative Frobenius distance along the last two axes."""
-    return np.linalg.norm(w - reference, axis=(-2, -1)) / np.linalg.norm(reference, axis=(-2, -1))
