@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from steepest import claims as claims
     from steepest.api import run as run
+    from steepest.api import sweep as sweep
     from steepest.measuring import Monitor as Monitor
     from steepest.measuring import measure as measure
 
 __version__ = "0.1.0"
-__all__ = ["Monitor", "claims", "measure", "run"]
+__all__ = ["Monitor", "claims", "measure", "run", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = _parser()
     known, rest = parser.parse_known_args(arguments)
-    if rest and known.command != "run":
+    if rest and known.command not in ("run", "sweep"):
         parser.error(f"unexpected {' '.join(rest)}; see steepest {known.command} --help")
     try:
         return known.action(known, rest)
@@ -74,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     atlas = command("atlas", _atlas, "write the pages of all results")
     atlas.add_argument("--results", type=Path, default=Path("results"), help="folder of results (default: results)")
     atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages (default: atlas)")
+    _sweep_options(command("sweep", _sweep, "compute a claim at many points of its fields"))
     _measure_options(command("measure", _measure, "measure the theory's quantities of your own model"))
     new = command("new", _new, "write a new claim from a template")
     new.add_argument("name", metavar="NAME", help="such as my-claim")
@@ -93,6 +94,28 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument("--seed", type=int, default=0, help="seed of probes")
     measure.add_argument("--page", type=Path, help="also write the report as a page, an HTML file")
     measure.add_argument("--json", action="store_true", help="print JSON on standard output and nothing else there")
+
+
+def _sweep_options(sweep: argparse.ArgumentParser) -> None:
+    sweep.add_argument("claim", metavar="CLAIM", help="which claim")
+    ranges = "log:0.01:1:20, linear:0:1:5, 64,256,1024 or 0:8; without any, the claim's own phase diagram"
+    sweep.add_argument("--over", action="append", metavar="FIELD=VALUES", help=f"a field, or seed: {ranges}")
+    sweep.add_argument("--sobol", type=int, metavar="N", help="draw N Sobol points in ranges such as lr=log:0.01:1")
+    sweep.add_argument("--preset", choices=("quick", "full"), default="quick", help="for all other fields")
+    sweep.add_argument("--seed", type=int, default=0, help="seed of every random number, unless it is swept")
+    sweep.add_argument("--out", type=Path, default=Path("results"), help="folder of results (default: results)")
+    sweep.add_argument("--on", default="local", help="local, here or dask:ADDRESS (default: local)")
+    sweep.add_argument("--workers", type=int, help="processes of a local pool (default: one a core for long sweeps)")
+    sweep.add_argument("--shard", metavar="I/N", help="only the I-th of N parts, counted from 1, for job arrays")
+    sweep.add_argument("--batch", type=int, default=64, help="most points computed together (default: 64)")
+    sweep.add_argument("--whole", action="store_true", help="run the whole claim at each point, not its diagram's part")
+    sweep.add_argument("--again", action="store_true", help="compute even what is already there")
+    sweep.add_argument("--retry", action="store_true", help="compute again the points that failed")
+    sweep.add_argument("--plan", action="store_true", help="print the plan and compute nothing")
+    sweep.add_argument("--yes", action="store_true", help="start even what takes more than an hour")
+    sweep.add_argument("--export", type=Path, metavar="FILE", help="also write a table: .csv or .parquet")
+    sweep.add_argument("--json", action="store_true", help="print JSON on standard output and nothing else there")
+    sweep.epilog = "CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
 
 
 def _run(known: argparse.Namespace, rest: Sequence[str]) -> int:
@@ -213,6 +236,15 @@ def _measure(known: argparse.Namespace, rest: Sequence[str]) -> int:
         page = report_page(report, known.page)
         print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
     return 0
+
+
+def _sweep(known: argparse.Namespace, rest: Sequence[str]) -> int:
+    entry(known.claim)
+    _prepare()
+    from steepest.progress import swept
+
+    changes = _fields(known.claim, known.preset, rest) if rest else {}
+    return 1 if swept(known, changes).failures else 0
 
 
 def _new(known: argparse.Namespace, rest: Sequence[str]) -> int:

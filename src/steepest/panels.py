@@ -54,6 +54,42 @@ class Panel:
     xlim: tuple[float | None, float | None] | None = None
 
 
+@dataclass(frozen=True)
+class Map:
+    """A quantity over a plane: colour over two fields, and curves drawn over it.
+
+    Attributes:
+        title: a short sentence that says what to see.
+        x: label of the horizontal axis, with unit.
+        y: label of the vertical axis, with unit.
+        across: abscissae of the cells, shape ``(columns,)``, increasing; of scattered points, shape ``(points,)``.
+        up: ordinates of the cells, shape ``(rows,)``, increasing; of scattered points, shape ``(points,)``.
+        values: the quantity, shape ``(rows, columns)`` on a grid and ``(points,)`` scattered; NaN where there is none.
+        label: what the colours mean, with unit.
+        words: the meanings of the values 0, 1, 2, … of a map of categories; empty for a map of numbers.
+        curves: drawn over the colours, in the coordinates of the axes.
+        limits: values of the first and the last colour, or None for the smallest and largest value; maps that are
+            compared share them.
+        xscale: ``"linear"`` or ``"log"``.
+        yscale: ``"linear"`` or ``"log"``.
+        role: whose numbers they are.
+    """
+
+    title: str
+    x: str
+    y: str
+    across: ArrayLike
+    up: ArrayLike
+    values: ArrayLike
+    label: str
+    words: tuple[str, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    limits: tuple[float, float] | None = None
+    xscale: Literal["linear", "log"] = "linear"
+    yscale: Literal["linear", "log"] = "linear"
+    role: Role = "observed"
+
+
 def panel(title: str, x: str, y: str, *curves: Curve, log: str = "", **limits: Any) -> Panel:
     """A panel from its curves; ``log`` names the logarithmic axes, ``limits`` are ``xlim`` and ``ylim``.
 

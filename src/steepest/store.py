@@ -36,7 +36,12 @@ def identity(claim: str, version: int, params: Mapping[str, Any], preset: str, s
     True
     """
     parts = {"claim": claim, "version": version, "params": dict(params), "preset": preset, "seed": seed}
-    return hashlib.sha256(_canonical(parts)).hexdigest()[:16]
+    return canonical_digest(parts)[:16]
+
+
+def canonical_digest(value: Any) -> str:
+    """The SHA-256 of a JSON-ready value, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ class Store:
         record = result.to_json()
         record["axes"] = {**_axes("predicted", result.predicted), **_axes("observed", result.observed)}
         record["files"] = {name: _digest(temporary / name) for name in ("arrays.npz", "figure.svg")}
-        record["digest"] = hashlib.sha256(_canonical(record)).hexdigest()
+        record["digest"] = canonical_digest(record)
         (temporary / "result.json").write_text(json.dumps(record, indent=1), "utf-8")
         final = parent / key
         if final.exists():
@@ -110,7 +115,7 @@ class Store:
 def _read(folder: Path) -> Result:
     record = json.loads((folder / "result.json").read_text("utf-8"))
     digest = record.pop("digest")
-    if hashlib.sha256(_canonical(record)).hexdigest() != digest:
+    if canonical_digest(record) != digest:
         raise ValueError("result.json does not match its checksum")
     for name, expected in record["files"].items():
         if _digest(folder / name) != expected:
@@ -129,10 +134,6 @@ def _axes(side: str, found: Quantities) -> dict[str, Any]:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _canonical(value: Any) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _sweep(parent: Path) -> None:

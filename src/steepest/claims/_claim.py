@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import jax
 
 from steepest.arrays import Observation, Prediction
+from steepest.claims._cell import Cell
 from steepest.errors import UserError
 from steepest.judging import Check, Hypothesis, Rival
 from steepest.panels import Panel
@@ -68,6 +69,7 @@ class Claim(ABC):
         beyond: fields that take the claim out of its theorem's range, so that OUT_OF_RANGE can be seen (and tested).
         version: raise it when a change makes stored results obsolete.
         precision: ``"float64"`` or ``"float32"``.
+        cell: what a sweep computes at each point instead of the whole claim, a :class:`Cell`; None for the whole.
     """
 
     statement: ClassVar[str]
@@ -78,6 +80,7 @@ class Claim(ABC):
     beyond: ClassVar[Mapping[str, Any]] = {}
     version: ClassVar[int] = 1
     precision: ClassVar[str] = "float64"
+    cell: ClassVar[type[Cell] | None] = None
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self), include_extras=True)

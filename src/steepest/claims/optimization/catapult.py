@@ -16,6 +16,7 @@ import optax
 
 from steepest.arrays import Observation, Prediction
 from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
+from steepest.claims.optimization._catapult_phases import CatapultPhases
 from steepest.data import Dataset, digits, signs
 from steepest.descent import Trajectory, descend, grid, stability_bracket
 from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
@@ -63,6 +64,7 @@ class Catapult(Claim):
         "dies: no neuron is active any more); on centred digits it is one, and earlier.",
     )
     beyond = {"multiple": 4.5}
+    cell = CatapultPhases
     full = {"seeds": 30, "steps": 4000, "relu_width": 512, "relu_steps": 400}
 
     def setting(self, key: Key) -> Setting:

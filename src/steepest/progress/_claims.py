@@ -1,6 +1,5 @@
 """What the terminal shows while claims run, and after."""
 
-import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -9,24 +8,16 @@ from typing import Any
 
 import jax
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from steepest.claims import entry, load
 from steepest.claims._claim import documentation
 from steepest.errors import UserError
-from steepest.judging import Check, Verdict
-from steepest.measuring import Report, load_checkpoint, load_model, measure, number
+from steepest.judging import Check
+from steepest.progress._terminal import LOOKS, bar, wide
 from steepest.results import Result
 from steepest.running import run
 from steepest.store import Store
-
-LOOKS = {
-    Verdict.HOLDS: "[green]✓ holds[/]",
-    Verdict.FAILS: "[red]✗ fails[/]",
-    Verdict.INCONCLUSIVE: "[yellow]? inconclusive[/]",
-    Verdict.OUT_OF_RANGE: "[blue]– out of range[/]",
-}
 
 # Claims share compiled programs, but each program keeps memory maps, of which a process may have 65 530: after this
 # many claims they are freed.
@@ -54,12 +45,12 @@ class Session:
         self.store.prepare()
         results: list[Result] = []
         crashed: dict[str, str] = {}
-        with _bar() as bar:
-            task = bar.add_task("", total=len(names), claim="", stage="")
+        with bar() as shown:
+            task = shown.add_task("", total=len(names), claim="", stage="")
             for done, name in enumerate(names, 1):
 
                 def watch(stage: str, name: str = name) -> None:
-                    bar.update(task, claim=name, stage=stage)
+                    shown.update(task, claim=name, stage=stage)
 
                 watch("starting")
                 try:
@@ -68,16 +59,16 @@ class Session:
                     raise
                 except Exception as error:
                     # A defect of one claim must not cost the user the others.
-                    bar.console.print(traceback.format_exc(), style="red", markup=False, highlight=False)
+                    shown.console.print(traceback.format_exc(), style="red", markup=False, highlight=False)
                     crashed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
                 if done % KEPT == 0:
                     jax.clear_caches()
-                bar.advance(task)
+                shown.advance(task)
         return results, crashed
 
     def table(self, results: Sequence[Result], crashed: Mapping[str, str]) -> None:
         """Print the verdicts, and for a single claim its checks."""
-        console = _wide()
+        console = wide()
         if len(results) == 1 and not crashed:
             _details(console, results[0])
             return
@@ -91,7 +82,7 @@ class Session:
 
 def describe(name: str) -> None:
     """Print a claim's statement, source, corrections and fields."""
-    claim, found, console = load(name), entry(name), _wide()
+    claim, found, console = load(name), entry(name), wide()
     console.print(f"[bold]{name}[/] ({found.chapter.replace('_', ' ')})\n{found.says}", highlight=False)
     console.print(f"\nsource: {claim.source}", highlight=False, markup=False)
     for correction in claim.corrections:
@@ -128,60 +119,3 @@ def _span(check: Check, which: str) -> str:
     if interval.low == interval.high:
         return interval.how
     return f"{interval.low:.4g} … {interval.high:.4g}"
-
-
-def _wide() -> Console:
-    """Standard output; a file or pipe has no width of its own, so that tables are not folded there."""
-    return Console() if sys.stdout.isatty() else Console(width=160)
-
-
-def _bar() -> Progress:
-    """A bar on standard error: standard output stays free for JSON."""
-    columns = (
-        SpinnerColumn(),
-        BarColumn(20),
-        TextColumn("{task.completed}/{task.total}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[claim]}: {task.fields[stage]}"),
-    )
-    return Progress(*columns, console=Console(file=sys.stderr), transient=True)
-
-
-def measured(known: Any) -> Report:
-    """Measure as the command line says; show progress, and the table unless JSON is wanted."""
-    with _bar() as bar:
-        task = bar.add_task("", total=None, claim=known.model, stage="loading")
-        model, loss, data, optimizer = load_model(known.model)
-        report = measure(
-            model,
-            loss,
-            data,
-            what=known.what.split(",") if known.what else None,
-            lr=known.lr,
-            momentum=known.momentum,
-            optimizer=optimizer,
-            curvature=known.curvature,
-            since=None if known.since is None else load_checkpoint(known.since),
-            micro_batch=known.micro_batch,
-            seed=known.seed,
-            watch=lambda stage: bar.update(task, stage=stage),
-        )
-    if not known.json:
-        _report(report)
-    return report
-
-
-def _report(report: Report) -> None:
-    console = _wide()
-    title = f"{report.model}: {report.weights} weights, {report.examples} examples"
-    console.print(f"[bold]{title}[/]", highlight=False)
-    table = Table("quantity", "value", "theory", "what it means", box=None, pad_edge=False, header_style="bold")
-    for each in report.quantities:
-        compared = "" if each.compared is None else f" = {each.compared:.4g}" if "η" in each.theory else ""
-        table.add_row(each.name, number(each), each.theory + compared, each.means)
-    console.print(table, markup=False)
-    asked = [(each.name, text, holds) for each in report.quantities for text, holds in each.assumes]
-    for name, text, holds in asked:
-        sign = {True: "✓", False: "✗", None: "?"}[holds]
-        console.print(f"  {sign} {name} assumes: {text}", markup=False, highlight=False)
-    console.print(f"{report.passes} passes over the data, {report.seconds:.1f} s", highlight=False)

@@ -1,0 +1,170 @@
+"""The phase diagram of a sweep: maps over two fields, or families of lines over one."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steepest.intervals import fit_exponent
+from steepest.panels import Curve, Map, Panel, panel, seen, theory
+from steepest.sweeping._axes import SEED, Axis
+from steepest.sweeping._batch import FAILED
+
+if TYPE_CHECKING:
+    from steepest.sweeping._table import Sweep
+
+VERDICTS = ("holds", "fails", "inconclusive", "out-of-range", FAILED)
+MOST = 6
+"""So many values of a third field have maps of their own; the others are in the table."""
+LINES = 8
+"""So many lines of a family are drawn."""
+
+
+def diagram(sweep: "Sweep") -> tuple[Panel | Map, ...]:
+    """Maps where two fields with numbers are swept, lines where one is; nothing where none is.
+
+    The mean over seeds is shown. Verdicts of several seeds are shown as the one that most of them have.
+    """
+    numeric = [axis for axis in sweep.plan.axes if axis.numeric and axis.field != SEED and len(axis.values) > 1]
+    if not numeric:
+        numeric = [axis for axis in sweep.plan.axes if axis.numeric and len(axis.values) > 1]
+    if not numeric:
+        return ()
+    plane = numeric[:2]
+    rest = [axis for axis in sweep.plan.axes if axis not in plane and axis.field != SEED and len(axis.values) > 1]
+    facets = list(itertools.islice(_facets(sweep, rest), MOST))
+    draw = _maps if len(plane) == 2 else _lines
+    panels = [each for where, chosen in facets for each in draw(sweep, plane, chosen, where)]
+    if len(plane) == 2 and not plane[0].sobol and not plane[1].sobol:
+        panels += [each for where, chosen in facets for each in _families(sweep, plane, chosen, where)]
+    return tuple(panels)
+
+
+def _facets(sweep: "Sweep", rest: Sequence[Axis]) -> Iterator[tuple[str, np.ndarray]]:
+    """For each combination of the other fields its words and which points it has."""
+    columns = sweep.plan.columns
+    for values in itertools.product(*(axis.values for axis in rest)):
+        chosen = np.ones(sweep.total, bool)
+        for axis, value in zip(rest, values, strict=True):
+            chosen &= np.array([other == value for other in columns[axis.field]])
+        words = ", ".join(f"{axis.field} = {value}" for axis, value in zip(rest, values, strict=True))
+        if chosen.any():
+            yield words, chosen
+
+
+def _maps(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray, where: str) -> Iterator[Map]:
+    """The verdict, then what was measured and predicted of each quantity."""
+    across, up = plane
+    place = lambda name: _placed(sweep, plane, name, chosen)
+    curves = sweep.plan.boundaries(across.field, up.field)
+    common: dict[str, Any] = {"x": sweep.plan.label(across.field), "y": sweep.plan.label(up.field), "curves": curves}
+    common |= {f"{side}scale": "log" if axis.scale == "log" else "linear" for side, axis in (("x", across), ("y", up))}
+    at = f", {where}" * bool(where)
+    coordinates = _coordinates(sweep, plane, chosen)
+    yield Map(f"Verdict{at}", values=place("verdict"), label="verdict", words=VERDICTS, **coordinates, **common)
+    for name in sweep.judged:
+        measured, predicted = place(f"{name} measured"), place(f"{name} predicted")
+        if not np.isfinite(measured).any():
+            continue
+        ends = [v[np.isfinite(v)] for v in (measured, predicted)]
+        limits = float(min(e.min() for e in ends if e.size)), float(max(e.max() for e in ends if e.size))
+        shared = {"label": name, "limits": limits if limits[0] < limits[1] else None, **coordinates, **common}
+        yield Map(f"{name}, measured{at}", values=measured, **shared)
+        yield Map(f"{name}, predicted{at}", values=predicted, role="predicted", **shared)
+    for name in sweep.others:
+        values = place(f"{name} measured")
+        if np.isfinite(values).any():
+            yield Map(f"{name}, measured{at}", values=values, label=name, **coordinates, **common)
+
+
+def _coordinates(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray) -> dict[str, Any]:
+    if any(axis.sobol for axis in plane):
+        columns = [np.array(sweep.plan.columns[axis.field], float)[chosen] for axis in plane]
+        return {"across": columns[0], "up": columns[1]}
+    return {"across": np.array(sorted(plane[0].values), float), "up": np.array(sorted(plane[1].values), float)}
+
+
+def _column(sweep: "Sweep", name: str) -> np.ndarray:
+    if name != "verdict":
+        return sweep.columns[name]
+    return np.array([VERDICTS.index(point["verdict"]) if point else np.nan for point in sweep.points])
+
+
+def _placed(sweep: "Sweep", plane: Sequence[Axis], name: str, chosen: np.ndarray) -> np.ndarray:
+    """A column on the plane's grid, shape ``(rows, columns)``: the mean over seeds, of verdicts the most frequent."""
+    column = _column(sweep, name)
+    if any(axis.sobol for axis in plane):
+        return column[chosen]
+    number = {axis.field: {value: i for i, value in enumerate(sorted(axis.values))} for axis in plane}
+    x, y = (np.array([number[a.field][v] for v in sweep.plan.columns[a.field]]) for a in plane)
+    grid = np.full((len(plane[1].values), len(plane[0].values)), np.nan)
+    sound = chosen & np.isfinite(column)
+    order = np.lexsort((column, x, y))
+    order = order[sound[order]]
+    cells, starts = np.unique(np.stack([y[order], x[order]]), axis=1, return_index=True)
+    for (row, place), values in zip(cells.T, np.split(column[order], starts[1:]), strict=True):
+        grid[row, place] = np.bincount(values.astype(int)).argmax() if name == "verdict" else values.mean()
+    return grid
+
+
+def _families(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray, where: str) -> Iterator[Panel]:
+    """Each quantity along the first field, one line a value of the second, with exponents on logarithmic axes."""
+    across, up = plane
+    x, rows = np.array(sorted(across.values), float), np.array(sorted(up.values), float)
+    some = np.unique(np.linspace(0, len(rows) - 1, min(LINES, len(rows))).round().astype(int))
+    for name in sweep.judged:
+        measured, predicted = (_placed(sweep, plane, f"{name} {side}", chosen) for side in ("measured", "predicted"))
+        curves = []
+        for row in some:
+            shade = float(row / max(1, len(rows) - 1))
+            curves += _pair(x, measured[row], predicted[row], f"{up.field} = {rows[row]:.4g}", across, shade)
+        yield _family(sweep, name, across, curves, where, measured)
+
+
+def _lines(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray, where: str) -> Iterator[Panel]:
+    """Each quantity over one field: what was measured with its interval, and what was predicted."""
+    across = plane[0]
+    every = np.array(sweep.plan.columns[across.field], float)
+    x = np.unique(every[chosen])
+    mean = lambda name: np.array([_mean(sweep.columns[name][chosen & (every == value)]) for value in x])
+    for name in sweep.judged:
+        measured, predicted = mean(f"{name} measured"), mean(f"{name} predicted")
+        ends = [seen(x, mean(f"{name} {side}"), kind="dashed", shade=1.0) for side in ("low", "high")]
+        curves = [*_pair(x, measured, predicted, "measured", across, 0.0), *ends]
+        yield _family(sweep, name, across, curves, where, measured)
+    for name in sweep.others:
+        values = mean(f"{name} measured")
+        yield _family(sweep, name, across, _pair(x, values, values * np.nan, "measured", across, 0.0), where, values)
+
+
+def _pair(
+    x: np.ndarray, measured: np.ndarray, predicted: np.ndarray, words: str, across: Axis, shade: float
+) -> list[Curve]:
+    exponent = _exponent(x, measured) if across.scale == "log" else ""
+    curves = [seen(x, measured, f"{words}{exponent}", shade=shade)]
+    return curves + ([theory(x, predicted, shade=shade)] if np.isfinite(predicted).any() else [])
+
+
+def _family(
+    sweep: "Sweep", name: str, across: Axis, curves: Sequence[Curve], where: str, measured: np.ndarray
+) -> Panel:
+    sound = measured[np.isfinite(measured)]
+    wide = across.scale == "log" and sound.size > 0 and sound.min() > 0 and sound.max() > 5 * sound.min()
+    log = ("x" if across.scale == "log" else "") + ("y" if wide else "")
+    title = f"{name} along {across.field}" + f", {where}" * bool(where)
+    return panel(title, sweep.plan.label(across.field), name, *curves, log=log)
+
+
+def _exponent(x: np.ndarray, y: np.ndarray) -> str:
+    """The fitted exponent with its interval, in words; empty where a power law makes no sense."""
+    sound = np.isfinite(y) & (y > 0)
+    if sound.sum() < 4 or y[sound].max() < 2 * y[sound].min():
+        return ""
+    slope, interval = fit_exponent(x[sound], y[sound])
+    return f", exponent {slope:.2f} ({interval.low:.2f} … {interval.high:.2f})"
+
+
+def _mean(values: np.ndarray) -> float:
+    sound = values[np.isfinite(values)]
+    return float(sound.mean()) if sound.size else float("nan")

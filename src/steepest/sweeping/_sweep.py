@@ -1,0 +1,135 @@
+"""Run a sweep: plan it, compute what is missing, keep every point, and gather the whole."""
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steepest.errors import UserError
+from steepest.store import Damaged, Store, canonical_digest
+from steepest.sweeping._batch import FAILED, Record
+from steepest.sweeping._fingerprint import fingerprint
+from steepest.sweeping._plan import Plan
+from steepest.sweeping._points import Points
+from steepest.sweeping._table import Sweep
+from steepest.sweeping._workers import drive, workers
+
+Watch = Callable[[int, int], None]
+"""Told how many points are there and how many there will be."""
+
+
+def keep(plan: Plan, out: Path) -> Path:
+    """Write down what a sweep is, so that its points can be found again; the same plan gives the same file."""
+    record = plan.to_json() | {"version": plan.kind.version}
+    path = out / plan.claim / "sweeps" / f"{plan.key}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".new-{plan.key}-{os.getpid()}")
+    temporary.write_text(json.dumps({"plan": record, "digest": canonical_digest(record)}, indent=1), "utf-8")
+    os.replace(temporary, path)
+    return path
+
+
+def stored_plans(out: Path) -> Iterator[Plan]:
+    """The plan of every sweep in a folder of results, newest first; a damaged or outdated one is left out and said."""
+    found = sorted(Path(out).glob("*/sweeps/*.json"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+    for path in found:
+        try:
+            stored = json.loads(path.read_text("utf-8"))
+            record = stored["plan"]
+            if canonical_digest(record) != stored["digest"]:
+                raise ValueError("it does not match its checksum")
+            version = record.pop("version")
+            plan = Plan.from_json(record)
+            if version != plan.kind.version:
+                raise UserError(f"it is of version {version} of the claim, which is now at {plan.kind.version}")
+        except (OSError, ValueError, KeyError, TypeError) as trouble:  # UserError is a ValueError
+            warnings.warn(f"the sweep in {path} is left out: {trouble}", Damaged, stacklevel=2)
+            continue
+        yield plan
+
+
+def gather(plan: Plan, out: Path) -> Sweep:
+    """The points of a plan that are in the store."""
+    found = Points(Path(out) / plan.claim / "points").read(dict.fromkeys(plan.keys))
+    return Sweep(plan, tuple(found.get(key) for key in plan.keys))
+
+
+def stored_sweeps(out: Path) -> Iterator[Sweep]:
+    """Every sweep in a folder of results with the points that are there, newest first."""
+    for plan in stored_plans(out):
+        found = gather(plan, out)
+        if any(found.points):
+            yield found
+
+
+@dataclass
+class Work:
+    """What is left of a sweep, for this shard.
+
+    Attributes:
+        plan: of the whole sweep.
+        points: where its points are kept.
+        tasks: the tasks of this shard that had missing points.
+        missing: the missing points of this shard, by number; fewer while it runs.
+    """
+
+    plan: Plan
+    points: Points
+    tasks: tuple[np.ndarray, ...]
+    missing: set[int]
+
+    def run(self, on: Any = None, count: int | None = None, watch: Watch = lambda done, total: None) -> None:
+        """Compute what is missing, wherever ``on`` says, and write each point as it comes."""
+        total = len(self.missing)
+        watch(0, total)
+
+        def done(request: Mapping[str, Any], records: list[Record]) -> None:
+            self.finish(request["numbers"], records)
+            watch(total - len(self.missing), total)
+
+        tasks = [task for task in self.tasks if not self.missing.isdisjoint(task.tolist())]
+        requests = (self.plan.request(task) | {"from": fingerprint()} for task in tasks)
+        with workers(on, count, len(tasks)) as found:
+            drive(requests, found, done)
+
+    def finish(self, numbers: Sequence[int], records: Sequence[Record]) -> None:
+        """Write the points that were missing; a task computes its others again only for the sake of equal bits."""
+        for point, record in zip(numbers, records, strict=True):
+            if point in self.missing:
+                self.points.write(self.plan.keys[point], record)
+                self.missing.discard(point)
+
+
+def work(
+    plan: Plan, out: Path, *, shard: tuple[int, int] | None = None, again: bool = False, retry: bool = False
+) -> Work:
+    """What is left to compute of a sweep: nothing that is in the store already.
+
+    Args:
+        plan: the sweep.
+        out: the folder of results.
+        shard: ``(i, n)`` for every n-th task from the i-th on, counted from 1.
+        again: compute every point, there or not.
+        retry: compute again the points that failed.
+
+    Raises:
+        UserError: a shard that is none, a folder that cannot be written.
+    """
+    i, n = shard or (1, 1)
+    if not 1 <= i <= n:
+        raise UserError(f"shards count from 1 to their number, got {i}/{n}; write --shard 1/{max(n, 1)}")
+    Store(out).prepare()
+    keep(plan, out)
+    points = Points(out / plan.claim / "points")
+    points.sweep_up()
+    tasks = plan.tasks[i - 1 :: n]
+    mine = [int(point) for task in tasks for point in task]
+    sound = {} if again else points.read(plan.keys[point] for point in mine)
+    ready = {key for key, record in sound.items() if not (retry and record["verdict"] == FAILED)}
+    missing = {point for point in mine if plan.keys[point] not in ready}
+    return Work(plan, points, tuple(task for task in tasks if not missing.isdisjoint(task.tolist())), missing)
