@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as trouble:
         return _refuse(str(trouble))
     except KeyboardInterrupt:
-        return _refuse("stopped; finished claims are kept, run the same command to go on", 130)
+        return _refuse("stopped; what is finished is kept, run the same command to go on", 130)
     except BrokenPipeError:  # the reader of a pipe, such as head, went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush has nowhere to go
         return 0

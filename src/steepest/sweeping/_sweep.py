@@ -73,12 +73,14 @@ class Work:
 
     Attributes:
         plan: of the whole sweep.
+        out: the folder of results.
         points: where its points are kept.
         tasks: the tasks of this shard that had missing points.
         missing: the missing points of this shard, by number; fewer while it runs.
     """
 
     plan: Plan
+    out: Path
     points: Points
     tasks: tuple[np.ndarray, ...]
     missing: set[int]
@@ -95,6 +97,7 @@ class Work:
         tasks = [task for task in self.tasks if not self.missing.isdisjoint(task.tolist())]
         requests = (self.plan.request(task) | {"from": fingerprint()} for task in tasks)
         with workers(on, count, len(tasks)) as found:
+            keep(self.plan, self.out)
             drive(requests, found, done)
 
     def finish(self, numbers: Sequence[int], records: Sequence[Record]) -> None:
@@ -124,7 +127,6 @@ def work(
     if not 1 <= i <= n:
         raise UserError(f"shards count from 1 to their number, got {i}/{n}; write --shard 1/{max(n, 1)}")
     Store(out).prepare()
-    keep(plan, out)
     points = Points(out / plan.claim / "points")
     points.sweep_up()
     tasks = plan.tasks[i - 1 :: n]
@@ -132,4 +134,4 @@ def work(
     sound = {} if again else points.read(plan.keys[point] for point in mine)
     ready = {key for key, record in sound.items() if not (retry and record["verdict"] == FAILED)}
     missing = {point for point in mine if plan.keys[point] not in ready}
-    return Work(plan, points, tuple(task for task in tasks if not missing.isdisjoint(task.tolist())), missing)
+    return Work(plan, out, points, tuple(task for task in tasks if not missing.isdisjoint(task.tolist())), missing)

@@ -4,10 +4,12 @@ Whatever computes a piece gets it in plain words and returns plain records; only
 writes to the store, so workers need no common disk.
 """
 
+import logging
 import multiprocessing
 import os
 import queue
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
@@ -20,8 +22,8 @@ from steepest.sweeping._batch import Record, compute, failed
 
 ATTEMPTS = 3
 """A piece whose worker dies this often is recorded as failed."""
-PATIENCE = "10s"
-"""How long a cluster has to answer."""
+PATIENCE = 10
+"""Seconds that a cluster has to answer, and to have workers."""
 Request = Mapping[str, Any]
 
 
@@ -129,7 +131,7 @@ def pool(count: int) -> Iterator[Workers]:
         if current:
             current.pop().shutdown(wait=False, cancel_futures=True)
         context = multiprocessing.get_context("spawn")
-        current.append(ProcessPoolExecutor(count, mp_context=context, initializer=_quiet))
+        current.append(ProcessPoolExecutor(count, mp_context=context, initializer=_attend))
         return current[0].submit
 
     try:
@@ -142,9 +144,16 @@ def pool(count: int) -> Iterator[Workers]:
         current[0].shutdown(wait=True, cancel_futures=True)
 
 
-def _quiet() -> None:
-    """Ctrl-C is the parent's to answer."""
+def _attend() -> None:
+    """How a process of the pool begins: Ctrl-C is its parent's to answer, and it does not outlive its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent: Any = multiprocessing.parent_process()
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 @contextmanager
@@ -159,22 +168,38 @@ def cluster(address: str) -> Iterator[Workers]:
         from distributed.scheduler import KilledWorker
     except ModuleNotFoundError:
         raise UserError("a Dask cluster needs the package distributed; pip install 'steepest[dask]'") from None
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # what becomes of the connection is said in one sentence, not in its tracebacks
+    try:
+        with _client(distributed, address) as client:
+            submit = lambda function, request: client.submit(function, request, pure=False, retries=0)
+            slots = sum(each["nthreads"] for each in client.scheduler_info(n_workers=-1)["workers"].values())
+            gone = (distributed.CancelledError, OSError)
+            yield Workers(submit, slots, f"the Dask cluster at {address}", (KilledWorker,), gone)
+    finally:
+        log.setLevel(level)
+
+
+@contextmanager
+def _client(distributed: Any, address: str) -> Iterator[Any]:
+    """A connection to a scheduler that has workers."""
     try:
         client = distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError) as trouble:  # a time-out is an OSError
         raise UserError(
-            f"no Dask scheduler answers at {address} within {PATIENCE} ({_short(trouble)}); start one with "
+            f"no Dask scheduler answers at {address} within {PATIENCE} s ({_short(trouble)}); start one with "
             "`dask scheduler` and workers with `dask worker ADDRESS`"
         ) from None
     try:
-        info = client.scheduler_info(n_workers=-1)["workers"]
-        if not info:
-            raise UserError(f"the Dask cluster at {address} has no workers; start some with `dask worker {address}`")
-        submit = lambda function, request: client.submit(function, request, pure=False, retries=0)
-        lost = (KilledWorker,)
-        gone = (distributed.CancelledError, OSError)
-        slots = sum(each["nthreads"] for each in info.values())
-        yield Workers(submit, slots, f"the Dask cluster at {address}", lost, gone)
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except OSError:
+        client.close(timeout=2)
+        raise UserError(
+            f"the Dask cluster at {address} has no workers after {PATIENCE} s; start some with `dask worker {address}`"
+        ) from None
+    try:
+        yield client
     finally:
         client.close(timeout=2)
 

@@ -1,0 +1,102 @@
+"""What a phase diagram shows, as data."""
+
+import numpy as np
+import pytest
+
+from steepest.panels import Map, Panel
+from steepest.sweeping import gather, plan, work
+from steepest.sweeping._diagram import VERDICTS
+
+pytestmark = pytest.mark.usefixtures("toy")
+
+
+def swept(out, over, **options):
+    planned = plan("toy", over, **options)
+    work(planned, out).run()
+    return gather(planned, out)
+
+
+def maps(sweep):
+    return {each.title: each for each in sweep.panels() if isinstance(each, Map)}
+
+
+def test_two_fields_give_maps_with_boundaries(tmp_path):
+    sweep = swept(tmp_path, {"scale": "log:1:8:4", "width": "2,3", "seed": "0:2"})
+    found = maps(sweep)
+    assert list(found) == ["Verdict", "level, measured", "level, predicted", "spread, measured"]
+    verdict, measured, predicted = list(found.values())[:3]
+    assert verdict.words == VERDICTS
+    assert (np.array(verdict.values) == VERDICTS.index("holds")).all()
+    assert measured.values.shape == (2, 4)
+    assert (measured.xscale, measured.yscale) == ("log", "linear")
+    assert measured.limits == predicted.limits
+    assert [curve.label for curve in measured.curves] == ["edge"]
+    assert (measured.role, predicted.role) == ("observed", "predicted")
+    np.testing.assert_allclose(predicted.values, 2 * np.geomspace(1, 8, 4)[None].repeat(2, 0))
+
+
+def test_maps_show_the_mean_over_seeds(tmp_path):
+    sweep = swept(tmp_path, {"scale": "1,2", "width": "2,3", "seed": "0:3"})
+    values = maps(sweep)["level, measured"].values
+    columns = {name: np.array(column) for name, column in sweep.plan.columns.items()}
+    for row, width in enumerate((2, 3)):
+        for column, scale in enumerate((1, 2)):
+            chosen = (columns["scale"] == scale) & (columns["width"] == width)
+            np.testing.assert_allclose(values[row, column], sweep.columns["level measured"][chosen].mean(), rtol=1e-14)
+
+
+def test_points_in_any_order_land_in_their_cells(tmp_path):
+    sweep = swept(tmp_path, {"scale": "4,1,2", "width": "3,2"})
+    found = maps(sweep)["level, predicted"]
+    assert list(found.across) == [1, 2, 4]
+    assert list(found.up) == [2, 3]
+    np.testing.assert_array_equal(found.values, [[2, 4, 8], [2, 4, 8]])
+
+
+def test_what_could_not_be_computed_is_a_category_and_a_gap(tmp_path):
+    found = maps(swept(tmp_path, {"scale": "12,13", "width": "2,3"}))
+    assert np.array(found["Verdict"].values)[:, 1].tolist() == [VERDICTS.index("failed")] * 2
+    assert np.isnan(found["level, measured"].values[:, 1]).all()
+
+
+def test_a_sweep_that_is_not_whole_has_gaps(tmp_path):
+    planned = plan("toy", {"scale": "log:1:8:4", "width": "2,3"}, batch=2)
+    work(planned, tmp_path, shard=(1, 2)).run()
+    found = maps(gather(planned, tmp_path))["Verdict"]
+    assert np.isnan(found.values).sum() == 4
+
+
+def test_a_third_field_has_maps_of_its_own(tmp_path):
+    found = maps(swept(tmp_path, {"scale": "1,2", "width": "2,3", "shift": "0,0.1"}))
+    assert "Verdict, shift = 0.0" in found
+    assert "Verdict, shift = 0.1" in found
+
+
+def test_one_field_gives_lines_with_exponents(tmp_path):
+    sweep = swept(tmp_path, {"scale": "log:1:100:9"})
+    level, _ = sweep.panels()
+    assert isinstance(level, Panel)
+    assert (level.xscale, level.yscale) == ("log", "log")
+    assert level.curves[0].label.startswith("measured, exponent 1.00 (")
+    assert level.curves[1].role == "predicted"
+
+
+def test_line_families_have_one_line_a_value(tmp_path):
+    sweep = swept(tmp_path, {"scale": "log:1:100:9", "width": "2,3"})
+    (family,) = (each for each in sweep.panels() if isinstance(each, Panel))
+    assert [curve.label.partition(",")[0] for curve in family.curves if curve.label] == ["width = 2", "width = 3"]
+
+
+def test_sobol_points_are_scattered(tmp_path):
+    found = maps(swept(tmp_path, {"scale": "log:1:8", "shift": "linear:0:1"}, sobol=8))["level, measured"]
+    assert found.values.shape == found.across.shape == found.up.shape == (8,)
+
+
+def test_words_alone_have_no_diagram(tmp_path):
+    planned = plan("toy", {"flag": "true,false"}, whole=True)
+    work(planned, tmp_path).run()
+    assert gather(planned, tmp_path).panels() == ()
+
+
+def test_panels_are_drawn(tmp_path):
+    assert len(swept(tmp_path, {"scale": "1,2,13", "width": "2,3"}).figure().axes) >= 4

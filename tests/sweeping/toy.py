@@ -1,0 +1,79 @@
+"""A claim whose cell costs nothing, and which fails where it is told to."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from steepest.arrays import Observation, Prediction
+from steepest.claims._cell import Cell
+from steepest.claims._claim import Claim, Count, Positive
+from steepest.judging import equal, require
+from steepest.panels import theory
+
+
+class ToyCell(Cell):
+    batched = ("scale", "shift", "parts")
+    diagram: ClassVar = {"scale": "log:1:8:4", "width": "2,3"}
+    base: ClassVar = {"seeds": 5}
+    remarks = ("A toy.",)
+
+    def setting(self, key):
+        if self.claim.scale == 13:
+            raise RuntimeError("thirteen\nis unlucky")
+        return jnp.full(3, float(self.claim.parts[0]))
+
+    def predict(self, setting):
+        return Prediction(level=float(self.claim.scale) * (setting[0] + 1))
+
+    def observe(self, setting, key):
+        noise = jax.random.normal(key, (self.claim.seeds, self.claim.width))
+        return {"level": self.claim.scale * (setting[0] + 1) * (1 + 0.01 * noise.mean(1)) + self.claim.shift}
+
+    def premises(self, observed):
+        return [require("shift", float(self.claim.shift), "<", 100)]
+
+    def judge(self, predicted, observed):
+        return [equal("level", predicted["level"], observed["level"], 0.1)]
+
+    def quantities(self, predicted, observed):
+        return {"spread": float(observed["level"].std())}
+
+    def boundaries(self, x, y):
+        return (theory((1, 2), (1, 2), "edge"),)
+
+
+@dataclass(frozen=True)
+class Toy(Claim):
+    """A toy."""
+
+    scale: Positive = 1.0  # scale [1]
+    shift: float = 0.0  # shift [m]
+    width: Count = 2  # width [neurons]
+    seeds: Count = 3  # seeds [1]
+    parts: tuple[Positive, ...] = (1.0, 2.0)  # parts [1]
+    pair: tuple[tuple[int, int], ...] = ((1, 2),)  # cannot be swept [1]
+    word: str = "tanh"  # word [name]
+    flag: bool = False  # flag [truth]
+
+    statement = "x"
+    source = "here"
+    cell = ToyCell
+
+    def predict(self, setting):
+        return Prediction(level=self.scale)
+
+    def observe(self, setting, key):
+        if self.scale == 13:
+            raise RuntimeError("thirteen")
+        return Observation(level=self.scale)
+
+    def judge(self, predicted, observed):
+        return [equal("level", predicted["level"], observed["level"], 0.1)]
+
+    def rivals(self, setting, predicted):
+        return []
+
+    def panels(self, predicted, observed):
+        return ()
