@@ -35,7 +35,7 @@ def test_it_says_the_plan_and_what_came(tmp_path, capsys):
 def test_a_plan_computes_nothing(tmp_path, capsys):
     assert run("catapult", *QUICK, "--out", str(tmp_path), "--plan") == 0
     assert "3 points to compute" in capsys.readouterr().err
-    assert not (tmp_path / "catapult" / "points").exists()
+    assert not (tmp_path / "catapult").exists()
 
 
 def test_more_than_an_hour_is_asked(tmp_path, capsys, monkeypatch):
@@ -78,4 +78,4 @@ def test_bad_input_gets_one_sentence(words, sentence, tmp_path, capsys):
     said = capsys.readouterr().err
     assert sentence in said
     assert "Traceback" not in said
-    assert not (tmp_path / "catapult" / "points").exists()
+    assert not (tmp_path / "catapult").exists()
