@@ -8,13 +8,16 @@ import pytest
 
 from steepest.claims import catalogue, entry
 from steepest.cli import _fields, _parser
+from steepest.progress._sweep import _over
+from steepest.sweeping import plan
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
+GUIDES = README + (ROOT / "docs" / "sweeps.md").read_text("utf-8").replace("\\\n", "")
 COMMANDS = [
     line.partition("#")[0].strip()
-    for kind, text in BLOCKS
+    for kind, text in re.findall(r"```(\w+)\n(.*?)```", GUIDES, flags=re.DOTALL)
     if kind == "sh"
     for line in text.splitlines()
     if line.startswith("steepest ")
@@ -25,16 +28,21 @@ COMMANDS = [
 def test_commands_are_understood(line):
     known, rest = _parser().parse_known_args(shlex.split(line)[1:])
     if rest:
-        (claim,) = known.claims
+        (claim,) = known.claims if known.command == "run" else [known.claim]
         assert _fields(claim, known.preset, rest)
     for claim in getattr(known, "claims", []):
         entry(claim)
+    if known.command == "sweep":
+        over = _over(known.over) if known.over else None
+        plan(known.claim, over, sobol=known.sobol, changes=_fields(known.claim, "quick", rest) if rest else {})
 
 
-def test_python_blocks_run():
-    for kind, text in BLOCKS:
+@pytest.mark.parametrize("page", ["README.md", "docs/sweeps.md"])
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for kind, text in re.findall(r"```(\w+)\n(.*?)```", (ROOT / page).read_text("utf-8"), flags=re.DOTALL):
         if kind == "python":
-            exec(compile(text, "README.md", "exec"), {})
+            exec(compile(text, page, "exec"), {})
 
 
 def test_the_table_of_claims_is_the_catalogue():

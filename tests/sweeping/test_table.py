@@ -50,15 +50,14 @@ def test_csv_has_a_row_a_point(grid, tmp_path):
 
 
 def test_pandas_and_parquet_are_the_same_table(grid, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
+    import pandas
+
     frame = grid.to_pandas()
     assert list(frame.columns[:5]) == ["scale", "width", "seed", "verdict", "reason"]
     pandas.testing.assert_frame_equal(pandas.read_parquet(grid.to_parquet(tmp_path / "t.parquet")), frame)
 
 
 def test_xarray_has_a_dimension_a_field(grid, tmp_path):
-    pytest.importorskip("xarray")
     data = grid.to_xarray()
     assert dict(data.sizes) == {"scale": 3, "width": 2, "seed": 2}
     one = data["level measured"].sel(scale=2.0, width=3, seed=1).item()
@@ -105,6 +104,15 @@ def test_failed_points_stay_until_they_are_retried(grid, tmp_path, toy):
     assert not work(grid.plan, tmp_path).missing
     assert len(work(grid.plan, tmp_path, retry=True).missing) == 4
     assert len(work(grid.plan, tmp_path, again=True).missing) == 12
+
+
+def test_a_disk_that_is_full_is_said(tmp_path, monkeypatch):
+    def full(self, key, record):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("steepest.sweeping._points.Points.write", full)
+    with pytest.raises(UserError, match=r"cannot write to .* \(No space left on device\); finished points are kept"):
+        work(plan("toy", {"scale": "1,2"}), tmp_path).run()
 
 
 @pytest.mark.parametrize("shard", [(0, 3), (4, 3), (1, 0)])

@@ -52,9 +52,14 @@ class Points:
         (temporary / FILE).write_bytes(_HEAD.replace(_HEAD[_SPAN], _digest(text)) + text + b"}")
         try:
             os.rename(temporary, final)
-        except OSError:  # the folder is there: a damaged point, or another shard's that is the same
-            shutil.rmtree(final)
+        except OSError:
+            if not final.is_dir():
+                raise
+            # it is there: a damaged point, or one that is computed again, or another process has just written it
+            stale = self.folder / f".old-{key}-{os.getpid()}"
+            os.rename(final, stale)
             os.rename(temporary, final)
+            shutil.rmtree(stale)
 
     def read(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The sound points among those named; damaged ones are reported once, with a :class:`Damaged` warning."""
@@ -77,7 +82,7 @@ class Points:
 
     def sweep_up(self) -> None:
         """Remove what killed runs left behind; a day old, so that no running neighbour loses its folder."""
-        for leftover in self.folder.glob(".new-*"):
+        for leftover in self.folder.glob(".*-*"):
             if time.time() - leftover.stat().st_mtime > DAY:
                 shutil.rmtree(leftover, ignore_errors=True)
 

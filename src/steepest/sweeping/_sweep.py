@@ -17,7 +17,7 @@ from steepest.sweeping._fingerprint import fingerprint
 from steepest.sweeping._plan import Plan
 from steepest.sweeping._points import Points
 from steepest.sweeping._table import Sweep
-from steepest.sweeping._workers import drive, workers
+from steepest.sweeping._workers import KEPT, drive, workers
 
 Watch = Callable[[int, int], None]
 """Told how many points are there and how many there will be."""
@@ -102,10 +102,14 @@ class Work:
 
     def finish(self, numbers: Sequence[int], records: Sequence[Record]) -> None:
         """Write the points that were missing; a task computes its others again only for the sake of equal bits."""
-        for point, record in zip(numbers, records, strict=True):
-            if point in self.missing:
-                self.points.write(self.plan.keys[point], record)
-                self.missing.discard(point)
+        try:
+            for point, record in zip(numbers, records, strict=True):
+                if point in self.missing:
+                    self.points.write(self.plan.keys[point], record)
+                    self.missing.discard(point)
+        except OSError as trouble:
+            reason = trouble.strerror or trouble
+            raise UserError(f"cannot write to {self.points.folder} ({reason}); {KEPT}") from None
 
 
 def work(

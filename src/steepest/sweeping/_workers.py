@@ -24,6 +24,7 @@ ATTEMPTS = 3
 """A piece whose worker dies this often is recorded as failed."""
 PATIENCE = 10
 """Seconds that a cluster has to answer, and to have workers."""
+KEPT = "finished points are kept, run the same command to go on"
 Request = Mapping[str, Any]
 
 
@@ -96,9 +97,6 @@ def _submit(workers: Workers, request: Request) -> Any:
         return workers.submit(compute, request)
     except workers.gone as trouble:
         raise UserError(f"{workers.name} is gone ({_short(trouble)}); {KEPT}") from None
-
-
-KEPT = "finished points are kept, run the same command to go on"
 
 
 def _result(workers: Workers, future: Any, request: Request, deaths: int) -> list[Record] | None:
