@@ -3,11 +3,13 @@
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from steepest import atlas
 from steepest.running import run
 from steepest.store import Store
+from tests.atlas.sweeps import Made, made
 from tests.small import RUNS, small_catalogue
 
 
@@ -33,3 +35,25 @@ def site(stored, tmp_path_factory) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return atlas.build(stored, tmp_path_factory.mktemp("site") / "atlas").parent
+
+
+@pytest.fixture(scope="package")
+def sweeps() -> list[Made]:
+    """Made-up sweeps: two of a claim with a page of its own, one of a claim without."""
+    draws = np.random.default_rng(0).random((2, 40))
+    places = [tuple(10 ** (2 * draws[0] - 1.3)), tuple(draws[1])]
+    scattered = Made("plain-decay", "aaaaaaaaaaaaaaaa", *places, scattered=True, causes=0)
+    return [
+        made(causes=12, remarks=("A remark <b> with `code`.",), fixed={"seeds": 8}),
+        scattered,
+        made("unrun", "b" * 16, 6, 1),
+    ]
+
+
+@pytest.fixture(scope="package")
+def swept(stored, sweeps, tmp_path_factory) -> Path:
+    """The atlas of the results and of these sweeps; not to be changed."""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr("steepest.sweeping.stored_sweeps", lambda results: iter(sweeps))
+        return atlas.build(stored, tmp_path_factory.mktemp("swept") / "atlas").parent

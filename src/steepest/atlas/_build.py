@@ -4,18 +4,22 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steepest.errors import UserError
 
-from . import _pages
+from . import _diagrams, _hover, _pages
 from ._runs import Run, entries, gather
+
+if TYPE_CHECKING:
+    from steepest.sweeping import Sweep
 
 MARKER = ".steepest-atlas"
 """Lies in every atlas and lists its files, one a line: a folder without it, or with other files, is never replaced."""
 
 
 def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: None) -> Path:
-    """Write the atlas of a folder of results: an index, and a page for every stored result.
+    """Write the atlas of a folder of results: an index, and a page for every stored result and sweep.
 
     The pages open from disk and ask nothing of any network. An atlas that is already there stays whole until the new
     one is complete; a folder that is not an atlas, or in which other files lie, is left alone.
@@ -32,12 +36,14 @@ def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: 
         UserError: no results, or a place that is not ours or cannot be written.
     """
     results, out = Path(results), Path(out).absolute()
-    runs = gather(results)
+    runs, sweeps = gather(results), _diagrams.gather(results)
+    if not runs and not sweeps:
+        raise UserError(f"there is no sound result in {results}; make some with `steepest run --out {results}`")
     _refuse(results, out)
     fresh = out.parent / f".{out.name}-new-{os.getpid()}"
     try:
         fresh.mkdir(parents=True)
-        _write(runs, fresh, watch)
+        _write(runs, sweeps, fresh, watch)
         _replace(fresh, out)
     except OSError as trouble:
         reason = trouble.strerror or trouble
@@ -64,28 +70,41 @@ def _refuse(results: Path, out: Path) -> None:
         raise UserError(f"{out} {what} ({strange[0]}), and nothing in it was touched; choose another place with --out")
 
 
-def _write(runs: dict[str, list[Run]], folder: Path, watch: Callable[[str], None]) -> None:
+def _write(
+    runs: dict[str, list[Run]], sweeps: dict[str, list["Sweep"]], folder: Path, watch: Callable[[str], None]
+) -> None:
     """Every file of the atlas."""
     names, cards = list(runs), []
     for entry in entries():
         name = entry.name
-        if name not in runs:
+        if name not in runs and name not in sweeps:
             cards.append(_pages.Card(entry))
             continue
         watch(name)
+        (folder / name).mkdir()
+        found = [
+            _diagrams.save(sweep, i, folder, alone=name not in runs) for i, sweep in enumerate(sweeps.get(name, ()))
+        ]
+        if name not in runs:
+            cards.append(_pages.Card(entry, figure=found[0].figure, diagrams=found))
+            continue
         place = names.index(name)
         around = (names[place - 1] if place else None, names[place + 1] if place + 1 < len(names) else None)
-        small = [_save(run, runs[name], around, folder) for run in runs[name]]
-        cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small[0]))
+        small = [_save(run, runs[name], around, found, folder) for run in runs[name]]
+        cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small[0], found))
     (folder / "index.html").write_text(_pages.index(cards), "utf-8")
     (folder / "style.css").write_text(_pages.stylesheet(), "utf-8")
+    if sweeps:
+        (folder / _diagrams.SCRIPT).write_bytes(_hover.script())
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     (folder / MARKER).write_text("".join(f"{path}\n" for path in files), "utf-8")
 
 
-def _save(run: Run, runs: list[Run], around: tuple[str | None, str | None], folder: Path) -> str:
+def _save(
+    run: Run, runs: list[Run], around: tuple[str | None, str | None], diagrams: list[_pages.Diagram], folder: Path
+) -> str:
     """Write one page with its downloads; return the thumbnail."""
-    text, small = _pages.page(run, runs, around)
+    text, small = _pages.page(run, runs, around, diagrams)
     files = folder / run.result.claim / run.folder.name
     files.mkdir(parents=True)
     for name in ("result.json", "arrays.npz", "figure.svg"):

@@ -10,24 +10,27 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from steepest.drawing import COLOURS, GRID, INK, blend
+from steepest.drawing import COLOURS, GAP, GAP_LINE, GRID, INK, MARK, PALE, VERDICTS, blend
+from steepest.panels import Map, Panel
 
 _ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tspan"}
 _ATTRIBUTES = {"id", "d", "x", "y", "width", "height", "viewBox", "transform", "clip-path", "style", "href"}
-_PLAIN = {INK: "var(--ink)", GRID: "var(--grid)", "#000000": "var(--ink)", "#ffffff": "var(--paper)"}
+_PLAIN = {INK: "var(--ink)", GRID: "var(--grid)", "#000000": "var(--ink)", PALE: "var(--paper)"}
+_PLAIN |= {GAP: "var(--gap)", GAP_LINE: "var(--gap-line)", MARK: "var(--mark)"}
+_PLAIN |= {colour: f"var(--cell-{word})" for word, (colour, _) in VERDICTS.items()}
 # What the style sheet says of every figure needs no saying on every path.
 _USUAL = re.compile(
     r"(font-family|font-size: 8.5px|stroke-linejoin|stroke-linecap: (?:butt|square)|stroke-miterlimit)[^;]*;?\s*"
 )
 
 
-def inline(svg: str, prefix: str, label: str) -> Markup:
+def inline(svg: str, prefix: str, words: str) -> Markup:
     """An SVG file's text as an element of a page.
 
     Args:
         svg: the file, as :func:`steepest.drawing.svg` writes it.
         prefix: put before every identifier; unique on the page.
-        label: what the figure shows, for those who cannot see it.
+        words: what the figure shows, for those who cannot see it.
     """
     root = _clean(ElementTree.fromstring(svg.encode()))
     used = re.findall(r"#([\w.-]+)", " ".join(value for part in root.iter() for value in _links(part)))
@@ -37,7 +40,7 @@ def inline(svg: str, prefix: str, label: str) -> Markup:
     for part in root.iter("g"):
         _hoist(part)
     _flatten(root)
-    root.attrib = {"viewBox": root.get("viewBox", "0 0 1 1"), "role": "img", "aria-label": label}
+    root.attrib = {"viewBox": root.get("viewBox", "0 0 1 1"), "role": "img", "aria-label": words}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
@@ -78,7 +81,7 @@ def _adopt(part: ElementTree.Element, names: Mapping[str, str]) -> None:
     if re.fullmatch(r"rotate\(-?0 .*\)", part.get("transform", "")):
         part.attrib.pop("transform")
     if style := part.get("style"):
-        style = re.sub(r"#[0-9a-f]{6}", lambda found: _theme(found[0]), _USUAL.sub("", style))
+        style = re.sub(r"#[0-9a-f]{6}", lambda found: theme(found[0]), _USUAL.sub("", style))
         style = re.sub(r"([:;]) ", r"\1", style).rstrip("; ")
         if not _implied(part.tag, style):
             part.set("style", style)
@@ -91,9 +94,16 @@ def _implied(tag: str, style: str) -> bool:
     return tag == "use" and re.fullmatch(r"fill:(var\(--ink\));stroke:\1;stroke-width:[\d.]+", style) is not None
 
 
-def _theme(colour: str) -> str:
+def theme(colour: str) -> str:
     """The theme's name for a colour of :mod:`steepest.drawing`; others stay as they are."""
     return _PLAIN.get(colour) or _BLENDS.get(colour, colour)
+
+
+def label(panel: Panel | Map) -> str:
+    """What a panel shows, in words."""
+    curves = ", ".join(curve.label for curve in panel.curves if curve.label)
+    what = f"{panel.label} over {panel.x} and {panel.y}" if isinstance(panel, Map) else f"{panel.y} against {panel.x}"
+    return f"{panel.title}. {what}" + (f": {curves}" if curves else "")
 
 
 def _blends() -> dict[str, str]:

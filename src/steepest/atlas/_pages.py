@@ -22,7 +22,7 @@ from steepest.store import Store
 
 from . import _text
 from ._bars import bar
-from ._figures import inline
+from ._figures import inline, label
 from ._formula import formula
 from ._runs import Run, chapter_title, entries
 
@@ -31,8 +31,26 @@ WORDS = {
     Verdict.FAILS: ("✕", "fails"),
     Verdict.INCONCLUSIVE: ("?", "inconclusive"),
     Verdict.OUT_OF_RANGE: ("∅", "out of range"),
+    "failed": ("!", "failed"),
 }
-"""Symbol and word of a verdict: colour alone says nothing to some readers."""
+"""Symbol and word of a verdict, and of a sweep's points that broke off: colour alone says nothing to some readers."""
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A sweep and where to find it.
+
+    Attributes:
+        page: its page, relative to the atlas.
+        axes: what was swept, a sentence a field.
+        counts: how many points have each verdict.
+        figure: its first map or panel, small; empty where there is none.
+    """
+
+    page: str
+    axes: Sequence[str]
+    counts: Mapping[str, int]
+    figure: str
 
 
 @dataclass(frozen=True)
@@ -43,13 +61,15 @@ class Card:
         entry: its line in the catalogue.
         run: the run that is shown, or None.
         runs: how many there are.
-        figure: its first panel, or empty.
+        figure: its first panel, or that of its first sweep, or empty.
+        diagrams: its sweeps.
     """
 
     entry: Entry
     run: Run | None = None
     runs: int = 0
     figure: str = ""
+    diagrams: Sequence[Diagram] = ()
 
 
 def index(cards: Sequence[Card]) -> str:
@@ -70,13 +90,16 @@ def index(cards: Sequence[Card]) -> str:
     )
 
 
-def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -> tuple[str, Markup]:
+def page(
+    run: Run, runs: Sequence[Run], around: tuple[str | None, str | None], diagrams: Sequence[Diagram] = ()
+) -> tuple[str, Markup]:
     """The page of one run, and its thumbnail for the index.
 
     Args:
         run: the run to show.
         runs: all runs of the claim.
         around: the names of the claims before and after it, or None.
+        diagrams: the sweeps of the claim.
     """
     kind = claims.load(run.result.claim)
     place = [entry.name for entry in entries()].index(run.result.claim)
@@ -100,6 +123,7 @@ def page(run: Run, runs: Sequence[Run], around: tuple[str | None, str | None]) -
             parameters=list(_parameters(kind, run.result)),
             before=around[0],
             after=around[1],
+            diagrams=diagrams,
         )
     )
     return text, small
@@ -139,17 +163,11 @@ def _figures(run: Run, place: int) -> tuple[Sequence[tuple[str, Markup]], Markup
         return [("", inline(stored, "f0-", f"figure of {run.result.claim}"))], Markup("")
     alone = [svg([replace(panel, title="")]) for panel in panels]
     figures = [
-        (panel.title, inline(text, f"f{i}-", _label(panel)))
+        (panel.title, inline(text, f"f{i}-", label(panel)))
         for i, (panel, text) in enumerate(zip(panels, alone, strict=True))
     ]
-    small = [inline(thumbnail(panel), f"t{place}-", _label(panel)) for panel in panels[:1]]
+    small = [inline(thumbnail(panel), f"t{place}-", label(panel)) for panel in panels[:1]]
     return figures, Markup("").join(small)
-
-
-def _label(panel: Panel) -> str:
-    """What a panel shows, in words."""
-    curves = ", ".join(curve.label for curve in panel.curves if curve.label)
-    return f"{panel.title}. {panel.y} against {panel.x}" + (f": {curves}" if curves else "")
 
 
 @cache

@@ -58,7 +58,7 @@ def gather(results: Path) -> dict[str, list[Run]]:
     Results of another version of a claim, or of none that is known, are left out with a warning.
 
     Raises:
-        UserError: where there is no folder, or no sound result in it.
+        UserError: where there is no folder.
     """
     if not results.is_dir():
         raise UserError(f"there is no folder of results at {results}; make one with `steepest run --out {results}`")
@@ -69,10 +69,7 @@ def gather(results: Path) -> dict[str, list[Run]]:
             warnings.warn(f"the result in {folder} is left out: {reason}", stacklevel=2)
         else:
             found[result.claim].append((folder, light))
-    runs = {name: _ordered(name, stored) for name, stored in found.items() if stored}
-    if not runs:
-        raise UserError(f"there is no sound result in {results}; make some with `steepest run --out {results}`")
-    return runs
+    return {name: _ordered(name, stored) for name, stored in found.items() if stored}
 
 
 def _outdated(result: Result) -> str:

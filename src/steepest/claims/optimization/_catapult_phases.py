@@ -53,7 +53,8 @@ class CatapultPhases(Cell):
     def judge(self, predicted: Prediction, observed: Seen) -> list[Check]:
         phase = np.where(observed["diverged"], 2.0, np.where(observed["growth"] > 1, 1.0, 0.0))
         stays = float(predicted["phase"]) < 2
-        flat = bound("γλ at the end", observed["flatness"], at_most=float(predicted["flatness"]), over="each")
+        left = np.where(observed["diverged"], np.nan, observed["flatness"])  # where it diverged there is no end
+        flat = bound("γλ at the end", left, at_most=float(predicted["flatness"]), over="each")
         return [equal("phase", predicted["phase"], phase, (-0.25, 0.25), absolute=True), *([flat] if stays else [])]
 
     def quantities(self, predicted: Prediction, observed: Seen) -> dict[str, float]:
