@@ -56,7 +56,8 @@ def test_points_in_any_order_land_in_their_cells(tmp_path):
 def test_what_could_not_be_computed_is_a_category_and_a_gap(tmp_path):
     found = maps(swept(tmp_path, {"scale": "12,13", "width": "2,3"}))
     assert np.array(found["Verdict"].values)[:, 1].tolist() == [VERDICTS.index("failed")] * 2
-    assert np.isnan(found["level, measured"].values[:, 1]).all()
+    assert np.isnan(found["level, measured (predicted: 24)"].values[:, 1]).all()
+    assert "level, predicted" not in found  # one number for the whole plane needs no map
 
 
 def test_a_sweep_that_is_not_whole_has_gaps(tmp_path):

@@ -67,15 +67,28 @@ def _maps(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray, where: str)
         measured, predicted = place(f"{name} measured"), place(f"{name} predicted")
         if not np.isfinite(measured).any():
             continue
+        said = _one(sweep, name, predicted)
         ends = [v[np.isfinite(v)] for v in (measured, predicted)]
         limits = float(min(e.min() for e in ends if e.size)), float(max(e.max() for e in ends if e.size))
         shared = {"label": name, "limits": limits if limits[0] < limits[1] else None, **coordinates, **common}
-        yield Map(f"{name}, measured{at}", values=measured, **shared)
-        yield Map(f"{name}, predicted{at}", values=predicted, role="predicted", **shared)
+        yield Map(f"{name}, measured{said}{at}", values=measured, **shared)
+        if not said:
+            yield Map(f"{name}, predicted{at}", values=predicted, role="predicted", **shared)
     for name in sweep.others:
         values = place(f"{name} measured")
         if np.isfinite(values).any():
             yield Map(f"{name}, measured{at}", values=values, label=name, **coordinates, **common)
+
+
+def _one(sweep: "Sweep", name: str, predicted: np.ndarray) -> str:
+    """Where theory predicts one number for the whole plane, that number in words: it needs no map."""
+    found = np.unique(predicted[np.isfinite(predicted)])
+    if found.size != 1:
+        return ""
+    checks = (check for point in sweep.points if point for check in point["checks"] if check["name"] == name)
+    low, high = next(checks)["margin"]
+    words = "at most " if low is None else "at least " if high is None else ""
+    return f" (predicted: {words}{found[0]:.4g})"
 
 
 def _coordinates(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from steepest.arrays import Prediction
 from steepest.claims._cell import Cell, Seen
 from steepest.claims._claim import keys
 from steepest.descent import descend
-from steepest.judging import Check, bound, equal
+from steepest.judging import Check, Hypothesis, bound, equal, require
 from steepest.kernels import ntk_top
 from steepest.panels import Curve, theory
 from steepest.types import Key
@@ -49,6 +49,10 @@ class CatapultPhases(Cell):
             }
 
         return jax.vmap(one)(keys(key, claim.seeds))
+
+    def premises(self, observed: Seen) -> list[Hypothesis]:
+        distance = min(abs(float(self.claim.multiple) - line) for line in (2, 4))
+        return [require("distance of γλ₀ from 2 and 4", distance, ">", 0, "the theorem says nothing on the lines")]
 
     def judge(self, predicted: Prediction, observed: Seen) -> list[Check]:
         phase = np.where(observed["diverged"], 2.0, np.where(observed["growth"] > 1, 1.0, 0.0))
