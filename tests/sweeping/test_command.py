@@ -79,3 +79,10 @@ def test_bad_input_gets_one_sentence(words, sentence, tmp_path, capsys):
     assert sentence in said
     assert "Traceback" not in said
     assert not (tmp_path / "catapult").exists()
+
+
+def test_show_names_the_diagram(capsys):
+    assert main(["show", "catapult"]) == 0
+    assert "phase diagram over multiple and width: steepest sweep catapult" in capsys.readouterr().out
+    assert main(["show", "ntk-stays-put"]) == 0
+    assert "phase diagram" not in capsys.readouterr().out

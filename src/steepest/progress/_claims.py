@@ -94,6 +94,9 @@ def describe(name: str) -> None:
         table.add_row(f"--{field.name}", str(field.default), str(full), meaning.get(field.name, "").replace("[", r"\["))
     console.print()
     console.print(table)
+    if claim.cell is not None:
+        plane = " and ".join(claim.cell.diagram)
+        console.print(f"\nphase diagram over {plane}: steepest sweep {name}", highlight=False)
 
 
 def _details(console: Console, result: Result) -> None:
