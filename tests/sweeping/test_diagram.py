@@ -101,3 +101,13 @@ def test_words_alone_have_no_diagram(tmp_path):
 
 def test_panels_are_drawn(tmp_path):
     assert len(swept(tmp_path, {"scale": "1,2,13", "width": "2,3"}).figure().axes) >= 4
+
+
+def test_contours_are_where_a_column_takes_a_value(tmp_path, monkeypatch, toy):
+    monkeypatch.setattr(toy.cell, "contours", {"level predicted": (8.0, "eight"), "nothing measured": (1.0, "none")})
+    sweep = swept(tmp_path, {"scale": "log:1:16:5", "width": "2,3,4", "seed": "0:2"})
+    edge, eight = maps(sweep)["Verdict"].curves
+    assert (edge.label, eight.label) == ("edge", "eight")
+    # level = 2 scale: between scale 4 and the next grid point the interpolation is exact at the grid point itself
+    np.testing.assert_allclose(eight.x, 4, rtol=1e-9)
+    assert (min(eight.y), max(eight.y)) == (2, 4)

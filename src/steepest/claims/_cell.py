@@ -36,6 +36,7 @@ class Cell(ABC):
         batched: fields that may differ inside one compiled computation: numbers that shape no array of ``observe``.
         diagram: the claim's own phase diagram: a range for each field, as on the command line; horizontal first.
         base: fields that the diagram and every other sweep of this claim change from the preset, to be quick.
+        contours: boundaries where a mapped column such as ``"NAME predicted"`` takes a value: value and label of each.
         remarks: what a reader of the diagram should know, one sentence each.
     """
 
@@ -44,6 +45,7 @@ class Cell(ABC):
     batched: ClassVar[tuple[str, ...]] = ()
     diagram: ClassVar[Mapping[str, str]] = {}
     base: ClassVar[Mapping[str, Any]] = {}
+    contours: ClassVar[Mapping[str, tuple[float, str]]] = {}
     remarks: ClassVar[tuple[str, ...]] = ()
 
     def setting(self, key: Key) -> Any:
@@ -65,7 +67,7 @@ class Cell(ABC):
 
     @abstractmethod
     def judge(self, predicted: Prediction, observed: Seen) -> list[Check]:
-        """The checks that decide; their names must be the same at every point."""
+        """The checks that decide, under the same names at every point where they apply."""
 
     def quantities(self, predicted: Prediction, observed: Seen) -> dict[str, float]:
         """Other measured numbers to map, which nothing judges."""

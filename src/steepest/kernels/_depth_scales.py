@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -104,13 +105,19 @@ def _fixed_variance(activation: Activation, c_w: float, c_b: float, start: float
     return float(max(roots[roots < start], default=c_b + c_w * moments(activation, 0.0)[0]))
 
 
+@lru_cache(maxsize=32)
+def _compiled(activation: Activation) -> Any:
+    """The dual activation, compiled once however many points of a diagram ask for it."""
+    return jax.jit(dual(activation))
+
+
 def _fixed_correlation(activation: Activation, c_w: float, c_b: float, k: float, perpendicular: float) -> float:
     """The stable root c of ``(C_b + C_W E σ(u)σ(v))/K* = c``; the map is convex with the root 1."""
     if not (0 < k < math.inf):
         return math.nan
     if perpendicular <= 1 + 1e-9:
         return 1.0
-    product = jax.jit(dual(activation))
+    product = _compiled(activation)
 
     def gain(c: float) -> float:
         return (c_b + c_w * float(product(jnp.array([k, k, c * k])))) / k - c

@@ -57,8 +57,12 @@ def _maps(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray, where: str)
     """The verdict, then what was measured and predicted of each quantity."""
     across, up = plane
     place = lambda name: _placed(sweep, plane, name, chosen)
-    curves = sweep.plan.boundaries(across.field, up.field)
-    common: dict[str, Any] = {"x": sweep.plan.label(across.field), "y": sweep.plan.label(up.field), "curves": curves}
+    curves = [*sweep.plan.boundaries(across.field, up.field), *_contours(sweep, plane, chosen)]
+    common: dict[str, Any] = {
+        "x": sweep.plan.label(across.field),
+        "y": sweep.plan.label(up.field),
+        "curves": tuple(curves),
+    }
     common |= {f"{side}scale": "log" if axis.scale == "log" else "linear" for side, axis in (("x", across), ("y", up))}
     at = f", {where}" * bool(where)
     coordinates = _coordinates(sweep, plane, chosen)
@@ -78,6 +82,26 @@ def _maps(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray, where: str)
         values = place(f"{name} measured")
         if np.isfinite(values).any():
             yield Map(f"{name}, measured{at}", values=values, label=name, **coordinates, **common)
+
+
+def _contours(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray) -> Iterator[Curve]:
+    """Where the columns that the cell names take their values, as one curve each, interpolated in the axes' scales."""
+    from contourpy import contour_generator
+
+    columns = sweep.plan.cell.contours if sweep.plan.cell else {}
+    scattered, small = any(axis.sobol for axis in plane), any(len(axis.values) < 2 for axis in plane)
+    for name, (value, label) in columns.items():
+        if scattered or small or name not in sweep.columns:
+            continue
+        x, y = (np.array(sorted(axis.values), float) for axis in plane)
+        logs = [axis.scale == "log" for axis in plane]
+        on_axes = [np.log(each) if log else each for each, log in zip((x, y), logs, strict=True)]
+        values = np.ma.masked_invalid(_placed(sweep, plane, name, chosen))
+        lines = contour_generator(on_axes[0], on_axes[1], values).lines(value)
+        if lines:
+            joined = np.concatenate([np.vstack([line, [[np.nan, np.nan]]]) for line in lines])[:-1]
+            on_x, on_y = (np.exp(c) if log else c for c, log in zip(joined.T, logs, strict=True))
+            yield theory(on_x, on_y, label)
 
 
 def _one(sweep: "Sweep", name: str, predicted: np.ndarray) -> str:

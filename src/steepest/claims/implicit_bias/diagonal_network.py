@@ -13,10 +13,11 @@ import numpy as np
 
 from steepest.arrays import Observation, Prediction
 from steepest.claims._claim import Claim, Count, NonNegative, Positive, Seeds, keys
+from steepest.claims.implicit_bias._diagonal_diagram import RESOLVED, DiagonalDiagram, limits
 from steepest.data import sparse_regression
 from steepest.descent import flow, mean_risk, squared
 from steepest.judging import Check, Hypothesis, Rival, bound, order, require
-from steepest.margins import hypentropy_interpolation, min_norm_interpolation
+from steepest.margins import hypentropy_interpolation
 from steepest.measures import relative_distance
 from steepest.networks import diagonal, diagonal_weights
 from steepest.panels import Panel, panel, rival, seen, theory
@@ -61,6 +62,7 @@ class DiagonalNetwork(Claim):
     )
     full = {"n": 20, "dimension": 40, "nonzero": 3, "seeds": 10}
     beyond = {"n": 30}
+    cell = DiagonalDiagram
 
     def setting(self, key: Key) -> Setting:
         for_data, for_shape = jax.random.split(key)
@@ -80,13 +82,21 @@ class DiagonalNetwork(Claim):
         interpolants = [
             [hypentropy_interpolation(x, y, (a * shape) ** 2).beta for a in self.alphas] for x, y, shape in problems
         ]
+        sparse, weighted = zip(*(limits(*problem) for problem in problems), strict=True)
         return Prediction(
             beta=("seed alpha unknown", interpolants),
-            sparse=("seed unknown", [min_norm_interpolation(x, y, "l1").beta for x, y, _ in problems]),
-            weighted=("seed unknown", [min_norm_interpolation(x, y, shape**-2.0).beta for x, y, shape in problems]),
+            sparse=("seed unknown", np.array(sparse)),
+            weighted=("seed unknown", np.array(weighted)),
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
+        beta, risk, steps = self.ends(setting, key)
+        return Observation(
+            beta=("seed alpha unknown", beta), risk=("seed alpha", risk), steps=("seed alpha", steps, "steps")
+        )
+
+    def ends(self, setting: Setting, key: Key) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Where the flow ends, ``(seeds, alphas, d)``, the risk there, and the solver's steps."""
         times = jnp.linspace(self.horizon / 20, self.horizon, 20)
 
         def follow(x: jax.Array, y: jax.Array, shape: jax.Array, alpha: jax.Array) -> tuple:
@@ -102,11 +112,7 @@ class DiagonalNetwork(Claim):
         over_alphas = jax.vmap(follow, (None, None, None, 0))
         beta, steps = jax.jit(jax.vmap(over_alphas, (0, 0, 0, None)))(*setting, jnp.array(self.alphas))
         residual = jnp.einsum("snd,sad->san", setting.x, beta) - setting.y[:, None]
-        return Observation(
-            beta=("seed alpha unknown", beta),
-            risk=("seed alpha", 0.5 * (residual**2).mean(-1)),
-            steps=("seed alpha", steps, "steps"),
-        )
+        return beta, 0.5 * (residual**2).mean(-1), steps
 
     def premises(self, observed: Observation) -> list[Hypothesis]:
         return [require("largest risk at the end", observed["risk"].max(), "<=", 1e-12, "raise --horizon")]
@@ -119,7 +125,7 @@ class DiagonalNetwork(Claim):
         rising = {name: np.log(to_sparse[:, i]) for i, name in enumerate(names)}
         return [
             *(
-                bound(f"distance to the program, {name}", to_program[:, i], at_most=1e-4, over="each")
+                bound(f"distance to the program, {name}", to_program[:, i], at_most=RESOLVED, over="each")
                 for i, name in enumerate(names)
             ),
             order("log distance to the ℓ1 solution grows with α", [names[0], names[2], names[-2]], rising),

@@ -6,6 +6,7 @@ flow would go on, and then hovers there while the risk keeps falling.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ import optax
 
 from steepest.arrays import Observation, Prediction
 from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
+from steepest.claims.optimization._edge_diagram import MARGIN, EdgeDiagram
 from steepest.curvature import sharpness
 from steepest.data import Dataset, digits
 from steepest.descent import Trajectory, descend, flow, grid, mean_risk, squared
@@ -60,6 +62,7 @@ class EdgeOfStability(Claim):
     full = {"n": 300, "steps": 3000, "width": 64, "seeds": 5, "products": 20}
     beyond = {"lr": 3.0, "steps": 20}
     precision = "float32"
+    cell = EdgeDiagram
 
     @property
     def step_sizes(self) -> tuple[float, ...]:
@@ -81,15 +84,9 @@ class EdgeOfStability(Claim):
         return Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        look = {"sharpness": lambda params: self.sharpness(setting.risk, params)}
-
-        def one(key: Key, lr: jax.Array) -> Trajectory:
-            cadence = max(1, self.steps // RECORDS)
-            return descend(setting.risk, setting.net.init(key), optax.sgd(lr), self.steps, record=cadence, observe=look)
-
-        paths = grid(one, setting.keys, self.step_sizes)
+        paths = grid(lambda key, lr: self.path(setting, key, lr), setting.keys, self.step_sizes)
         times = jnp.linspace(0, self.steps * min(self.step_sizes), 16)  # as long as the slowest descent
-        starts = jax.vmap(setting.net.init)(setting.keys)
+        starts, look = jax.vmap(setting.net.init)(setting.keys), {"sharpness": partial(self.sharpness, setting.risk)}
         limit = jax.jit(jax.vmap(lambda p: flow(setting.risk, p, times, observe=look, rtol=1e-3, atol=1e-6)))(starts)
         return Observation(
             step=("record", paths.steps[0, 0], "steps"),
@@ -100,18 +97,25 @@ class EdgeOfStability(Claim):
             flow_sharpness=("seed time", limit.observed["sharpness"]["value"]),
         )
 
+    def path(self, setting: Setting, key: Key, lr: jax.Array) -> Trajectory:
+        """Descent with one step size from one initial point, with its sharpness."""
+        cadence, look = max(1, self.steps // RECORDS), {"sharpness": partial(self.sharpness, setting.risk)}
+        return descend(setting.risk, setting.net.init(key), optax.sgd(lr), self.steps, record=cadence, observe=look)
+
     def premises(self, observed: Observation) -> list[Hypothesis]:
-        start, residual = observed["sharpness"][:, :, 0] * np.array(self.step_sizes) / 2, observed["residual"]
+        return self.assumed(observed["sharpness"][:, :, 0] * np.array(self.step_sizes) / 2, observed["residual"])
+
+    def assumed(self, start: np.ndarray, residual: np.ndarray) -> list[Hypothesis]:
+        """Of the sharpness at the start in units of 2/η, and of all residuals."""
         return [
             require("largest sharpness at the start / (2/η)", start.max(), "<", 1, "choose a smaller --lr or --c_w"),
             require("largest relative residual of a sharpness", np.nanmax(residual), "<=", 0.2, "raise --products"),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        records = observed["sharpness"].shape[-1]
-        late = observed["sharpness"][..., -(records // 5) :].mean(-1)  # (seeds, step sizes)
+        late = self.late(observed["sharpness"])  # (seeds, step sizes)
         checks = [
-            equal(f"late sharpness, η = {lr:.3g}", predicted["sharpness"][i], late[:, i], within=(0.95, 1.15))
+            equal(f"late sharpness, η = {lr:.3g}", predicted["sharpness"][i], late[:, i], MARGIN)
             for i, lr in enumerate(self.step_sizes)
         ]
         flow_end = observed["flow_sharpness"].max(1)
@@ -119,6 +123,10 @@ class EdgeOfStability(Claim):
             *checks,
             bound("sharpness along gradient flow", flow_end, at_least=2 / min(self.step_sizes), over="each"),
         ]
+
+    def late(self, sharpness: np.ndarray) -> np.ndarray:
+        """Mean over the last fifth of the records ``(..., records)``."""
+        return sharpness[..., -(sharpness.shape[-1] // 5) :].mean(-1)
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         half = predicted.replace(sharpness=("step_size", predicted["sharpness"] / 2))
