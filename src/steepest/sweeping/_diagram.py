@@ -97,7 +97,7 @@ def _contours(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray) -> Iter
         logs = [axis.scale == "log" for axis in plane]
         on_axes = [np.log(each) if log else each for each, log in zip((x, y), logs, strict=True)]
         values = np.ma.masked_invalid(_placed(sweep, plane, name, chosen))
-        lines = contour_generator(on_axes[0], on_axes[1], values).lines(value)
+        lines: Any = contour_generator(on_axes[0], on_axes[1], values).lines(value)
         if lines:
             joined = np.concatenate([np.vstack([line, [[np.nan, np.nan]]]) for line in lines])[:-1]
             on_x, on_y = (np.exp(c) if log else c for c, log in zip(joined.T, logs, strict=True))
