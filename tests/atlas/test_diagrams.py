@@ -295,7 +295,7 @@ def test_a_real_sweep_has_what_a_page_needs(catalogue, stored, tmp_path, monkeyp
     from steepest.sweeping import Sweep, plan
 
     planned = plan("growing", {"rate": [0.5, 0.9], "bias": [0.0, 0.1, 0.2]})
-    check = {"name": "rate", "measured": 0.5, "predicted": 0.5, "interval": [0.4, 0.6]}
+    check = {"name": "rate", "measured": 0.5, "predicted": 0.5, "interval": [0.4, 0.6], "margin": [0.3, 0.7]}
     point = {"verdict": "holds", "reason": "agrees", "checks": [check], "quantities": {"largest": 1.5}}
     failed = {"verdict": "failed", "reason": "it broke <off>", "checks": [], "quantities": {}}
     sweep = Sweep(planned, (point, point, failed, None, point, point))

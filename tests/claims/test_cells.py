@@ -184,7 +184,7 @@ def test_depth_scale_without_a_resting_variance_is_out_of_range():
         same = {"correlation": np.ones((10, 17, 2))}
         for each, theory, seen in ((cell, predicted, observed), (relu, relu.predict(None), same)):
             assert verdict(each, theory, seen) is Verdict.OUT_OF_RANGE
-            assert np.isnan(each.quantities(theory, seen)["log₁₀ of measured ξ"])
+            assert np.isnan(each.judge(theory, seen)[0].measured)
 
 
 @pytest.mark.parametrize(

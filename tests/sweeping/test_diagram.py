@@ -111,3 +111,22 @@ def test_contours_are_where_a_column_takes_a_value(tmp_path, monkeypatch, toy):
     # level = 2 scale: between scale 4 and the next grid point the interpolation is exact at the grid point itself
     np.testing.assert_allclose(eight.x, 4, rtol=1e-9)
     assert (min(eight.y), max(eight.y)) == (2, 4)
+
+
+def test_wide_quantities_are_mapped_by_their_logarithms(tmp_path):
+    found = maps(swept(tmp_path, {"scale": "log:1:100:5", "width": "2,3"}))
+    np.testing.assert_allclose(
+        found["log₁₀ level, predicted"].values, np.log10(2 * np.geomspace(1, 100, 5))[None] * [[1], [1]]
+    )
+    assert found["log₁₀ level, measured"].label == "log₁₀ level"
+    assert "level, measured" not in found
+
+
+def test_no_exponent_where_there_is_no_power_law():
+    from steepest.sweeping._diagram import _exponent
+
+    x = np.geomspace(1, 100, 9)
+    assert _exponent(x, 3 * x**-2) == ", exponent -2.00 (-2.00 … -2.00)"
+    assert _exponent(x, x / (1 + x)) == ""  # it saturates
+    assert _exponent(x, np.log10(x) - 1) == ""  # it is not positive
+    assert _exponent(x, 1 + 0.01 * x) == ""  # it does not double

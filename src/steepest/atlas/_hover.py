@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from steepest.drawing import GAP, GAP_LINE, GRID, INK, MARK, PALE, blend, named, ramp, span
+from steepest.drawing import GAP, GAP_LINE, GRID, INK, MARK, PALE, blend, named, power, ramp, span
 from steepest.panels import Curve, Map, Panel
 
 from ._figures import theme
@@ -188,6 +188,7 @@ def _decades(axis: Any, ends: tuple[float, float]) -> None:
     minor = [float(f"{m * power:.3g}") for power in powers for m in range(2, 10)]
     axis.ticker = FixedTicker(ticks=major, minor_ticks=minor)
     axis.formatter = BasicTickFormatter(power_limit_low=-3)
+    axis.major_label_overrides = {tick: power(tick) for tick in major if not 1e-3 < tick < 2e4}
 
 
 def _curve(plot: Any, curve: Curve, outlined: bool = False) -> list[Any]:

@@ -121,8 +121,11 @@ def _column(panel: Map, values: np.ndarray, rows: Sequence[int | None], table: T
             continue
         theirs = np.where(np.isfinite(theirs), np.array(theirs, float), np.nan)
         mine = np.where(np.isfinite(values), values, np.nan)
-        if np.isfinite(mine).any() and np.allclose(mine, theirs, rtol=1e-9, atol=0, equal_nan=True):
-            return name
+        if np.isfinite(mine).any():
+            with np.errstate(divide="ignore", invalid="ignore"):
+                shown = ((theirs, 0), (np.log10(theirs), 1e-12))  # a map may show the logarithm
+            if any(np.allclose(mine, each, rtol=1e-9, atol=atol, equal_nan=True) for each, atol in shown):
+                return name
     return None
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 VERDICTS = ("holds", "fails", "inconclusive", "out-of-range", FAILED)
 MOST = 6
 """So many values of a third field have maps of their own; the others are in the table."""
+WIDE = 30.0
+"""Positive quantities whose largest value is so many times the smallest are mapped, and drawn, by their logarithms."""
+STRAIGHT = 0.98
+"""An exponent is told where a power law explains this share of the variance of the logarithms."""
 LINES = 8
 """So many lines of a family are drawn."""
 
@@ -71,13 +75,18 @@ def _maps(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray, where: str)
         measured, predicted = place(f"{name} measured"), place(f"{name} predicted")
         if not np.isfinite(measured).any():
             continue
-        said = _one(sweep, name, predicted)
-        ends = [v[np.isfinite(v)] for v in (measured, predicted)]
-        limits = float(min(e.min() for e in ends if e.size)), float(max(e.max() for e in ends if e.size))
-        shared = {"label": name, "limits": limits if limits[0] < limits[1] else None, **coordinates, **common}
-        yield Map(f"{name}, measured{said}{at}", values=measured, **shared)
-        if not said:
-            yield Map(f"{name}, predicted{at}", values=predicted, role="predicted", **shared)
+        if said := _one(sweep, name, predicted):
+            yield Map(f"{name}, measured ({said}){at}", values=measured, label=name, **coordinates, **common)
+            continue
+        both = np.concatenate([measured, predicted])
+        sound = both[np.isfinite(both)]
+        logs = sound.min() > 0 and sound.max() > WIDE * sound.min()
+        if logs:  # on a linear scale a peak would leave one colour to everything else
+            measured, predicted, sound = (np.log10(each) for each in (measured, predicted, sound))
+        limits = (float(sound.min()), float(sound.max())) if sound.min() < sound.max() else None
+        shared = {"label": f"log₁₀ {name}" if logs else name, "limits": limits, **coordinates, **common}
+        yield Map(f"{shared['label']}, measured{at}", values=measured, **shared)
+        yield Map(f"{shared['label']}, predicted{at}", values=predicted, role="predicted", **shared)
     for name in sweep.others:
         values = place(f"{name} measured")
         if np.isfinite(values).any():
@@ -112,7 +121,7 @@ def _one(sweep: "Sweep", name: str, predicted: np.ndarray) -> str:
     checks = (check for point in sweep.points if point for check in point["checks"] if check["name"] == name)
     low, high = next(checks)["margin"]
     words = "at most " if low is None else "at least " if high is None else ""
-    return f" (predicted: {words}{found[0]:.4g})"
+    return f"predicted: {words}{found[0]:.4g}"
 
 
 def _coordinates(sweep: "Sweep", plane: Sequence[Axis], chosen: np.ndarray) -> dict[str, Any]:
@@ -187,18 +196,21 @@ def _family(
     sweep: "Sweep", name: str, across: Axis, curves: Sequence[Curve], where: str, measured: np.ndarray
 ) -> Panel:
     sound = measured[np.isfinite(measured)]
-    wide = across.scale == "log" and sound.size > 0 and sound.min() > 0 and sound.max() > 5 * sound.min()
+    least = 5 if across.scale == "log" else WIDE
+    wide = sound.size > 0 and sound.min() > 0 and sound.max() > least * sound.min()
     log = ("x" if across.scale == "log" else "") + ("y" if wide else "")
     title = f"{name} along {across.field}" + f", {where}" * bool(where)
     return panel(title, sweep.plan.label(across.field), name, *curves, log=log)
 
 
 def _exponent(x: np.ndarray, y: np.ndarray) -> str:
-    """The fitted exponent with its interval, in words; empty where a power law makes no sense."""
-    sound = np.isfinite(y) & (y > 0)
-    if sound.sum() < 4 or y[sound].max() < 2 * y[sound].min():
+    """The fitted exponent with its interval, in words; empty where the points follow no power law."""
+    x, y = x[np.isfinite(y)], y[np.isfinite(y)]
+    if y.size < 4 or y.min() <= 0 or y.max() < 2 * y.min():
         return ""
-    slope, interval = fit_exponent(x[sound], y[sound])
+    if np.corrcoef(np.log(x), np.log(y))[0, 1] ** 2 < STRAIGHT:
+        return ""
+    slope, interval = fit_exponent(x, y)
     return f", exponent {slope:.2f} ({interval.low:.2f} … {interval.high:.2f})"
 
 

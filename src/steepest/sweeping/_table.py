@@ -13,6 +13,7 @@ import numpy as np
 
 from steepest.errors import UserError
 from steepest.panels import Map, Panel
+from steepest.running import build
 from steepest.sweeping._batch import FAILED, Record
 from steepest.sweeping._plan import Plan
 
@@ -60,7 +61,8 @@ class Sweep:
     @property
     def fixed(self) -> Mapping[str, Any]:
         """Fields that differ from the preset at every point."""
-        return self.plan.fixed
+        usual = build(self.plan.kind, self.plan.preset, {})
+        return {name: value for name, value in self.plan.fixed.items() if value != getattr(usual, name)}
 
     @property
     def total(self) -> int:

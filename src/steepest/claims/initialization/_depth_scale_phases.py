@@ -43,7 +43,7 @@ class DepthScalePhases(Cell):
 
     def predict(self, setting: jax.Array) -> Prediction:
         (scales,) = self.at_rest().scales
-        return Prediction(scale=((), scales.xi_correlation, "layers"), chi=scales.chi_perpendicular)
+        return Prediction(scale=((), scales.xi_correlation, "layers"))
 
     def observe(self, setting: jax.Array, key: Key) -> dict[str, Any]:
         (c_w,), (c_b,) = self.claim.c_w, self.claim.c_b
@@ -56,13 +56,6 @@ class DepthScalePhases(Cell):
 
     def judge(self, predicted: Prediction, observed: Seen) -> list[Check]:
         return [equal("ξ", predicted["scale"], self.measured(observed), MARGIN)]
-
-    def quantities(self, predicted: Prediction, observed: Seen) -> dict[str, float]:
-        scale = float(self.measured(observed).mean())
-        return {
-            "log₁₀ of measured ξ": float(np.log10(scale)) if scale > 0 else float("nan"),
-            "χ⊥, predicted": float(predicted["chi"]),
-        }
 
     def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
         if {x, y} != {"c_w", "c_b"}:
