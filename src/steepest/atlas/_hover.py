@@ -188,7 +188,7 @@ def _decades(axis: Any, ends: tuple[float, float]) -> None:
     minor = [float(f"{m * power:.3g}") for power in powers for m in range(2, 10)]
     axis.ticker = FixedTicker(ticks=major, minor_ticks=minor)
     axis.formatter = BasicTickFormatter(power_limit_low=-3)
-    axis.major_label_overrides = {tick: power(tick) for tick in major if not 1e-3 < tick < 2e4}
+    axis.major_label_overrides = {tick: f"{tick:g}" if 1e-3 <= tick <= 2e4 else power(tick) for tick in major}
 
 
 def _curve(plot: Any, curve: Curve, outlined: bool = False) -> list[Any]:
