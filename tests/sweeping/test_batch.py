@@ -7,7 +7,7 @@ import pytest
 
 from steepest.errors import UserError
 from steepest.running import seeded
-from steepest.sweeping import _batch, _cost, compute, fingerprint, plan
+from steepest.sweeping import _batch, _cost, check, compute, estimate, fingerprint, gather, plan, work
 from steepest.sweeping._batch import seeded_keys
 
 pytestmark = pytest.mark.usefixtures("toy")
@@ -71,6 +71,40 @@ def test_a_batch_that_cannot_be_computed_together_is_tried_point_by_point(monkey
     records = every(plan("toy", {"scale": "1,2,4"}))
     assert [record["verdict"] for record in records] == ["holds", "failed", "holds"]
     assert records[1]["reason"] == "MemoryError: too large"
+
+
+def test_an_experiment_that_cannot_be_traced_is_recorded_too(monkeypatch, toy, tmp_path):
+    def observe(self, setting, key):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(toy.cell, "observe", observe)
+    _batch.group.cache_clear()
+    planned = plan("toy", {"scale": "1,2,4"})
+    left = work(planned, tmp_path)
+    check(planned)
+    assert estimate(left).points == 3
+    left.run()
+    assert gather(planned, tmp_path).failures == {"ValueError: no such thing": 3}
+
+
+def test_a_first_point_that_fails_does_not_stop_the_sweep(tmp_path):
+    planned = plan("toy", {"scale": "13,14"})
+    check(planned)
+    left = work(planned, tmp_path)
+    estimate(left)
+    left.run()
+    assert gather(planned, tmp_path).counts == {"failed": 1, "holds": 1}
+
+
+def test_a_judge_that_breaks_off_on_made_up_numbers_refuses_no_field(monkeypatch, toy):
+    def judge(self, predicted, observed):
+        raise RuntimeError("before the width is read")
+
+    monkeypatch.setattr(toy.cell, "observe", lambda self, setting, key: {"level": setting})
+    with pytest.raises(UserError, match="width cannot be swept"):
+        check(plan("toy", {"width": "2,3"}))
+    monkeypatch.setattr(toy.cell, "judge", judge)
+    check(plan("toy", {"width": "2,3"}))
 
 
 def test_premises_put_a_point_out_of_range():

@@ -214,6 +214,10 @@ def test_a_piece_that_kills_its_workers_is_recorded_as_failed():
     [
         (ModuleNotFoundError("no steepest", name="steepest"), "has no steepest; install steepest where it runs"),
         (UserError("a worker runs steepest 0"), "a worker runs steepest 0"),
+        (
+            RuntimeError("Error during deserialization\nof the graph"),
+            r"\(RuntimeError: Error during deserialization\); see",
+        ),
     ],
 )
 def test_what_workers_lack_is_said(error, sentence):

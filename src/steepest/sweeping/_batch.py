@@ -135,9 +135,13 @@ class Group:
 
     def lanes(self, setting: Any, key: Any, most: int) -> int:
         """How many points are computed at once; found once, as it takes a trace of the experiment."""
+        if most == 1:
+            return 1
         if most not in self._lanes:
-            each = cost(self.kind(self.claim), self.names, setting, key).bytes if most > 1 else 0
-            self._lanes[most] = lanes(each, most)
+            try:
+                self._lanes[most] = lanes(cost(self.kind(self.claim), self.names, setting, key).bytes, most)
+            except Exception:  # what cannot be traced fails in every point, with its reason
+                self._lanes[most] = 1
         return self._lanes[most]
 
 

@@ -16,6 +16,7 @@ from steepest.sweeping._cost import MEMORY, Cost, cost
 from steepest.sweeping._plan import Plan
 from steepest.sweeping._sweep import Work
 
+UNITS = ((3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms"))
 TRACED = 6
 """Groups whose operations are counted; those between cost what the nearest of these costs."""
 
@@ -88,9 +89,11 @@ def _at(plan: Plan, point: int) -> tuple[Any, Any, Any]:
 
 
 def _cost(plan: Plan, point: int) -> Cost:
-    with jax.enable_x64(plan.kind.precision == "float64"):
+    """The cost of a point; nothing where it cannot be traced, for then it will be recorded as failed."""
+    with suppress(Exception), jax.enable_x64(plan.kind.precision == "float64"):
         cell, setting, key = _at(plan, point)
         return cost(cell, plan.request(np.array([point]))["batched"], setting, key)
+    return Cost(0, 0.0)
 
 
 def check(plan: Plan) -> None:
@@ -102,27 +105,11 @@ def check(plan: Plan) -> None:
     if plan.cell is None:
         return
     looked: set[str] = set()
-
-    base: Any = plan.kind
-
-    class Watched(base):
-        def __getattribute__(self, name: str) -> Any:
-            looked.add(name)
-            return super().__getattribute__(name)
-
-    with jax.enable_x64(plan.kind.precision == "float64"):
-        cell, _, key = _at(plan, 0)
-        claim = Watched(**{each.name: getattr(cell.claim, each.name) for each in fields(cell.claim)})
-        looked.clear()  # making it read them all
-        cell = type(cell)(claim)
-        setting = cell.setting(key)
-        predicted = cell.predict(setting)
-        shapes = jax.eval_shape(cell.observe, setting, key)
-        with suppress(Exception):  # ones are no observation: only what is read counts
-            seen = {name: np.ones(shape.shape, shape.dtype) for name, shape in shapes.items()}
-            cell.premises(seen)
-            cell.quantities(predicted, seen)
-            cell.judge(predicted, seen)
+    try:
+        with jax.enable_x64(plan.kind.precision == "float64"):
+            _look(plan, looked)
+    except Exception:  # what breaks off here may have read more later; the points will say what is wrong
+        return
     for axis in plan.axes:
         if axis.field not in (*looked, SEED):
             known = ", ".join(sorted(looked & {each.name for each in fields(plan.kind)}))
@@ -132,13 +119,33 @@ def check(plan: Plan) -> None:
             )
 
 
-def _duration(seconds: float) -> str:
-    """Seconds in words.
+def _look(plan: Plan, looked: set[str]) -> None:
+    """Go through the first point without computing it, and write down what is read of the claim."""
+    base: Any = plan.kind
 
-    >>> _duration(0.004), _duration(75), _duration(9000)
-    ('4 ms', '1.2 min', '2.5 h')
+    class Watched(base):
+        def __getattribute__(self, name: str) -> Any:
+            looked.add(name)
+            return super().__getattribute__(name)
+
+    cell, _, key = _at(plan, 0)
+    claim = Watched(**{each.name: getattr(cell.claim, each.name) for each in fields(cell.claim)})
+    looked.clear()  # making it read them all
+    cell = type(cell)(claim)
+    setting = cell.setting(key)
+    predicted = cell.predict(setting)
+    shapes = jax.eval_shape(cell.observe, setting, key)
+    seen = {name: np.ones(shape.shape, shape.dtype) for name, shape in shapes.items()}  # only what is read counts
+    cell.premises(seen)
+    cell.quantities(predicted, seen)
+    cell.judge(predicted, seen)
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in words, to two digits.
+
+    >>> _duration(0.004), _duration(0.516), _duration(75), _duration(9000)
+    ('4 ms', '520 ms', '1.2 min', '2.5 h')
     """
-    for size, unit in ((3600, "h"), (60, "min"), (1, "s")):
-        if seconds >= size:
-            return f"{seconds / size:.2g} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
-    return f"{1000 * seconds:.2g} ms"
+    size, unit = next((each for each in UNITS if seconds >= each[0]), UNITS[-1])
+    return f"{float(f'{seconds / size:.2g}'):g} {unit}"

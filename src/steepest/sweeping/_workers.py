@@ -114,6 +114,11 @@ def _result(workers: Workers, future: Any, request: Request, deaths: int) -> lis
         return [failed(fields, seed, why, 0.0) for fields, seed in request["points"]]
     except workers.gone as trouble:
         raise UserError(f"{workers.name} is gone ({_short(trouble)}); {KEPT}") from None
+    except Exception as trouble:  # such as a scheduler that cannot read the piece: no point's own failure comes here
+        raise UserError(
+            f"a worker of {workers.name} could not start on a piece ({_short(trouble)}); see that steepest of this "
+            "version is installed wherever the cluster runs, its scheduler too"
+        ) from trouble
 
 
 def _short(trouble: BaseException) -> str:
