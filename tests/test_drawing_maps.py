@@ -223,3 +223,33 @@ def test_maps_and_panels_stand_side_by_side():
     figure = draw([numbers(), panel("t", "x", "y", seen([1, 2], [1, 2]))])
     figure.canvas.draw()
     assert [ax.get_xlabel() for ax in figure.axes] == ["abscissa", "x"]
+
+
+@pytest.mark.parametrize("words", [(), ("holds", "fails")])
+def test_very_many_cells_are_pixels_of_the_same_colours(words):
+    """A map of 10⁵ cells stays small; what it shows is what one of its corners shows as paths."""
+    import base64
+    import io
+
+    from matplotlib.image import imread
+
+    rng = np.random.default_rng(0)
+    values = (rng.random((100, 1000)) > 0.5).astype(float)
+    values[:, :500] = 1.0
+    values[:50, 900:] = np.nan
+    picture = Map("t", "x", "y", np.geomspace(1, 100, 1000), np.arange(100.0), values, "v", words, xscale="log")
+    text = svg([picture])
+    assert len(text) < 400_000
+    assert text == svg([picture])
+    (found,) = re.findall(r'xlink:href="data:image/png;base64,\s*([^"]+)"', text)
+    pixels = imread(io.BytesIO(base64.b64decode(found)))
+    colours = [colour for colour, _ in named(words)] if words else [ramp()[0], ramp()[-1]]
+    last = tuple(int(colours[1][i : i + 2], 16) for i in (1, 3, 5))
+    gap = tuple(int(GAP[i : i + 2], 16) for i in (1, 3, 5))
+    at = lambda row, column: tuple((255 * pixels[row, column, :3]).round().astype(int))
+    assert at(len(pixels) // 2, len(pixels[0]) // 4) == last
+    assert "scale(1 -1)" in text  # the picture is stored with its first row lowest
+    assert at(len(pixels) // 4, len(pixels[0]) - 4) == gap  # below the middle, at the right
+    if words:
+        assert "✓ holds" in text
+        assert "✕ fails" in text

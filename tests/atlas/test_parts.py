@@ -106,3 +106,16 @@ def test_formulas_are_set_as_mathematics_is():
     assert "arg" in formula(r"\arg\min_x f(x)")
     with pytest.warns(UserWarning, match="nonsense"):
         formula(r"\nonsense x")
+
+
+def test_pixels_of_large_maps_come_along_and_nothing_else_does():
+    text = (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 1 1">'
+        '<image xlink:href="data:image/png;base64,AAAA" width="1" height="1"/>'
+        '<image xlink:href="https://example.org/a.png"/><image xlink:href="data:image/svg+xml;base64,AAAA"/></svg>'
+    )
+    found = inline(text, "f0-", "map")
+    assert found.count("<image") == 1
+    assert 'href="data:image/png;base64,AAAA"' in found
+    assert "example" not in found
+    assert "svg+xml" not in found

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from steepest.sweeping import Sweep
 
 SCRIPT = "bokeh.min.js"
+LIVE = 10_000
+"""So many points can be read with a pointer; more would make a page of tens of megabytes."""
 REASONS = 10
 """So many reasons of failure are told, the others are counted."""
 
@@ -93,7 +95,8 @@ def page(sweep: "Sweep", panels: Sequence[Panel | Map], alone: bool) -> str:
             shared=any(isinstance(panel, Map) and panel.limits for panel in panels),
             reasons=told[:REASONS],
             others=told[REASONS:],
-            live=_hover.live(panels, sweep.table()) if panels else "",
+            live=_hover.live(panels, sweep.table()) if panels and sweep.total <= LIVE else "",
+            many=sweep.total > LIVE,
             script=Markup(text),
             library=SCRIPT,
         )

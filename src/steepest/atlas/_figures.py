@@ -13,7 +13,7 @@ from markupsafe import Markup
 from steepest.drawing import COLOURS, GAP, GAP_LINE, GRID, INK, MARK, PALE, VERDICTS, blend
 from steepest.panels import Map, Panel
 
-_ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tspan"}
+_ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tspan", "image"}
 _ATTRIBUTES = {"id", "d", "x", "y", "width", "height", "viewBox", "transform", "clip-path", "style", "href"}
 _PLAIN = {INK: "var(--ink)", GRID: "var(--grid)", "#000000": "var(--ink)", PALE: "var(--paper)"}
 _PLAIN |= {GAP: "var(--gap)", GAP_LINE: "var(--gap-line)", MARK: "var(--mark)"}
@@ -50,7 +50,8 @@ def _clean(part: ElementTree.Element) -> ElementTree.Element:
     named = ((_local(name), value) for name, value in part.attrib.items())
     copy.attrib = {name: value for name, value in named if name in _ATTRIBUTES and _harmless(name, value)}
     copy.text = part.text if copy.tag in ("text", "tspan") else None
-    copy.extend(_clean(child) for child in part if _local(child.tag) in _ELEMENTS)
+    inside = [_clean(child) for child in part if _local(child.tag) in _ELEMENTS]
+    copy.extend(child for child in inside if child.tag != "image" or "href" in child.attrib)
     return copy
 
 
@@ -59,9 +60,9 @@ def _local(name: object) -> str:
 
 
 def _harmless(name: str, value: str) -> bool:
-    """Whether an attribute points nowhere but into its own figure."""
+    """Whether an attribute points nowhere but into its own figure; the pixels of a map are in it too."""
     if name == "href":
-        return value.startswith("#")
+        return value.startswith(("#", "data:image/png;base64,"))
     return re.search(r"url\(\s*(?!#)|expression|@import|\\", value) is None
 
 

@@ -17,6 +17,9 @@ from ._panel import panel_axes
 CELL = f"stroke-width: {SEAM};"  # what tells the paths of cells from all others
 _RECTANGLE = re.compile(r"M (\S+) (\S+) \nL (\S+) \2 \nL \3 (\S+) \nL \1 \4 \nz\s*")
 
+PIXELS = 200
+"""Pixels per inch of what is not drawn as paths."""
+
 
 def draw(panels: Sequence[Panel | Map]) -> Any:
     """A matplotlib ``Figure`` with one axes a panel, at most two in a row.
@@ -62,7 +65,9 @@ def _svg(panels: Sequence[Panel | Map], detail: Detail) -> str:
     text = io.StringIO()
     with rc_context(STYLE):
         figure = _draw(panels, detail)
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        # only maps of very many cells have pixels
+        look = {"metadata": {"Date": None, "Creator": None}, "transparent": True, "dpi": PIXELS}
+        figure.savefig(text, format="svg", **look)
     return re.sub(r"<[^>]*>", lambda tag: _light(tag[0]), text.getvalue())
 
 

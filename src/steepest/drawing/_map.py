@@ -15,6 +15,8 @@ from ._legend import heading
 from ._panel import curve_line
 
 NO_VALUE = "no value"
+CELLS = 8_000
+"""Maps of more stretches of one colour are drawn as pixels."""
 SIGN = 5.5  # points; a cell has room for a sign where it is half as large again
 # The part of a figure's width and height that its axes fill, near enough to tell whether a sign fits.
 SHARE = (0.72, 0.6)
@@ -56,6 +58,11 @@ def _grid(ax: Any, panel: Map, places: tuple[np.ndarray, np.ndarray], levels: np
     """Every cell as part of one path for its colour; each path has a thin edge of its own colour against seams."""
     x, y = edges(places[0], panel.xscale), edges(places[1], panel.yscale)
     found = runs(levels)
+    ax.set_xlim(x[0], x[-1])
+    ax.set_ylim(y[0], y[-1])
+    if len(found) > CELLS:
+        _pixels(ax, panel, (x, y), levels, colours)
+        return
     boxes = np.stack([x[found[:, 1]], x[found[:, 2]], y[found[:, 0]], y[found[:, 0] + 1]], axis=1)
     for one in _last(np.unique(found[:, 3])):
         mine = boxes[found[:, 3] == one]
@@ -66,8 +73,19 @@ def _grid(ax: Any, panel: Map, places: tuple[np.ndarray, np.ndarray], levels: np
     gap += [np.stack([y[rows], y[rows + 1], np.full(rows.size, np.nan)], 1).ravel()]
     if rows.size:
         ax.plot(*gap, color=GAP_LINE, linewidth=0.8, zorder=2, solid_capstyle="butt")
-    ax.set_xlim(x[0], x[-1])
-    ax.set_ylim(y[0], y[-1])
+
+
+def _pixels(ax: Any, panel: Map, ends: tuple[np.ndarray, np.ndarray], levels: np.ndarray, colours: list[str]) -> None:
+    """Very many cells as a picture of pixels inside of the figure, where paths would take megabytes."""
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Rectangle
+
+    shown = ListedColormap(colours).with_extremes(bad=GAP)
+    look = {"cmap": shown, "vmin": -0.5, "vmax": len(colours) - 0.5, "rasterized": True, "zorder": 1}
+    ax.pcolormesh(*ends, np.ma.masked_less(levels, 0), shading="flat", **look)
+    for one in _last(np.unique(levels)):  # what the legend reads
+        label, colour = (NO_VALUE, GAP) if one < 0 else (_name(panel, one), colours[one])
+        ax.add_patch(Rectangle((ends[0][0], ends[1][0]), 0, 0, fc=colour, ec=colour, label=label))
 
 
 def _last(levels: np.ndarray) -> np.ndarray:
