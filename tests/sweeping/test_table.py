@@ -40,6 +40,15 @@ def test_counts_and_failures(grid):
     assert grid.total == 12
 
 
+def test_a_notebook_shows_counts_and_ranges(grid):
+    shown = grid._repr_html_()
+    assert "8 holds, 4 failed of 12 points" in shown
+    assert "<td>level</td>" in shown
+    assert f"<td>{grid.ends('level predicted')}</td>" in shown
+    assert grid.ends("level predicted") == "2 … 4"
+    assert grid.ends("spread predicted") == ""
+
+
 def test_csv_has_a_row_a_point(grid, tmp_path):
     with open(grid.to_csv(tmp_path / "t.csv"), encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

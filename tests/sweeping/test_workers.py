@@ -182,6 +182,11 @@ def test_places_that_are_none(tmp_path):
             work(planned(), tmp_path).run(on)
 
 
+def test_a_pool_without_processes(tmp_path):
+    with pytest.raises(UserError, match="a pool has at least one process, got 0 workers"):
+        work(planned(), tmp_path).run("local", 0)
+
+
 class Doomed:
     """A future whose worker died."""
 

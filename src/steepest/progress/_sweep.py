@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +83,11 @@ def _told(found: sweeping.Sweep, known: Any) -> None:
     )
     table = Table("quantity", "measured", "predicted", box=None, pad_edge=False, header_style="bold")
     for name in [*found.judged, *found.others]:
-        table.add_row(name, *(_range(found.columns.get(f"{name} {side}", ())) for side in ("measured", "predicted")))
+        table.add_row(name, *(found.ends(f"{name} {side}") for side in ("measured", "predicted")))
     console.print(table)
     for reason, count in list(found.failures.items())[:5]:
         console.print(f"  {count} × {reason}", markup=False, highlight=False)
     console.print(f"diagram: steepest atlas --results {known.out}", markup=False, highlight=False)
-
-
-def _range(values: Iterable[float]) -> str:
-    sound = [value for value in values if value == value]
-    if not sound:
-        return ""
-    low, high = min(sound), max(sound)
-    return f"{low:.4g}" if low == high else f"{low:.4g} … {high:.4g}"
 
 
 def _over(words: Sequence[str]) -> dict[str, str]:

@@ -95,6 +95,15 @@ class Sweep:
         """The names of quantities that nothing judges."""
         return tuple(dict.fromkeys(name for point in self.points if point for name in point["quantities"]))
 
+    def ends(self, name: str) -> str:
+        """The smallest and the largest number of a column, in words; empty where there is none."""
+        column = self.columns.get(name, np.array([]))
+        sound = column[np.isfinite(column)]
+        if not sound.size:
+            return ""
+        low, high = sound.min(), sound.max()
+        return f"{low:.4g}" if low == high else f"{low:.4g} … {high:.4g}"
+
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
         """``"NAME measured"``, ``"NAME predicted"``, ``"NAME low"`` and ``"NAME high"`` of every check, one a point.
@@ -164,6 +173,16 @@ class Sweep:
         data = {name: (dims, np.array(column).reshape(sizes)) for name, column in table.items()}
         coordinates = {axis.field: list(axis.values) for axis in grid}
         return xarray.Dataset(data, {**coordinates, **{axis.field: ("point", list(axis.values)) for axis in drawn}})
+
+    def _repr_html_(self) -> str:
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())
+        rows = "".join(
+            f"<tr><td>{name}</td><td>{self.ends(f'{name} measured')}</td><td>{self.ends(f'{name} predicted')}</td></tr>"
+            for name in (*self.judged, *self.others)
+        )
+        head = "<tr><th>quantity</th><th>measured</th><th>predicted</th></tr>"
+        over = "; ".join(self.axes)
+        return f"<b>{self.claim}</b> over {over}: {counts} of {self.total} points<table>{head}{rows}</table>"
 
     def panels(self) -> tuple[Panel | Map, ...]:
         """What the phase diagram shows."""

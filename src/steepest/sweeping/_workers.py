@@ -219,6 +219,8 @@ def workers(on: Any, count: int | None, pieces: int) -> Iterator[Workers | None]
     Raises:
         UserError: for anything else.
     """
+    if count is not None and count < 1:
+        raise UserError(f"a pool has at least one process, got {count} workers; leave it out for one a core")
     if on in (None, "here"):
         yield None
     elif on == "local":
