@@ -67,7 +67,7 @@ def test_the_semidefinite_program_is_the_trace_and_finds_a_rank_one_truth():
     a, u = gaussian(18, 6, 6, seed=4, symmetric=True), np.arange(1.0, 7.0)
     found = nuclear_norm_interpolation(a, np.einsum("mij,i,j->m", a, u, u), semidefinite=True)
     np.testing.assert_allclose(found.matrix, np.outer(u, u), atol=1e-5)
-    assert found.value == pytest.approx(u @ u, rel=1e-7)
+    assert found.value == pytest.approx(u @ u, rel=1e-6)  # as its gap below
     assert np.linalg.eigvalsh(np.tensordot(found.dual, a, 1))[-1] <= 1 + 1e-12
     assert -1e-10 <= found.gap < 1e-6 * found.value
 

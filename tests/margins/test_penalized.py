@@ -47,7 +47,10 @@ def test_minimum_is_that_of_the_primal_program(penalty, strength):
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("decades", DECADES)
 def test_stays_exact_however_small_the_penalty(penalty, decades):
-    """Optimality: q_i = exp(−m_i)/(λn), forces of at most one (or 2β), and Euler's identity Σ q m = P or 2P."""
+    """Optimality: q_i = exp(−m_i)/(λn), forces of at most one (or 2β), and Euler's identity Σ q m = P or 2P.
+
+    All to the size of the gap that is allowed: how far below it the solver ends depends on the processor's rounding.
+    """
     x, y = data(1)
     found = penalized_minimum(x, y, -decades * np.log(10), penalty)
     assert abs(found.gap) <= 5e-5
@@ -55,10 +58,10 @@ def test_stays_exact_however_small_the_penalty(penalty, decades):
     forces = (found.dual * y) @ x
     if penalty == "l1":
         assert np.abs(forces).max() == pytest.approx(1, abs=5e-5)
-        assert found.dual @ found.margins == pytest.approx(found.size, rel=1e-5)
+        assert found.dual @ found.margins == pytest.approx(found.size, rel=5e-5)
     else:
         np.testing.assert_allclose(y * (x @ forces) / 2, found.margins, rtol=1e-5, atol=1e-4)
-        assert found.dual @ found.margins == pytest.approx(2 * found.size, rel=1e-5)
+        assert found.dual @ found.margins == pytest.approx(2 * found.size, rel=5e-5)
 
 
 @pytest.mark.parametrize("decades", [2, 4])
