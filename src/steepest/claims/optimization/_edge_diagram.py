@@ -23,7 +23,7 @@ class EdgeDiagram(Cell):
         "Every step size takes the same number of steps, so that small ones end at an earlier flow time η × steps, "
         "before the sharpness has risen to 2/η: there the point fails, for theory does not say when it will.",
         "Points leave the range beyond the line, where the sharpness at the start, in the mean over seeds, is 2/η. "
-        "That sharpness is measured: the limit kernel alone gives 1.9, while at widths 16 to 64 it is 2.3 to 3.6.",
+        "That sharpness is measured: the limit kernel alone gives 1.9, while at widths 16 to 64 it is 3.6 to 2.6.",
     )
 
     def predict(self, setting: Any) -> Prediction:
