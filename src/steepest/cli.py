@@ -111,7 +111,7 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("--whole", action="store_true", help="run the whole claim at each point, not its diagram's part")
     sweep.add_argument("--again", action="store_true", help="compute even what is already there")
     sweep.add_argument("--retry", action="store_true", help="compute again the points that failed")
-    sweep.add_argument("--plan", action="store_true", help="print the plan and compute nothing")
+    sweep.add_argument("--plan", action="store_true", help="print the plan; compute only the point that is timed")
     sweep.add_argument("--yes", action="store_true", help="start even what takes more than an hour")
     sweep.add_argument("--export", type=Path, metavar="FILE", help="also write a table: .csv or .parquet")
     sweep.add_argument("--json", action="store_true", help="print JSON on standard output and nothing else there")

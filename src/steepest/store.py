@@ -86,7 +86,7 @@ class Store:
 
         parent = self.root / result.claim
         parent.mkdir(parents=True, exist_ok=True)
-        _sweep(parent)
+        remove_leftovers(parent)
         temporary = parent / f".new-{key}-{os.getpid()}"
         temporary.mkdir(exist_ok=True)
         np.savez(temporary / "arrays.npz", **result.arrays)
@@ -136,7 +136,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _sweep(parent: Path) -> None:
+def remove_leftovers(parent: Path) -> None:
     """Remove what killed runs left behind; a day old, so that no running neighbour loses its folder."""
     for leftover in parent.glob(".*-*"):
         if time.time() - leftover.stat().st_mtime > DAY:

@@ -14,10 +14,13 @@ import pytest
 from steepest.activations import activation
 from steepest.claims import catalogue, load
 from steepest.claims._cell import traced
+from steepest.claims._claim import keys
 from steepest.claims.implicit_bias._diagonal_diagram import limits
+from steepest.data import digits
 from steepest.judging import Verdict, conclude
-from steepest.kernels import catapult_map, depth_scales, first_layer, propagate
+from steepest.kernels import catapult_map, depth_scales, first_layer, gram, ntk_top, planar_inputs, propagate
 from steepest.margins import min_norm_interpolation
+from steepest.networks import mlp
 
 CELLS = {name: load(name).cell for name in catalogue() if load(name).cell is not None}
 # What makes a point quick, and four points that differ only in batched fields.
@@ -305,3 +308,49 @@ def test_kept_programs_are_those_of_the_problem():
     assert not np.allclose(limits(x, 2 * y, shape)[0], sparse)
     with pytest.raises(ValueError, match="read-only"):
         sparse[0] = 1.0
+
+
+def test_starts_too_far_from_the_fixed_correlation_find_another_scale():
+    """What the remark of depth-scale says: from c* ± 0.1 even infinite width gives 1.41 ξ near the line."""
+    with jax.enable_x64(True):
+        cell = point("depth-scale", c_w=3.3636, c_b=0.5171)
+        scales, sigma = depth_scales(activation("tanh"), 3.3636, 0.5171), activation("tanh")
+        k, c = scales.k_star, scales.correlation
+        angles = np.arccos((np.array([c + 0.1, c - 0.1]) * k - 0.5171) / (k - 0.5171))
+        x = planar_inputs(k, 3.3636, 0.5171, (1, 0), *((1, angle) for angle in angles))
+        paths = [
+            np.asarray(propagate(sigma, 3.3636, 0.5171, first_layer(x[jnp.array([0, other])], 3.3636, 0.5171), 16))
+            for other in (1, 2)
+        ]
+        above, below = (path[:, 2] / np.sqrt(path[:, 0] * path[:, 1]) for path in paths)
+        measured = cell.claim.measured(np.repeat((above - below)[None], 10, 0)).mean()
+    assert measured / scales.xi_correlation == pytest.approx(1.41, abs=0.01)
+
+
+def test_the_limit_kernel_does_not_explain_the_sharpness_at_the_start():
+    """What the remark of the edge's diagram says: 1.9 from the kernel, and more is measured."""
+    claim = point("edge-of-stability").claim
+    raw = digits(n=claim.n)
+    x = np.asarray(raw.x - raw.x.mean(0), float)
+    limit = mlp((x.shape[1], *[claim.width] * claim.depth, 10), "tanh", c_w=claim.c_w).limit()
+    with jax.enable_x64(True):
+        top = np.linalg.eigvalsh(np.asarray(gram(limit, x).ntk))[-1] / claim.n
+    assert top == pytest.approx(1.86, abs=0.01)
+    _, _, observed = alone("edge-of-stability", lr=0.1, steps=5, width=64)
+    assert observed["value"][:, 0].min() > 1.2 * top
+
+
+@pytest.mark.parametrize(("width", "multiple", "lazy"), [(8, 2.125, 3), (16, 2.125, 1), (8, 2.5, 1), (32, 2.125, 0)])
+def test_narrow_networks_are_not_catapulted_where_their_start_is_large(width, multiple, lazy):
+    """docs/findings.md: exactly the starts with a γ² z₀² > γλ₀ − 2 never exceed their loss, with a = 1/m."""
+    cell, _, observed = alone("catapult", width=width, multiple=multiple)
+    net, x = cell.claim.linear(width), jnp.ones((1, cell.claim.dimension))
+    with jax.enable_x64(True):
+        terms = []
+        for seed in keys(jax.random.split(jax.random.key(0))[1], cell.claim.seeds):
+            params = net.init(seed)
+            rate = multiple / ntk_top(net.apply, params, x)
+            terms.append(float((rate * net.apply(params, x)[0]) ** 2 / width))
+    stays = observed["growth"] <= 1
+    assert stays.sum() == lazy
+    np.testing.assert_array_equal(stays, np.array(terms) > multiple - 2)

@@ -80,6 +80,11 @@ class Cell(ABC):
         return ()
 
 
+def scalar(value: Any) -> Any:
+    """The number of a batched field: a tuple has one."""
+    return value[0] if isinstance(value, tuple) else value
+
+
 def traced(claim: Any, values: Mapping[str, Any]) -> Any:
     """A claim whose fields may be traced numbers: limits were checked when the points were planned."""
     twin = copy(claim)

@@ -49,7 +49,7 @@ def _show(plan: sweeping.Plan) -> None:
 
 def _compute(left: sweeping.Work, seconds: float, known: Any) -> None:
     if seconds > HOUR and not known.yes:
-        _confirm()
+        _confirm("nothing was computed" if left.plan.cell else "the first point, which was timed, is kept")
     short = known.on == "local" and known.workers is None and seconds < SHORT
     with bar() as shown:
         task = shown.add_task("", total=len(left.missing), claim=known.claim, stage="points")
@@ -57,13 +57,13 @@ def _compute(left: sweeping.Work, seconds: float, known: Any) -> None:
         left.run("here" if short else known.on, known.workers, watch)
 
 
-def _confirm() -> None:
+def _confirm(so_far: str) -> None:
     """Ask before more than an hour's work; without a terminal to ask, refuse."""
     if not sys.stdin.isatty():
         raise UserError("this takes more than an hour; say --yes to start it, or divide it with --shard 1/10")
     print("This takes more than an hour. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     if input().strip().lower() not in ("y", "yes"):
-        raise UserError("not started; nothing was computed")
+        raise UserError(f"not started; {so_far}")
 
 
 def _told(found: sweeping.Sweep, known: Any) -> None:

@@ -1,6 +1,5 @@
 """What a sweep goes over: ranges and lists of values for a claim's fields, as words or as Python values."""
 
-import itertools
 import re
 import types
 import typing
@@ -191,11 +190,10 @@ def _type(kind: type, field: str) -> type:
     if field not in known:
         raise UserError(f"{kind.__name__} has no field {field!r}; {nearest(field, [*known, SEED])}")
     hint = typing.get_type_hints(kind, include_extras=True)[field]
-    for inner in itertools.chain(typing.get_args(_bare(hint)) if typing.get_origin(_bare(hint)) is tuple else [hint]):
-        plain = _bare(inner)
-        if plain in (int, float, str, bool):
-            return plain
-        break
+    whole = _bare(hint)
+    plain = _bare(typing.get_args(whole)[0]) if typing.get_origin(whole) is tuple else whole
+    if plain in (int, float, str, bool):
+        return plain
     raise UserError(f"{field} of {kind.__name__} cannot be swept: it is {hint}, not a number, word or tuple of them")
 
 

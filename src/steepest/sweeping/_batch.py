@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest.claims import load
-from steepest.claims._cell import Cell, traced
+from steepest.claims._cell import Cell, scalar, traced
 from steepest.claims._claim import Claim
 from steepest.errors import UserError
 from steepest.judging import Check, Hypothesis, Verdict, conclude
@@ -62,13 +62,14 @@ def _cells(request: Mapping[str, Any], kind: type[Claim]) -> list[Record]:
     assert kind.cell is not None
     begin, points = time.perf_counter(), request["points"]
     for_setting, for_observation = seeded_keys([seed for _, seed in points])
-    cells, settings, troubles = [], [], {}
+    cells: list[Any] = [None] * len(points)
+    settings: list[Any] = [None] * len(points)
+    troubles: dict[int, Exception] = {}
     for i, (fields, _) in enumerate(points):
         try:
-            cells.append(kind.cell(build(kind, request["preset"], {**request["fixed"], **fields})))
-            settings.append(cells[-1].setting(for_setting[i]))
+            cells[i] = kind.cell(build(kind, request["preset"], {**request["fixed"], **fields}))
+            settings[i] = cells[i].setting(for_setting[i])
         except Exception as trouble:
-            cells, settings = [*cells[:i], None], [*settings[:i], None]
             troubles[i] = trouble
     sound = [i for i in range(len(points)) if i not in troubles]
     if sound:
@@ -117,7 +118,6 @@ def _observe(
 def _together(cells: list[Cell], settings: list, keys: Any, names: Sequence[str], piece: list[int]) -> dict:
     """One compiled computation; the observation of each point by its number."""
     claims = [cells[i].claim for i in piece]
-    scalar = lambda value: value[0] if isinstance(value, tuple) else value
     values = {name: jnp.asarray([scalar(getattr(claim, name)) for claim in claims]) for name in names}
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(settings[i] for i in piece))
     out = group_of(cells[0], names).program(values, stacked, keys[np.array(piece)])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import jaxprs_in_params
 
-from steepest.claims._cell import Cell, traced
+from steepest.claims._cell import Cell, scalar, traced
 
 MEMORY = 2**30
 """Bytes that the arrays of one compiled computation may take, about."""
@@ -34,7 +34,7 @@ def cost(cell: Cell, names: Sequence[str], setting: Any, key: Any) -> Cost:
         setting: the point's setting.
         key: its random key.
     """
-    values = {name: _scalar(getattr(cell.claim, name)) for name in names}
+    values = {name: scalar(getattr(cell.claim, name)) for name in names}
     one = lambda values, setting, key: type(cell)(traced(cell.claim, values)).observe(setting, key)
     program = jax.make_jaxpr(one)(values, setting, key)
     largest, work = _walk(program.jaxpr)
@@ -49,10 +49,6 @@ def lanes(each: int, most: int) -> int:
     """
     halvings = math.ceil(math.log2(max(1.0, most * each / MEMORY)))
     return max(1, math.ceil(most / 2**halvings))
-
-
-def _scalar(value: Any) -> Any:
-    return value[0] if isinstance(value, tuple) else value
 
 
 def _walk(jaxpr: Any) -> tuple[int, float]:

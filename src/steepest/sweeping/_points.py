@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import shutil
-import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steepest.store import DAY, Damaged
+from steepest.store import Damaged, remove_leftovers
 
 FILE = "point.json"
 _HEAD = b'{"digest": "0123456789abcdef", "point": '
@@ -82,9 +81,7 @@ class Points:
 
     def sweep_up(self) -> None:
         """Remove what killed runs left behind; a day old, so that no running neighbour loses its folder."""
-        for leftover in self.folder.glob(".*-*"):
-            if time.time() - leftover.stat().st_mtime > DAY:
-                shutil.rmtree(leftover, ignore_errors=True)
+        remove_leftovers(self.folder)
 
 
 def _bytes(path: str) -> bytes:

@@ -4,6 +4,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,16 +98,23 @@ class Work:
         tasks = [task for task in self.tasks if not self.missing.isdisjoint(task.tolist())]
         requests = (self.plan.request(task) | {"from": fingerprint()} for task in tasks)
         with workers(on, count, len(tasks)) as found:
-            keep(self.plan, self.out)
+            with self._writing():
+                keep(self.plan, self.out)
             drive(requests, found, done)
 
     def finish(self, numbers: Sequence[int], records: Sequence[Record]) -> None:
         """Write the points that were missing; a task computes its others again only for the sake of equal bits."""
-        try:
+        with self._writing():
             for point, record in zip(numbers, records, strict=True):
                 if point in self.missing:
                     self.points.write(self.plan.keys[point], record)
                     self.missing.discard(point)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A disk that takes no more is said in a sentence."""
+        try:
+            yield
         except OSError as trouble:
             reason = trouble.strerror or trouble
             raise UserError(f"cannot write to {self.points.folder} ({reason}); {KEPT}") from None

@@ -163,12 +163,9 @@ class Sweep:
         xarray, axes = _needed("xarray"), self.plan.axes
         grid = [axis for axis in axes if not axis.sobol]
         drawn = [axis for axis in axes if axis.sobol]
-        dims, sizes, place = [], [], 0
-        for axis in axes:
-            if not axis.sobol or axis is drawn[0]:
-                dims.append("point" if axis.sobol else axis.field)
-                sizes.append(len(axis.values))
-                place += 1
+        blocks = [axis for axis in axes if not axis.sobol or axis is drawn[0]]
+        dims = ["point" if axis.sobol else axis.field for axis in blocks]
+        sizes = [len(axis.values) for axis in blocks]
         table = {k: v for k, v in self.table().items() if k not in self.plan.columns}
         data = {name: (dims, np.array(column).reshape(sizes)) for name, column in table.items()}
         coordinates = {axis.field: list(axis.values) for axis in grid}

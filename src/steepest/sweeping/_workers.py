@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from steepest.errors import UserError
@@ -47,7 +47,6 @@ class Workers:
     lost: tuple[type[BaseException], ...] = ()
     gone: tuple[type[BaseException], ...] = ()
     renew: Callable[[], Callable[..., Any]] | None = None
-    futures: dict[Any, Any] = field(default_factory=dict)
 
 
 def drive(requests: Iterable[Request], workers: Workers | None, done: Callable[[Request, list[Record]], None]) -> None:
