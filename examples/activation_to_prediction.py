@@ -8,11 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.activations import Activation
-from steepest.data import digits, signs
-from steepest.descent import descend
-from steepest.kernels import covariance_map, gram, kernel_dynamics, recommended_initialization, recommended_width
-from steepest.networks import mlp
+from steepest.dynamics import descend
+from steepest.kernels import (
+    covariance_map,
+    gram,
+    kernel_dynamics,
+    recommended_initialization,
+    recommended_width,
+)
+from steepest.nn.activations import Activation
+from steepest.nn.data import digits, signs
+from steepest.nn.networks import mlp
 
 
 def main(width: int = 1024) -> dict[str, float]:
@@ -22,13 +28,18 @@ def main(width: int = 1024) -> dict[str, float]:
 
     # %% Its dual activation, with a bound of the error.
     jet = covariance_map(swish, np.array([[1.0, 0.6], [0.6, 1.0]]))
-    print(f"E σ(u)σ(v) = {jet.value.value:.12f} ± {jet.value.error:.0e};  E σ'(u)σ'(v) = {jet.first.value:.12f}")
+    print(
+        f"E σ(u)σ(v) = {jet.value.value:.12f} ± {jet.value.error:.0e};  E σ'(u)σ'(v) = {jet.first.value:.12f}"
+    )
 
     # %% Where should its networks start?
     advice = recommended_initialization(swish)
     print(advice)
     c_w, c_b, k = advice.found.c_w, advice.found.c_b, advice.found.k_star
-    print("width for a kernel within 5 %, three layers:", recommended_width(swish, c_w, c_b, k, 3, 0.05))
+    print(
+        "width for a kernel within 5 %, three layers:",
+        recommended_width(swish, c_w, c_b, k, 3, 0.05),
+    )
 
     # %% Data: two digits, centred, and scaled so that the first layer has the variance K*.
     data = digits((3, 8), 80)
@@ -57,7 +68,9 @@ def main(width: int = 1024) -> dict[str, float]:
     difference = float(np.sqrt(np.mean((answered - predicted) ** 2)))
     size = float(np.sqrt(np.mean(answered**2)))
     accuracy = float(np.mean(np.sign(answered) == y[test]))
-    print(f"test outputs of size {size:.2f} differ from the prediction by {difference:.3f}; accuracy {accuracy:.2f}")
+    print(
+        f"test outputs of size {size:.2f} differ from the prediction by {difference:.3f}; accuracy {accuracy:.2f}"
+    )
     return {"difference": difference, "size": size, "accuracy": accuracy}
 
 

@@ -1,15 +1,14 @@
 """What holds for every test."""
 
 import os
-import tempfile
+from pathlib import Path
 
 import jax
 import pytest
 
-# Programs that several tests, or several processes, compile are compiled once. The first process names the folder.
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    FOLDER = tempfile.TemporaryDirectory(prefix="steepest-compiled-")  # is removed with the first process
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = FOLDER.name
+# Programs that several tests, or several processes, compile are compiled once, and kept for the next run of the tests.
+CACHE = Path(__file__).parent.parent / ".cache" / "compiled"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
@@ -29,5 +28,6 @@ def pytest_collection_modifyitems(items):
     """Tests of one file run in one process, for what they share; those of the contract claim by claim."""
     for item in items:
         claim = getattr(item, "callspec", None) and item.callspec.params.get("name")
-        group = f"{item.path}{claim}" if item.path.name == "test_contract.py" else str(item.path)
+        alone = item.path.parent.name == "contract" and claim
+        group = f"{item.path}{claim}" if alone else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))

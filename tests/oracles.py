@@ -53,10 +53,14 @@ def dense_kernels(sigma, slope, layers, a, b, c, skip=0.0, normalized=False):
             if pair[0] == pair[1]:  # one variable: the one-dimensional rule
                 z = np.linspace(-13, 13, 4001)
                 weight = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
-                of = lambda f, u=u, z=z, weight=weight: float(weight @ np.asarray(f(np.sqrt(u) * z)) ** 2)
+                of = lambda f, u=u, z=z, weight=weight: float(
+                    weight @ np.asarray(f(np.sqrt(u) * z)) ** 2
+                )
                 value, derivative = of(sigma), of(slope)
             else:
                 value, derivative = (dense_dual(f, f, u, v, unit[pair]) for f in (sigma, slope))
-            theta[pair] = kept * theta[pair] + t_b + t_w * value + c_w * derivative * theta[pair] / size[pair]
+            theta[pair] = (
+                kept * theta[pair] + t_b + t_w * value + c_w * derivative * theta[pair] / size[pair]
+            )
             k[pair] = kept * k[pair] + c_b + c_w * value
     return k["ab"], theta["ab"]

@@ -1,5 +1,6 @@
 """A catalogue of small claims in files of their own, run for real in milliseconds."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import steepest.claims
-from steepest.claims import _catalogue
+from steepest import catalogue
 
 SOURCE = '''"""{says}
 
@@ -18,10 +19,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Positive, Seeds
-from steepest.judging import Rival, bound, equal, exponent, require
-from steepest.panels import context, panel, rival, seen, theory
+from steepest.claim import (
+    Claim,
+    Observation,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    assume,
+    bound,
+    context_curve,
+    equal,
+    exponent,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
 
 
 @dataclass(frozen=True)
@@ -39,42 +53,54 @@ class Trial(Claim):
     corrections = ("The source prints ρ + 1; it is ρ & nothing else.",)
     remarks = ("A remark with `code` and <script>alert(1)</script>.",)
     full = {{"seeds": 8}}
+    tiny = {{"seeds": 3}}
+    out_of_scope = {{"rate": 1.5}}
 
     def hypotheses(self, setting):
-        return [require("rate below one", self.rate, "<", 1.0, "choose --rate below 1")]
+        return [assume("rate below one", self.rate, "<", 1.0, "choose --rate below 1")]
 
     def predict(self, setting):
         return Prediction(rate=self.rate, path=("step", self.rate ** np.arange(60.0)))
 
     def observe(self, setting, key):
         rates = self.rate + self.bias + self.spread * np.linspace(-1, 1, self.seeds)
-        return Observation(rate=("seed", rates), path=("seed step", rates[:, None] ** np.arange(60.0)))
+        paths = rates[:, None] ** np.arange(60.0)
+        return Observation(rate=("seed", rates), path=("seed step", paths))
 
     def judge(self, predicted, observed):
-        rate, n = observed["rate"], np.array([10.0, 20.0, 40.0, 80.0])
+        rate = observed["rate"]
+        n = np.array([10.0, 20.0, 40.0, 80.0])
+        size = n**2 * (1 + 0.01 * np.cos(n))
+        note = "a note with <script>alert(2)</script>"
         return [
-            equal("rate", predicted["rate"], rate, 0.1, note="a note with <script>alert(2)</script>"),
-            bound("largest rate", rate.max(), at_most=1.0),
-            exponent("size against n", 2.0, n, n**2 * (1 + 0.01 * np.cos(n)), 0.1),
+            equal("rate", predicted["rate"], rate, 0.1, note=note),
+            bound("largest_rate", rate.max(), at_most=1.0),
+            exponent("size", 2.0, n, size, 0.1, label="size against n"),
         ]
 
     def rivals(self, setting, predicted):
-        return [Rival("a faster decay", predicted.replace(rate=self.rate - self.rivalry), "it <looks> faster")]
+        wrong = predicted.replace(rate=self.rate - self.rivalry)
+        return [Rival("faster", wrong, "it <looks> faster", label="a faster decay")]
 
     def panels(self, predicted, observed):
         steps = np.arange(60)
-        return (
-            panel(
-                "Decay <of> everything", "step", "size & sign",
-                seen(steps, observed["path"], "seeds"), theory(steps, predicted["path"], "ρ^t"),
-                rival(steps, 0.9 * predicted["path"], "<script>"), log="y", ylim=(1e-9, None),
-            ),
-            panel(
-                "Rates", "seed", "rate", *[seen(np.arange(4), k + observed["rate"][:4], shade=k / 3) for k in range(4)],
-                context([0, 3], [1, 1], "one", kind="dashed"),
-            ),
+        decay = panel(
+            "Decay <of> everything",
+            "step",
+            "size & sign",
+            observed_curve(steps, observed["path"], "seeds"),
+            predicted_curve(steps, predicted["path"], "ρ^t"),
+            rival_curve(steps, 0.9 * predicted["path"], "<script>"),
+            log="y",
+            ylim=(1e-9, None),
         )
-'''  # fmt: skip
+        shifted = [
+            observed_curve(np.arange(4), k + np.resize(observed["rate"], 4), shade=k / 3)
+            for k in range(4)
+        ]
+        one = context_curve([0, 3], [1, 1], "one", kind="dashed")
+        return (decay, panel("Rates", "seed", "rate", *shifted, one))
+'''
 
 CLAIMS = {
     "first_steps/plain_decay.py": "What is multiplied by ρ decays like ρ^t.",
@@ -103,11 +129,23 @@ def small_catalogue(root: Path) -> Iterator[Path]:
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(SOURCE.format(says=says), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_catalogue, "ROOT", root)
+        patch.setattr(catalogue, "ROOT", root)
+        patch.setattr(catalogue, "registered", dict)
         patch.setattr(steepest.claims, "__path__", [*steepest.claims.__path__, str(root)])
-        _catalogue.catalogue.cache_clear()
+        forget()
         try:
             yield root
         finally:
-            _catalogue.catalogue.cache_clear()
-    _catalogue.catalogue.cache_clear()
+            forget()
+    catalogue.built_in.cache_clear()
+
+
+def forget() -> None:
+    """Forget the catalogue, and the small claims that were imported."""
+    catalogue.built_in.cache_clear()
+    chapters = {path.partition("/")[0] for path in CLAIMS}
+    for chapter in chapters:
+        package = f"steepest.claims.{chapter}"
+        vars(steepest.claims).pop(chapter, None)
+        for name in [name for name in sys.modules if f"{name}.".startswith(f"{package}.")]:
+            del sys.modules[name]

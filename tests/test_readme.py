@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from steepest.claims import catalogue, entry
-from steepest.cli import _fields, _parser
-from steepest.progress._sweep import _over
-from steepest.sweeping import plan
+from steepest.app.authoring import write_template
+from steepest.app.cli import _fields, read
+from steepest.app.sweep import _over
+from steepest.catalogue import catalogue, entry, load
+from steepest.engine.run import build
+from steepest.engine.sweeps import plan
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -25,29 +27,34 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_commands_are_understood(line):
-    known, rest = _parser().parse_known_args(shlex.split(line)[1:])
-    if rest:
-        (claim,) = known.claims if known.command == "run" else [known.claim]
-        assert _fields(claim, known.preset, rest)
-    for claim in getattr(known, "claims", []):
-        entry(claim)
+def test_commands_are_understood(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_template("my_claim.py")  # the reader has one by then
+    known, words = read(shlex.split(line)[1:])
+    if known.command == "run":
+        entries = [entry(claim) for claim in known.claims]
+        if words:
+            (one,) = entries
+            build(load(one), known.preset, _fields(one, words))
     if known.command == "sweep":
+        changes = _fields(entry(known.claim), words)
         over = _over(known.over) if known.over else None
-        plan(known.claim, over, sobol=known.sobol, changes=_fields(known.claim, "quick", rest) if rest else {})
+        plan(known.claim, over, sobol=known.sobol, changes=changes)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/sweeps.md"])
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for kind, text in re.findall(r"```(\w+)\n(.*?)```", (ROOT / page).read_text("utf-8"), flags=re.DOTALL):
+    for kind, text in re.findall(
+        r"```(\w+)\n(.*?)```", (ROOT / page).read_text("utf-8"), flags=re.DOTALL
+    ):
         if kind == "python":
             exec(compile(text, page, "exec"), {})
 
 
 def test_the_table_of_claims_is_the_catalogue():
     table = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", README, flags=re.MULTILINE))
-    assert table == {name: found.says for name, found in catalogue().items()}
+    assert table == {name: line.says for name, line in catalogue().items()}
 
 
 def test_links_lead_somewhere():

@@ -46,7 +46,9 @@ def product_of(module, loss, x, y):
         slopes = torch.autograd.grad(loss(module(x), y), weights, create_graph=True)
 
     def product(vector):
-        parts = torch.as_tensor(np.array(vector), dtype=weights[0].dtype).split([each.numel() for each in weights])
+        parts = torch.as_tensor(np.array(vector), dtype=weights[0].dtype).split(
+            [each.numel() for each in weights]
+        )
         parts = [part.reshape(each.shape) for part, each in zip(parts, weights, strict=True)]
         images = torch.autograd.grad(slopes, weights, parts, retain_graph=True)
         return torch.cat([each.reshape(-1) for each in images]).numpy()
@@ -55,9 +57,12 @@ def product_of(module, loss, x, y):
 
 
 def steepest(module, loss, x, y):
-    from steepest.subject import subject
+    from steepest.measurement.adapters import subject
 
-    return (*ours(subject(module, loss, (x, y), check=False))[:3], None)  # the check has its own products, as for all
+    return (
+        *ours(subject(module, loss, (x, y), check=False))[:3],
+        None,
+    )  # the check has its own products, as for all
 
 
 def steepest_jax(module, loss, x, y):
@@ -65,10 +70,13 @@ def steepest_jax(module, loss, x, y):
     import jax
     import jax.numpy as jnp
 
-    from steepest.subject import subject
+    from steepest.measurement.adapters import subject
 
     layers = [each for each in module if hasattr(each, "weight")]
-    params = [{"w": jnp.asarray(e.weight.detach().numpy()), "b": jnp.asarray(e.bias.detach().numpy())} for e in layers]
+    params = [
+        {"w": jnp.asarray(e.weight.detach().numpy()), "b": jnp.asarray(e.bias.detach().numpy())}
+        for e in layers
+    ]
 
     def apply(params, x):
         for layer in params[:-1]:
@@ -85,7 +93,7 @@ def steepest_jax(module, loss, x, y):
 def ours(small):
     import numpy as np
 
-    from steepest.curvature import top_eigenpairs, trace
+    from steepest.linalg import top_eigenpairs, trace
 
     def fresh():
         return small.at(small.values())  # nothing is kept from the run before
@@ -155,7 +163,9 @@ def pyhessian(module, loss, x, y):
         torch.manual_seed(seed)
         with contextlib.redirect_stdout(io.StringIO()):
             values, vectors = operator().eigenvalues(maxIter=1000, tol=setting, top_n=COUNT)
-        return np.array(values), np.stack([torch.cat([p.reshape(-1) for p in v]).numpy() for v in vectors])
+        return np.array(values), np.stack(
+            [torch.cat([p.reshape(-1) for p in v]).numpy() for v in vectors]
+        )
 
     def total(seed):
         torch.manual_seed(seed)
@@ -189,7 +199,10 @@ def work(contestant, name):
     def residual(found):
         values, vectors = found
         images = np.stack([product(each) for each in vectors])
-        return float(np.linalg.norm(images - np.array(values)[:, None] * vectors, axis=1).max() / np.max(values))
+        return float(
+            np.linalg.norm(images - np.array(values)[:, None] * vectors, axis=1).max()
+            / np.max(values)
+        )
 
     error = float("nan")
     for setting in settings:
@@ -217,7 +230,9 @@ class Worker:
 
     def __init__(self, contestant, name):
         command = [sys.executable, __file__, "--contestant", contestant, "--model", name]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.first = json.loads(self.process.stdout.readline())
 
     def ask(self, what, seed):
@@ -237,7 +252,9 @@ def compare(name, repetitions):
         worker.process.stdin.close()
         worker.process.wait()
     print(f"\n{name}: ratio of medians to steepest on torch")
-    print("| contestant | eigenpairs | residual | setting | trace | spread of the trace | memory (MB) |")
+    print(
+        "| contestant | eigenpairs | residual | setting | trace | spread of the trace | memory (MB) |"
+    )
     print("|---|---|---|---|---|---|---|")
     middle = {key: statistics.median(e["seconds"] for e in each) for key, each in found.items()}
     for each, worker in workers.items():

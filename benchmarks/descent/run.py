@@ -1,4 +1,4 @@
-"""The same small descents with `steepest.descent.descend` and with eager torch, side by side.
+"""The same small descents with `steepest.dynamics.descend` and with eager torch, side by side.
 
 Full-batch gradient descent on a two-layer tanh network, mean squared loss, float32, the same data and start. Each
 repetition times all contestants one after the other, so that a busy neighbour hits all of them; medians are compared.
@@ -15,8 +15,8 @@ import numpy as np
 import optax
 import torch
 
-from steepest.descent import descend
-from steepest.networks import mlp
+from steepest.dynamics import descend
+from steepest.nn.networks import mlp
 
 SWEEP = 64
 
@@ -74,7 +74,9 @@ def theirs_batched(x, y, net, start, steps):
 
     def run(rates):
         rates = torch.from_numpy(np.asarray(rates, np.float32))
-        leaves = [torch.from_numpy(np.array(v)) for layer in start for v in (layer["w"], layer["b"])]
+        leaves = [
+            torch.from_numpy(np.array(v)) for layer in start for v in (layer["w"], layer["b"])
+        ]
         params = [leaf.expand(len(rates), *leaf.shape).clone().requires_grad_() for leaf in leaves]
 
         def losses():
@@ -110,19 +112,36 @@ def compare(n, d, width, steps, repetitions):
     mine, torchs = ours(x, y, net, start, steps), theirs(x, y, net, start, steps)
     np.testing.assert_allclose(mine(0.1), torchs(0.1), rtol=1e-3)  # the same descent
     found = medians({"ours": lambda: mine(0.1), "torch": lambda: torchs(0.1)}, repetitions)
-    return {"n": n, "d": d, "width": width, "steps": steps, **found, "ratio": found["torch"] / found["ours"]}
+    return {
+        "n": n,
+        "d": d,
+        "width": width,
+        "steps": steps,
+        **found,
+        "ratio": found["torch"] / found["ours"],
+    }
 
 
 def sweep(n, d, width, steps, repetitions):
     x, y, net, start = problem(n, d, width)
     rates = np.geomspace(0.001, 0.1, SWEEP).astype(np.float32)
-    mine, one, batched = (make(x, y, net, start, steps) for make in (ours_sweep, theirs, theirs_batched))
+    mine, one, batched = (
+        make(x, y, net, start, steps) for make in (ours_sweep, theirs, theirs_batched)
+    )
     np.testing.assert_allclose(mine(rates), batched(rates), rtol=1e-3)
     found = medians(
-        {"ours": lambda: mine(rates), "torch": lambda: one(0.1), "torch batched": lambda: batched(rates)}, repetitions
+        {
+            "ours": lambda: mine(rates),
+            "torch": lambda: one(0.1),
+            "torch batched": lambda: batched(rates),
+        },
+        repetitions,
     )
     found["torch"] *= SWEEP  # one after the other
-    ratios = {"ratio": found["torch"] / found["ours"], "ratio batched": found["torch batched"] / found["ours"]}
+    ratios = {
+        "ratio": found["torch"] / found["ours"],
+        "ratio batched": found["torch batched"] / found["ours"],
+    }
     return {"n": n, "d": d, "width": width, "steps": steps, "points": SWEEP, **found, **ratios}
 
 
@@ -137,7 +156,14 @@ def efficiency(n, d, width, steps, repetitions):
     # forward 2ndw + 2nw, gradients of the weights the same again, of the hidden layer 2nw
     flops = steps * (4 * n * d * width + 6 * n * width)
     rate, peak = flops / found["descent"], 20 * 2 * n * d * width / found["product"]
-    return {"n": n, "d": d, "width": width, "gflops": rate / 1e9, "product gflops": peak / 1e9, "fraction": rate / peak}
+    return {
+        "n": n,
+        "d": d,
+        "width": width,
+        "gflops": rate / 1e9,
+        "product gflops": peak / 1e9,
+        "fraction": rate / peak,
+    }
 
 
 def main():

@@ -28,11 +28,16 @@ def network(params, x):
 def main():
     folder = Path(sys.argv[1])
     arrays = np.load(folder / "problem.npz")
-    params = [(jnp.asarray(arrays[f"w{i}"]), jnp.asarray(arrays[f"b{i}"])) for i in range(len(arrays.files) // 2)]
+    params = [
+        (jnp.asarray(arrays[f"w{i}"]), jnp.asarray(arrays[f"b{i}"]))
+        for i in range(len(arrays.files) // 2)
+    ]
     x = jnp.asarray(arrays["x"])
     # examples do not interact (vmap_axes=0), which spares all ways work
     runs = {
-        f"neural-tangents {name}": jax.jit(nt.empirical_ntk_fn(network, vmap_axes=0, implementation=number))
+        f"neural-tangents {name}": jax.jit(
+            nt.empirical_ntk_fn(network, vmap_axes=0, implementation=number)
+        )
         for name, number in NAMES.items()
     }
     print(json.dumps(list(runs)), flush=True)

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest.kernels import empirical_ntk
-from steepest.networks import mlp
-from steepest.types import count
+from steepest.nn.networks import mlp
+from steepest.nn.types import count
 
 HERE = Path(__file__).parent
 
@@ -30,7 +30,9 @@ class Peer:
 
     def __init__(self, python, script, folder):
         command = [python, str(HERE / script), str(folder)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.names = self.hear()
 
     def hear(self):
@@ -66,7 +68,10 @@ def seconds(run):
 def agree(folder, expected):
     """Relative distance of each peer's kernel, which it left in the folder, from ours."""
     size = np.linalg.norm(expected)
-    return {path.stem: float(np.linalg.norm(np.load(path) - expected) / size) for path in Path(folder).glob("*.npy")}
+    return {
+        path.stem: float(np.linalg.norm(np.load(path) - expected) / size)
+        for path in Path(folder).glob("*.npy")
+    }
 
 
 def main():
@@ -75,16 +80,23 @@ def main():
     parser.add_argument("--points", type=int, default=200)
     parser.add_argument("--width", type=int, default=690)
     parser.add_argument("--torch-python", help="an interpreter with torch; left out without")
-    parser.add_argument("--neural-tangents-python", help="an interpreter with neural-tangents; left out without")
+    parser.add_argument(
+        "--neural-tangents-python", help="an interpreter with neural-tangents; left out without"
+    )
     parser.add_argument("--skip", nargs="*", default=[], help="contestants to leave out, by name")
     known = parser.parse_args()
     net = mlp((64, *[known.width] * 3, 1), "tanh", c_w=2.0)
     params = net.init(jax.random.key(0))
     x = jnp.asarray(np.random.default_rng(0).normal(size=(known.points, 64)), jnp.float32)
     with tempfile.TemporaryDirectory() as folder:
-        arrays = {f"{kind}{i}": layer[kind] for i, layer in enumerate(params) for kind in ("w", "b")}
+        arrays = {
+            f"{kind}{i}": layer[kind] for i, layer in enumerate(params) for kind in ("w", "b")
+        }
         np.savez(Path(folder) / "problem.npz", x=x, **arrays)
-        scripts = ((known.torch_python, "torch_peer.py"), (known.neural_tangents_python, "neural_tangents_peer.py"))
+        scripts = (
+            (known.torch_python, "torch_peer.py"),
+            (known.neural_tangents_python, "neural_tangents_peer.py"),
+        )
         peers = [Peer(python, script, folder) for python, script in scripts if python]
         timers = {name: lambda run=run: seconds(run) for name, run in ours(net, params, x).items()}
         timers |= {name: lambda p=p, name=name: p.time(name) for p in peers for name in p.names}
@@ -101,8 +113,17 @@ def main():
     medians = {name: statistics.median(values) for name, values in times.items()}
     best = medians["steepest layerwise"]  # what method="auto" takes
     ratios = {name: value / best for name, value in medians.items()}
-    problem = {"parameters": count(params), "points": known.points, "repetitions": known.repetitions}
-    print(json.dumps({**problem, "seconds": medians, "ratio to auto": ratios, "distance": distances}, indent=1))
+    problem = {
+        "parameters": count(params),
+        "points": known.points,
+        "repetitions": known.repetitions,
+    }
+    print(
+        json.dumps(
+            {**problem, "seconds": medians, "ratio to auto": ratios, "distance": distances},
+            indent=1,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -38,9 +38,14 @@ def main():
     folder = Path(sys.argv[1])
     arrays = np.load(folder / "problem.npz")
     layers = range(len(arrays.files) // 2)
-    params = [(torch.from_numpy(arrays[f"w{i}"]), torch.from_numpy(arrays[f"b{i}"])) for i in layers]
+    params = [
+        (torch.from_numpy(arrays[f"w{i}"]), torch.from_numpy(arrays[f"b{i}"])) for i in layers
+    ]
     x = torch.from_numpy(arrays["x"])
-    runs = {"torch jacobian contraction": jacobian_contraction, "torch vector products": vector_products}
+    runs = {
+        "torch jacobian contraction": jacobian_contraction,
+        "torch vector products": vector_products,
+    }
     print(json.dumps(list(runs)), flush=True)
     for line in sys.stdin:
         name = line.strip()

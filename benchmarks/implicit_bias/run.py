@@ -34,9 +34,10 @@ import optax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
-from steepest.data import breast_cancer, digits, signs
-from steepest.descent import descend, flow, log_margin_risk, logistic, margin_risk
-from steepest.margins import hard_margin, linear_margin
+from steepest.dynamics import descend, flow
+from steepest.nn.data import breast_cancer, digits, signs
+from steepest.nn.losses import log_margin_risk, logistic, margin_risk
+from steepest.programs import hard_margin, linear_margin
 
 GOAL = 0.99
 TRIAL = 100_000  # steps in which step sizes are compared
@@ -46,7 +47,11 @@ HORIZON = 1e10  # the longest risk clock looked at
 TOLERANCES = {"loose": (1e-3, 1e-3), "tight": (1e-6, 1e-8)}  # the second is the claim's
 LINEAR = [  # loss, dual, C, tol
     *[("hinge", True, C, tol) for C in (1e2, 1e6, 1e10) for tol in (1e-4, 1e-8)],
-    *[("squared_hinge", False, C, tol) for C in (1e6, 1e8, 1e10) for tol in (1e-4, 1e-6, 1e-8, 1e-10)],
+    *[
+        ("squared_hinge", False, C, tol)
+        for C in (1e6, 1e8, 1e10)
+        for tol in (1e-4, 1e-6, 1e-8, 1e-10)
+    ],
 ]
 KERNEL = [(C, tol) for C in (1e6, 1e8) for tol in (1e-3, 1e-4, 1e-5)]  # C, tol
 
@@ -56,16 +61,24 @@ class Problem:
 
     def __init__(self, name, x, y):
         self.name, self.x, self.y = name, np.asarray(x), np.asarray(y)
-        self.best, self.best_with_bias = (hard_margin(self.x, self.y, bias=bias).margin for bias in (False, True))
+        self.best, self.best_with_bias = (
+            hard_margin(self.x, self.y, bias=bias).margin for bias in (False, True)
+        )
         apply = lambda w, x: x @ w
-        self.risk, self.log_risk = (make(logistic, apply, x, y) for make in (margin_risk, log_margin_risk))
-        self.observe = {"margin": lambda w: linear_margin(w, jnp.asarray(x), jnp.asarray(y)) / self.best}
+        self.risk, self.log_risk = (
+            make(logistic, apply, x, y) for make in (margin_risk, log_margin_risk)
+        )
+        self.observe = {
+            "margin": lambda w: linear_margin(w, jnp.asarray(x), jnp.asarray(y)) / self.best
+        }
         self.start = jnp.zeros(x.shape[1])
 
     def reached(self, w, bias=None):
         """Margin over the maximal one of the same geometry."""
         best = self.best if bias is None else self.best_with_bias
-        return float((self.y * (self.x @ np.asarray(w) + (bias or 0.0))).min() / np.linalg.norm(w) / best)
+        return float(
+            (self.y * (self.x @ np.asarray(w) + (bias or 0.0))).min() / np.linalg.norm(w) / best
+        )
 
     @cached_property
     def flowed(self):
@@ -85,7 +98,9 @@ class Problem:
 
     def follow(self, readings, rtol, atol):
         settings = {"solver": "stiff", "rtol": rtol, "atol": atol, "max_steps": 20_000}
-        return flow(self.risk, self.start, readings, "risk", self.log_risk, self.observe, **settings)
+        return flow(
+            self.risk, self.start, readings, "risk", self.log_risk, self.observe, **settings
+        )
 
 
 @dataclass
@@ -198,7 +213,9 @@ def descents(problem, name, objective, smoothness, budget, kinds):
 
 
 def linear_svc(problem, loss, dual, C, tol):
-    machine = LinearSVC(loss=loss, dual=dual, C=C, tol=tol, fit_intercept=False, max_iter=200_000, random_state=0)
+    machine = LinearSVC(
+        loss=loss, dual=dual, C=C, tol=tol, fit_intercept=False, max_iter=200_000, random_state=0
+    )
     machine.fit(problem.x, problem.y)
     return int(machine.n_iter_), machine.coef_[0], None
 
@@ -210,14 +227,19 @@ def kernel_svc(problem, C, tol):
 
 def machines(problem):
     """Each machine of scikit-learn in its quickest setting that reaches the goal, or in the best one."""
-    for name, fit, settings in (("LinearSVC", linear_svc, LINEAR), ("SVC, linear kernel", kernel_svc, KERNEL)):
+    for name, fit, settings in (
+        ("LinearSVC", linear_svc, LINEAR),
+        ("SVC, linear kernel", kernel_svc, KERNEL),
+    ):
         tried = []
         for *loss, C, tol in settings:
             said = f"{f'{loss[0]}, '.replace('_', ' ') if loss else ''}C = {C:.0e}, tol {tol:.0e}"
             each = Contestant(name, said, partial(fit, problem, *loss, C, tol))
             each.time(problem)
             tried.append(each)
-        best = min(tried, key=lambda each: (each.missed, -each.margin if each.missed else each.seconds[0]))
+        best = min(
+            tried, key=lambda each: (each.missed, -each.margin if each.missed else each.seconds[0])
+        )
         yield Contestant(name, best.setting, best.run)
 
 
@@ -257,7 +279,9 @@ def extrapolate(problem, each, on_log):
     """How many steps would be needed, if descent stays beside the flow as it did so far; and by gap = C / log t."""
     readings, log_time, margin = problem.flowed
     goal, late = problem.goal
-    at, needed = (np.log(readings), np.log(goal / each.lr)) if on_log else (log_time, late - np.log(each.lr))
+    at, needed = (
+        (np.log(readings), np.log(goal / each.lr)) if on_log else (log_time, late - np.log(each.lr))
+    )
     beside = np.interp(np.log(each.steps * each.lr), at, margin)
     per_step = math.log10(statistics.median(each.seconds) / each.steps)
     tens = needed / np.log(10)
@@ -268,18 +292,28 @@ def extrapolate(problem, each, on_log):
     if not on_log and each.margin > 0:
         constant = (1 - each.margin) * np.log(each.steps * each.lr)
         tens = (constant / (1 - GOAL) - np.log(each.lr)) / np.log(10)
-        print(f"EXTRAPOLATED: {each.name}, with 1 − margin / γ̂ = {constant:.2f} / log t: 10^{tens:.1f} steps")
+        print(
+            f"EXTRAPOLATED: {each.name}, with 1 − margin / γ̂ = {constant:.2f} / log t: 10^{tens:.1f} steps"
+        )
 
 
 def compare(problem, repetitions, budget):
     """The table of one set, and the extrapolations under it."""
     x, y = problem.x, problem.y
     biased = f"{problem.best_with_bias:.6g} with a bias"
-    print(f"\n{problem.name}: {x.shape[0]} × {x.shape[1]}, γ̂ = {problem.best:.6g}, {biased}; time to {GOAL} γ̂")
+    print(
+        f"\n{problem.name}: {x.shape[0]} × {x.shape[1]}, γ̂ = {problem.best:.6g}, {biased}; time to {GOAL} γ̂"
+    )
     curvature = float(np.linalg.eigvalsh(x.T @ x / len(y))[-1]) / 4  # L of the logistic risk
     longest = float((x**2).sum(1).max())  # the same for log R, but for a constant
-    steps = list(descents(problem, "steps on log R", problem.log_risk, longest, budget, ("stable", "fastest")))
-    plain = list(descents(problem, "gradient descent", problem.risk, curvature, budget, ("stable",)))
+    steps = list(
+        descents(
+            problem, "steps on log R", problem.log_risk, longest, budget, ("stable", "fastest")
+        )
+    )
+    plain = list(
+        descents(problem, "gradient descent", problem.risk, curvature, budget, ("stable",))
+    )
     contestants = [*flows(problem), *steps, *plain, *machines(problem), program(problem)]
     measure(problem, contestants, repetitions)
     table(contestants)
@@ -289,15 +323,22 @@ def compare(problem, repetitions, budget):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--budget", type=int, default=10**6, help="steps of a descent that does not reach the goal")
+    parser.add_argument(
+        "--budget", type=int, default=10**6, help="steps of a descent that does not reach the goal"
+    )
     known = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     jax.config.update("jax_enable_x64", True)
     cancer, pair = breast_cancer(), signs(digits((3, 8)))
     with_ones = jnp.column_stack([cancer.x, jnp.ones(cancer.n)])
-    for name, x, y in (("breast cancer with ones", with_ones, cancer.y), ("digits 3 against 8", pair.x, pair.y)):
+    for name, x, y in (
+        ("breast cancer with ones", with_ones, cancer.y),
+        ("digits 3 against 8", pair.x, pair.y),
+    ):
         compare(Problem(name, x, y), known.repetitions, known.budget)
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from steepest.activations import activation
 from steepest.kernels import gram, pair_kernels
-from steepest.networks import mlp
+from steepest.nn.activations import activation
+from steepest.nn.networks import mlp
 
 CASES = [  # name, hidden layers, n, C_W, C_b, equal norms
     ("relu", 3, 3000, 2.0, 0.0, True),
@@ -78,7 +78,9 @@ def case(peer, folder, repeats, name, depth, n, c_w, c_b, equal):
     x = inputs(n, equal)
     file = str(folder / f"x{n}{equal}.npy")
     np.save(file, x)
-    net = mlp((D, *(1,) * depth, 1), activation(name), parameterized="ntk", c_w=c_w, c_b=c_b, bias=c_b > 0)
+    net = mlp(
+        (D, *(1,) * depth, 1), activation(name), parameterized="ntk", c_w=c_w, c_b=c_b, bias=c_b > 0
+    )
     # the peer trains biases through a factor √C_b, so that they add C_b to the tangent kernel where ours add 1
     layers = tuple(layer._replace(t_b=layer.c_b) for layer in net.limit().layers)
     limit, product = replace(net.limit(), layers=layers), jax.jit(lambda x: x @ x.T)
@@ -115,7 +117,10 @@ def main():
     peer = Peer(arguments.peer)
     with tempfile.TemporaryDirectory() as folder:
         for each in CASES:
-            print(json.dumps(case(peer, Path(folder), arguments.repeats, *each), ensure_ascii=False), flush=True)
+            print(
+                json.dumps(case(peer, Path(folder), arguments.repeats, *each), ensure_ascii=False),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from steepest.kernels import gram, tiled_gram
-from steepest.networks import mlp
+from steepest.nn.networks import mlp
 
 LIMIT = mlp((784, 1, 1, 1, 1), "relu", parameterized="ntk", c_w=2.0, bias=False).limit()
 
@@ -37,7 +37,15 @@ def child(folder, n):
     # from the first finished tile to the last: neither the start nor the check of the tiles that are there
     running = (finished[-1] - finished[0]) * len(finished) / (len(finished) - 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "seconds of the tiles": running, "peak memory [GB]": round(peak / 1e9, 2)}))
+    print(
+        json.dumps(
+            {
+                "seconds": seconds,
+                "seconds of the tiles": running,
+                "peak memory [GB]": round(peak / 1e9, 2),
+            }
+        )
+    )
 
 
 def tiles_in(folder):
@@ -64,7 +72,9 @@ def main():
         first.wait()
         there = tiles_in(folder)
         print(f"killed with {there / 1e9:.2f} GB there", flush=True)
-        second = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+        second = json.loads(
+            subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout
+        )
         total = tiles_in(folder)
         x = inputs(8192)
         gram(LIMIT, x)

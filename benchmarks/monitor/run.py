@@ -16,7 +16,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from steepest import Monitor
-from steepest.measuring import read_log
+from steepest.measurement import read_log
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "measure"))
 from mlp_torch import data, mlp
@@ -44,14 +44,22 @@ class Training:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="of training without the monitor, about")
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="of training without the monitor, about"
+    )
     parser.add_argument("--width", type=int, default=256)
     known = parser.parse_args()
     x, y = data()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "run.jsonl"
         monitor = Monitor(
-            file, cross_entropy, (x[:500], y[:500]), ["risk", "sharpness"], every=10, budget=0.05, lr=0.05
+            file,
+            cross_entropy,
+            (x[:500], y[:500]),
+            ["risk", "sharpness"],
+            every=10,
+            budget=0.05,
+            lr=0.05,
         )
         alone, watched = Training(known.width), Training(known.width, monitor)
         while sum(alone.seconds) < known.seconds / 2:
@@ -64,11 +72,20 @@ def main():
     cost = sum(watched.seconds) / sum(alone.seconds) - 1
     usual = statistics.median(watched.seconds) / statistics.median(alone.seconds) - 1
     halves = sum(alone.seconds[half:]) / sum(alone.seconds[:half]) - 1
-    print(f"{alone.step} steps in {sum(alone.seconds):.0f} s; {len(records)} measurements, budget 5 %")
-    print(f"cost {cost:.1%} of the training time; by the monitor's clock {monitor.spent / sum(alone.seconds):.1%}")
+    print(
+        f"{alone.step} steps in {sum(alone.seconds):.0f} s; {len(records)} measurements, budget 5 %"
+    )
+    print(
+        f"cost {cost:.1%} of the training time; by the monitor's clock {monitor.spent / sum(alone.seconds):.1%}"
+    )
     print(f"an epoch without a measurement costs {usual:.1%} more (median)")
-    print(f"the second half alone took {halves:.1%} more than the first: what the machine does by itself")
-    same = all(torch.equal(a, b) for a, b in zip(alone.model.parameters(), watched.model.parameters(), strict=True))
+    print(
+        f"the second half alone took {halves:.1%} more than the first: what the machine does by itself"
+    )
+    same = all(
+        torch.equal(a, b)
+        for a, b in zip(alone.model.parameters(), watched.model.parameters(), strict=True)
+    )
     print(f"weights at the end are {'the same' if same else 'DIFFERENT'}")
 
 

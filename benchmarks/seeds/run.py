@@ -12,21 +12,20 @@ import resource
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 
-from steepest.claims import catalogue
+from steepest.catalogue import catalogue
 
 
 def column(name, seeds):
     """Verdicts of one claim over seeds."""
     import jax
 
-    from steepest.claims import load
-    from steepest.running import execute
+    from steepest.engine.run import execute, ready
 
-    found = []
+    verdicts = []
     for seed in range(seeds):
-        result = execute(name, load(name)(), "quick", seed, lambda stage: None)
+        result = execute(ready(name, seed=seed))
         jax.clear_caches()  # a compiled program keeps memory maps, which are limited
-        found.append(
+        verdicts.append(
             {
                 "seed": seed,
                 "verdict": str(result.verdict),
@@ -36,7 +35,7 @@ def column(name, seeds):
             }
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return name, found, peak
+    return name, verdicts, peak
 
 
 def main():
@@ -49,19 +48,21 @@ def main():
     # the seeds of a claim share compiled programs, as repeated runs of the command do
     os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
-    print("| claim | holds | inconclusive | fails | rivals all rejected | median seconds | peak memory of all seeds |")
+    print(
+        "| claim | holds | inconclusive | fails | rivals all rejected | median seconds | peak memory of all seeds |"
+    )
     print("|---|---|---|---|---|---|---|")
     # one claim after the other in a fresh process, so that memory is the claim's own
     for name in known.claims:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            name, found, peak = pool.submit(column, name, known.seeds).result()
-        everything[name] = found
-        count = collections.Counter(f["verdict"] for f in found)
-        seconds = sorted(f["seconds"] for f in found)[len(found) // 2]
-        rejected = sum(f["rivals"] for f in found)
-        numbers = f"{count['holds']} | {count['inconclusive']} | {count['fails']} | {rejected}/{len(found)}"
+            name, verdicts, peak = pool.submit(column, name, known.seeds).result()
+        everything[name] = verdicts
+        count = collections.Counter(f["verdict"] for f in verdicts)
+        seconds = sorted(f["seconds"] for f in verdicts)[len(verdicts) // 2]
+        rejected = sum(f["rivals"] for f in verdicts)
+        numbers = f"{count['holds']} | {count['inconclusive']} | {count['fails']} | {rejected}/{len(verdicts)}"
         print(f"| {name} | {numbers} | {seconds:.1f} | {peak:.2f} GB |", flush=True)
-        for f in found:
+        for f in verdicts:
             if f["verdict"] != "holds":
                 print(f"<!-- {name} seed {f['seed']}: {f['verdict']}: {f['why']} -->", flush=True)
     if known.json:

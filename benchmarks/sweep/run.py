@@ -27,8 +27,8 @@ import jax
 import jax.numpy as jnp
 
 import steepest
-from steepest.sweeping import _batch, plan
-from steepest.sweeping._points import Points
+from steepest.engine.sweeps import _batch, plan
+from steepest.engine.sweeps._points import Points
 
 POINTS, WIDTH, COLD = 256, 64, 8
 OVER = {"multiple": f"linear:0.5:5:{POINTS}"}
@@ -49,22 +49,25 @@ def cold(seed):
     """Seconds of 256 single runs that each compile, from a few of them."""
     start = time.perf_counter()
     for i in range(COLD):
-        _batch.group.cache_clear()
+        _batch._program.cache_clear()
         jax.clear_caches()
         with tempfile.TemporaryDirectory() as out:
-            steepest.sweep("catapult", {"multiple": [1 + i / COLD]}, width=WIDTH, seed=seed, out=out)
+            steepest.sweep(
+                "catapult", {"multiple": [1 + i / COLD]}, width=WIDTH, seed=seed, out=out
+            )
     return (time.perf_counter() - start) * POINTS / COLD
 
 
 def ideal():
     """The compiled program and its inputs, to be called as often as the sweep calls it."""
-    found = plan("catapult", OVER, changes={"width": WIDTH})
-    claim = _batch.build(found.kind, "quick", found.fixed)
-    program = _batch.group_of(found.cell(claim), ["multiple"]).program
+    planned = plan("catapult", OVER, changes={"width": WIDTH})
+    claim = _batch.build(planned.kind, "quick", planned.fixed)
+    program = _batch.program_of(_batch.experiment_at(claim), ["multiple"]).run
     inputs = []
-    for task in found.tasks:
+    for task in planned.tasks:
         _, keys = _batch.seeded_keys([0] * len(task))
-        inputs.append(({"multiple": jnp.asarray([found.at(i)[0]["multiple"] for i in task])}, None, keys))
+        multiples = jnp.asarray([planned.at(i)[0]["multiple"] for i in task])
+        inputs.append(({"multiple": multiples}, None, keys))
     jax.block_until_ready(program(*inputs[0]))
 
     def run():
@@ -105,7 +108,12 @@ def listing(tell):
             found = points.read(sorted(points.there()))
         seconds = time.perf_counter() - start
     reported = str(said[0].message).split(" in ")[0]
-    told = {"sound": len(found), "reported": reported, "writing_ms_a_point": 1000 * writing / MANY, "seconds": seconds}
+    told = {
+        "sound": len(found),
+        "reported": reported,
+        "writing_ms_a_point": 1000 * writing / MANY,
+        "seconds": seconds,
+    }
     tell.put(told | {"peak_gb": _peak()})
 
 
@@ -132,7 +140,11 @@ def main():
     first = sweep(0)
     program = ideal()
     sweep(0, batch=1)
-    ways = {"again": sweep, "ideal": lambda seed: program(), "single, warm": lambda seed: sweep(seed, batch=1)}
+    ways = {
+        "again": sweep,
+        "ideal": lambda seed: program(),
+        "single, warm": lambda seed: sweep(seed, batch=1),
+    }
     seconds = {name: [] for name in ways}
     for seed in range(1, known.repetitions + 1):
         for name, way in ways.items():
@@ -143,7 +155,9 @@ def main():
     ratio = lambda a, b: found[a] / found[b]
     print(f"single, cold / sweep: {ratio('single, cold', 'sweep'):.0f}")
     print(f"single, warm / again: {ratio('single, warm', 'again'):.1f}")
-    print(f"ideal / again: {ratio('ideal', 'again'):.2f}; ideal / sweep: {ratio('ideal', 'sweep'):.2f}")
+    print(
+        f"ideal / again: {ratio('ideal', 'again'):.2f}; ideal / sweep: {ratio('ideal', 'sweep'):.2f}"
+    )
     print(f"overhead a point: {1000 * (found['again'] - found['ideal']) / POINTS:.2f} ms")
     print(f"plan: {alone(planning)}")
     print(f"store: {alone(listing)}")

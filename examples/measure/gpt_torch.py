@@ -28,7 +28,9 @@ class Block(nn.Module):
         self.heads = heads
         self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
         self.attend, self.merge = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.think = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.think = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Of ``(b, t, width)``, the same shape."""

@@ -24,7 +24,9 @@ class Reader(nn.Module):
 def data(count: int = 1797) -> tuple[Tensor, Tensor]:
     """Images ``(count, 8, 8)`` with pixels between 0 and 1, and the digits ``(count,)`` that they show."""
     x, y = load_digits(return_X_y=True)
-    return torch.as_tensor(x[:count] / 16, dtype=torch.float32).reshape(-1, 8, 8), torch.as_tensor(y[:count])
+    return torch.as_tensor(x[:count] / 16, dtype=torch.float32).reshape(-1, 8, 8), torch.as_tensor(
+        y[:count]
+    )
 
 
 def train(model: nn.Module, loss: nn.Module, x: Tensor, y: Tensor, epochs: int = 20) -> None:

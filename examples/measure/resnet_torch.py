@@ -22,7 +22,9 @@ class Block(nn.Module):
         )  # fmt: skip
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """From ``(b, inputs, h, w)`` to ``(b, outputs, h/stride, w/stride)``."""
@@ -41,12 +43,16 @@ def resnet(width: int = 16) -> nn.Module:
 def data(count: int = 1797) -> tuple[Tensor, Tensor]:
     """Images ``(count, 1, 8, 8)`` with pixels between 0 and 1, and the digits ``(count,)`` that they show."""
     x, y = load_digits(return_X_y=True)
-    return torch.as_tensor(x[:count] / 16, dtype=torch.float32).reshape(-1, 1, 8, 8), torch.as_tensor(y[:count])
+    return torch.as_tensor(x[:count] / 16, dtype=torch.float32).reshape(
+        -1, 1, 8, 8
+    ), torch.as_tensor(y[:count])
 
 
 def train(model: nn.Module, examples: TensorDataset, epochs: int = 3) -> None:
     """Momentum on shuffled batches."""
-    loader = DataLoader(examples, batch_size=64, shuffle=True, generator=torch.Generator().manual_seed(0))
+    loader = DataLoader(
+        examples, batch_size=64, shuffle=True, generator=torch.Generator().manual_seed(0)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     for _ in range(epochs):
         for x, y in loader:

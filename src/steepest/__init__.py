@@ -1,7 +1,7 @@
 """Steepest puts the theory of deep learning to the test.
 
 >>> import steepest
->>> steepest.run("catapult", multiple=5.0).verdict.value  # beyond the theorem: nothing is run
+>>> steepest.run("catapult", multiple=5.0).verdict.value  # out of the theorem's range: nothing is run
 'out-of-range'
 
 Names are loaded when first used, so that importing the package is quick and imports no JAX.
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steepest import claims as claims
-    from steepest.api import run as run
-    from steepest.api import sweep as sweep
-    from steepest.measuring import Monitor as Monitor
-    from steepest.measuring import measure as measure
+    from steepest.app.api import run as run
+    from steepest.app.api import sweep as sweep
+    from steepest.measurement import Monitor as Monitor
+    from steepest.measurement import measure as measure
 
 __version__ = "0.1.0"
 __all__ = ["Monitor", "claims", "measure", "run", "sweep"]
@@ -25,9 +25,9 @@ def __getattr__(name: str) -> Any:
     if name == "claims":
         return importlib.import_module("steepest.claims")
     if name in ("measure", "Monitor"):
-        return getattr(importlib.import_module("steepest.measuring"), name)
+        return getattr(importlib.import_module("steepest.measurement"), name)
     if name in __all__:
-        return getattr(importlib.import_module("steepest.api"), name)
+        return getattr(importlib.import_module("steepest.app.api"), name)
     raise AttributeError(f"module 'steepest' has no attribute {name!r}")
 
 

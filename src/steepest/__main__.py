@@ -2,7 +2,7 @@
 
 import sys
 
-from steepest.cli import main
+from steepest.app.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.implicit_bias.adaboost_margin import _euclidean
-from steepest.descent import adaboost, decision_stumps
-from steepest.margins import hard_margin, stump_margin
+from steepest.dynamics import adaboost
+from steepest.programs import decision_stumps, hard_margin, stump_margin
 
 
 def test_the_guarantee_is_the_least_margin_of_any_edges():

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.structure._trained import Training, lanes
-from steepest.measures import error_parts
+from steepest.measurement.quantities import error_parts
 
 
 def test_errors_are_derivatives_of_the_loss():
@@ -22,7 +22,10 @@ def test_errors_are_derivatives_of_the_loss():
 
     def loss(z, label):
         second, head = params[1], params[2]
-        f = jax.nn.relu(jax.nn.relu(z) @ second["w"].T + second["b"]) @ head["w"][:3].T + head["b"][:3]
+        f = (
+            jax.nn.relu(jax.nn.relu(z) @ second["w"].T + second["b"]) @ head["w"][:3].T
+            + head["b"][:3]
+        )
         return -jax.nn.log_softmax(f)[label], jax.nn.softmax(f)[label]
 
     each = jax.vmap(lambda z: jax.vmap(lambda c: jax.grad(loss, has_aux=True)(z, c))(jnp.arange(3)))

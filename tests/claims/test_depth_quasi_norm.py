@@ -4,13 +4,20 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims import load
-from steepest.margins import depth_interpolation, hard_margin, min_norm_interpolation, quasi_norm_margins
+from steepest.catalogue import load
+from steepest.programs import (
+    depth_interpolation,
+    hard_margin,
+    min_norm_interpolation,
+    quasi_norm_margins,
+)
 
 
 @pytest.fixture(scope="module")
 def small():
-    claim = load("depth-quasi-norm")(seeds=3, sets=3, smallest=(1e-3, 0.1, 0.1), horizons=(100.0,) * 3)
+    claim = load("depth-quasi-norm")(
+        seeds=3, sets=3, smallest=(1e-3, 0.1, 0.1), horizons=(100.0,) * 3
+    )
     with jax.enable_x64(True):
         setting = claim.setting(jax.random.key(0))
         return claim, setting, claim.predict(setting)
@@ -30,7 +37,9 @@ def test_programs_approach_it_with_the_predicted_exponents(small):
     """By the exact programs at scales that no flow need reach."""
     _, setting, predicted = small
     for i, (depth, scales) in enumerate(((2, (1e-7, 1e-8)), (3, (1e-3, 5e-4)), (4, (2e-2, 1e-2)))):
-        for seed, (x, y) in enumerate(zip(np.asarray(setting.x), np.asarray(setting.y), strict=True)):
+        for seed, (x, y) in enumerate(
+            zip(np.asarray(setting.x), np.asarray(setting.y), strict=True)
+        ):
             place = int(predicted["slowest"][seed])
             weight = [abs(depth_interpolation(x, y, depth, a).beta[place]) for a in scales]
             slope = np.log(weight[0] / weight[1]) / np.log(scales[0] / scales[1])
@@ -40,12 +49,16 @@ def test_programs_approach_it_with_the_predicted_exponents(small):
 def test_the_margins_of_depths_differ(small):
     """Two layers have the ℓ1 direction for their only minimum; deeper ones do not have it at all."""
     _, setting, predicted = small
-    for seed, (x, y) in enumerate(zip(np.asarray(setting.inputs), np.asarray(setting.labels), strict=True)):
+    for seed, (x, y) in enumerate(
+        zip(np.asarray(setting.inputs), np.asarray(setting.labels), strict=True)
+    ):
         direction = hard_margin(x, y, "l1").direction
         direction = direction / np.linalg.norm(direction)
         gaps = np.linalg.norm(predicted["minima"][:, seed] - direction, axis=-1)
         assert gaps[0].max() < 1e-6 and gaps[1:].min() > 1e-4
-        assert len(np.unique(predicted["minima"][1, seed], axis=0)) == len(quasi_norm_margins(x, y, 2 / 3))
+        assert len(np.unique(predicted["minima"][1, seed], axis=0)) == len(
+            quasi_norm_margins(x, y, 2 / 3)
+        )
 
 
 def test_a_program_of_another_depth_fails(small):
@@ -53,5 +66,8 @@ def test_a_program_of_another_depth_fails(small):
     with jax.enable_x64(True):
         observed = claim.observe(setting, jax.random.key(1))
     turned = predicted.replace(beta=("depth seed scale unknown", predicted["beta"][[1, 2, 0]]))
-    verdicts = [[c.verdict.value for c in claim.judge(p, observed) if "program" in c.name] for p in (predicted, turned)]
+    verdicts = [
+        [c.verdict.value for c in claim.judge(p, observed) if "program" in c.name]
+        for p in (predicted, turned)
+    ]
     assert verdicts[0] == ["holds"] * 3 and "holds" not in verdicts[1]

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.implicit_bias.function_space_norm import Net, _bends
-from steepest.margins import relu_cost
+from steepest.programs import relu_cost
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,9 @@ def test_slopes_read_from_neurons_are_those_of_the_function():
 
 
 def test_dead_weights_are_left_out():
-    net = Net(w=jnp.array([1.0, 0.0]), b=jnp.array([0.0, 1.0]), v=jnp.array([2.0, 3.0]), c=jnp.zeros(()))
+    net = Net(
+        w=jnp.array([1.0, 0.0]), b=jnp.array([0.0, 1.0]), v=jnp.array([2.0, 3.0]), c=jnp.zeros(())
+    )
     assert relu_cost(*_bends(*(np.asarray(part) for part in (net.w, net.b, net.v)))) == 2
 
 
@@ -37,8 +39,8 @@ def test_the_ramp_and_the_zigzag_are_decided_by_different_terms(small):
     bent = np.abs(np.diff(chords)).sum(-1)
     assert (predicted["cost"][1] > bent[1] * 1.01).all()
     assert np.isclose(predicted["cost"][0], bent[0]).any()
-    shares = {rival.name: rival.prediction["cost"] for rival in claim.rivals(setting, predicted)}
-    np.testing.assert_allclose(shares["C(f) = ∫|f''|"], bent, atol=1e-12)
+    shares = {rival.id: rival.prediction["cost"] for rival in claim.rivals(setting, predicted)}
+    np.testing.assert_allclose(shares["bend"], bent, atol=1e-12)
 
 
 def test_a_wrong_constant_fails(small):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.structure._trained import Training, lanes
 
 
@@ -12,7 +12,9 @@ def test_absent_classes_do_not_matter():
     """Ten outputs of which three count have the Hessian of a network with three outputs, and zeros."""
     lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (3,), 3, 30))
     training = Training(4, 1, 0.1, 0.0, 10, 10)
-    w = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(training.net.init(jax.random.key(1)))])
+    w = jnp.concatenate(
+        [leaf.ravel() for leaf in jax.tree.leaves(training.net.init(jax.random.key(1)))]
+    )
 
     def small(w):
         first, last = training.unflatten(w)
@@ -26,7 +28,10 @@ def test_absent_classes_do_not_matter():
 def test_lanes_are_balanced_and_centred():
     found = lanes(jax.random.key(0), (2, 5), 3, 60)
     assert found.x.shape == (6, 60, 64) and np.abs(found.x.mean(1)).max() < 1e-12
-    assert np.bincount(found.y[0]).tolist() == [30, 30] and np.bincount(found.y[-1]).tolist() == [12] * 5
+    assert (
+        np.bincount(found.y[0]).tolist() == [30, 30]
+        and np.bincount(found.y[-1]).tolist() == [12] * 5
+    )
 
 
 def test_prediction_follows_the_classes():

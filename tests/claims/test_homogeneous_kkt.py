@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.arrays import Observation
 from steepest.claims.implicit_bias.homogeneous_kkt import HomogeneousKkt, _drop, _smoothed
+from steepest.core.arrays import Observation
 
 
 def test_drops_count_from_the_moment_that_the_sum_is_below_one():
@@ -27,7 +27,7 @@ def test_what_is_recorded_belongs_together():
     start = jax.tree.map(lambda leaf: leaf[0], setting.starts)
     marks = np.arange(12)
     for power in claim.powers:
-        u, size, log_risk, late, slopes = claim.follow(start, power, setting, marks)
+        u, size, log_risk, late, slopes = claim.follow(start, power, setting.x, setting.y, marks)
         np.testing.assert_allclose(log_risk, jax.nn.logsumexp(-u, axis=1) - jnp.log(8), rtol=1e-12)
         np.testing.assert_allclose(size[10], jnp.linalg.norm(late[0]), rtol=1e-12)
         np.testing.assert_allclose(slopes[0] @ late[0], 2 * u[10], rtol=1e-9)

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims import load
+from steepest.catalogue import load
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def test_predictions_satisfy_the_optimality_conditions(small):
     """Xw = y, and ∇ψ(w) − ∇ψ(w_0) lies in the row space of X (and of the ones, on the simplex)."""
     claim, setting, predicted = small
     for seed, x in enumerate(np.asarray(setting.x)):
-        for law, psi in enumerate(claim.potentials()):
+        for law, psi in enumerate(claim.potentials):
             w, start = predicted["limit"][seed, law], setting.start[seed, law]
             np.testing.assert_allclose(x @ w, setting.y[seed, law], atol=1e-10)
             moved = np.asarray(psi.mirror(w) - psi.mirror(start))

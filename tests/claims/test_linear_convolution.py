@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.claims.implicit_bias.linear_convolution import LAYERS, _residuals, _slack
-from steepest.margins import fourier_margin, hard_margin, kkt_residuals
+from steepest.programs import fourier_margin, hard_margin, kkt_residuals
 
 
 def data(seed, n=5, d=8):
@@ -19,7 +19,9 @@ def test_solutions_are_stationary_in_their_own_norm_only(seed):
     x, y = data(seed)
     spectral, plain = fourier_margin(x, y).direction, hard_margin(x, y).direction
     transform = np.fft.rfft(spectral)
-    spectral = np.fft.irfft(np.where(np.abs(transform) > 1e-7, transform, 0), 8)  # what the solver left off the support
+    spectral = np.fft.irfft(
+        np.where(np.abs(transform) > 1e-7, transform, 0), 8
+    )  # what the solver left off the support
     batch = jnp.stack([jnp.asarray(x)] * 2), jnp.stack([jnp.asarray(y)] * 2)
     found = _residuals(np.stack([spectral, plain]), *batch)  # (directions, layers)
     own = LAYERS.tolist().index(2), LAYERS.tolist().index(1)
@@ -32,12 +34,16 @@ def test_one_layer_is_the_plain_problem():
     beta = np.random.default_rng(1).normal(size=8)
     beta = hard_margin(x, y).direction + 0.1 * beta / np.linalg.norm(beta)
     found = _residuals(beta[None], jnp.asarray(x)[None], jnp.asarray(y)[None])
-    assert found[0, 0] == pytest.approx(kkt_residuals(lambda w: y * (x @ w), beta, 1).largest, rel=1e-8)
+    assert found[0, 0] == pytest.approx(
+        kkt_residuals(lambda w: y * (x @ w), beta, 1).largest, rel=1e-8
+    )
 
 
 def test_lost_flows_have_no_residual():
     x, y = data(3)
-    assert np.isnan(_residuals(np.full((1, 8), np.nan), jnp.asarray(x)[None], jnp.asarray(y)[None])).all()
+    assert np.isnan(
+        _residuals(np.full((1, 8), np.nan), jnp.asarray(x)[None], jnp.asarray(y)[None])
+    ).all()
 
 
 def test_slack_is_the_largest_dual_coefficient_off_the_support():
@@ -45,7 +51,9 @@ def test_slack_is_the_largest_dual_coefficient_off_the_support():
     wave = np.cos(2 * np.pi * np.arange(8) / 8)[None]
     assert _slack(fourier_margin(wave, [1]), wave, np.array([1.0])) == pytest.approx(0, abs=1e-9)
     leaning = wave + 0.4 * np.cos(2 * np.pi * np.arange(8) * 2 / 8)[None]
-    assert _slack(fourier_margin(leaning, [1]), leaning, np.array([1.0])) == pytest.approx(0.4, abs=1e-6)
+    assert _slack(fourier_margin(leaning, [1]), leaning, np.array([1.0])) == pytest.approx(
+        0.4, abs=1e-6
+    )
 
 
 def test_the_claim_draws_sets_with_slack():
@@ -54,7 +62,8 @@ def test_the_claim_draws_sets_with_slack():
     claim = LinearConvolution(seeds=3, slack=0.5)
     setting = claim.setting(jax.random.key(0))
     slacks = [
-        _slack(*each) for each in zip(setting.programs, np.asarray(setting.x), np.asarray(setting.y), strict=True)
+        _slack(*each)
+        for each in zip(setting.programs, np.asarray(setting.x), np.asarray(setting.y), strict=True)
     ]
     assert max(slacks) <= 0.5
     assert all(hypothesis.holds for hypothesis in claim.hypotheses(setting))

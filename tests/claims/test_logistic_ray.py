@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.implicit_bias.logistic_ray import _away, _velocity
-from steepest.measures import relative_distance
+from steepest.measurement.quantities import relative_distance
 
 
 @pytest.fixture(scope="module")
@@ -45,5 +45,7 @@ def test_readings_of_a_path_made_by_hand():
     time = np.linspace(1, 40, 40)
     offset, ray = np.array([2.0, -1.0, 0.0]), np.array([0.0, 0.0, 3.0])
     path = offset + time[:, None] * ray + np.exp(-time)[:, None] * np.array([1.0, 0.0, 5.0])
-    np.testing.assert_allclose(_away(path, offset, 2), np.exp(-time) / np.sqrt(5), rtol=1e-5, atol=1e-15)
+    np.testing.assert_allclose(
+        _away(path, offset, 2), np.exp(-time) / np.sqrt(5), rtol=1e-5, atol=1e-15
+    )
     assert relative_distance(_velocity(time, path), ray) < 1e-9

@@ -4,12 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims import load
+from steepest.catalogue import load
 
 
 @pytest.fixture(scope="module")
 def small():
-    claim = load("nuclear-norm")(dimension=5, commuting=2, gaussian=11, entries=12, few=4, alphas=(1e-4, 1e-3, 1e-2))
+    claim = load("nuclear-norm")(
+        dimension=5, commuting=2, gaussian=11, entries=12, few=4, alphas=(1e-4, 1e-3, 1e-2)
+    )
     setting = claim.setting(jax.random.key(0))
     return claim, setting, claim.predict(setting)
 
@@ -26,9 +28,14 @@ def test_problems_are_as_described(small):
     claim, setting, _ = small
     a, truth = np.asarray(setting.a), np.asarray(setting.truth)
     np.testing.assert_allclose(np.linalg.norm(truth, axis=(2, 3)), 1)
-    assert (np.linalg.matrix_rank(truth[1:]) == 1).all() and (np.linalg.eigvalsh(truth[0]) > 0).all()
+    assert (np.linalg.matrix_rank(truth[1:]) == 1).all() and (
+        np.linalg.eigvalsh(truth[0]) > 0
+    ).all()
     counted = (np.abs(a).sum((3, 4)) > 0).sum(2)
-    assert counted.T.tolist() == [[claim.commuting, claim.gaussian, claim.entries, claim.few]] * claim.seeds
+    assert (
+        counted.T.tolist()
+        == [[claim.commuting, claim.gaussian, claim.entries, claim.few]] * claim.seeds
+    )
     np.testing.assert_allclose(np.einsum("fsmij,fsij->fsm", a, truth), setting.y, atol=1e-14)
     twisted = load("nuclear-norm")(twist=0.3).setting(jax.random.key(0)).a[0, 0]
     assert np.abs(twisted[0] @ twisted[1] - twisted[1] @ twisted[0]).max() > 1e-2
@@ -39,6 +46,8 @@ def test_a_wrong_theory_fails(small):
     claim, setting, predicted = small
     observed = claim.observe(setting, jax.random.key(1))
     dims = "seed alpha row column"
-    wrong = predicted.replace(exact=(dims, predicted["exact"] * 1.001), slope=("seed", predicted["slope"] + 0.1))
+    wrong = predicted.replace(
+        exact=(dims, predicted["exact"] * 1.001), slope=("seed", predicted["slope"] + 0.1)
+    )
     assert [c.verdict.value for c in claim.judge(predicted, observed)[:2]] == ["holds", "holds"]
     assert [c.verdict.value for c in claim.judge(wrong, observed)[:2]] == ["fails", "fails"]

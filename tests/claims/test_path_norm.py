@@ -5,16 +5,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.implicit_bias.path_norm import _rescaled
-from steepest.margins import path_norm, weight_matrices
+from steepest.programs import path_norm, weight_matrices
 
 
 @pytest.fixture(scope="module")
 def small():
     with jax.enable_x64(True):
         claim = load("path-norm")(
-            n=20, test=40, shape=(6, 5), rescaled_steps=40, widths=(16, 24, 32), lr=0.05, steps=600, total=0.5, seeds=3
+            n=20,
+            test=40,
+            shape=(6, 5),
+            rescaled_steps=40,
+            widths=(16, 24, 32),
+            lr=0.05,
+            steps=600,
+            total=0.5,
+            seeds=3,
         )
         setting = claim.setting(jax.random.key(0))
         yield claim, setting, claim.observe(setting, jax.random.key(1))
@@ -25,7 +33,9 @@ def test_the_two_starts_are_one_function_with_one_path_norm(small):
     start = claim.net(*claim.shape).init(jax.random.key(2))
     moved = _rescaled(start, setting.factors[0])
     apply = claim.net(*claim.shape).apply
-    np.testing.assert_allclose(apply(moved, setting.x[0]), apply(start, setting.x[0]), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        apply(moved, setting.x[0]), apply(start, setting.x[0]), rtol=1e-10, atol=1e-12
+    )
     for order in (1, 2):
         assert path_norm(weight_matrices(moved), order) == pytest.approx(
             float(path_norm(weight_matrices(start), order)), rel=1e-12
@@ -57,8 +67,12 @@ def test_splitting_every_neuron_lowers_order_two_only(small):
     claim, _, _ = small
     below, above = (layer["w"] for layer in claim.net(6).init(jax.random.key(3)))
     split = [jnp.concatenate([below, below]), jnp.concatenate([above, above], 1) / 2]
-    assert float(path_norm(split, 1)) == pytest.approx(float(path_norm([below, above], 1)), rel=1e-12)
-    assert float(path_norm(split, 2)) == pytest.approx(float(path_norm([below, above], 2)) / 2**0.5, rel=1e-12)
+    assert float(path_norm(split, 1)) == pytest.approx(
+        float(path_norm([below, above], 1)), rel=1e-12
+    )
+    assert float(path_norm(split, 2)) == pytest.approx(
+        float(path_norm([below, above], 2)) / 2**0.5, rel=1e-12
+    )
 
 
 def test_only_gradient_descent_sees_the_balance(small):
@@ -71,7 +85,9 @@ def test_only_gradient_descent_sees_the_balance(small):
 def test_the_judge_reads_the_signs_of_the_prediction(small):
     claim, setting, observed = small
     predicted = claim.predict(setting)
-    steeper = observed.replace(test=("seed width", [[0.3, 0.2, 0.1], [0.32, 0.2, 0.12], [0.3, 0.21, 0.11]]))
+    steeper = observed.replace(
+        test=("seed width", [[0.3, 0.2, 0.1], [0.32, 0.2, 0.12], [0.3, 0.21, 0.11]])
+    )
     wrong = predicted.replace(trend=("quantity", [1, -1, 1]))
     assert claim.judge(predicted, steeper)[2].verdict.value == "holds"
     assert claim.judge(wrong, steeper)[2].verdict.value == "fails"

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 from scipy.stats import spearmanr
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.margins.spectral_margin_bound import _ranks
 
 

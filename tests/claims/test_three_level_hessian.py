@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims import load
-from steepest.measures import three_levels
-from steepest.running import execute
+from steepest.catalogue import load
+from steepest.engine.run import run
+from steepest.measurement.quantities import three_levels
 
 
 @pytest.mark.parametrize("classes", [3, 5, 10])
@@ -14,7 +14,9 @@ def test_the_class_part_has_this_share_of_an_outlier(classes):
     """One feature for all classes, wrong labels equally likely: C² to (C − 1)² − 1, hence C/(2(C − 1))."""
     kind = load("three-level-hessian")
     y = np.arange(classes)
-    u = np.linalg.qr(np.c_[np.ones(classes), np.eye(classes)[:, :-1]])[0][:, 1]  # a direction orthogonal to ones
+    u = np.linalg.qr(np.c_[np.ones(classes), np.eye(classes)[:, :-1]])[0][
+        :, 1
+    ]  # a direction orthogonal to ones
     # p_i − e_c' is e_i − e_c' up to the probability of an error, which is 1e-12 here
     sharp = three_levels(lambda u: u.sum(0), 30.0 * np.eye(classes), y)
     of_classes, of_cross = ((rows @ u) ** 2 for rows in (sharp.classes, sharp.cross))
@@ -28,6 +30,6 @@ def test_a_wrong_decomposition_fails(monkeypatch):
     wrong = lambda vjp, outputs, labels: three_levels(vjp, outputs, (labels + 1) % 3)
     monkeypatch.setattr(module, "three_levels", wrong)
     small = module.ThreeLevelHessian(classes=3, seeds=3, n=60, width=8, depth=2, steps=200)
-    checks = execute("wrong", small, "quick", 0, lambda stage: None).checks
+    checks = run(small).checks
     assert next(c for c in checks if c.name.startswith("sum of the parts")).verdict.value == "fails"
     assert jnp.isfinite(checks[0].measured)

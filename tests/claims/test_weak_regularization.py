@@ -5,17 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims import load
+from steepest.catalogue import load
 from steepest.claims.implicit_bias.weak_regularization import DEGREES, _excess, _sets
-from steepest.margins import hard_margin, neuron_margin
-from steepest.networks import DiagonalParams
-from steepest.networks._two_layer import Neurons
+from steepest.nn.networks import DiagonalParams
+from steepest.nn.networks._two_layer import Neurons
+from steepest.programs import hard_margin, neuron_margin
 
 
 @pytest.fixture(scope="module")
 def small():
     with jax.enable_x64(True):
-        claim = load("weak-regularization")(decades=(3, 6, 12), n=8, dimension=3, width=24, steps=20_000, seeds=3)
+        claim = load("weak-regularization")(
+            decades=(3, 6, 12), n=8, dimension=3, width=24, steps=20_000, seeds=3
+        )
         setting = claim.setting(jax.random.key(0))
         yield claim, setting, claim.predict(setting), claim.observe(setting, jax.random.key(1))
 
@@ -47,8 +49,13 @@ def test_random_parameters_have_no_larger_one(small):
         start = net.init(jax.random.key(0))
         for key in jax.random.split(jax.random.key(2), 50):
             leaves, shape = jax.tree.flatten(start)
-            drawn = [jax.random.normal(k, a.shape) for k, a in zip(jax.random.split(key), leaves, strict=True)]
-            assert normalized(net, jax.tree.unflatten(shape, drawn), x, y) <= setting.margins[model, 0]
+            drawn = [
+                jax.random.normal(k, a.shape)
+                for k, a in zip(jax.random.split(key), leaves, strict=True)
+            ]
+            assert (
+                normalized(net, jax.tree.unflatten(shape, drawn), x, y) <= setting.margins[model, 0]
+            )
 
 
 def test_no_line_separates_the_plane(small):
@@ -87,7 +94,10 @@ def test_where_descent_starts_the_excess_is_large(small):
         x, y = _sets(setting, model)[0]
         start = net.init(jax.random.key(3))
         size = sum(float((leaf**2).sum()) for leaf in jax.tree.leaves(start))
-        assert _excess(model, x, y, np.asarray(y * net.apply(start, x)), size, claim.strengths[0]) > 0.1
+        assert (
+            _excess(model, x, y, np.asarray(y * net.apply(start, x)), size, claim.strengths[0])
+            > 0.1
+        )
 
 
 def test_contradictions_end_separability():

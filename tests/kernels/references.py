@@ -22,7 +22,14 @@ def covariances(count: int = 6, seed: int = 1) -> list[tuple[float, float, float
     for k in range(count):
         size = [0.5, 3.0, 20.0, 100.0, 400.0, 400.0][k % 6]
         a, b = (size * rng.uniform(0.2, 1.0) for _ in range(2))
-        rho = [rng.uniform(-0.9, 0.9), 0.999, -0.97, rng.uniform(0, 0.9), rng.uniform(-0.5, 0.5), 0.9999][k % 6]
+        rho = [
+            rng.uniform(-0.9, 0.9),
+            0.999,
+            -0.97,
+            rng.uniform(0, 0.9),
+            rng.uniform(-0.5, 0.5),
+            0.9999,
+        ][k % 6]
         found.append((a, b, rho * (a * b) ** 0.5))
     return found
 
@@ -91,7 +98,10 @@ CONDITIONAL = {  # σ and E σ(v), then σ' and E σ'(v)
             lambda z: z if z > 0 else mp.expm1(z),
             lambda m, s: _hinge(m, s) + _left_exponential(m, s) - mp.ncdf(-m / s),
         ),
-        (lambda z: Q(1) if z > 0 else mp.exp(z), lambda m, s: mp.ncdf(m / s) + _left_exponential(m, s)),
+        (
+            lambda z: Q(1) if z > 0 else mp.exp(z),
+            lambda m, s: mp.ncdf(m / s) + _left_exponential(m, s),
+        ),
     ),
     "abs_power(1.5)": (
         (lambda z: abs(z) ** P, lambda m, s: _power(m, s, P)),
@@ -107,7 +117,9 @@ def by_conditional_mean(f, mean, a, b, c):
     cuts = {Q(0)} | {side * each for side in (-1, 1) for each in (
         turn / 4, turn, 3 * turn, 8 * turn, 1 / deviation, 4 / deviation, 1, 2, 4, 7, 11, 16)}  # fmt: skip
     ends = sorted(each for each in cuts if abs(each) <= 16)
-    return mp.quad(lambda x: f(deviation * x) * mean(c / deviation * x, rest) * mp.npdf(x), ends, maxdegree=9)
+    return mp.quad(
+        lambda x: f(deviation * x) * mean(c / deviation * x, rest) * mp.npdf(x), ends, maxdegree=9
+    )
 
 
 # --------------------------------------------------------------------------------------------------- Fourier space
@@ -124,7 +136,9 @@ def lattice(a, b, c, period, terms):
     rho = abs(c) / mp.sqrt(a * b)
     rows = min(mp.sqrt(2 * nats / (a * (1 - rho**2))), nats * period / mp.pi) / step[0]
     band = int(mp.sqrt(2 * nats / b) / step[1]) + 1
-    columns = [(j + Q(1) / 2) * step[1] for j in range(int(2 * nats * period / mp.pi / step[1]) + band)]
+    columns = [
+        (j + Q(1) / 2) * step[1] for j in range(int(2 * nats * period / mp.pi / step[1]) + band)
+    ]
     weights = [mp.exp(-b * t**2 / 2) / mp.sinh(mp.pi * t / period) for t in columns]
     totals = [Q(0)] * len(terms)
     for i in range(int(rows) + 1):
@@ -150,7 +164,10 @@ def softplus(a, b, c):
     terms = [lambda s, t, odd, even: odd, lambda s, t, odd, even: (even - 1) / (s * t)]
     odd, even = lattice(a, b, c, 1, terms)
     ends = [-16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16]
-    means = [mp.quad(lambda x, k=k: mp.log1p(mp.exp(mp.sqrt(k) * x)) * mp.npdf(x), ends, maxdegree=9) for k in (a, b)]
+    means = [
+        mp.quad(lambda x, k=k: mp.log1p(mp.exp(mp.sqrt(k) * x)) * mp.npdf(x), ends, maxdegree=9)
+        for k in (a, b)
+    ]
     return [means[0] * means[1] + c / 4 + even, Q(1) / 4 + odd]
 
 
@@ -168,7 +185,13 @@ def silu(a, b, c):
     i, i_c, i_a, i_b, i_cc, i_ac, i_bc = lattice(a, b, c, 1, terms)
     i += Q(1) / 4
     value = c * i + (a * b + c**2) * i_c + 2 * a * c * i_a + 2 * b * c * i_b
-    slope = i + 3 * c * i_c + (a * b + c**2) * i_cc + 2 * a * (i_a + c * i_ac) + 2 * b * (i_b + c * i_bc)
+    slope = (
+        i
+        + 3 * c * i_c
+        + (a * b + c**2) * i_cc
+        + 2 * a * (i_a + c * i_ac)
+        + 2 * b * (i_b + c * i_bc)
+    )
     return [value, slope]
 
 
@@ -180,7 +203,9 @@ def main() -> None:
             for a, b, c in covariances():
                 exact = [Q(each) for each in (a, b, c)]
                 values = [by_conditional_mean(*pair, *exact) if pair else None for pair in pairs]
-                found.append([name, [a, b, c], [v if v is None else mp.nstr(v, 30) for v in values]])
+                found.append(
+                    [name, [a, b, c], [v if v is None else mp.nstr(v, 30) for v in values]]
+                )
         for way in (tanh, softplus, silu):
             for a, b, c in covariances():
                 values = way(*(Q(each) for each in (a, b, c)))

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from steepest.activations import activation
 from steepest.kernels import bernstein_radius, bernstein_tail, stay_put
 from steepest.kernels._hidden import sampled_first_layer_kernel
+from steepest.nn.activations import activation
 
 positive = st.floats(1e-3, 10.0)
 
@@ -22,7 +22,9 @@ positive = st.floats(1e-3, 10.0)
 def test_radius_and_tail_are_inverse(probability, inputs, variance, largest):
     """Against a root finder."""
     t = float(bernstein_radius(probability, inputs, variance, largest))
-    assert float(bernstein_tail(t, inputs, variance, largest)) == pytest.approx(probability, rel=1e-9)
+    assert float(bernstein_tail(t, inputs, variance, largest)) == pytest.approx(
+        probability, rel=1e-9
+    )
     log = lambda s: math.log(2 * inputs / probability) - s**2 / 2 / (variance + largest * s / 3)
     assert optimize.brentq(log, 0, 2 * t + 1) == pytest.approx(t, rel=1e-9)
 
@@ -51,7 +53,9 @@ def test_at_the_threshold_both_lengths_agree():
     bounds = stay_put(3, 0.4, 0.2, 1.0)
     gap = lambda log: float(np.log(stay_put(3, 0.4, 0.2, math.exp(log)).movement / bounds.allowed))
     assert math.exp(optimize.brentq(gap, 0, 40)) == pytest.approx(float(bounds.width), rel=1e-9)
-    np.testing.assert_allclose(stay_put(3, np.array([0.4, 0.8]), 0.2, 1.0).width, bounds.width * np.array([1, 1 / 16]))
+    np.testing.assert_allclose(
+        stay_put(3, np.array([0.4, 0.8]), 0.2, 1.0).width, bounds.width * np.array([1, 1 / 16])
+    )
 
 
 def test_the_movement_is_the_integral_of_the_bounds():
@@ -59,7 +63,9 @@ def test_the_movement_is_the_integral_of_the_bounds():
     m, smallest, risk, n = 4, 0.3, 0.7, 50
     t = np.linspace(0, 40 * m / smallest, 400_001)
     speed = np.sqrt(2 * risk * np.exp(-smallest / m * t) / n)
-    assert float(stay_put(m, smallest, risk, n).movement) == pytest.approx(np.trapezoid(speed, t), rel=1e-6)
+    assert float(stay_put(m, smallest, risk, n).movement) == pytest.approx(
+        np.trapezoid(speed, t), rel=1e-6
+    )
 
 
 @given(st.integers(0, 1000), st.floats(1e-3, 0.3))

@@ -44,7 +44,10 @@ def test_it_is_gradient_descent_on_the_network(shape, seed, y, multiple):
     rng = np.random.default_rng(seed)
     params, x = (rng.normal(size=(m, d)), rng.normal(size=m)), rng.normal(size=d)
     u, v = params
-    start, steep = v @ u @ x / np.sqrt(m * d), (((u @ x) ** 2).sum() + (v**2).sum() * (x**2).sum()) / (m * d)
+    start, steep = (
+        v @ u @ x / np.sqrt(m * d),
+        (((u @ x) ** 2).sum() + (v**2).sum() * (x**2).sum()) / (m * d),
+    )
     lr = multiple / steep
     seen = []
     for _ in range(STEPS + 1):
@@ -56,7 +59,9 @@ def test_it_is_gradient_descent_on_the_network(shape, seed, y, multiple):
     for a, b in zip(found, (outputs, kernels), strict=True):
         sizes = np.maximum.accumulate(np.abs(b)) + np.abs(y)
         keep = sizes < 1e6  # beyond, it diverges doubly exponentially
-        np.testing.assert_allclose(np.asarray(a)[keep] / sizes[keep], b[keep] / sizes[keep], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(
+            np.asarray(a)[keep] / sizes[keep], b[keep] / sizes[keep], rtol=0, atol=1e-10
+        )
 
 
 def reference(multiple, steps=4000):
@@ -65,7 +70,8 @@ def reference(multiple, steps=4000):
 
 
 @pytest.mark.parametrize(
-    ("multiple", "final", "peak", "digits"), [(2.1, 0.883, 1.1, 0.05), (2.5, 0.507, 13.6, 0.05), (3.0, 0.060, 46, 0.5)]
+    ("multiple", "final", "peak", "digits"),
+    [(2.1, 0.883, 1.1, 0.05), (2.5, 0.507, 13.6, 0.05), (3.0, 0.060, 46, 0.5)],
 )
 def test_the_reference_figures(multiple, final, peak, digits):
     """λ_0 = 1, f_0 = 1, width 1000: the end of the tangent kernel and the peak of the loss, to the digits printed."""
@@ -108,4 +114,6 @@ def test_it_maps_over_step_sizes():
     rates = jnp.array([1.0, 2.5])
     together = jax.vmap(partial(catapult_map, 1.0, 1.0, 0.0, curvature=1e-3, steps=20))(rates)
     for i, lr in enumerate(rates):
-        np.testing.assert_allclose(together[0][i], catapult_map(1.0, 1.0, 0.0, lr, 1e-3, 20)[0], rtol=1e-12)
+        np.testing.assert_allclose(
+            together[0][i], catapult_map(1.0, 1.0, 0.0, lr, 1e-3, 20)[0], rtol=1e-12
+        )

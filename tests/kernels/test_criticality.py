@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.activations import Activation, activation
 from steepest.kernels import criticality, depth_scales, propagate
+from steepest.nn.activations import Activation, activation
 
 
 @pytest.mark.parametrize(
@@ -16,18 +16,30 @@ from steepest.kernels import criticality, depth_scales, propagate
 )
 def test_scale_invariant_activations_keep_every_variance(name, c_w):
     found = criticality(activation(name))
-    assert (found.exists, found.any_k, found.universality_class, found.c_b) == (True, True, "scale invariant", 0.0)
+    assert (found.exists, found.any_k, found.universality_class, found.c_b) == (
+        True,
+        True,
+        "scale invariant",
+        0.0,
+    )
     assert found.c_w == pytest.approx(c_w, rel=1e-14)
     assert np.abs(found.residuals).max() < 1e-13
 
 
-@pytest.mark.parametrize(("name", "c_w", "decay"), [("tanh", 1.0, 2.0), ("sin", 1.0, 1.0), ("erf", math.pi / 4, 2.0)])
+@pytest.mark.parametrize(
+    ("name", "c_w", "decay"), [("tanh", 1.0, 2.0), ("sin", 1.0, 1.0), ("erf", math.pi / 4, 2.0)]
+)
 def test_odd_saturating_activations_are_critical_at_zero(name, c_w, decay):
     found = criticality(activation(name))
     assert (found.universality_class, found.c_b, found.k_star) == ("K*=0", 0.0, 0.0)
     assert (found.c_w, found.decay) == pytest.approx((c_w, decay), rel=1e-12)
     # The recursion itself decays so: 1/K gains a in every layer.
-    inverse = 1 / np.asarray(propagate(activation(name), found.c_w, 0.0, jnp.array([1.0, 1.0, 0.0]), 400))[:, 0]
+    inverse = (
+        1
+        / np.asarray(propagate(activation(name), found.c_w, 0.0, jnp.array([1.0, 1.0, 0.0]), 400))[
+            :, 0
+        ]
+    )
     assert (inverse[400] - inverse[300]) / 100 == pytest.approx(decay, rel=0.02)
 
 
@@ -73,7 +85,10 @@ def test_elu_decays_like_one_over_l_squared():
     found = criticality(activation("elu"))
     assert (found.universality_class, found.decay_power) == ("K*=0", 2)
     assert found.decay == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-12)
-    root = np.asarray(propagate(activation("elu"), 1.0, 0.0, jnp.array([0.05, 0.05, 0.0]), 200))[:, 0] ** -0.5
+    root = (
+        np.asarray(propagate(activation("elu"), 1.0, 0.0, jnp.array([0.05, 0.05, 0.0]), 200))[:, 0]
+        ** -0.5
+    )
     assert (root[200] - root[150]) / 50 == pytest.approx(found.decay, rel=0.1)
 
 
@@ -117,7 +132,11 @@ def test_ordered_phase_rates_are_those_of_the_recursion():
     gap = 1 - path[:, 2] / np.sqrt(path[:, 0] * path[:, 1])
     assert scales.correlation == 1.0
     assert gap[80] / gap[79] == pytest.approx(scales.chi_perpendicular, rel=1e-3)
-    assert scales.xi_correlation == scales.xi_perpendicular == pytest.approx(-1 / math.log(scales.chi_perpendicular))
+    assert (
+        scales.xi_correlation
+        == scales.xi_perpendicular
+        == pytest.approx(-1 / math.log(scales.chi_perpendicular))
+    )
 
 
 def test_chaotic_phase_has_a_fixed_correlation_below_one():
@@ -146,7 +165,11 @@ def test_depth_scales_at_the_edges():
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [((-1.0, 0.0), "C_W is a variance"), ((1.0, math.inf), "C_b is a variance"), ((1.0, 0.0, 0.0), "must be positive")],
+    [
+        ((-1.0, 0.0), "C_W is a variance"),
+        ((1.0, math.inf), "C_b is a variance"),
+        ((1.0, 0.0, 0.0), "must be positive"),
+    ],
 )
 def test_bad_input_gets_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):

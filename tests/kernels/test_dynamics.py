@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import expm
 
-from steepest.descent import descend
-from steepest.errors import UserError
+from steepest.core.errors import UserError
+from steepest.dynamics import descend
 from steepest.kernels import kernel_dynamics
 
 COUNTS = [0, 1, 2, 5, 40]
@@ -33,7 +33,13 @@ def recursion(kernel, cross, targets, start, at, lr, momentum, counts):
     return [np.array(each) for each in zip(*(seen[k] for k in counts), strict=True)]
 
 
-@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 9), st.floats(0.05, 1.95), st.floats(0, 0.95))
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.floats(0.05, 1.95),
+    st.floats(0, 0.95),
+)
 @settings(max_examples=60, deadline=None)
 def test_descent_is_its_recursion(seed, n, p, multiple, momentum):
     """With fewer features than points the kernel has directions of λ = 0, in which nothing moves."""
@@ -47,7 +53,10 @@ def test_descent_is_its_recursion(seed, n, p, multiple, momentum):
     train, test = recursion(kernel, cross, targets, start, at, lr, momentum, COUNTS)
     np.testing.assert_allclose(dynamics.train(progress, targets, start), train, rtol=0, atol=1e-10)
     np.testing.assert_allclose(
-        dynamics.test(progress, cross, targets, start, at), test, rtol=0, atol=1e-10 * (1 + np.abs(test).max())
+        dynamics.test(progress, cross, targets, start, at),
+        test,
+        rtol=0,
+        atol=1e-10 * (1 + np.abs(test).max()),
     )
 
 
@@ -77,7 +86,9 @@ def test_what_is_gained_keeps_its_digits_where_the_kernel_is_small(momentum):
     from fractions import Fraction
 
     eigenvalues = np.array([0.0, 2.0**-60, 2.0**-45, 2.0**-30, 2.0**-10, 1.0])
-    found = kernel_dynamics(np.diag(eigenvalues) * len(eigenvalues)).descent(0.5, [1, 7, 60], momentum)
+    found = kernel_dynamics(np.diag(eigenvalues) * len(eigenvalues)).descent(
+        0.5, [1, 7, 60], momentum
+    )
     beta = Fraction(momentum)
     for k, value in enumerate(eigenvalues):
         g, before, seen = Fraction(0), Fraction(0), []
@@ -99,8 +110,12 @@ def test_the_flow_is_the_matrix_exponential(p):
     for i, t in enumerate(times):
         # (f − y, g)' = −[[Θ, 0], [Θ(x, X), 0]] (f − y, g)/n
         expected = expm(-t * whole) @ np.concatenate([start - targets, at])
-        np.testing.assert_allclose(dynamics.train(progress, targets, start)[i], targets + expected[:n], atol=1e-11)
-        np.testing.assert_allclose(dynamics.test(progress, cross, targets, start, at)[i], expected[n:], atol=1e-11)
+        np.testing.assert_allclose(
+            dynamics.train(progress, targets, start)[i], targets + expected[:n], atol=1e-11
+        )
+        np.testing.assert_allclose(
+            dynamics.test(progress, cross, targets, start, at)[i], expected[n:], atol=1e-11
+        )
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.8])
@@ -155,7 +170,9 @@ def test_the_ensemble_is_that_of_sampled_initializations(kind):
     rng = np.random.default_rng(9)
     draws = rng.normal(size=(count, root.shape[1])) @ root.T
     trained = np.stack([dynamics.train(progress, targets, f[:n])[0] for f in draws])
-    other = np.stack([dynamics.test(progress, ntk[n:, :n], targets, f[:n], f[n:])[0] for f in draws])
+    other = np.stack(
+        [dynamics.test(progress, ntk[n:, :n], targets, f[:n], f[n:])[0] for f in draws]
+    )
     for found, sampled in (
         (dynamics.ensemble(progress, targets, nngp[:n, :n]), trained),
         (dynamics.ensemble(progress, targets, nngp, ntk[n:, :n]), other),
@@ -163,7 +180,9 @@ def test_the_ensemble_is_that_of_sampled_initializations(kind):
         mean, covariance = found.mean[0], found.covariance[0]
         spread = np.sqrt(np.diag(covariance) / count)
         assert np.abs((sampled.mean(0) - mean) / spread).max() < 4
-        error = np.sqrt((np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / count)
+        error = np.sqrt(
+            (np.outer(np.diag(covariance), np.diag(covariance)) + covariance**2) / count
+        )
         assert np.abs((np.cov(sampled.T) - covariance) / error).max() < 4
 
 
@@ -188,9 +207,14 @@ def test_other_points_that_are_training_points_agree():
     dynamics = kernel_dynamics(kernel)
     for progress in (dynamics.flow([0.0, 1.0]), dynamics.descent(0.1, [0, 3], 0.3)):
         train = dynamics.train(progress, targets, 0.5)
-        np.testing.assert_allclose(dynamics.test(progress, kernel, targets, 0.5, 0.5), train, atol=1e-12)
+        np.testing.assert_allclose(
+            dynamics.test(progress, kernel, targets, 0.5, 0.5), train, atol=1e-12
+        )
         twice = np.block([[kernel, kernel], [kernel, kernel]])
-        one, two = dynamics.ensemble(progress, targets, kernel), dynamics.ensemble(progress, targets, twice, kernel)
+        one, two = (
+            dynamics.ensemble(progress, targets, kernel),
+            dynamics.ensemble(progress, targets, twice, kernel),
+        )
         np.testing.assert_allclose(one.mean, two.mean, atol=1e-11)
         np.testing.assert_allclose(one.covariance, two.covariance, atol=1e-11)
 
@@ -204,7 +228,14 @@ def test_many_networks_are_each_of_them():
     assert found.shape == (2, 3, 3, 5)
     np.testing.assert_allclose(found[:, :, 0], start, atol=1e-12)
     train, test = recursion(
-        kernel[:3, :3], kernel[3:, :3], targets, start[1, 2, :3], start[1, 2, 3:], 0.1, 0.0, [0, 1, 4]
+        kernel[:3, :3],
+        kernel[3:, :3],
+        targets,
+        start[1, 2, :3],
+        start[1, 2, 3:],
+        0.1,
+        0.0,
+        [0, 1, 4],
     )
     np.testing.assert_allclose(found[1, 2], np.concatenate([train, test], 1), atol=1e-12)
     with pytest.raises(UserError, match="start"):
@@ -262,4 +293,6 @@ def test_bad_inputs_are_refused(wrong, words):
 
 def test_it_takes_arrays_of_jax():
     dynamics = kernel_dynamics(jnp.eye(2))
-    assert dynamics.train(dynamics.flow(jnp.array([0.0])), jax.numpy.ones(2)).tolist() == [[0.0, 0.0]]
+    assert dynamics.train(dynamics.flow(jnp.array([0.0])), jax.numpy.ones(2)).tolist() == [
+        [0.0, 0.0]
+    ]

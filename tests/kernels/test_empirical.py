@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.flatten_util import ravel_pytree
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels import empirical_ntk, ntk, ntk_eigenpairs, ntk_product, ntk_top
 from steepest.kernels._jacobian import jacobian_ntk
-from steepest.networks import mlp, two_layer
+from steepest.nn.networks import mlp, two_layer
 from tests.oracles import dense_hessian, dense_ntk
 
 X = np.random.default_rng(0).normal(size=(5, 3))
@@ -119,9 +119,13 @@ def test_a_network_and_its_apply_have_one_kernel(net, key):
 def test_blocks_of_the_jacobian_change_nothing(traced, other, examples, key):
     net = CASES[1]
     params = net.init(key)
-    one = 2 * ravel_pytree(params)[0].size * 8  # bytes of the two outputs' derivatives at one example
+    one = (
+        2 * ravel_pytree(params)[0].size * 8
+    )  # bytes of the two outputs' derivatives at one example
     more = None if other is None else jnp.asarray(other)
-    blocked = jax.jit(lambda p: jacobian_ntk(net.apply, p, jnp.asarray(X), more, traced, examples * one))(params)
+    blocked = jax.jit(
+        lambda p: jacobian_ntk(net.apply, p, jnp.asarray(X), more, traced, examples * one)
+    )(params)
     expected = dense_outputs(net, params, X, X if other is None else other)
     expected = np.einsum("iaja->ij", expected) if traced else expected
     np.testing.assert_allclose(blocked, expected, rtol=1e-10, atol=1e-10)
@@ -141,7 +145,9 @@ def test_inactive_inputs_do_not_spoil_the_layerwise_kernel(key):
     net = mlp((3, 4, 1), "relu", parameterized="ntk", c_b=0.1)
     first, last = net.init(key)
     params = ({**first, "b": first["b"] - 100}, last)
-    np.testing.assert_array_equal(empirical_ntk(net, params, X), np.ones((5, 5)))  # the bias of the output
+    np.testing.assert_array_equal(
+        empirical_ntk(net, params, X), np.ones((5, 5))
+    )  # the bias of the output
 
 
 @pytest.mark.parametrize("net", CASES[:2], ids=lambda net: net.name)
@@ -163,18 +169,26 @@ def test_products_allow_examples_to_interact():
 
 
 def test_eigenpairs_are_those_of_the_matrix(key):
-    net, x = mlp((3, 30, 1), "tanh", parameterized="ntk"), np.random.default_rng(3).normal(size=(40, 3))
+    net, x = (
+        mlp((3, 30, 1), "tanh", parameterized="ntk"),
+        np.random.default_rng(3).normal(size=(40, 3)),
+    )
     params = net.init(key)
     values, vectors = np.linalg.eigh(empirical_ntk(net, params, x) / 40)
     found = jax.jit(lambda p: ntk_eigenpairs(net, p, x, 3, jax.random.key(1)))(params)
     np.testing.assert_allclose(found.values, values[:-4:-1], rtol=1e-10)
-    np.testing.assert_allclose(np.abs(np.sum(found.vectors * vectors[:, :-4:-1].T, axis=1)), 1, rtol=1e-8)
+    np.testing.assert_allclose(
+        np.abs(np.sum(found.vectors * vectors[:, :-4:-1].T, axis=1)), 1, rtol=1e-8
+    )
     assert found.converged.all()
     assert (found.residuals < 1e-6 * values[-1]).all()
 
 
 def test_residuals_tell_of_too_few_products(key):
-    net, x = mlp((3, 30, 1), "tanh", parameterized="ntk"), np.random.default_rng(3).normal(size=(40, 3))
+    net, x = (
+        mlp((3, 30, 1), "tanh", parameterized="ntk"),
+        np.random.default_rng(3).normal(size=(40, 3)),
+    )
     params = net.init(key)
     found = ntk_eigenpairs(net, params, x, 2, jax.random.key(1), products=2, tolerance=1e-6)
     exact = np.linalg.eigvalsh(empirical_ntk(net, params, x) / 40)

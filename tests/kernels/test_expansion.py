@@ -7,7 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from steepest.kernels import empirical_ntk, linearize, quadratize
-from steepest.networks import mlp
+from steepest.nn.networks import mlp
 from tests.oracles import dense_hessian
 
 X = np.random.default_rng(0).normal(size=(5, 3))
@@ -47,9 +47,14 @@ def test_the_kernel_of_the_linear_model_does_not_move(key):
     linear = linearize(NET, start)
     for distance in (0.0, 3.0):
         there = moved(start, distance)
-        np.testing.assert_allclose(empirical_ntk(linear, there, X), empirical_ntk(NET, start, X), rtol=1e-10)
+        np.testing.assert_allclose(
+            empirical_ntk(linear, there, X), empirical_ntk(NET, start, X), rtol=1e-10
+        )
     there = moved(start, 3.0)
-    assert np.abs(empirical_ntk(quadratize(NET, start), there, X) - empirical_ntk(NET, start, X)).max() > 0.01
+    assert (
+        np.abs(empirical_ntk(quadratize(NET, start), there, X) - empirical_ntk(NET, start, X)).max()
+        > 0.01
+    )
 
 
 def test_descent_on_the_linear_model_is_a_linear_recursion(key):

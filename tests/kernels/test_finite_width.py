@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.activations import activation, gaussian_mean
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels import chi_parallel, criticality, planar_inputs
 from steepest.kernels._finite_width import (
     finite_width,
@@ -16,7 +15,8 @@ from steepest.kernels._finite_width import (
     recommended_width,
     variance_curvature,
 )
-from steepest.networks import sample_grams
+from steepest.nn.activations import activation, gaussian_mean
+from steepest.nn.networks import sample_grams
 
 CASES = [("tanh", 1.5, 0.1), ("gelu", 1.9, 0.2), ("elu", 1.2, 0.05), ("relu", 2.0, 0.1)]
 NETWORKS, WIDTH, DEPTH, START = 8_000, 200, 6, 1.0
@@ -33,13 +33,19 @@ def sampled(name, c_w, c_b, width=WIDTH, depth=DEPTH, networks=NETWORKS):
 @pytest.mark.parametrize("case", CASES)
 def test_mean_and_variance_of_sampled_networks(case):
     """E G = K + δ and Var G = Var Σ (1 + 2/n) + (2/n)(K + δ)² in every layer within four standard errors."""
-    found, grams = finite_width(activation(case[0]), *case[1:], START, (WIDTH,) * DEPTH), sampled(*case)
+    found, grams = (
+        finite_width(activation(case[0]), *case[1:], START, (WIDTH,) * DEPTH),
+        sampled(*case),
+    )
     mean = found.kernel + found.mean_shift
     error = grams.std(axis=0) / np.sqrt(NETWORKS)
     assert np.abs((grams.mean(axis=0) - mean) / error).max() <= 4
     squares = (grams - grams.mean(axis=0)) ** 2
     expected = found.variance * (1 + 2 / WIDTH) + 2 / WIDTH * mean**2
-    assert np.abs((squares.mean(axis=0) - expected) / (squares.std(axis=0) / np.sqrt(NETWORKS))).max() <= 4
+    assert (
+        np.abs((squares.mean(axis=0) - expected) / (squares.std(axis=0) / np.sqrt(NETWORKS))).max()
+        <= 4
+    )
 
 
 def test_sampling_sees_the_corrections():
@@ -58,14 +64,20 @@ def test_sampling_sees_the_corrections():
     assert abs(squares.mean() - 2 / WIDTH * kernel[-1] ** 2) > 4 * squares.std() / np.sqrt(NETWORKS)
 
 
-@pytest.mark.parametrize(("name", "factor"), [("relu", 5), ("linear", 2), ("leaky_relu(0.5)", 2 + 27 / 25)])
+@pytest.mark.parametrize(
+    ("name", "factor"), [("relu", 5), ("linear", 2), ("leaky_relu(0.5)", 2 + 27 / 25)]
+)
 def test_homogeneous_kurtosis_is_the_correction_up_to_second_order(name, factor):
     """3 (Π(1 + κ/n_l) − 1) − kurtosis falls four times when every width doubles."""
     widths, gaps = np.array([100, 70, 130]), []
     for scale in (1, 2, 4):
         exact = 3 * (homogeneous_kurtosis(activation(name), scale * widths) - 1)
-        gaps.append(exact - finite_width(activation(name), 1.7, 0.0, 0.6, scale * widths).kurtosis[-1])
-    assert homogeneous_kurtosis(activation(name), (100,)) == pytest.approx(1 + factor / 100, rel=1e-12)
+        gaps.append(
+            exact - finite_width(activation(name), 1.7, 0.0, 0.6, scale * widths).kurtosis[-1]
+        )
+    assert homogeneous_kurtosis(activation(name), (100,)) == pytest.approx(
+        1 + factor / 100, rel=1e-12
+    )
     assert gaps[0] / gaps[1] == pytest.approx(4, rel=0.02)
     assert gaps[1] / gaps[2] == pytest.approx(4, rel=0.02)
 
@@ -85,7 +97,9 @@ def test_curvature_is_the_derivative_of_the_slope(name):
     k = jnp.array([0.05, 1.0, 9.0])
     slope, bend = (jax.jit(f, static_argnums=0) for f in (chi_parallel, variance_curvature))
     below, above = slope(activation(name), 1.3, jnp.stack([0.999 * k, 1.001 * k]))
-    np.testing.assert_allclose(bend(activation(name), 1.3, k), (above - below) / (0.002 * k), rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(
+        bend(activation(name), 1.3, k), (above - below) / (0.002 * k), rtol=1e-5, atol=1e-9
+    )
 
 
 def test_curvature_of_closed_forms():
@@ -117,7 +131,9 @@ def test_figures_of_gelu_at_criticality():
 def test_one_layer_is_a_gaussian_integral():
     """After one hidden layer Var Σ = C_W² Var σ²/n and nothing is shifted."""
     σ, k = activation("elu"), 1.4
-    second, fourth = (float(gaussian_mean(lambda z, p=p: σ(z) ** p, k, σ.kinks).value) for p in (2, 4))
+    second, fourth = (
+        float(gaussian_mean(lambda z, p=p: σ(z) ** p, k, σ.kinks).value) for p in (2, 4)
+    )
     found = finite_width(σ, 1.3, 0.2, k, (50,))
     assert found.kernel[1] == pytest.approx(0.2 + 1.3 * second, rel=1e-12)
     assert found.variance[1] == pytest.approx(1.3**2 * (fourth - second**2) / 50, rel=1e-12)

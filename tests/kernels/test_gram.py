@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steepest.activations import activation
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels import gram, nngp, ntk, pair_kernels, tabulate
 from steepest.kernels._direct import Direct
-from steepest.kernels._tile import Tabulated
-from steepest.networks import mlp
+from steepest.kernels._tabulated import Tabulated
+from steepest.nn.activations import activation
+from steepest.nn.networks import mlp
 from tests.oracles import dense_kernels, dense_ntk
 
 
@@ -24,7 +24,12 @@ def network(name="tanh", depth=5, *, c_w=1.5, c_b=0.1, d=3, width=50, **options)
 def inputs(n=6, d=3, seed=0, spread=0.5):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, d))
-    return x / np.linalg.norm(x, axis=1, keepdims=True) * np.exp(spread * rng.uniform(-1, 1, (n, 1))) * np.sqrt(d)
+    return (
+        x
+        / np.linalg.norm(x, axis=1, keepdims=True)
+        * np.exp(spread * rng.uniform(-1, 1, (n, 1)))
+        * np.sqrt(d)
+    )
 
 
 def exact_relu_ntk(angle, depth):
@@ -52,7 +57,9 @@ def test_relu_against_fifty_digits(depth):
         np.testing.assert_allclose(found.ntk, exact[:, 1], rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"skip": 0.7}, {"normalize": True}, {"skip": 1.0, "normalize": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"skip": 0.7}, {"normalize": True}, {"skip": 1.0, "normalize": True}], ids=str
+)
 @pytest.mark.parametrize("name", ["tanh", "gelu", "softplus", "erf"])
 def test_depth_five_against_the_dense_recursion(name, options):
     """Biases, unequal norms, residual branches, layer normalization: within 1e-8."""
@@ -92,7 +99,9 @@ def _jacobian_kernel(net, params, x):
 def test_the_jacobian_kernel_of_this_file_is_the_dense_one(key):
     net = network(width=5, depth=2)
     params, x = net.init(key), inputs(3)
-    np.testing.assert_allclose(_jacobian_kernel(net, params, x), dense_ntk(net.apply, params, x), rtol=1e-10)
+    np.testing.assert_allclose(
+        _jacobian_kernel(net, params, x), dense_ntk(net.apply, params, x), rtol=1e-10
+    )
 
 
 def test_outputs_of_wide_networks_have_this_covariance(key):
@@ -119,7 +128,9 @@ def test_tiles_halves_and_cross_blocks_agree(name, dtype):
     singles = pair_kernels(
         limit, np.einsum("nd,nd->n", x, x, dtype=float) / 3, *np.zeros((2, 0), int), np.zeros(0)
     ).singles
-    np.testing.assert_allclose(np.diag(whole.ntk), singles.ntk, rtol=1e-11 if dtype == np.float64 else 1e-6)
+    np.testing.assert_allclose(
+        np.diag(whole.ntk), singles.ntk, rtol=1e-11 if dtype == np.float64 else 1e-6
+    )
 
 
 @pytest.mark.parametrize("name", ["erf", "gelu", "sin"])
@@ -128,7 +139,9 @@ def test_the_direct_way_and_the_table_agree(name):
     assert Direct.suits(limit, x, None)
     direct, table = Direct.of(limit, x), Tabulated.of(limit, x, None, None)
     for one, other in zip(
-        direct.tile(*[direct.rows(x)] * 2, same=True), table.tile(*[table.rows(x)] * 2, same=True), strict=True
+        direct.tile(*[direct.rows(x)] * 2, same=True),
+        table.tile(*[table.rows(x)] * 2, same=True),
+        strict=True,
     ):
         np.testing.assert_allclose(one, other, rtol=2e-10)
 
@@ -201,7 +214,9 @@ def test_sets_of_different_dimension_are_refused():
         gram(network().limit(), np.ones((2, 3)), np.ones((2, 4)))
 
 
-@pytest.mark.parametrize(("name", "reason"), [("mup", "move by order one"), ("mean-field", "move by order one")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("mup", "move by order one"), ("mean-field", "move by order one")]
+)
 def test_parameterizations_without_a_limit_kernel_are_refused_with_the_reason(name, reason):
     with pytest.raises(UserError, match=reason):
         mlp((3, 10, 1), "tanh", parameterized=name).limit()

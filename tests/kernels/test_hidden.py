@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import hermite_e
 
-from steepest.activations import Activation, Estimate, activation, gaussian_mean
 from steepest.kernels import empirical_ntk
 from steepest.kernels._hidden import (
     _DEGREES,
@@ -23,6 +22,7 @@ from steepest.kernels._hidden import (
     sampled_hidden_kernel,
     sphere_dimension,
 )
+from steepest.nn.activations import Activation, Estimate, activation, gaussian_mean
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(4, 3))
@@ -33,7 +33,12 @@ def hermite_coefficients(σ, top):
     """σ_j = E σ(z) h_j(z) with orthonormal h_j, by quadrature."""
     series = [np.eye(top + 1)[j] / math.sqrt(math.factorial(j)) for j in range(top + 1)]
     basis = lambda z, c: jnp.polyval(jnp.asarray(hermite_e.herme2poly(c)[::-1]), z)
-    return np.array([float(gaussian_mean(lambda z, c=c: σ(z) * basis(z, c), 1.0, σ.kinks).value) for c in series])
+    return np.array(
+        [
+            float(gaussian_mean(lambda z, c=c: σ(z) * basis(z, c), 1.0, σ.kinks).value)
+            for c in series
+        ]
+    )
 
 
 @pytest.mark.parametrize("name", ["erf", "gelu", "exp", "polynomial(0.5,1,-1,2)"])
@@ -56,10 +61,14 @@ def test_closed_forms_lie_within_the_error_of_quadrature(name):
     inputs = X * np.array([[0.5], [1.0], [2.0], [1.0]])
     plain = Activation("own", lambda z: closed.function(z), closed.derivative, closed.kinks)
     if name == "relu":  # hide that it is scale invariant, by a kink that moves everything by a hair
-        plain = Activation("own", lambda z: closed.function(z) + 1e-300 * z**2, closed.slope, closed.kinks)
+        plain = Activation(
+            "own", lambda z: closed.function(z) + 1e-300 * z**2, closed.slope, closed.kinks
+        )
     a, b = hidden_kernel(closed, inputs), hidden_kernel(plain, inputs)
     assert np.all(np.abs(a.value - b.value) <= np.asarray(a.error) + np.asarray(b.error))
-    np.testing.assert_allclose(first_layer_kernel(closed, inputs), first_layer_kernel(plain, inputs), atol=1e-11)
+    np.testing.assert_allclose(
+        first_layer_kernel(closed, inputs), first_layer_kernel(plain, inputs), atol=1e-11
+    )
 
 
 def test_the_first_layers_kernel_is_the_slope_of_the_other():
@@ -114,12 +123,16 @@ def test_the_table_of_degrees_agrees_with_hermite_coefficients(name):
 @settings(max_examples=40, deadline=None)
 def test_dimensions_add_up_over_harmonics(dimension, degree):
     """C(d+p−1, p) = Σ over k = p, p−2, … of the harmonics of degree k."""
-    harmonics = lambda k: math.comb(dimension + k - 1, k) - (math.comb(dimension + k - 3, k - 2) if k >= 2 else 0)
+    harmonics = lambda k: (
+        math.comb(dimension + k - 1, k) - (math.comb(dimension + k - 3, k - 2) if k >= 2 else 0)
+    )
     assert sphere_dimension(dimension, degree) == sum(harmonics(k) for k in range(degree, -1, -2))
 
 
 @pytest.mark.parametrize("antipodal", [False, True])
-@pytest.mark.parametrize("coefficients", [(0, 1, 1), (0, 0, 0, 1), (0, -3, 0, 1), (1, 0, 1), (2,), (0, 1, 0, 0, 1)])
+@pytest.mark.parametrize(
+    "coefficients", [(0, 1, 1), (0, 0, 0, 1), (0, -3, 0, 1), (1, 0, 1), (2,), (0, 1, 0, 0, 1)]
+)
 def test_ranks_of_polynomials_by_their_monomials(coefficients, antipodal):
     """The kernel's rank is that of the features (√σ_j² x^{⊗j})_j evaluated at the inputs, one exponent a column."""
     x = np.random.default_rng(1).normal(size=(36, 3))
@@ -154,8 +167,14 @@ def test_the_level_covers_what_the_error_may_do():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: hidden_kernel(activation("relu"), jnp.ones(3)), r"shape \(m, d\), got shape \(3,\)"),
-        (lambda: first_layer_kernel(activation("relu"), jnp.ones(3)), r"shape \(m, d\), got shape \(3,\)"),
+        (
+            lambda: hidden_kernel(activation("relu"), jnp.ones(3)),
+            r"shape \(m, d\), got shape \(3,\)",
+        ),
+        (
+            lambda: first_layer_kernel(activation("relu"), jnp.ones(3)),
+            r"shape \(m, d\), got shape \(3,\)",
+        ),
         (lambda: hermite_degrees(Activation("mine", jnp.tanh)), "of mine are not known"),
         (lambda: sphere_dimension(0, 1), "at least one dimension, got 0"),
     ],

@@ -4,9 +4,15 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.activations import activation
-from steepest.kernels import finite_width, phase_diagram, predict_signal, propagate, recommended_initialization
-from steepest.networks import mlp
+from steepest.kernels import (
+    finite_width,
+    phase_diagram,
+    predict_signal,
+    propagate,
+    recommended_initialization,
+)
+from steepest.nn.activations import activation
+from steepest.nn.networks import mlp
 
 
 @pytest.mark.parametrize(("name", "words"), [
@@ -42,7 +48,9 @@ def test_wide_networks_have_the_predicted_variances(key, options):
     net = mlp((4, 500, 500, 500, 500), "gelu", c_w=1.5, c_b=0.2, **options)
     x = np.array([[1.0, -1.0, 2.0, 0.5], [0.1, 0.3, 0.2, 0.0]])
     found = predict_signal(net.limit(), (x**2).mean(1)).variance
-    squares = lambda k: jax.numpy.stack([(z**2).mean(-1) for z in net.preactivations(net.init(k), x)])
+    squares = lambda k: jax.numpy.stack(
+        [(z**2).mean(-1) for z in net.preactivations(net.init(k), x)]
+    )
     sampled = np.asarray(jax.lax.map(squares, jax.random.split(key, 10)))
     error = sampled.std(0, ddof=1) / np.sqrt(10)
     assert (np.abs(sampled.mean(0) - found) <= 4 * error + 0.03 * found).all()

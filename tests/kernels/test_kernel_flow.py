@@ -6,10 +6,11 @@ import numpy as np
 import optax
 import pytest
 
-from steepest.descent import descend, flow, logistic, margin_risk
-from steepest.errors import UserError
+from steepest.core.errors import UserError
+from steepest.dynamics import descend, flow
 from steepest.kernels import kernel_dynamics
 from steepest.kernels._kernel_flow import kernel_flow
+from steepest.nn.losses import logistic, margin_risk
 
 N, M, P = 8, 4, 6
 
@@ -26,7 +27,12 @@ def logistic_slope(f, y):
 def model():
     rng = np.random.default_rng(0)
     phi, other, weights = rng.normal(size=(N, P)), rng.normal(size=(M, P)), rng.normal(size=P)
-    return jnp.asarray(phi), jnp.asarray(other), jnp.asarray(rng.choice([-1.0, 1.0], N)), jnp.asarray(weights)
+    return (
+        jnp.asarray(phi),
+        jnp.asarray(other),
+        jnp.asarray(rng.choice([-1.0, 1.0], N)),
+        jnp.asarray(weights),
+    )
 
 
 @pytest.mark.parametrize("solver", ["explicit", "stiff"])
@@ -34,20 +40,31 @@ def test_the_squared_loss_has_its_closed_form(model, solver):
     phi, other, y, w = model
     times = np.array([0.0, 0.5, 3.0, 40.0])
     path = kernel_flow(
-        phi @ phi.T, squared_slope, y, times, start=phi @ w, cross=other @ phi.T, at=other @ w, solver=solver
+        phi @ phi.T,
+        squared_slope,
+        y,
+        times,
+        start=phi @ w,
+        cross=other @ phi.T,
+        at=other @ w,
+        solver=solver,
     )
     dynamics = kernel_dynamics(phi @ phi.T)
     progress = dynamics.flow(times)
     assert bool(path.ok)
     np.testing.assert_allclose(path.train, dynamics.train(progress, y, phi @ w), atol=1e-7)
-    np.testing.assert_allclose(path.test, dynamics.test(progress, other @ phi.T, y, phi @ w, other @ w), atol=1e-7)
+    np.testing.assert_allclose(
+        path.test, dynamics.test(progress, other @ phi.T, y, phi @ w, other @ w), atol=1e-7
+    )
 
 
 def test_the_logistic_loss_is_the_flow_of_a_linear_model(model):
     """The flow of the weights, integrated in the weights: another equation with the same outputs."""
     phi, other, y, w = model
     times = jnp.array([0.5, 5.0, 50.0])
-    path = kernel_flow(phi @ phi.T, logistic_slope, y, times, start=phi @ w, cross=other @ phi.T, at=other @ w)
+    path = kernel_flow(
+        phi @ phi.T, logistic_slope, y, times, start=phi @ w, cross=other @ phi.T, at=other @ w
+    )
     risk = margin_risk(logistic, lambda w, x: x @ w, phi, y)
     direct = flow(risk, w, times, observe={"train": lambda w: phi @ w, "test": lambda w: other @ w})
     np.testing.assert_allclose(path.train, direct.observed["train"], rtol=1e-6, atol=1e-6)
@@ -63,7 +80,9 @@ def test_the_logistic_loss_is_the_limit_of_small_steps(model):
     for steps in (2000, 4000):
         path = descend(risk, w, optax.sgd(end / steps), steps, record=steps)
         ends.append(jnp.concatenate([phi @ path.params, other @ path.params]))
-    found = kernel_flow(phi @ phi.T, logistic_slope, y, [end], start=phi @ w, cross=other @ phi.T, at=other @ w)
+    found = kernel_flow(
+        phi @ phi.T, logistic_slope, y, [end], start=phi @ w, cross=other @ phi.T, at=other @ w
+    )
     found = jnp.concatenate([found.train[0], found.test[0]])
     assert 1e-6 < float(jnp.abs(found - ends[1]).max()) < 1e-2
     np.testing.assert_allclose(found, 2 * ends[1] - ends[0], atol=1e-6)
@@ -96,4 +115,6 @@ def test_without_other_points_there_are_none_and_a_short_leash_is_reported(model
 def test_bad_inputs_are_refused(change, words):
     given = {"ntk": np.eye(2), "targets": np.ones(2), "times": [1.0], **change}
     with pytest.raises(UserError, match=words):
-        kernel_flow(given.pop("ntk"), squared_slope, given.pop("targets"), given.pop("times"), **given)
+        kernel_flow(
+            given.pop("ntk"), squared_slope, given.pop("targets"), given.pop("times"), **given
+        )

@@ -23,9 +23,13 @@ def test_cdf_is_the_integral_of_the_density(alpha):
     for share in (0.05, 0.3, 0.7, 1.0):
         x = low + share * (high - low)
         # x = low + s² takes the root at the lower edge out
-        area, _ = quad(lambda s: 2 * s * marchenko_pastur_density(low + s**2, alpha), 0, math.sqrt(x - low))
+        area, _ = quad(
+            lambda s: 2 * s * marchenko_pastur_density(low + s**2, alpha), 0, math.sqrt(x - low)
+        )
         np.testing.assert_allclose(marchenko_pastur_cdf(x, alpha), area + atom, atol=1e-8)
-    np.testing.assert_allclose(marchenko_pastur_cdf([-1.0, low / 2, high + 1], alpha), [0, atom, 1], atol=1e-12)
+    np.testing.assert_allclose(
+        marchenko_pastur_cdf([-1.0, low / 2, high + 1], alpha), [0, atom, 1], atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("alpha", RATIOS)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steepest.activations import Activation, activation, closed_form
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels import covariance_map, variance_map
+from steepest.nn.activations import Activation, activation, closed_form
 from tests.kernels import references
 
 REFERENCES = json.loads(references.PLACE.read_text("utf-8"))
@@ -23,7 +23,9 @@ NUMERICAL = ("tanh", "silu", "softplus", "elu", "abs_power(1.5)", "hard_tanh", "
 def without_closed_form(name):
     """The same activation, for which only the numerical way is left."""
     known = activation(name)
-    return Activation(f"numerical {name}", lambda z: known.function(z), known.derivative, known.kinks)
+    return Activation(
+        f"numerical {name}", lambda z: known.function(z), known.derivative, known.kinks
+    )
 
 
 def of(name):
@@ -39,7 +41,9 @@ def test_against_fifty_digits(name, numerical):
     """Relative error at most 1e-10 at variances up to 400, and never above the returned bound."""
     triples, exact = of(name)
     sigma = without_closed_form(name) if numerical else activation(name)
-    if numerical and name == "sin":  # E sin sin is 1e-80 at variance 200: quadrature bounds its absolute error
+    if (
+        numerical and name == "sin"
+    ):  # E sin sin is 1e-80 at variance 200: quadrature bounds its absolute error
         triples, exact = triples[:2], exact[:2]
     jet = covariance_map(sigma, triples)
     for found, wanted in ((jet.value, exact[:, 0]), (jet.first, exact[:, 1])):
@@ -51,7 +55,18 @@ def test_against_fifty_digits(name, numerical):
 
 
 def test_the_references_cover_what_the_engine_promises():
-    assert {"tanh", "erf", "gelu", "silu", "softplus", "relu", "leaky_relu(0.2)", "elu", "sin", "step"} <= set(NAMES)
+    assert {
+        "tanh",
+        "erf",
+        "gelu",
+        "silu",
+        "softplus",
+        "relu",
+        "leaky_relu(0.2)",
+        "elu",
+        "sin",
+        "step",
+    } <= set(NAMES)
     assert "abs_power(1.5)" in NAMES
     assert max(triple[0] for _, triple, _ in REFERENCES) > 200
 
@@ -65,14 +80,20 @@ def test_a_stored_reference_is_what_its_program_computes():
         assert float(found) == pytest.approx(exact[0], rel=1e-14)
 
 
-@pytest.mark.parametrize("name", [*NUMERICAL, "relu", "erf", "gelu", "step", "relu_power(2)", "polynomial(1,2,0,-1)"])
+@pytest.mark.parametrize(
+    "name", [*NUMERICAL, "relu", "erf", "gelu", "step", "relu_power(2)", "polynomial(1,2,0,-1)"]
+)
 def test_derivatives_are_those_of_the_map(name):
     """Central differences in K_αβ of the value and of the first derivative, to their own accuracy."""
     sigma, size = activation(name), 1e-4
     triples = np.array([[1.3, 0.7, 0.4], [2.0, 5.0, -2.1]])
     shift = np.array([0, 0, size])
-    up, down, jet = (covariance_map(sigma, each) for each in (triples + shift, triples - shift, triples))
-    np.testing.assert_allclose((up.value.value - down.value.value) / (2 * size), jet.first.value, rtol=1e-6, atol=1e-9)
+    up, down, jet = (
+        covariance_map(sigma, each) for each in (triples + shift, triples - shift, triples)
+    )
+    np.testing.assert_allclose(
+        (up.value.value - down.value.value) / (2 * size), jet.first.value, rtol=1e-6, atol=1e-9
+    )
     second = (up.first.value - down.first.value) / (2 * size)
     if np.isfinite(jet.second.value).all():
         np.testing.assert_allclose(second, jet.second.value, rtol=1e-6, atol=1e-9)
@@ -80,10 +101,15 @@ def test_derivatives_are_those_of_the_map(name):
         assert name in ("step", "abs_power(1.5)")
 
 
-@pytest.mark.parametrize("name", ["exp", "gaussian", "cos", "relu_power(2)", "polynomial(1,2,0,-1)", "abs", "gelu"])
+@pytest.mark.parametrize(
+    "name", ["exp", "gaussian", "cos", "relu_power(2)", "polynomial(1,2,0,-1)", "abs", "gelu"]
+)
 def test_closed_forms_agree_with_quadrature(name):
     triples = np.array([[0.5, 0.8, 0.3], [1.0, 1.0, 1.0], [1.5, 0.2, -0.5], [1.0, 1.0, -0.99]])
-    found, numerical = covariance_map(activation(name), triples), covariance_map(without_closed_form(name), triples)
+    found, numerical = (
+        covariance_map(activation(name), triples),
+        covariance_map(without_closed_form(name), triples),
+    )
     for one, other in zip(found[:2], numerical[:2], strict=True):
         np.testing.assert_allclose(one.value, other.value, rtol=1e-11, atol=1e-13)
 
@@ -122,7 +148,9 @@ def test_variance_map(name):
     """The derivatives fall on the density: compare with differences of the value."""
     for k in (0.1, 2.0, 100.0):
         jet, up, down = (variance_map(activation(name), each) for each in (k, 1.001 * k, 0.999 * k))
-        assert (up.value.value - down.value.value) / (0.002 * k) == pytest.approx(jet.first.value, rel=1e-5)
+        assert (up.value.value - down.value.value) / (0.002 * k) == pytest.approx(
+            jet.first.value, rel=1e-5
+        )
         change = (up.first.value - down.first.value) / (0.002 * k)
         assert change == pytest.approx(float(jet.second.value), rel=1e-5, abs=1e-9 / k)
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steepest.activations import Activation, activation, gaussian_mean
 from steepest.kernels import (
     chi_parallel,
     chi_perpendicular,
@@ -18,6 +17,7 @@ from steepest.kernels import (
     pair_mean,
     propagate,
 )
+from steepest.nn.activations import Activation, activation, gaussian_mean
 
 CORRELATIONS = [-1.0, -1 + 1e-9, -0.999, -0.4, 0.0, 0.5, 0.99, 1 - 1e-12, 1.0]
 quadrature = jax.jit(lambda triple, σ: pair_mean(σ, σ, triple, σ.kinks).value, static_argnums=1)
@@ -34,7 +34,9 @@ def test_closed_forms_agree_with_quadrature_up_to_correlation_one(name):
     σ = activation(name)
     for rho in CORRELATIONS:
         triple = covariance(1.3, 4.0, rho)
-        assert float(dual(σ)(triple)) == pytest.approx(float(quadrature(triple, σ)), rel=1e-12, abs=1e-13)
+        assert float(dual(σ)(triple)) == pytest.approx(
+            float(quadrature(triple, σ)), rel=1e-12, abs=1e-13
+        )
 
 
 @pytest.mark.parametrize("name", ["tanh", "elu"])
@@ -43,7 +45,9 @@ def test_at_correlation_one_the_pair_is_one_variable(name):
     for variance in (1e-3, 1.0, 20.0):
         single = gaussian_mean(lambda z: σ(z) ** 2, variance, σ.kinks).value
         mirrored = gaussian_mean(lambda z: σ(z) * σ(-z), variance, σ.kinks).value
-        assert float(quadrature(covariance(variance, variance, 1.0), σ)) == pytest.approx(float(single), rel=1e-12)
+        assert float(quadrature(covariance(variance, variance, 1.0), σ)) == pytest.approx(
+            float(single), rel=1e-12
+        )
         found = float(quadrature(covariance(variance, variance, -1.0), σ))
         assert found == pytest.approx(float(mirrored), rel=1e-10)
 
@@ -64,8 +68,12 @@ def test_tanh_agrees_with_high_precision():
     with mpmath.workdps(25):
         total = mpmath.mpf(0)
         for k in range(1, 20, 2):
-            hermite = lambda x, k=k: mpmath.hermite(k, x / mpmath.sqrt(2)) / mpmath.mpf(2) ** (mpmath.mpf(k) / 2)
-            integrand = lambda x, h=hermite: mpmath.tanh(mpmath.sqrt(variance) * x) * h(x) * mpmath.npdf(x)
+            hermite = lambda x, k=k: (
+                mpmath.hermite(k, x / mpmath.sqrt(2)) / mpmath.mpf(2) ** (mpmath.mpf(k) / 2)
+            )
+            integrand = lambda x, h=hermite: (
+                mpmath.tanh(mpmath.sqrt(variance) * x) * h(x) * mpmath.npdf(x)
+            )
             coefficient = 2 * mpmath.quad(integrand, [0, 1, 2, 4, 7, 12])
             total += coefficient**2 / mpmath.factorial(k) * mpmath.mpf(rho) ** k
     found = float(quadrature(covariance(variance, variance, rho), activation("tanh")))
@@ -86,7 +94,12 @@ def test_layer_map_agrees_with_sampling(key):
 
 
 @settings(max_examples=40, deadline=None)
-@given(first=variances, second=variances, rho=correlations, name=st.sampled_from(["tanh", "relu", "elu"]))
+@given(
+    first=variances,
+    second=variances,
+    rho=correlations,
+    name=st.sampled_from(["tanh", "relu", "elu"]),
+)
 def test_exchanging_the_inputs_exchanges_the_covariances(first, second, rho, name):
     step = _step(name)
     here, there = step(covariance(first, second, rho)), step(covariance(second, first, rho))
@@ -94,7 +107,12 @@ def test_exchanging_the_inputs_exchanges_the_covariances(first, second, rho, nam
 
 
 @settings(max_examples=40, deadline=None)
-@given(first=variances, second=variances, rho=correlations, name=st.sampled_from(["tanh", "relu", "elu"]))
+@given(
+    first=variances,
+    second=variances,
+    rho=correlations,
+    name=st.sampled_from(["tanh", "relu", "elu"]),
+)
 def test_a_covariance_is_mapped_to_a_covariance(first, second, rho, name):
     """|K_αβ| ≤ √(K_αα K_ββ) after every layer (Cauchy–Schwarz)."""
     out = np.asarray(_step(name)(covariance(first, second, rho)))
@@ -102,10 +120,16 @@ def test_a_covariance_is_mapped_to_a_covariance(first, second, rho, name):
 
 
 @settings(max_examples=30, deadline=None)
-@given(variance=variances, factor=st.floats(1.001, 3.0), name=st.sampled_from(["tanh", "erf", "linear"]))
+@given(
+    variance=variances,
+    factor=st.floats(1.001, 3.0),
+    name=st.sampled_from(["tanh", "erf", "linear"]),
+)
 def test_the_variance_map_of_an_odd_increasing_activation_increases(variance, factor, name):
     step = _step(name)
-    assert float(step(covariance(factor * variance, 1.0, 0.0))[0]) > float(step(covariance(variance, 1.0, 0.0))[0])
+    assert float(step(covariance(factor * variance, 1.0, 0.0))[0]) > float(
+        step(covariance(variance, 1.0, 0.0))[0]
+    )
 
 
 _STEPS = {}
@@ -127,12 +151,17 @@ def test_propagate_relu_angle_recursion():
     path = np.asarray(propagate(activation("relu"), 2.0, 0.0, jnp.array([1.0, 1.0, -0.2]), 30))
     theta = np.arccos(path[:-1, 2])
     np.testing.assert_allclose(path[:, :2], 1.0, rtol=1e-12)
-    np.testing.assert_allclose(path[1:, 2], (np.sin(theta) + (np.pi - theta) * np.cos(theta)) / np.pi, rtol=1e-12)
+    np.testing.assert_allclose(
+        path[1:, 2], (np.sin(theta) + (np.pi - theta) * np.cos(theta)) / np.pi, rtol=1e-12
+    )
 
 
 def test_propagate_tanh_decays_like_one_over_two_l():
     """1/K^{(l)} = 2 l + O(log l) at criticality: the slope between layers 200 and 400 is 2 within two per cent."""
-    inverse = 1 / np.asarray(propagate(activation("tanh"), 1.0, 0.0, jnp.array([1.0, 1.0, 0.3]), 400))[:, 0]
+    inverse = (
+        1
+        / np.asarray(propagate(activation("tanh"), 1.0, 0.0, jnp.array([1.0, 1.0, 0.3]), 400))[:, 0]
+    )
     assert (inverse[400] - inverse[200]) / 200 == pytest.approx(2.0, rel=0.02)
 
 
@@ -141,7 +170,9 @@ def test_slopes_are_the_derivatives_of_the_map(name):
     """χ∥ = dK'_αα/dK_αα and χ⊥ = dK'_αβ/dK_αβ at equal inputs, by differences of the map itself."""
     σ, k, step = activation(name), 1.7, 1e-3
     apply = jax.jit(layer_map(σ, 1.3, 0.1))
-    parallel = (apply(covariance(k + step, 1, 0))[0] - apply(covariance(k - step, 1, 0))[0]) / (2 * step)
+    parallel = (apply(covariance(k + step, 1, 0))[0] - apply(covariance(k - step, 1, 0))[0]) / (
+        2 * step
+    )
     assert float(chi_parallel(σ, 1.3, k)) == pytest.approx(float(parallel), rel=1e-5)
     # The second difference is one-sided, with an error of order step or, at a corner, √step.
     closer = (apply(covariance(k, k, 1.0))[2] - apply(covariance(k, k, 1 - 1e-8))[2]) / (k * 1e-8)
@@ -152,11 +183,15 @@ def test_slopes_are_the_derivatives_of_the_map(name):
 def test_slopes_are_continuous_at_variance_zero(name):
     σ = activation(name)
     for chi in (chi_parallel, chi_perpendicular):
-        assert float(chi(σ, 1.0, 0.0)) == pytest.approx(float(chi(σ, 1.0, 1e-9)), rel=1e-3, abs=1e-6)
+        assert float(chi(σ, 1.0, 0.0)) == pytest.approx(
+            float(chi(σ, 1.0, 1e-9)), rel=1e-3, abs=1e-6
+        )
 
 
 def test_slope_at_zero_diverges_at_a_corner_with_an_offset():
-    σ = Activation("relu + 1", lambda z: jnp.maximum(z, 0) + 1, lambda z: jnp.where(z > 0, 1.0, 0.0), (0.0,))
+    σ = Activation(
+        "relu + 1", lambda z: jnp.maximum(z, 0) + 1, lambda z: jnp.where(z > 0, 1.0, 0.0), (0.0,)
+    )
     assert float(chi_parallel(σ, 1.0, 0.0)) == np.inf
     assert float(chi_parallel(σ, 1.0, 1e-6)) > 100
 

@@ -8,11 +8,11 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge as LinearRidge
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._gram import gram
 from steepest.kernels._regression import gaussian_process, kernel_ridge
-from steepest.kernels._tiles import tiled_gram
-from steepest.networks import mlp
+from steepest.kernels.tiled._compute import tiled_gram
+from steepest.nn.networks import mlp
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.standard_normal((60, 4)), RNG.standard_normal((15, 4))
@@ -25,7 +25,9 @@ NOISE = 0.05
 def test_ridge_is_that_of_scikit_learn(columns):
     y, kernel, cross = Y[:, columns], gram(LIMIT, X).ntk, gram(LIMIT, NEW, X).ntk
     wanted = KernelRidge(alpha=0.3, kernel="precomputed").fit(kernel, y).predict(cross)
-    np.testing.assert_allclose(kernel_ridge(kernel, y, 0.3).predict(cross), wanted, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        kernel_ridge(kernel, y, 0.3).predict(cross), wanted, rtol=0, atol=1e-10
+    )
 
 
 def test_ridge_is_that_on_explicit_features():
@@ -34,8 +36,12 @@ def test_ridge_is_that_on_explicit_features():
     kernel, cross = features(X) @ features(X).T, features(NEW) @ features(X).T
     wanted = LinearRidge(alpha=0.3, fit_intercept=False, solver="svd").fit(features(X), Y)
     fitted = kernel_ridge(kernel, Y, 0.3)
-    np.testing.assert_allclose(fitted.predict(cross), wanted.predict(features(NEW)), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(fitted.predict(kernel), wanted.predict(features(X)), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        fitted.predict(cross), wanted.predict(features(NEW)), rtol=0, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        fitted.predict(kernel), wanted.predict(features(X)), rtol=0, atol=1e-10
+    )
     weights = features(X).T @ fitted.solution.coefficients
     np.testing.assert_allclose(weights.T, wanted.coef_, rtol=0, atol=1e-10)
 
@@ -53,9 +59,15 @@ def test_the_posterior_is_that_of_scikit_learn(columns):
     mean, covariance = theirs.predict(NEW, return_cov=True)
     covariance = covariance[..., 0] if covariance.ndim == 3 else covariance
     np.testing.assert_allclose(ours.mean(rbf(NEW, X)), mean, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(ours.covariance(rbf(NEW, X), rbf(NEW)), covariance, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(ours.variance(rbf(NEW, X), rbf.diag(NEW)), np.diagonal(covariance), rtol=0, atol=1e-10)
-    assert ours.log_likelihood.sum() == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-10)
+    np.testing.assert_allclose(
+        ours.covariance(rbf(NEW, X), rbf(NEW)), covariance, rtol=0, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        ours.variance(rbf(NEW, X), rbf.diag(NEW)), np.diagonal(covariance), rtol=0, atol=1e-10
+    )
+    assert ours.log_likelihood.sum() == pytest.approx(
+        theirs.log_marginal_likelihood_value_, rel=1e-10
+    )
 
 
 def test_the_posterior_is_the_conditional_of_the_joint_gaussian():
@@ -67,7 +79,9 @@ def test_the_posterior_is_the_conditional_of_the_joint_gaussian():
     posterior = gaussian_process(gram(LIMIT, X).nngp, Y, NOISE)
     cross = gram(LIMIT, NEW, X).nngp
     np.testing.assert_allclose(posterior.mean(cross), mean, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(posterior.covariance(cross, gram(LIMIT, NEW).nngp), covariance, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        posterior.covariance(cross, gram(LIMIT, NEW).nngp), covariance, rtol=0, atol=1e-10
+    )
     density = scipy.stats.multivariate_normal(np.zeros(60), joint[:60, :60])
     np.testing.assert_allclose(posterior.log_likelihood, density.logpdf(Y.T), rtol=1e-10)
 
@@ -75,7 +89,9 @@ def test_the_posterior_is_the_conditional_of_the_joint_gaussian():
 def test_the_mean_of_the_posterior_is_ridge_and_variances_shrink_to_the_noise():
     kernel = gram(LIMIT, X).nngp
     posterior = gaussian_process(kernel, Y, NOISE)
-    np.testing.assert_allclose(posterior.mean(kernel), kernel_ridge(kernel, Y, NOISE).predict(kernel), atol=1e-12)
+    np.testing.assert_allclose(
+        posterior.mean(kernel), kernel_ridge(kernel, Y, NOISE).predict(kernel), atol=1e-12
+    )
     variance = posterior.variance(kernel, np.diagonal(kernel))
     assert (variance > 0).all() and (variance < NOISE).all()
 
@@ -83,12 +99,20 @@ def test_the_mean_of_the_posterior_is_ridge_and_variances_shrink_to_the_noise():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_tiles_on_disk_give_the_same(tmp_path, dtype):
     x, new = X.astype(dtype), NEW.astype(dtype)
-    tiles, across = tiled_gram(LIMIT, x, tmp_path / "a", tile=25), tiled_gram(LIMIT, new, tmp_path / "b", x, tile=25)
+    tiles, across = (
+        tiled_gram(LIMIT, x, tmp_path / "a", tile=25),
+        tiled_gram(LIMIT, new, tmp_path / "b", x, tile=25),
+    )
     kernel, cross, test = tiles.nngp.toarray(), across.nngp.toarray(), gram(LIMIT, new).nngp
-    here, there = gaussian_process(kernel, Y, NOISE), gaussian_process(tiles.nngp, Y, NOISE, tolerance=1e-10)
+    here, there = (
+        gaussian_process(kernel, Y, NOISE),
+        gaussian_process(tiles.nngp, Y, NOISE, tolerance=1e-10),
+    )
     assert there.log_likelihood is None and there.solution.method == "cg"
     np.testing.assert_allclose(there.mean(across.nngp), here.mean(cross), atol=1e-8)
-    np.testing.assert_allclose(there.covariance(cross, test), here.covariance(cross, test), atol=1e-6)
+    np.testing.assert_allclose(
+        there.covariance(cross, test), here.covariance(cross, test), atol=1e-6
+    )
     fitted = kernel_ridge(tiles.ntk, Y, 0.3).predict(across.ntk)
     np.testing.assert_allclose(
         fitted, kernel_ridge(tiles.ntk.toarray(), Y, 0.3).predict(across.ntk.toarray()), atol=1e-6

@@ -5,13 +5,13 @@ import pytest
 import scipy.linalg
 from sklearn.kernel_ridge import KernelRidge
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._conjugate import Preconditioner, conjugate_gradients, partial_cholesky
 from steepest.kernels._diagnosis import diagnose
 from steepest.kernels._gram import gram
 from steepest.kernels._solve import solve
-from steepest.kernels._tiles import tiled_gram
-from steepest.networks import mlp
+from steepest.kernels.tiled._compute import tiled_gram
+from steepest.nn.networks import mlp
 
 LIMIT = mlp((6, 10, 10, 1), "relu", parameterized="ntk", c_w=2.0, bias=False).limit()
 METHODS = ["cholesky", "cg"]
@@ -56,7 +56,9 @@ def test_agrees_with_dense_linear_algebra(dtype, method, columns, regularization
     found = solve(matrix, y, regularization, method=method)
     wanted = np.linalg.solve(matrix.astype(float) + regularization * np.eye(400), y)
     assert found.converged and found.residual <= 1e-8 and found.method == method
-    assert found.residual == pytest.approx(residual(matrix, y, regularization, found), rel=0.5, abs=1e-12)
+    assert found.residual == pytest.approx(
+        residual(matrix, y, regularization, found), rel=0.5, abs=1e-12
+    )
     np.testing.assert_allclose(found.coefficients, wanted, atol=1e-5 * np.abs(wanted).max())
     assert found.coefficients.dtype == np.float64 and found.coefficients.shape == y.shape
 
@@ -67,7 +69,9 @@ def test_cholesky_is_accurate_and_knows_the_determinant():
     wanted = KernelRidge(alpha=0.1, kernel="precomputed").fit(matrix, y).dual_coef_
     np.testing.assert_allclose(found.coefficients, wanted, rtol=1e-10)
     assert found.residual < 1e-12
-    assert found.log_determinant == pytest.approx(np.linalg.slogdet(matrix + 0.1 * np.eye(300))[1], rel=1e-12)
+    assert found.log_determinant == pytest.approx(
+        np.linalg.slogdet(matrix + 0.1 * np.eye(300))[1], rel=1e-12
+    )
     assert solve(matrix, y, 0.1, method="cg").log_determinant is None
 
 
@@ -152,7 +156,9 @@ def test_partial_cholesky_never_exceeds_the_matrix_and_comes_close():
 def test_the_preconditioner_saves_iterations():
     matrix, y = gram(LIMIT, inputs(900)).nngp, targets(900, 1)
     goal = 1e-8 * np.linalg.norm(y, axis=0)
-    run = lambda precondition: conjugate_gradients(lambda v: matrix @ v, precondition, y, goal, 5000).iterations
+    run = lambda precondition: (
+        conjugate_gradients(lambda v: matrix @ v, precondition, y, goal, 5000).iterations
+    )
     assert run(Preconditioner.of(matrix, 300, 0.0)) < run(lambda v: v) / 3
 
 
@@ -188,10 +194,22 @@ def indefinite():
 DISEASES = {
     "NaN": (broken, r"entry \(2, 5\) that is not finite"),
     "asymmetry": (lopsided, r"not symmetric, most at \(4, 9\)"),
-    "indefinite": (indefinite, r"smallest eigenvalue is -\d.* more than rounding, so no kernel gives it"),
-    "duplicates": (repeated, r"inputs 3 and 17 are the same up to the rounding of float64, and so are 2 other pairs"),
-    "conditioning": (lambda: smooth(200), r"precision of float64: its smallest eigenvalue .* is rounding"),
-    "precision": (lambda: smooth(60)[::4, ::4].astype(np.float32), r"float32: .* compute it in float64, or set"),
+    "indefinite": (
+        indefinite,
+        r"smallest eigenvalue is -\d.* more than rounding, so no kernel gives it",
+    ),
+    "duplicates": (
+        repeated,
+        r"inputs 3 and 17 are the same up to the rounding of float64, and so are 2 other pairs",
+    ),
+    "conditioning": (
+        lambda: smooth(200),
+        r"precision of float64: its smallest eigenvalue .* is rounding",
+    ),
+    "precision": (
+        lambda: smooth(60)[::4, ::4].astype(np.float32),
+        r"float32: .* compute it in float64, or set",
+    ),
 }
 
 
@@ -207,7 +225,9 @@ def test_what_cannot_be_solved_is_diagnosed_and_cured(make, words, method):
     if np.isfinite(found.regularization):
         assert f"at least {found.regularization:.0e}" in str(found)
         cured = solve(matrix, y, found.regularization, method=method, tolerance=1e-2)
-        assert cured.residual == pytest.approx(residual(matrix, y, found.regularization, cured), rel=0.5, abs=1e-12)
+        assert cured.residual == pytest.approx(
+            residual(matrix, y, found.regularization, cured), rel=0.5, abs=1e-12
+        )
 
 
 def test_too_little_regularization_is_named():
@@ -219,10 +239,19 @@ def test_the_facts_of_a_diagnosis():
     found = diagnose(repeated())
     assert [tuple(pair) for pair in found.duplicates] == [(3, 17), (3, 31), (17, 31)]
     values = np.linalg.eigvalsh(repeated())
-    assert found.largest == pytest.approx(values[-1]) and abs(found.smallest) < found.rounding < values[2]
-    assert tuple(diagnose(broken()).broken) == (2, 5) and tuple(diagnose(lopsided()).asymmetric) == (4, 9)
+    assert (
+        found.largest == pytest.approx(values[-1])
+        and abs(found.smallest) < found.rounding < values[2]
+    )
+    assert tuple(diagnose(broken()).broken) == (2, 5) and tuple(
+        diagnose(lopsided()).asymmetric
+    ) == (4, 9)
     healthy = diagnose(gram(LIMIT, inputs(40)).ntk)
-    assert healthy.sound and healthy.regularization == 0 and "positive definite: its eigenvalues" in str(healthy)
+    assert (
+        healthy.sound
+        and healthy.regularization == 0
+        and "positive definite: its eigenvalues" in str(healthy)
+    )
 
 
 def test_tiles_are_diagnosed_tile_by_tile(tmp_path):
@@ -245,8 +274,12 @@ def test_large_matrices_are_diagnosed_by_lanczos(monkeypatch):
     x = np.linalg.qr(np.random.default_rng(0).standard_normal((50, 50)))[0]
     bad = (x * np.linspace(-1, 5, 50)) @ x.T
     found = diagnose((bad + bad.T) / 2)
-    assert found.smallest == pytest.approx(-1, rel=0.02) and found.largest == pytest.approx(5, rel=0.02)
-    with pytest.raises(UserError, match=r"precision of float64: its smallest eigenvalue .*is rounding"):
+    assert found.smallest == pytest.approx(-1, rel=0.02) and found.largest == pytest.approx(
+        5, rel=0.02
+    )
+    with pytest.raises(
+        UserError, match=r"precision of float64: its smallest eigenvalue .*is rounding"
+    ):
         solve(smooth(200), targets(200))
     assert not solve(Operator(smooth(200)), targets(200)).converged
 

@@ -1,4 +1,4 @@
-"""The claims, one a file, one folder a chapter. Importing this package imports no claim and no JAX.
+"""The claims: one folder a chapter, one file or folder a claim. Importing this package imports no claim and no JAX.
 
 The package can be called: ``steepest.claims()`` is the catalogue.
 """
@@ -6,24 +6,21 @@ The package can be called: ``steepest.claims()`` is the catalogue.
 import sys
 from types import ModuleType
 
-from ._catalogue import Entry as Entry
-from ._catalogue import catalogue as catalogue
-from ._catalogue import entry as entry
-from ._catalogue import load as load
-from ._catalogue import write_template as write_template
+from steepest.catalogue import Entry as Entry
+from steepest.catalogue import catalogue as catalogue
 
 
 class _Claims(ModuleType):
     """``steepest.claims`` is both this package and the function of the public interface; a module may have a class."""
 
     def __call__(self) -> dict[str, Entry]:
-        """The catalogue: every claim by name, with its chapter and its statement in one sentence.
+        """Return the catalogue: every claim by name, with its chapter, its statement and where it comes from.
 
         >>> import steepest
         >>> steepest.claims()["catapult"].chapter
         'optimization'
         """
-        return dict(catalogue())
+        return catalogue()
 
 
 sys.modules[__name__].__class__ = _Claims

@@ -40,7 +40,9 @@ from steepest.kernels._hidden import sphere_dimension as sphere_dimension
 from steepest.kernels._initialization import Initialization as Initialization
 from steepest.kernels._initialization import PhaseDiagram as PhaseDiagram
 from steepest.kernels._initialization import phase_diagram as phase_diagram
-from steepest.kernels._initialization import recommended_initialization as recommended_initialization
+from steepest.kernels._initialization import (
+    recommended_initialization as recommended_initialization,
+)
 from steepest.kernels._inputs import planar_inputs as planar_inputs
 from steepest.kernels._kernel_flow import KernelFlow as KernelFlow
 from steepest.kernels._kernel_flow import kernel_flow as kernel_flow
@@ -57,7 +59,6 @@ from steepest.kernels._moments import MapJet as MapJet
 from steepest.kernels._moments import covariance_map as covariance_map
 from steepest.kernels._moments import variance_map as variance_map
 from steepest.kernels._pair_mean import pair_mean as pair_mean
-from steepest.kernels._products import Eigenpairs as Eigenpairs
 from steepest.kernels._products import ntk_eigenpairs as ntk_eigenpairs
 from steepest.kernels._products import ntk_product as ntk_product
 from steepest.kernels._recursion import chi_parallel as chi_parallel
@@ -74,8 +75,8 @@ from steepest.kernels._solve import Solution as Solution
 from steepest.kernels._solve import solve as solve
 from steepest.kernels._table import Table as Table
 from steepest.kernels._table import tabulate as tabulate
-from steepest.kernels._tiled import TiledGram as TiledGram
-from steepest.kernels._tiled import TiledMatrix as TiledMatrix
-from steepest.kernels._tiled import open_tiled as open_tiled
-from steepest.kernels._tiles import DamagedTile as DamagedTile
-from steepest.kernels._tiles import tiled_gram as tiled_gram
+from steepest.kernels.tiled import DamagedTile as DamagedTile
+from steepest.kernels.tiled import TiledGram as TiledGram
+from steepest.kernels.tiled import TiledMatrix as TiledMatrix
+from steepest.kernels.tiled import open_tiled as open_tiled
+from steepest.kernels.tiled import tiled_gram as tiled_gram

@@ -6,11 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import ArrayLike
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 
 
-def bernstein_tail(t: ArrayLike, inputs: int, variance: ArrayLike, largest: ArrayLike) -> np.ndarray:
-    """Matrix Bernstein: ``P(‖Z‖ > t) ≤ 2m exp(−(t²/2)/(U + Lt/3))`` for a sum Z of independent centred matrices.
+def bernstein_tail(
+    t: ArrayLike, inputs: int, variance: ArrayLike, largest: ArrayLike
+) -> np.ndarray:
+    """Bound ``P(‖Z‖ > t) ≤ 2m exp(−(t²/2)/(U + Lt/3))`` for a sum Z of independent centred matrices.
 
     Above one it says nothing. Source: Tropp 2015, theorem 6.1.1 for symmetric matrices, both signs; ORF 543, lecture
     10/10 prints it without the dimension 2m and the ½.
@@ -28,8 +30,10 @@ def bernstein_tail(t: ArrayLike, inputs: int, variance: ArrayLike, largest: Arra
     return 2 * inputs * np.exp(-(t**2) / 2 / (np.asarray(variance) + np.asarray(largest) * t / 3))
 
 
-def bernstein_radius(probability: float, inputs: int, variance: ArrayLike, largest: ArrayLike) -> np.ndarray:
-    """The deviation at which the tail is the probability δ: ``t = Lℓ/3 + √((Lℓ/3)² + 2Uℓ)`` with ``ℓ = log(2m/δ)``.
+def bernstein_radius(
+    probability: float, inputs: int, variance: ArrayLike, largest: ArrayLike
+) -> np.ndarray:
+    """Return the deviation of tail δ: ``t = Lℓ/3 + √((Lℓ/3)² + 2Uℓ)`` with ``ℓ = log(2m/δ)``.
 
     The inverse of :func:`bernstein_tail`.
 
@@ -47,7 +51,7 @@ def bernstein_radius(probability: float, inputs: int, variance: ArrayLike, large
 
 
 class StayPut(NamedTuple):
-    """What keeps the first layer's kernel above λ₀/2 along gradient flow.
+    """The lengths that keep the first layer's kernel above λ₀/2 along gradient flow.
 
     Attributes:
         movement: Δ*, how far a neuron moves at most while the kernel is above λ₀/2.
@@ -61,7 +65,7 @@ class StayPut(NamedTuple):
 
 
 def stay_put(inputs: int, smallest: ArrayLike, risk: ArrayLike, width: ArrayLike) -> StayPut:
-    """The constants of the two lemmas for the flow of the first layer on ``L = (1/2m) Σ r²``.
+    """Return the constants of the two lemmas for the flow of the first layer on ``L = (1/2m) Σ r²``.
 
     For ``|a|, |σ'|, |σ''| ≤ 1`` and unit inputs: every entry of K moves by at most 2Δ, so ``‖K − K(0)‖ ≤ 2mΔ ≤ λ₀/2``
     for ``Δ = λ₀/4m``. While ``K ≥ λ₀/2``, ``dL/dt = −rᵀKr/m² ≤ −(λ₀/m) L`` and ``‖ẇ_k‖ ≤ Σ|r|/(m√n) ≤ √(2L/n)``; the
@@ -78,6 +82,7 @@ def stay_put(inputs: int, smallest: ArrayLike, risk: ArrayLike, width: ArrayLike
     >>> bool(abs(at_threshold.movement - at_threshold.allowed) < 1e-12)
     True
     """
-    smallest, risk = np.asarray(smallest, float), np.asarray(risk, float)
+    smallest = np.asarray(smallest, float)
+    risk = np.asarray(risk, float)
     movement = 2 * math.sqrt(2) * inputs * np.sqrt(risk / np.asarray(width)) / smallest
     return StayPut(movement, smallest / (4 * inputs), 128 * inputs**4 * risk / smallest**4)

@@ -13,7 +13,7 @@ def catapult_map(
     curvature: float,
     steps: int,
 ) -> tuple[Float[Array, " steps+1"], Float[Array, " steps+1"]]:
-    """Outputs z_t and tangent kernels λ_t of gradient descent on ½(z − y)² with z = v·(U x)/√(m d).
+    """Iterate outputs z_t and tangent kernels λ_t of gradient descent on ½(z − y)² with z = v·(U x)/√(m d).
 
     With the residual r = z − y and the curvature a = ‖x‖²/(m d) the pair is closed::
 
@@ -39,7 +39,9 @@ def catapult_map(
     (True, True)
     """
 
-    def step(state: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def step(
+        state: tuple[Array, Array], _: None
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         z, ntk = state
         r = z - target
         after = (

@@ -14,7 +14,7 @@ ROUNDS = 5  # passes over the matrix in which the preconditioner's rows are draw
 
 
 class Descent(NamedTuple):
-    """What conjugate gradients reached.
+    """The end of a run of conjugate gradients.
 
     Attributes:
         solution: shape ``(n, k)``.
@@ -34,7 +34,7 @@ def conjugate_gradients(
     goal: Float[np.ndarray, " k"],
     most: int,
 ) -> Descent:
-    """Solves A z = b column by column, all columns in one product, until ‖b − A z‖ by recurrence is at the goal.
+    """Solve A z = b column by column, all columns in one product, until ‖b − A z‖ by recurrence is at the goal.
 
     Args:
         times: the product with A, symmetric and positive definite.
@@ -45,25 +45,27 @@ def conjugate_gradients(
 
     Source: Hestenes and Stiefel 1952.
     """
-    found, residual = np.zeros_like(right), right.copy()
+    solution = np.zeros_like(right)
+    residual = right.copy()
     step = towards = precondition(residual)
     product = (residual * towards).sum(0)
     for done in range(most):
         active = np.linalg.norm(residual, axis=0) > goal
         if not active.any():
-            return Descent(found, done, None)
+            return Descent(solution, done, None)
         image = times(step)
         curvature = (step * image).sum(0)
         if (curvature[active] <= 0).any():
             k = int(np.argmax(active & (curvature <= 0)))
-            return Descent(found, done + 1, float(curvature[k] / (step[:, k] ** 2).sum()))
+            return Descent(solution, done + 1, float(curvature[k] / (step[:, k] ** 2).sum()))
         length = np.where(active, product, 0) / np.where(active, curvature, 1)
-        found, residual = found + length * step, residual - length * image
+        solution = solution + length * step
+        residual = residual - length * image
         towards = precondition(residual)
         new = (residual * towards).sum(0)
         step = towards + np.where(active, new, 0) / np.where(active, product, 1) * step
         product = new
-    return Descent(found, most, None)
+    return Descent(solution, most, None)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Preconditioner:
 
     @classmethod
     def of(cls, gram: Any, rank: int, regularization: float) -> "Preconditioner":
-        """From a randomly pivoted partial Cholesky factor F of the matrix, K ≈ Fᵀ F.
+        """Build it from a randomly pivoted partial Cholesky factor F of the matrix, K ≈ Fᵀ F.
 
         Source: Frangella, Tropp and Udell 2023 (how a low-rank part preconditions); ``partial_cholesky``.
         """
@@ -92,12 +94,12 @@ class Preconditioner:
         return cls(left @ u[:, kept], values.min(initial=np.inf) / values)
 
     def __call__(self, v: Columns) -> Columns:
-        """The approximate inverse times v, in units of its weight on the rest."""
+        """Apply the approximate inverse to v, in units of its weight on the complement."""
         return v - self.directions @ ((1 - self.factors)[:, None] * (self.directions.T @ v))
 
 
 def partial_cholesky(gram: Any, rank: int) -> Float[np.ndarray, "r n"]:
-    """F with K ≈ Fᵀ F and at most ``rank`` rows, by pivots drawn in blocks in proportion to what is left of K_ii.
+    """Return F with K ≈ Fᵀ F and at most ``rank`` rows, pivots drawn in blocks in proportion to what is left of K_ii.
 
     Reads rows in a few blocks, which is what tiles on disk need. The pivots are drawn from a fixed seed; they decide
     how fast conjugate gradients are, not what they find.
@@ -111,12 +113,15 @@ def partial_cholesky(gram: Any, rank: int) -> Float[np.ndarray, "r n"]:
 
     Source: Chen, Epperly, Tropp and Webber 2023, the blocked algorithm.
     """
-    size, rng = gram.shape[0], np.random.default_rng(0)
+    size = gram.shape[0]
+    rng = np.random.default_rng(0)
     rank = min(rank, size)
-    factor, left = np.zeros((rank, size)), np.array(gram.diagonal(), float)
+    factor = np.zeros((rank, size))
+    left = np.array(gram.diagonal(), float)
     if not np.isfinite(left).all():
         raise ValueError("the diagonal of the matrix is not finite")
-    small, filled = rank * np.finfo(gram.dtype).eps * left.max(), 0
+    small = rank * np.finfo(gram.dtype).eps * left.max()
+    filled = 0
     for _ in range(ROUNDS):
         left[left < small] = 0.0
         if filled == rank or not left.any():
@@ -137,7 +142,7 @@ def partial_cholesky(gram: Any, rank: int) -> Float[np.ndarray, "r n"]:
 
 
 def _pivoted(square: NDArray, small: float) -> tuple[NDArray, NDArray, int]:
-    """LAPACK's pivoted Cholesky factor, the order of the pivots and how many exceed ``small``."""
+    """Return LAPACK's pivoted Cholesky factor, the order of the pivots and how many exceed ``small``."""
     (factor,) = scipy.linalg.get_lapack_funcs(("pstrf",), (square,))
     lower, order, count, _ = factor(square, tol=small, lower=1)
     return lower, order - 1, int(count)

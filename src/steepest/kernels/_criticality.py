@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
-from steepest.activations import Activation, gaussian_mean, homogeneous_slopes, one_sided_taylor
 from steepest.kernels._recursion import chi_parallel, chi_perpendicular
+from steepest.nn.activations import Activation, gaussian_mean, homogeneous_slopes, one_sided_taylor
 
 VARIANCES = np.geomspace(1e-6, 1e4, 241)  # where roots are looked for
 
@@ -50,16 +50,16 @@ class Criticality:
 
 
 def criticality(activation: Activation) -> Criticality:
-    """Solves ``K* = C_b + C_W E σ²``, ``χ∥ = 1``, ``χ⊥ = 1`` for ``(C_b, C_W, K*)``, for any activation.
+    """Solve ``K* = C_b + C_W E σ²``, ``χ∥ = 1``, ``χ⊥ = 1`` for ``(C_b, C_W, K*)``, for any activation.
 
     ``χ∥ − χ⊥ = C_W E σσ''`` does not depend on C_b, and its zeros not on C_W: so K* is a root of ``E σσ''``
     (looked for between 1e-6 and 1e4, and at 0), ``C_W = 1/E σ'²`` and ``C_b = K* − C_W E σ²``, which must not
     be negative. A stable K* = 0 is preferred, then the smallest positive root, then an unstable K* = 0.
     Source: ORF 543, lecture 9/19; Roberts, Yaida and Hanin 2022, chapter 5.
 
-    >>> from steepest.activations import activation
-    >>> found = criticality(activation("erf"))
-    >>> round(found.c_w / (3.141592653589793 / 4), 6), found.c_b, found.universality_class
+    >>> from steepest.nn.activations import activation
+    >>> critical = criticality(activation("erf"))
+    >>> round(critical.c_w / (3.141592653589793 / 4), 6), critical.c_b, critical.universality_class
     (1.0, 0.0, 'K*=0')
     >>> criticality(activation("sigmoid")).exists
     False
@@ -72,15 +72,17 @@ def criticality(activation: Activation) -> Criticality:
         return at_zero
     difference = _slope_difference(activation, VARIANCES)
     for k in grid_roots(partial(_slope_difference, activation), VARIANCES, difference):
-        found = _half_stable(activation, k)
-        if found.exists:
-            return found
+        candidate = _half_stable(activation, k)
+        if candidate.exists:
+            return candidate
     return at_zero or Criticality(exists=False, reason=_why_none(activation, difference))
 
 
 def _scale_invariant(activation: Activation, left: float, right: float) -> Criticality:
     if left == right == 0:
-        return Criticality(exists=False, reason="σ is zero everywhere, so nothing passes through a layer.")
+        return Criticality(
+            exists=False, reason="σ is zero everywhere, so nothing passes through a layer."
+        )
     c_w = 2 / (left**2 + right**2)
     return Criticality(
         exists=True,
@@ -94,11 +96,11 @@ def _scale_invariant(activation: Activation, left: float, right: float) -> Criti
 
 
 def _zero_fixed_point(activation: Activation) -> Criticality | None:
-    """The solution at K* = 0, which exists when σ(0) = 0 and σ' does not vanish on both sides of 0.
+    """Return the solution at K* = 0, which exists when σ(0) = 0 and σ' does not vanish on both sides of 0.
 
     ``C_W E σ² = K − b K^{3/2} − a K²``: b vanishes for smooth σ, and then K ≈ 1/(a l); else K ≈ (2/(b l))².
     """
-    left, right = ([float(each) for each in one_sided_taylor(activation, side)] for side in (-1, 1))
+    left, right = ([float(term) for term in side] for side in _one_sided_taylors(activation))
     slope = (left[1] ** 2 + right[1] ** 2) / 2
     if abs(right[0]) > 1e-20 or slope < 1e-20:
         return None
@@ -106,8 +108,10 @@ def _zero_fixed_point(activation: Activation) -> Criticality | None:
     b = -c_w * math.sqrt(2 / math.pi) * (right[1] * right[2] - left[1] * left[2])
     a = -c_w * sum(side[1] * side[3] + 0.75 * side[2] ** 2 for side in (left, right)) / 2
     decay, power = (b / 2, 2) if abs(b) > 1e-6 else (a, 1)
-    if abs(decay) < 1e-6:  # σ² has neither power (hard tanh): a finite variance tells where it moves
-        decay, stable = math.nan, c_w * moments(activation, 0.1)[0] < 0.1
+    # σ² has neither power (hard tanh): a finite variance tells where it moves
+    if abs(decay) < 1e-6:
+        decay = math.nan
+        stable = c_w * moments(activation, 0.1)[0] < 0.1
     else:
         stable = decay > 0
     return Criticality(
@@ -125,14 +129,16 @@ def _zero_fixed_point(activation: Activation) -> Criticality | None:
 
 
 def _half_stable(activation: Activation, k: float) -> Criticality:
-    """The solution at a root K > 0 of E σσ''."""
+    """Return the solution at a root K > 0 of E σσ''."""
     second, _, perpendicular = moments(activation, k)
     c_w = 1 / perpendicular
     c_b = k - c_w * second
     if c_b < 0:
-        return Criticality(exists=False, reason=f"E σσ'' = 0 at K = {k:g}, but there C_b = {c_b:g} < 0.")
+        return Criticality(
+            exists=False, reason=f"E σσ'' = 0 at K = {k:g}, but there C_b = {c_b:g} < 0."
+        )
     step = 1e-3 * k
-    lower, upper = (c_w * moments(activation, each)[1] for each in (k - step, k + step))
+    lower, upper = (c_w * moments(activation, variance)[1] for variance in (k - step, k + step))
     decay = -(upper - lower) / (4 * step)  # K − K* gains χ∥'(K*)/2 times its square in every layer
     return Criticality(
         exists=True,
@@ -148,7 +154,7 @@ def _half_stable(activation: Activation, k: float) -> Criticality:
 
 def _why_none(activation: Activation, difference: np.ndarray) -> str:
     signs = set(np.sign(difference)) - {0.0}
-    value, slope = (float(each) for each in one_sided_taylor(activation, 1)[:2])
+    value, slope = (float(term) for term in _one_sided_taylors(activation)[1][:2])
     if len(signs) > 1:
         return "E σσ'' changes sign, but at each root C_b = K − C_W E σ² is negative, which no variance can be."
     if signs == {-1.0}:
@@ -160,9 +166,15 @@ def _why_none(activation: Activation, difference: np.ndarray) -> str:
 
 
 def moments(activation: Activation, k) -> tuple:
-    """``E σ²``, ``χ∥/C_W`` and ``χ⊥/C_W`` at variance K, as numpy arrays or floats of the shape of K."""
-    moments = (np.asarray(each, dtype=float) for each in _traced_moments(activation, k))
-    return tuple(each if each.ndim else each.item() for each in moments)
+    """Return ``E σ²``, ``χ∥/C_W`` and ``χ⊥/C_W`` at variance K, as numpy arrays or floats of the shape of K."""
+    moments = (np.asarray(moment, dtype=float) for moment in _traced_moments(activation, k))
+    return tuple(moment if moment.ndim else moment.item() for moment in moments)
+
+
+@partial(jax.jit, static_argnums=0)
+def _one_sided_taylors(activation: Activation):
+    """Taylor coefficients on the left and on the right of zero, by one program instead of one an operation."""
+    return [one_sided_taylor(activation, side) for side in (-1, 1)]
 
 
 @partial(jax.jit, static_argnums=0)
@@ -172,28 +184,31 @@ def _traced_moments(activation: Activation, k):
 
 
 def _slope_difference(activation: Activation, k):
-    """``(χ∥ − χ⊥)/C_W = E σσ''``, and exactly zero where rounding hides its sign."""
+    """Return ``(χ∥ − χ⊥)/C_W = E σσ''``, and exactly zero where rounding hides its sign."""
     _, parallel, perpendicular = moments(activation, k)
     return cleaned(parallel - perpendicular, perpendicular)
 
 
 def cleaned(difference, scale):
-    """The difference of two computed numbers, exactly zero where rounding hides its sign."""
+    """Return the difference of two computed numbers, exactly zero where rounding hides its sign."""
     precision = jnp.finfo(float).eps
     return np.where(np.abs(difference) > 2e3 * precision * scale, difference, 0.0)
 
 
-def _residuals(activation: Activation, c_b: float, c_w: float, k: float) -> tuple[float, float, float]:
+def _residuals(
+    activation: Activation, c_b: float, c_w: float, k: float
+) -> tuple[float, float, float]:
     second, parallel, perpendicular = moments(activation, k)
     return k - c_b - c_w * second, c_w * parallel - 1, c_w * perpendicular - 1
 
 
 def grid_roots(f: Callable, grid: np.ndarray, values: np.ndarray) -> list[float]:
-    """Roots of f between neighbouring grid points where it changes sign."""
-    found = []
+    """Find the roots of f between neighbouring grid points where it changes sign."""
+    roots = []
     for i in np.flatnonzero(values[:-1] * values[1:] < 0):
         ends = grid[i], grid[i + 1]
-        if f(ends[0]) * f(ends[1]) < 0:  # in single precision one point may differ from the same point in a batch
+        # in single precision one point may differ from the same point in a batch
+        if f(ends[0]) * f(ends[1]) < 0:
             root: Any = brentq(f, *ends, xtol=1e-300, rtol=np.float64(1e-14))
-            found.append(float(root))
-    return found
+            roots.append(float(root))
+    return roots

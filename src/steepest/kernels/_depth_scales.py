@@ -1,19 +1,18 @@
-"""How many layers a signal survives at any initialization, critical or not."""
+"""Depth scales: how many layers a signal survives at any initialization, critical or not."""
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
-from steepest.activations import Activation, homogeneous_slopes
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._criticality import VARIANCES, cleaned, grid_roots, moments
 from steepest.kernels._recursion import check_variances, dual, pair_mean
+from steepest.nn.activations import Activation, homogeneous_slopes
 
 
 @dataclass(frozen=True)
@@ -39,22 +38,22 @@ class DepthScales:
 
     @property
     def xi_parallel(self) -> float:
-        """Depth scale of the variance, ``−1/log χ∥``."""
+        """Return the depth scale of the variance, ``−1/log χ∥``."""
         return _depth_scale(self.chi_parallel)
 
     @property
     def xi_perpendicular(self) -> float:
-        """Depth scale at correlation 1, ``−1/log χ⊥``."""
+        """Return the depth scale at correlation 1, ``−1/log χ⊥``."""
         return _depth_scale(self.chi_perpendicular)
 
     @property
     def xi_correlation(self) -> float:
-        """Depth scale of the correlation, ``−1/log`` of ``chi_correlation``."""
+        """Return the depth scale of the correlation, ``−1/log`` of ``chi_correlation``."""
         return _depth_scale(self.chi_correlation)
 
 
 def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 1.0) -> DepthScales:
-    """Fixed variance, fixed correlation, slopes and depth scales ``ξ = −1/log χ`` of any ``(C_W, C_b)``.
+    """Find fixed variance, fixed correlation, slopes and depth scales ``ξ = −1/log χ`` of any ``(C_W, C_b)``.
 
     The variance goes to the nearest root of ``C_b + C_W E σ²(K) − K`` in the direction of its first step from
     ``start`` (searched up to 1e4). Source: ORF 543, lecture 9/19; Schoenholz et al. 2017.
@@ -62,7 +61,7 @@ def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 
     Raises:
         UserError: if C_W or C_b is negative, or ``start`` is not positive.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> scales = depth_scales(activation("tanh"), c_w=1.5, c_b=0.0)
     >>> scales.chi_perpendicular > 1 > scales.chi_correlation, scales.correlation  # chaotic
     (True, 0.0)
@@ -71,15 +70,15 @@ def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 
     if not start > 0:
         raise UserError(f"The variance to start from must be positive, got {start}.")
     k = _fixed_variance(activation, c_w, c_b, start)
-    if math.isfinite(k) or homogeneous_slopes(activation) is not None:  # scale-invariant slopes depend on no K
-        _, parallel, perpendicular = (c_w * each for each in moments(activation, min(k, 1e4)))
+    # scale-invariant slopes depend on no K
+    if math.isfinite(k) or homogeneous_slopes(activation) is not None:
+        _, parallel, perpendicular = (c_w * moment for moment in moments(activation, min(k, 1e4)))
     else:
         parallel = perpendicular = math.nan
     fixed = _fixed_correlation(activation, c_w, c_b, k, perpendicular)
     slope = perpendicular
     if 0 <= fixed < 1:
-        triple = jnp.array([k, k, fixed * k])
-        slope = c_w * float(pair_mean(activation.slope, activation.slope, triple, activation.kinks).value)
+        slope = c_w * float(_mean_slopes(activation, np.array([k, k, fixed * k])))
     return DepthScales(k, fixed, parallel, perpendicular, slope)
 
 
@@ -95,24 +94,32 @@ def _fixed_variance(activation: Activation, c_w: float, c_b: float, start: float
 
     grid = np.unique(np.append(VARIANCES, start))
     values = gain(grid)
-    here = int(np.searchsorted(grid, start))
+    place = int(np.searchsorted(grid, start))
     roots = np.array(grid_roots(gain, grid, values))
-    if values[here] == 0:
+    if values[place] == 0:
         return start
-    if values[here] > 0:
+    if values[place] > 0:
         return float(min(roots[roots > start], default=math.inf))
     # Below the grid there is only 0, or a fixed point next to it.
     return float(max(roots[roots < start], default=c_b + c_w * moments(activation, 0.0)[0]))
 
 
+@partial(jax.jit, static_argnums=0)
+def _mean_slopes(activation: Activation, triple: Any) -> Any:
+    """E σ'(u)σ'(v) of a pair with these covariances, by one program instead of one an operation."""
+    return pair_mean(activation.slope, activation.slope, triple, activation.kinks).value
+
+
 @lru_cache(maxsize=32)
 def _compiled(activation: Activation) -> Any:
-    """The dual activation, compiled once however many points of a diagram ask for it."""
+    """Return the dual activation, compiled once however many points of a diagram ask for it."""
     return jax.jit(dual(activation))
 
 
-def _fixed_correlation(activation: Activation, c_w: float, c_b: float, k: float, perpendicular: float) -> float:
-    """The stable root c of ``(C_b + C_W E σ(u)σ(v))/K* = c``; the map is convex with the root 1."""
+def _fixed_correlation(
+    activation: Activation, c_w: float, c_b: float, k: float, perpendicular: float
+) -> float:
+    """Find the stable root c of ``(C_b + C_W E σ(u)σ(v))/K* = c``; the map is convex with the root 1."""
     if not (0 < k < math.inf):
         return math.nan
     if perpendicular <= 1 + 1e-9:
@@ -120,13 +127,14 @@ def _fixed_correlation(activation: Activation, c_w: float, c_b: float, k: float,
     product = _compiled(activation)
 
     def gain(c: float) -> float:
-        return (c_b + c_w * float(product(jnp.array([k, k, c * k])))) / k - c
+        return (c_b + c_w * float(product(np.array([k, k, c * k])))) / k - c
 
     at_zero = gain(0.0)
     if at_zero <= 1e-14:
         return 0.0
     nearly_one = 1 - 1e-6 * min(perpendicular - 1, 1.0)
-    if gain(nearly_one) >= 0:  # χ⊥ is 1 up to rounding: the root is too near to 1 to be told from it
+    # χ⊥ is 1 up to rounding: the root is too near to 1 to be told from it
+    if gain(nearly_one) >= 0:
         return 1.0
     root: Any = brentq(gain, 0.0, nearly_one, xtol=1e-14)
     return float(root)

@@ -14,7 +14,9 @@ from steepest.kernels._gram import blocks
 
 EXACT = 3000  # rows up to which all eigenvalues are computed
 DUPLICATES = 1000  # pairs that are kept
-ROUNDING = 100  # times eps and the largest eigenvalue: what may be rounding of a matrix and its factors
+ROUNDING = (
+    100  # times eps and the largest eigenvalue: what may be rounding of a matrix and its factors
+)
 
 
 class Pair(NamedTuple):
@@ -26,7 +28,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a Gram matrix is like; printed, it is one sentence with what to do.
+    """Conditioning and defects of a Gram matrix; printed, it is one sentence with what to do.
 
     Attributes:
         size: rows.
@@ -50,16 +52,17 @@ class Diagnosis:
 
     @property
     def rounding(self) -> float:
-        """Eigenvalues below this are rounding of the entries and of a factorization."""
+        """Return the size below which eigenvalues are rounding of the entries and of a factorization."""
         return ROUNDING * float(np.finfo(self.dtype).eps) * self.largest
 
     @property
     def sound(self) -> bool:
-        """Whether the matrix is symmetric and positive definite beyond rounding."""
+        """Return whether the matrix is symmetric and positive definite beyond rounding."""
         return self.broken is None and self.asymmetric is None and self.smallest > self.rounding
 
     def __str__(self) -> str:
-        name, cure = "the Gram matrix", f"set the regularization to at least {self.regularization:.0e}"
+        name = "the Gram matrix"
+        cure = f"set the regularization to at least {self.regularization:.0e}"
         finer = "compute it in float64, or " if self.dtype == np.float32 else ""
         if self.broken:
             i, j = self.broken
@@ -72,32 +75,35 @@ class Diagnosis:
             return f"{name} is not positive definite: {why}, so no kernel gives it; check how it was made, or {cure}"
         if self.duplicates:
             i, j = self.duplicates[0]
-            count = "at least " * (len(self.duplicates) == DUPLICATES) + str(len(self.duplicates) - 1)
+            count = "at least " * (len(self.duplicates) == DUPLICATES) + str(
+                len(self.duplicates) - 1
+            )
             more = "" if count == "0" else f", and so are {count} other pairs"
             why = f"inputs {i} and {j} are the same up to the rounding of {self.dtype}{more}"
             return f"{name} is singular: {why}; drop one of each, or {finer}{cure}"
         if self.sound:
             return f"{name} is positive definite: its eigenvalues go from {self.smallest:.1e} to {self.largest:.1e}"
-        known = "" if np.isnan(self.smallest) else f" ({self.smallest:.1e})"
-        why = f"its smallest eigenvalue{known} is rounding beside its largest ({self.largest:.1e})"
+        value = "" if np.isnan(self.smallest) else f" ({self.smallest:.1e})"
+        why = f"its smallest eigenvalue{value} is rounding beside its largest ({self.largest:.1e})"
         return f"{name} is not positive definite to the precision of {self.dtype}: {why}; {finer}{cure}"
 
 
-def diagnose(gram: Any, seen: float | None = None) -> Diagnosis:
-    """Facts about a Gram matrix, cheap ones first: the first trouble found is what ``str`` says.
+def diagnose(gram: Any, quotient: float | None = None) -> Diagnosis:
+    """Diagnose conditioning and defects of a Gram matrix, cheap checks first; ``str`` says the first defect.
 
     Costs a pass over the entries and up to 3000 rows all eigenvalues, beyond that some Lanczos steps.
 
     Args:
         gram: an array, or what has ``shape``, ``dtype`` and ``matvec``; without ``tiles()`` only eigenvalues are found.
-        seen: a quotient vᵀKv/vᵀv that has been met, an upper bound of the smallest eigenvalue.
+        quotient: a quotient vᵀKv/vᵀv that is known, an upper bound of the smallest eigenvalue.
 
     >>> print(diagnose(np.array([[1.0, 0.5, 1.0], [0.5, 1.0, 0.5], [1.0, 0.5, 1.0]])))
     the Gram matrix is singular: inputs 0 and 2 are the same up to the rounding of float64; drop ...
     >>> diagnose(np.eye(3)).sound
     True
     """
-    size, dtype = gram.shape[0], np.dtype(gram.dtype)
+    size = gram.shape[0]
+    dtype = np.dtype(gram.dtype)
     for rows, columns, values in _parts(gram):
         wrong = ~np.isfinite(values)
         if wrong.any():
@@ -107,27 +113,32 @@ def diagnose(gram: Any, seen: float | None = None) -> Diagnosis:
     if asymmetric:
         return Diagnosis(size, dtype, asymmetric=asymmetric)
     smallest, largest = _extremes(gram)
-    smallest = float(np.fmin(smallest, np.nan if seen is None else seen))
-    found = Diagnosis(size, dtype, None, None, tuple(islice(_duplicates(gram), DUPLICATES)), smallest, largest)
+    smallest = float(np.fmin(smallest, np.nan if quotient is None else quotient))
+    diagnosis = Diagnosis(
+        size, dtype, None, None, tuple(islice(_duplicates(gram), DUPLICATES)), smallest, largest
+    )
     # systems are refined with float64 products, so that float32 needs more only where its eigenvalues are unknown
     rounding = ROUNDING * np.finfo(float if np.isfinite(smallest) else dtype).eps * largest
-    needed = 0.0 if found.sound else float(np.fmax(rounding, -2 * smallest))
-    return Diagnosis(**{**vars(found), "regularization": _rounded_up(needed)})
+    needed = 0.0 if diagnosis.sound else float(np.fmax(rounding, -2 * smallest))
+    return Diagnosis(**{**vars(diagnosis), "regularization": _rounded_up(needed)})
 
 
 def asymmetry(gram: NDArray) -> Pair | None:
-    """The entry that differs most from its mirror image, if by more than rounding."""
-    worst, place, scale = 0.0, None, max((float(np.abs(each).max()) for _, _, each in _parts(gram)), default=0.0)
+    """Find the entry that differs most from its mirror image, if by more than rounding."""
+    worst = 0.0
+    place = None
+    scale = max((float(np.abs(block).max()) for _, _, block in _parts(gram)), default=0.0)
     for rows, _, values in _parts(gram):
         difference = np.abs(values - gram[:, rows].T)
         if difference.max() > worst:
             i, j = np.unravel_index(int(np.argmax(difference)), difference.shape)
-            worst, place = float(difference.max()), Pair(int(i) + rows.start, int(j))
+            worst = float(difference.max())
+            place = Pair(int(i) + rows.start, int(j))
     return place if worst > ROUNDING * np.finfo(gram.dtype).eps * scale else None
 
 
 def _parts(gram: Any) -> Iterator[tuple[slice, slice, NDArray]]:
-    """Rows, columns and entries, a part at a time."""
+    """Yield rows, columns and entries, a part at a time."""
     if isinstance(gram, np.ndarray):
         for rows in blocks(len(gram), 512):
             yield rows, slice(0, gram.shape[1]), gram[rows]
@@ -136,7 +147,7 @@ def _parts(gram: Any) -> Iterator[tuple[slice, slice, NDArray]]:
 
 
 def _duplicates(gram: Any) -> Iterator[Pair]:
-    """Pairs i < j with K_ii + K_jj − 2 K_ij within rounding of zero."""
+    """Yield pairs i < j with K_ii + K_jj − 2 K_ij within rounding of zero."""
     if not (isinstance(gram, np.ndarray) or hasattr(gram, "tiles")):
         return
     diagonal = gram.diagonal().astype(float)
@@ -149,7 +160,7 @@ def _duplicates(gram: Any) -> Iterator[Pair]:
 
 
 def _extremes(gram: Any) -> tuple[float, float]:
-    """Smallest and largest eigenvalue; the smallest is NaN where Lanczos does not find it."""
+    """Return the smallest and the largest eigenvalue; the smallest is NaN where Lanczos does not find it."""
     if gram.shape[0] <= EXACT and (isinstance(gram, np.ndarray) or hasattr(gram, "toarray")):
         whole = gram if isinstance(gram, np.ndarray) else gram.toarray()
         values = scipy.linalg.eigvalsh(np.asarray(whole, float))
@@ -157,7 +168,9 @@ def _extremes(gram: Any) -> tuple[float, float]:
     operator = scipy.sparse.linalg.aslinearoperator(gram)
     start = np.random.default_rng(0).standard_normal(gram.shape[0])
     find = lambda which, **limits: float(
-        scipy.sparse.linalg.eigsh(operator, 1, which=which, v0=start, return_eigenvectors=False, **limits)[0]
+        scipy.sparse.linalg.eigsh(
+            operator, 1, which=which, v0=start, return_eigenvectors=False, **limits
+        )[0]
     )
     largest = find("LA", tol=1e-2)
     try:
@@ -167,7 +180,7 @@ def _extremes(gram: Any) -> tuple[float, float]:
 
 
 def _rounded_up(value: float) -> float:
-    """To one digit."""
+    """Round up to one digit."""
     if value == 0:
         return 0.0
     unit = 10.0 ** np.floor(np.log10(value))

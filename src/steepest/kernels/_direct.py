@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from steepest.activations import DualForm, closed_form, homogeneous_slopes, jumps
 from steepest.kernels._layers import predict_signal
-from steepest.kernels._tile import cosines, square_range, squares, symmetric
-from steepest.networks import Limit
+from steepest.kernels._tabulated import cosines, square_range, squares, symmetric
+from steepest.nn.activations import DualForm, closed_form, homogeneous_slopes, jumps
+from steepest.nn.networks import Limit
 
 DEPTH = 6  # hidden layers to which this is faster than a table over unequal norms
 
@@ -32,7 +32,7 @@ class Direct:
 
     @staticmethod
     def suits(limit: Limit, x: NDArray, other: NDArray | None) -> bool:
-        """Whether this is the better way: closed forms over norms that differ and matter, few layers or kinks."""
+        """Tell whether this is the better way: closed forms over norms that differ and matter, few layers or kinks."""
         if closed_form(limit.activation) is None:
             return False
         low, high = square_range(x, other)
@@ -45,34 +45,43 @@ class Direct:
 
     @classmethod
     def of(cls, limit: Limit, x: NDArray) -> "Direct":
-        """For inputs of this dtype."""
+        """Build it for inputs of this dtype."""
         return cls(limit, 16 * (limit.depth + 1) * float(np.finfo(x.dtype).eps))
 
     def rows(self, x: NDArray) -> tuple[NDArray, ...]:
-        """Unit vectors ``(n, d)``, lengths ``(n, 1)``, variances of all layers and then the NTK, ``(L + 2, n, 1)``."""
+        """Return unit vectors ``(n, d)``, lengths ``(n, 1)``, variances of layers and the NTK, ``(L + 2, n, 1)``."""
         sizes = squares(x)
         path = predict_signal(self.limit, sizes)
         layers = np.concatenate([path.variance, path.ntk[None]])
         parts = x / np.sqrt(sizes * x.shape[1])[:, None], np.sqrt(sizes)[:, None], layers[..., None]
-        return tuple(np.ascontiguousarray(each, x.dtype) for each in parts)
+        return tuple(np.ascontiguousarray(array, x.dtype) for array in parts)
 
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
-        """NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
+        """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
         with jax.enable_x64(rows[0].dtype == np.float64):
-            found, theta = _tile(self.limit, rows, columns, same)
-        return found, theta if not any(value for _, value, _ in jumps(self.limit.activation)) else theta * jnp.nan
+            kernel, theta = _tile(self.limit, rows, columns, same)
+        return kernel, theta if not any(
+            value for _, value, _ in jumps(self.limit.activation)
+        ) else theta * jnp.nan
 
 
 @partial(jax.jit, static_argnums=(0, 3))
 def _tile(limit: Limit, rows, columns, same: bool) -> tuple[Array, Array]:
-    form, (start, *others) = cast(DualForm, closed_form(limit.activation)), limit.layers
-    (cosine, sine), lengths, other_lengths = cosines(rows[0], columns[0]), rows[1], columns[1].T
+    form = cast(DualForm, closed_form(limit.activation))
+    (start, *others) = limit.layers
+    (cosine, sine) = cosines(rows[0], columns[0])
+    lengths = rows[1]
+    other_lengths = columns[1].T
     product = lengths * other_lengths * cosine
-    k, theta = start.c_b + start.c_w * product, start.t_b + start.t_w * product
+    k = start.c_b + start.c_w * product
+    theta = start.t_b + start.t_w * product
     distance = (lengths - other_lengths) ** 2 + 2 * lengths * other_lengths * (1 - cosine)
-    root = jnp.sqrt((start.c_w * lengths * other_lengths * sine) ** 2 + start.c_b * start.c_w * distance)
+    root = jnp.sqrt(
+        (start.c_w * lengths * other_lengths * sine) ** 2 + start.c_b * start.c_w * distance
+    )
     for i, layer in enumerate(others, 1):
-        a, b = rows[2][i - 1], columns[2][i - 1].T
+        a = rows[2][i - 1]
+        b = columns[2][i - 1].T
         if limit.normalized:
             both = jnp.sqrt(a * b)
             value, slope = form(a / a, b / b, k / both, root / both)
@@ -83,8 +92,8 @@ def _tile(limit: Limit, rows, columns, same: bool) -> tuple[Array, Array]:
         theta = kept * theta + layer.t_b + layer.t_w * value + layer.c_w * slope * theta
         k = kept * k + layer.c_b + layer.c_w * value
         square = rows[2][i] * columns[2][i].T
-        rest = square - k**2
-        root = jnp.sqrt(jnp.where(rest > 16 * jnp.finfo(k.dtype).eps * square, rest, 0.0))
+        gap = square - k**2
+        root = jnp.sqrt(jnp.where(gap > 16 * jnp.finfo(k.dtype).eps * square, gap, 0.0))
     if not same:
         return k, theta
     return symmetric(k, rows[2][-2, :, 0]), symmetric(theta, rows[2][-1, :, 0])

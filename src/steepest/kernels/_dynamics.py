@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 
 Vector = NDArray[np.float64]
 
 
 class Progress(NamedTuple):
-    """What training has done along each eigenvector, at each of T times.
+    """Progress of training along each eigenvector, at each of T times.
 
     Attributes:
         left: factor by which the residual along it is multiplied, shape ``(T, n)``.
@@ -50,7 +50,7 @@ class KernelDynamics:
     vectors: Vector
 
     def largest_step(self, momentum: float = 0.0) -> float:
-        """The step size 2(1 + β)/λ_max, above which descent with momentum β diverges; infinite for a kernel of zero.
+        """Return 2(1 + β)/λ_max, above which descent with momentum β diverges; infinite for a kernel of zero.
 
         Raises:
             UserError: for a momentum outside [0, 1).
@@ -60,21 +60,23 @@ class KernelDynamics:
         return 2 * (1 + momentum) / top if top > 0 else float("inf")
 
     def flow(self, times) -> Progress:
-        """Gradient flow to these times, each at least zero.
+        """Follow gradient flow to these times, each at least zero.
 
         Raises:
             UserError: for a time that is negative or NaN.
         """
         times = np.atleast_1d(np.asarray(times, float))
         if not (times >= 0).all():
-            raise UserError(f"the flow needs times of at least zero, got {times.min()}; it starts at time 0")
+            raise UserError(
+                f"the flow needs times of at least zero, got {times.min()}; it starts at time 0"
+            )
         decay = np.multiply.outer(times, self.eigenvalues)
         positive = self.eigenvalues > 0
         gained = -np.expm1(-decay) / np.where(positive, self.eigenvalues, 1.0)
         return Progress(np.exp(-decay), np.where(positive, gained, times[:, None]))
 
     def descent(self, lr: float, steps, momentum: float = 0.0) -> Progress:
-        """Full-batch descent after these numbers of steps, ``v ← βv − η∇, w ← w + v`` (heavy ball) when β > 0.
+        """Follow full-batch descent for these numbers of steps, ``v ← βv − η∇, w ← w + v`` (heavy ball) when β > 0.
 
         A step size above :meth:`largest_step` gives factors that grow, and values that are not finite once they
         overflow.
@@ -87,30 +89,41 @@ class KernelDynamics:
         if not 0 < lr < np.inf:
             raise UserError(f"descent needs a positive finite step size, got lr = {lr}")
         counts = np.atleast_1d(np.asarray(steps))
-        if not (np.isfinite(counts).all() and (counts >= 0).all() and (counts == np.round(counts)).all()):
+        if not (
+            np.isfinite(counts).all() and (counts >= 0).all() and (counts == np.round(counts)).all()
+        ):
             raise UserError(f"descent needs whole numbers of steps, at least zero, got {steps}")
         # along each eigenvector, started at rest: r_{t+1} = (1 + β − ηλ) r_t − β r_{t−1} for the residual, and with
         # η added for g = (1 − r)/λ, which keeps its digits where λ is small and needs no limit where it is zero
         one = np.zeros((len(self.eigenvalues), 3, 3))
-        one[:, 0, 0], one[:, 0, 1], one[:, 1, 0] = 1 + momentum - lr * self.eigenvalues, -momentum, 1.0
-        one[:, 0, 2], one[:, 2, 2] = lr, 1.0
+        one[:, 0, 0] = 1 + momentum - lr * self.eigenvalues
+        one[:, 0, 1] = -momentum
+        one[:, 1, 0] = 1.0
+        one[:, 0, 2] = lr
+        one[:, 2, 2] = 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             powers = np.stack([np.linalg.matrix_power(one, int(count)) for count in counts])
         return Progress(powers[..., 0, :2].sum(-1), powers[..., 0, 2])
 
     def train(self, progress: Progress, targets: Vector, start: Vector | float = 0.0) -> Vector:
-        """Outputs on the training points, ``y + V left Vᵀ (f_0 − y)``, shape ``(T, n)``.
+        """Return outputs on the training points, ``y + V left Vᵀ (f_0 − y)``, shape ``(T, n)``.
 
         Raises:
             UserError: targets or start that are not one finite number for each training point.
         """
-        targets, start = self._one_each("targets", targets), self._one_each("outputs at the start", start)
+        targets = self._one_each("targets", targets)
+        start = self._one_each("outputs at the start", start)
         return targets + (progress.left * (self.vectors.T @ (start - targets))) @ self.vectors.T
 
     def test(
-        self, progress: Progress, cross: Vector, targets: Vector, start: Vector | float = 0.0, at: Vector | float = 0.0
+        self,
+        progress: Progress,
+        cross: Vector,
+        targets: Vector,
+        start: Vector | float = 0.0,
+        at: Vector | float = 0.0,
     ) -> Vector:
-        """Outputs on other points, ``f_0(x) + (1/n) Θ(x, X) V gained Vᵀ (y − f_0)``, shape ``(T, m)``.
+        """Return outputs on other points, ``f_0(x) + (1/n) Θ(x, X) V gained Vᵀ (y − f_0)``, shape ``(T, m)``.
 
         Args:
             progress: of the training.
@@ -123,13 +136,14 @@ class KernelDynamics:
             UserError: targets or start that are not one finite number for each training point, a cross kernel of
                 another shape.
         """
-        targets, start = self._one_each("targets", targets), self._one_each("outputs at the start", start)
+        targets = self._one_each("targets", targets)
+        start = self._one_each("outputs at the start", start)
         cross = self._across(cross)
         residual = self.vectors.T @ (targets - start)
         return at + (progress.gained * residual) @ (cross @ self.vectors).T / len(self.eigenvalues)
 
     def outputs(self, progress: Progress, kernel: Vector, start: Vector, targets: Vector) -> Vector:
-        """Outputs of many networks on training and other points, each from its own start, shape ``(..., T, n + m)``.
+        """Return outputs of many networks on training and other points, each from its own start, ``(..., T, n + m)``.
 
         Args:
             progress: of the training.
@@ -140,21 +154,27 @@ class KernelDynamics:
         Raises:
             UserError: arrays that do not fit together.
         """
-        kernel, start, n = self._across(kernel), np.asarray(start, float), len(self.eigenvalues)
+        kernel = self._across(kernel)
+        start = np.asarray(start, float)
+        n = len(self.eigenvalues)
         if start.shape[-1:] != (len(kernel),) or len(kernel) < n:
             raise UserError(
                 f"outputs at the start need one number for each of the {len(kernel)} rows of the kernel, at least {n} "
                 f"of them, got {_shown(start)}"
             )
-        found = np.empty((*start.shape[:-1], len(progress.left), len(kernel)))
+        outputs = np.empty((*start.shape[:-1], len(progress.left), len(kernel)))
         for index in np.ndindex(start.shape[:-1]):
             f = start[index]
-            found[(*index, ..., slice(n))] = self.train(progress, targets, f[:n])
-            found[(*index, ..., slice(n, None))] = self.test(progress, kernel[n:], targets, f[:n], f[n:])
-        return found
+            outputs[(*index, ..., slice(n))] = self.train(progress, targets, f[:n])
+            outputs[(*index, ..., slice(n, None))] = self.test(
+                progress, kernel[n:], targets, f[:n], f[n:]
+            )
+        return outputs
 
-    def ensemble(self, progress: Progress, targets: Vector, nngp: Vector, cross: Vector | None = None) -> Ensemble:
-        """Mean and covariance over random initializations with covariance ``nngp``, on training or on other points.
+    def ensemble(
+        self, progress: Progress, targets: Vector, nngp: Vector, cross: Vector | None = None
+    ) -> Ensemble:
+        """Return mean and covariance over initializations with covariance ``nngp``, on training or on other points.
 
         Args:
             progress: of the training.
@@ -168,17 +188,21 @@ class KernelDynamics:
 
         Source: Lee et al. 2019, equations 14 to 16, there for the flow.
         """
-        n, targets = len(self.eigenvalues), self._one_each("targets", targets)
-        nngp, cross = np.asarray(nngp, float), None if cross is None else self._across(cross)
+        n = len(self.eigenvalues)
+        targets = self._one_each("targets", targets)
+        nngp = np.asarray(nngp, float)
+        cross = None if cross is None else self._across(cross)
         size = n if cross is None else n + len(cross)
         if nngp.shape != (size, size):
             raise UserError(
                 f"the covariance at initialization must cover the {n} training points"
                 f"{'' if cross is None else f' and then the {len(cross)} other points'}, got shape {nngp.shape}"
             )
-        means, covariances = [], []
+        means = []
+        covariances = []
         for left, gained in zip(*progress, strict=True):
-            if cross is None:  # f_t = y + S (f_0 − y): the symmetric form keeps small variances positive
+            # f_t = y + S (f_0 − y): the symmetric form keeps small variances positive
+            if cross is None:
                 s = (self.vectors * left) @ self.vectors.T
                 means.append(targets - s @ targets)
                 covariances.append(s @ nngp @ s.T)
@@ -190,13 +214,17 @@ class KernelDynamics:
         return Ensemble(np.stack(means), np.stack(covariances))
 
     def _one_each(self, name: str, values: Vector | float) -> Vector:
-        values, n = np.asarray(values, float), len(self.eigenvalues)
+        values = np.asarray(values, float)
+        n = len(self.eigenvalues)
         if values.shape not in ((), (n,)) or not np.isfinite(values).all():
-            raise UserError(f"{name}: expected {n} finite numbers, one for each training point, got {_shown(values)}")
+            raise UserError(
+                f"{name}: expected {n} finite numbers, one for each training point, got {_shown(values)}"
+            )
         return np.broadcast_to(values, (n,))
 
     def _across(self, cross: Vector) -> Vector:
-        cross, n = np.asarray(cross, float), len(self.eigenvalues)
+        cross = np.asarray(cross, float)
+        n = len(self.eigenvalues)
         if cross.ndim != 2 or cross.shape[1] != n or not np.isfinite(cross).all():
             raise UserError(
                 f"the cross kernel has a row for each other point and a column for each of the {n} training points, "
@@ -206,7 +234,7 @@ class KernelDynamics:
 
 
 def kernel_dynamics(ntk: Vector) -> KernelDynamics:
-    """The closed-form dynamics of a kernel over the training points, from its eigendecomposition.
+    """Decompose a kernel over the training points, which gives its dynamics in closed form.
 
     Raises:
         UserError: not a finite symmetric matrix, or one that is not positive semidefinite.
@@ -220,7 +248,9 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
     """
     ntk = np.asarray(ntk, float)
     if ntk.ndim != 2 or ntk.shape[0] != ntk.shape[1] or not ntk.size or not np.isfinite(ntk).all():
-        raise UserError(f"dynamics need a finite square kernel matrix over the training points, got {_shown(ntk)}")
+        raise UserError(
+            f"dynamics need a finite square kernel matrix over the training points, got {_shown(ntk)}"
+        )
     if not np.allclose(ntk, ntk.T, rtol=1e-5, atol=1e-6 * np.abs(ntk).max()):
         raise UserError(
             "dynamics need a symmetric kernel matrix over the training points; pass the cross kernel to test()"
@@ -237,8 +267,12 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
 
 def _check_momentum(momentum: float) -> None:
     if not 0 <= momentum < 1:
-        raise UserError(f"momentum must be at least 0 and below 1, got {momentum}; 0 is plain descent")
+        raise UserError(
+            f"momentum must be at least 0 and below 1, got {momentum}; 0 is plain descent"
+        )
 
 
 def _shown(values: Vector) -> str:
-    return f"shape {values.shape}" + ("" if np.isfinite(values).all() else " with entries that are not finite")
+    return f"shape {values.shape}" + (
+        "" if np.isfinite(values).all() else " with entries that are not finite"
+    )

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from steepest.errors import UserError, nearest
+from steepest.core.errors import UserError, nearest
 from steepest.kernels._jacobian import jacobian_ntk
 from steepest.kernels._layerwise import layerwise_ntk
 from steepest.kernels._products import product_ntk
-from steepest.networks import Mlp
-from steepest.types import Network, Params
+from steepest.nn.networks import Mlp
+from steepest.nn.types import Network, Params
 
 Method = Literal["auto", "jacobian", "layerwise", "vectors"]
 Outputs = Literal["scalar", "trace", "all"]
@@ -29,7 +29,7 @@ def empirical_ntk(
     method: Method = "auto",
     outputs: Outputs = "scalar",
 ) -> Array:
-    """The tangent kernel Θ_ij = ⟨∇f(x_i), ∇f(x'_j)⟩ of a network at these parameters.
+    """Compute the tangent kernel Θ_ij = ⟨∇f(x_i), ∇f(x'_j)⟩ of a network at these parameters.
 
     Args:
         network: a network, or its ``apply``, which maps parameters and inputs ``(n, d)`` to outputs ``(n,)`` or
@@ -56,9 +56,12 @@ def empirical_ntk(
     >>> empirical_ntk(linear, jnp.ones(2), jnp.array([[3.0, 4.0]])).tolist()
     [[25.0]]
     """
-    for value, known, what in ((method, METHODS, "method"), (outputs, OUTPUTS, "choice of outputs")):
-        if value not in known:
-            raise UserError(f"there is no {what} {value!r}; {nearest(str(value), known)}")
+    for value, choices, what in (
+        (method, METHODS, "method"),
+        (outputs, OUTPUTS, "choice of outputs"),
+    ):
+        if value not in choices:
+            raise UserError(f"there is no {what} {value!r}; {nearest(str(value), choices)}")
     apply = network.apply if isinstance(network, Network) else network
     x = jnp.asarray(x)
     other = None if other is None else jnp.asarray(other)
@@ -68,7 +71,9 @@ def empirical_ntk(
             f"a scalar kernel needs outputs of shape {(len(x),)}, got {shape}; try outputs='trace' or outputs='all'"
         )
     if method == "layerwise" and not isinstance(network, Mlp):
-        raise UserError("the layerwise kernel needs a network of mlp(), not its apply; try method='jacobian'")
+        raise UserError(
+            "the layerwise kernel needs a network of mlp(), not its apply; try method='jacobian'"
+        )
     traced = outputs != "all"
     if isinstance(network, Mlp) and method in ("auto", "layerwise"):
         return layerwise_ntk(network, params, x, other, traced)
@@ -78,7 +83,7 @@ def empirical_ntk(
 def ntk_top(
     network: Network | Callable[[Params, Array], Array], params: Params, x: Float[Array, "n d"]
 ) -> Float[Array, ""]:
-    """The largest eigenvalue of Θ/n of a network with one scalar output.
+    """Compute the largest eigenvalue of Θ/n of a network with one scalar output.
 
     With the mean of ½(f − y)², descent on the linearized network is stable up to the step size 2 over it.
     """

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from steepest.types import Network, Params
+from steepest.nn.types import Network, Params
 
 Apply = Callable[[Params, Array], Array]
 
 
 def linearize(network: Network | Apply, center: Params) -> Apply:
-    """The network to first order in its parameters, f(θ₀, x) + ∇f(θ₀, x)·(θ − θ₀), as a function of θ and x.
+    """Expand the network to first order, f(θ₀, x) + ∇f(θ₀, x)·(θ − θ₀), as a function of θ and x.
 
     Its tangent kernel does not move, and descent on it with the squared loss is a linear recursion.
 
@@ -36,7 +36,7 @@ def linearize(network: Network | Apply, center: Params) -> Apply:
 
 
 def quadratize(network: Network | Apply, center: Params) -> Apply:
-    """The network to second order, f + ∇f·δ + ½ δᵀ∇²f δ at θ₀ with δ = θ − θ₀, as a function of θ and x.
+    """Expand the network to second order, f + ∇f·δ + ½ δᵀ∇²f δ at θ₀ with δ = θ − θ₀, as a function of θ and x.
 
     The smallest model in which a kernel moves: it has the catapult of large steps.
 
@@ -54,7 +54,8 @@ def quadratize(network: Network | Apply, center: Params) -> Apply:
 
     def quadratic(params: Params, x: Array) -> Array:
         step = _difference(params, center)
-        along = lambda p: jax.jvp(lambda q: apply(q, x), (p,), (step,))
+        outputs = lambda p: apply(p, x)
+        along = lambda p: jax.jvp(outputs, (p,), (step,))
         (value, slope), (_, bend) = jax.jvp(along, (center,), (step,))
         return value + slope + bend / 2
 

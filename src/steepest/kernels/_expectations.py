@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from steepest.activations import Activation, DualForm, closed_form, gaussian_mean, jumps
 from steepest.kernels._moments import certified_means, padded
+from steepest.nn.activations import Activation, DualForm, closed_form, gaussian_mean, jumps
 
-NODES = np.linspace(-13.0, 13.0, 2049)  # the trapezoidal rule is exact to rounding for smooth σ at deviations to 20
+# the trapezoidal rule is exact to rounding for smooth σ at deviations to 20
+NODES = np.linspace(-13.0, 13.0, 2049)
 TERMS = 1024
 Vector = NDArray[np.float64]
 
@@ -29,11 +30,14 @@ class Moments(NamedTuple):
 
 
 def single_moments(activation: Activation, variances: Vector) -> tuple[Vector, Vector]:
-    """``E σ(z)²`` and ``E σ'(z)²`` (NaN when σ jumps) under N(0, K), of the shape of the variances, in float64."""
+    """Compute ``E σ(z)²`` and ``E σ'(z)²`` (NaN when σ jumps) under N(0, K), of the variances' shape, in float64."""
     with jax.enable_x64(True):
-        form, k = closed_form(activation), padded(variances, 64)
-        value, slope = _compiled(form)(k, k, k, jnp.zeros_like(k)) if form else _single_of(activation)(k)
-        value, slope = (np.asarray(each)[: len(variances)] for each in (value, slope))
+        form = closed_form(activation)
+        k = padded(variances, 64)
+        value, slope = (
+            _compiled(form)(k, k, k, jnp.zeros_like(k)) if form else _single_of(activation)(k)
+        )
+        value, slope = (np.asarray(array)[: len(variances)] for array in (value, slope))
     if any(jump for _, jump, _ in jumps(activation)):
         slope = np.full_like(value, np.nan)
     return value, slope
@@ -62,7 +66,7 @@ def pair_moments(
     roots: Vector,
     tolerance: float,
 ) -> Moments:
-    """Expectations over the pairs ``(variances[first], variances[second], covariances)``; roots of their determinants.
+    """Compute expectations over ``(variances[first], variances[second], covariances)``; roots of determinants.
 
     By closed form where one is known; for smooth σ by Hermite expansion (Mehler 1866), whose remainder is bounded by
     Parseval's equation; where that is above the tolerance, or σ has kinks, by quadrature.
@@ -74,26 +78,33 @@ def pair_moments(
         form = closed_form(activation)
         if form is not None:
             arrays = variances[first], variances[second], covariances, roots
-            return _closed(_compiled(form)(*(padded(each, 1024) for each in arrays)), len(roots))
+            return _closed(_compiled(form)(*(padded(array, 1024) for array in arrays)), len(roots))
         if not activation.kinks:
-            found = _hermite(activation, variances, first, second, covariances, tolerance)
-            if found is not None:
-                return found
+            moments = _hermite(activation, variances, first, second, covariances, tolerance)
+            if moments is not None:
+                return moments
         triples = np.stack([variances[first], variances[second], covariances], axis=1)
         return _quadrature(activation, triples, roots, tolerance)
 
 
 def _closed(pair, count: int) -> Moments:
-    value, slope = (np.asarray(each)[:count] for each in pair)
+    value, slope = (np.asarray(array)[:count] for array in pair)
     rounding = 64 * np.finfo(float).eps
     return Moments(value, slope, rounding * np.abs(value), rounding * np.abs(slope))
 
 
 def _quadrature(activation, triples, roots, tolerance) -> Moments:
-    name, kinks = activation.name, activation.kinks
-    value = certified_means(activation.function, activation.function, triples, kinks, tolerance, name, roots)
-    slope = certified_means(activation.slope, activation.slope, triples, kinks, tolerance, name, roots)
-    return Moments(*(np.asarray(each) for each in (value.value, slope.value, value.error, slope.error)))
+    name = activation.name
+    kinks = activation.kinks
+    value = certified_means(
+        activation.function, activation.function, triples, kinks, tolerance, name, roots
+    )
+    slope = certified_means(
+        activation.slope, activation.slope, triples, kinks, tolerance, name, roots
+    )
+    return Moments(
+        *(np.asarray(array) for array in (value.value, slope.value, value.error, slope.error))
+    )
 
 
 # ---------------------------------------------------------------------------------------- Hermite expansion
@@ -101,11 +112,12 @@ def _quadrature(activation, triples, roots, tolerance) -> Moments:
 
 @lru_cache
 def _basis() -> NDArray[np.float64]:
-    """Normalized Hermite polynomials times the trapezoidal weights, shape ``(nodes, TERMS)``."""
+    """Return normalized Hermite polynomials times the trapezoidal weights, shape ``(nodes, TERMS)``."""
     weights = np.exp(-(NODES**2) / 2) / np.sqrt(2 * np.pi) * (NODES[1] - NODES[0])
     basis = np.empty((TERMS, len(NODES)))
     # the square root of the density goes into the recurrence, so that high orders do not overflow
-    before, now = np.zeros_like(NODES), np.sqrt(weights)
+    before = np.zeros_like(NODES)
+    now = np.sqrt(weights)
     for k in range(TERMS):
         basis[k] = now * np.sqrt(weights)
         before, now = now, (NODES * now - np.sqrt(k) * before) / np.sqrt(k + 1)
@@ -117,10 +129,12 @@ def _on_nodes(activation: Activation) -> Callable:
     return jax.jit(lambda deviations: activation(deviations[:, None] * NODES))
 
 
-def hermite_coefficients(activation: Activation, variances: Vector, terms: int = TERMS) -> NDArray[np.float64]:
-    """``h_k(K) = E σ(√K x) he_k(x)`` with normalized Hermite polynomials, shape ``(variances, terms)``, smooth σ only.
+def hermite_coefficients(
+    activation: Activation, variances: Vector, terms: int = TERMS
+) -> NDArray[np.float64]:
+    """Return ``h_k(K) = E σ(√K x) he_k(x)``, he_k normalized, shape ``(variances, terms)``, for smooth σ only.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> hermite_coefficients(activation("quadratic"), np.array([2.0]), 3)[0, ::2].round(9).tolist()  # 2 (1 + √2 he_2)
     [2.0, 2.828427125]
     """
@@ -131,23 +145,25 @@ def hermite_coefficients(activation: Activation, variances: Vector, terms: int =
 
 
 def _hermite(activation, variances, first, second, covariances, tolerance) -> Moments | None:
-    """``Σ_k h_k(K_αα) h_k(K_ββ) ρ^k`` and ``Σ_k k h_k h_k ρ^{k−1} / √(K_αα K_ββ)``, or None above the tolerance."""
+    """Sum ``Σ_k h_k(K_αα) h_k(K_ββ) ρ^k`` and its derivative in K_αβ, or return None above the tolerance."""
     deviations = np.sqrt(variances)
     if deviations.max() > 20 or deviations.min() == 0:
         return None
     squares, slopes = single_moments(activation, variances)
-    terms, k = 64, np.arange(TERMS)
+    terms = 64
+    k = np.arange(TERMS)
     while True:  # what Parseval's equation leaves for the orders beyond the last
         h = hermite_coefficients(activation, variances, terms)
-        rest = np.abs(squares - (h**2).sum(1)) + 1e-15 * squares
+        remainder = np.abs(squares - (h**2).sum(1)) + 1e-15 * squares
         rest_slope = np.abs(slopes - (k[:terms] * h**2).sum(1) / variances) + 1e-15 * slopes
-        if (rest <= tolerance * squares).all() and (rest_slope <= tolerance * slopes).all():
+        if (remainder <= tolerance * squares).all() and (rest_slope <= tolerance * slopes).all():
             break
         terms *= 4
         if terms > TERMS:
             return None
     rho = covariances / (deviations[first] * deviations[second])
-    value, slope = np.zeros_like(rho), np.zeros_like(rho)
+    value = np.zeros_like(rho)
+    slope = np.zeros_like(rho)
     columns = np.ascontiguousarray(h.T)
     for i in reversed(range(terms)):  # Horner
         product = columns[i][first] * columns[i][second]
@@ -155,4 +171,9 @@ def _hermite(activation, variances, first, second, covariances, tolerance) -> Mo
         if i:
             slope = slope * rho + i * product
     slope /= deviations[first] * deviations[second]
-    return Moments(value, slope, np.sqrt(rest[first] * rest[second]), np.sqrt(rest_slope[first] * rest_slope[second]))
+    return Moments(
+        value,
+        slope,
+        np.sqrt(remainder[first] * remainder[second]),
+        np.sqrt(rest_slope[first] * rest_slope[second]),
+    )

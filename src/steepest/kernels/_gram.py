@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._direct import Direct
-from steepest.kernels._tile import Tabulated, part, put
-from steepest.networks import Limit
+from steepest.kernels._tabulated import Tabulated, part, put
+from steepest.nn.networks import Limit
 
 THREADS = 8
 TILE = 256  # rows of a tile: what is computed for it stays in the cache
@@ -41,7 +41,7 @@ def gram(
     tile: int = TILE,
     tolerance: float | None = None,
 ) -> Gram:
-    """NNGP and NTK of an infinitely wide network between all rows of x, or between rows of x and of another set.
+    """Compute NNGP and NTK of an infinitely wide network between all rows of x, or between those of x and of other.
 
     Depth and activation cost little per entry: the recursion is tabulated once as a function of two norms and an
     angle (``tabulate``), and the table is kept; a few layers with closed forms over unequal norms are evaluated
@@ -57,14 +57,17 @@ def gram(
     Raises:
         UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met.
 
-    >>> from steepest.networks import mlp
+    >>> from steepest.nn.networks import mlp
     >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
     >>> gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]])).ntk.round(4).tolist()
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
-    x, other = as_inputs(x), None if other is None else as_inputs(other)
+    x = as_inputs(x)
+    other = None if other is None else as_inputs(other)
     if other is not None and other.shape[1] != x.shape[1]:
-        raise UserError(f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}")
+        raise UserError(
+            f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
+        )
     way = evaluator(limit, x, other, tolerance)
     rows = way.rows(x)
     columns = rows if other is None else way.rows(other.astype(x.dtype))
@@ -74,18 +77,22 @@ def gram(
     return Gram(out[0], out[1], way.error)
 
 
-def nngp(limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None) -> NDArray:
-    """Covariance of the outputs at initialization; see ``gram``, which gives both kernels at the cost of one."""
+def nngp(
+    limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None
+) -> NDArray:
+    """Compute the covariance of the outputs at initialization; ``gram`` gives both kernels at the cost of one."""
     return gram(limit, x, other).nngp
 
 
-def ntk(limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None) -> NDArray:
-    """Tangent kernel; see ``gram``, which gives both kernels at the cost of one."""
+def ntk(
+    limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None
+) -> NDArray:
+    """Compute the tangent kernel; ``gram`` gives both kernels at the cost of one."""
     return gram(limit, x, other).ntk
 
 
 def as_inputs(x) -> NDArray:
-    """Inputs as a float32 or float64 matrix, checked.
+    """Return checked inputs as a float32 or float64 matrix.
 
     Raises:
         UserError: not a matrix, empty, not finite, a row of zeros.
@@ -93,33 +100,48 @@ def as_inputs(x) -> NDArray:
     x = np.asarray(x)
     x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
     if x.ndim != 2 or not x.size:
-        raise UserError(f"inputs are rows of a matrix of shape (n, d), got shape {x.shape}; reshape images to rows")
+        raise UserError(
+            f"inputs are rows of a matrix of shape (n, d), got shape {x.shape}; reshape images to rows"
+        )
     finite = np.isfinite(x).all(1)
     if not finite.all():
-        raise UserError(f"inputs must be finite, row {int(np.argmin(finite))} is not; drop it or fill its gaps")
+        raise UserError(
+            f"inputs must be finite, row {int(np.argmin(finite))} is not; drop it or fill its gaps"
+        )
     empty = ~x.any(1)
     if empty.any():
-        raise UserError(f"row {int(np.argmax(empty))} of the inputs is zero and has no angle to others; drop it")
+        raise UserError(
+            f"row {int(np.argmax(empty))} of the inputs is zero and has no angle to others; drop it"
+        )
     return x
 
 
 def evaluator(
     limit: Limit, x: NDArray, other: NDArray | None = None, tolerance: float | None = None
 ) -> Tabulated | Direct:
-    """The faster way to the kernels of these inputs."""
-    return Direct.of(limit, x) if Direct.suits(limit, x, other) else Tabulated.of(limit, x, other, tolerance)
+    """Choose the faster way to the kernels of these inputs."""
+    return (
+        Direct.of(limit, x)
+        if Direct.suits(limit, x, other)
+        else Tabulated.of(limit, x, other, tolerance)
+    )
 
 
 def blocks(n: int, tile: int) -> list[slice]:
-    """Slices of at most ``tile`` rows that cover n rows, of nearly equal length so that few shapes are compiled."""
+    """Cut n rows into slices of at most ``tile`` rows, of nearly equal length so that few shapes are compiled."""
     count = -(-n // tile)
     size = -(-n // count)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def pairs_of_blocks(n: int, m: int, tile: int, *, symmetric: bool) -> list[tuple[slice, slice]]:
-    """Rows and columns of every tile; of a symmetric matrix the upper half."""
-    return [(i, j) for i in blocks(n, tile) for j in blocks(m, tile) if not symmetric or i.start <= j.start]
+    """List rows and columns of every tile; of a symmetric matrix the upper half."""
+    return [
+        (i, j)
+        for i in blocks(n, tile)
+        for j in blocks(m, tile)
+        if not symmetric or i.start <= j.start
+    ]
 
 
 def fill(
@@ -132,21 +154,24 @@ def fill(
     symmetric: bool,
     kernels: Sequence[int] = (0, 1),
 ) -> None:
-    """Puts kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
+    """Put kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
     down, across = (
-        {block.start: put(part(each, block)) for block in blocks(len(each[0]), tile)} for each in (rows, columns)
+        {block.start: put(part(arrays, block)) for block in blocks(len(arrays[0]), tile)}
+        for arrays in (rows, columns)
     )
 
     def one(pair: tuple[slice, slice]) -> None:
         i, j = pair
         same = symmetric and i == j
-        found = way.tile(down[i.start], across[j.start], same=same)
+        tiles = way.tile(down[i.start], across[j.start], same=same)
         for whole, kernel in zip(out, kernels, strict=True):
-            values = np.asarray(found[kernel])
+            values = np.asarray(tiles[kernel])
             whole[i, j] = values
             if symmetric and not same:
                 whole[j, i] = values.T
 
     # tiles are too small to occupy all processors one after the other, and their copies occupy only one
     with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as threads:
-        list(threads.map(one, pairs_of_blocks(out.shape[1], out.shape[2], tile, symmetric=symmetric)))
+        list(
+            threads.map(one, pairs_of_blocks(out.shape[1], out.shape[2], tile, symmetric=symmetric))
+        )

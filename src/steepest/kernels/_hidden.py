@@ -14,15 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from steepest.activations import Activation, Estimate, closed_form, gaussian_mean
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._pair_mean import pair_mean
+from steepest.nn.activations import Activation, Estimate, closed_form, gaussian_mean
 
 # ---------------------------------------------------------------------------------------------- the two kernels
 
 
 def hidden_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Estimate:
-    """The expected hidden-feature kernel ``E σ(w·x_i) σ(w·x_j)`` for ``w ~ N(0, I)``, with a bound on its error.
+    """Compute ``E σ(w·x_i) σ(w·x_j)`` for ``w ~ N(0, I)``, the hidden-feature kernel, with a bound on its error.
 
     In closed form where one is known, else by quadrature. The error of an entry is that of the quadrature, plus the
     rounding of the inner products: ``|∂K_ij/∂(x_i·x_j)| ≤ √(E σ'(w·x_i)² E σ'(w·x_j)²)`` by Cauchy and Schwarz, taken
@@ -38,7 +38,7 @@ def hidden_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Estima
     Raises:
         UserError: if ``inputs`` is not a matrix.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> hidden_kernel(activation("relu"), jnp.eye(2)).value.round(6).tolist()  # 1/2 and 1/(2π)
     [[0.5, 0.159155], [0.159155, 0.5]]
     """
@@ -47,21 +47,26 @@ def hidden_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Estima
 
 @partial(jax.jit, static_argnums=0)
 def _hidden_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Estimate:
-    found = _over_pairs(activation, 0, inputs)
-    lengths, epsilon = (inputs**2).sum(1), jnp.finfo(inputs.dtype).eps
-    slope = jnp.sqrt(lengths * gaussian_mean(lambda z: activation.slope(z) ** 2, lengths, activation.kinks).value)
-    size = jnp.sqrt(jnp.diag(found.value))
-    rounding = epsilon * (2 * inputs.shape[1] * jnp.outer(slope, slope) + 16 * jnp.outer(size, size))
-    return Estimate(found.value, found.error + rounding)
+    kernel = _over_pairs(activation, 0, inputs)
+    lengths = (inputs**2).sum(1)
+    epsilon = jnp.finfo(inputs.dtype).eps
+    slope = jnp.sqrt(
+        lengths * gaussian_mean(lambda z: activation.slope(z) ** 2, lengths, activation.kinks).value
+    )
+    size = jnp.sqrt(jnp.diag(kernel.value))
+    rounding = epsilon * (
+        2 * inputs.shape[1] * jnp.outer(slope, slope) + 16 * jnp.outer(size, size)
+    )
+    return Estimate(kernel.value, kernel.error + rounding)
 
 
 def first_layer_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> Float[Array, "m m"]:
-    """The expected kernel of the first layer ``x_i·x_j E σ'(w·x_i) σ'(w·x_j)``, ``w ~ N(0, I)`` and ``E a² = 1``.
+    """Compute ``x_i·x_j E σ'(w·x_i) σ'(w·x_j)``, ``w ~ N(0, I)``, the first layer's kernel with ``E a² = 1``.
 
     Raises:
         UserError: if ``inputs`` is not a matrix.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> first_layer_kernel(activation("relu"), jnp.eye(2)).round(6).tolist()
     [[0.5, 0.0], [0.0, 0.5]]
     """
@@ -74,24 +79,30 @@ def _first_layer_kernel(activation: Activation, inputs: Float[Array, "m d"]) -> 
 
 
 def _over_pairs(activation: Activation, order: int, inputs: Float[Array, "m d"]) -> Estimate:
-    """``E σ(u)σ(v)``, or ``E σ'(u)σ'(v)`` for order one, at every pair of inputs."""
-    gram, (i, j) = inputs @ inputs.T, np.triu_indices(inputs.shape[0])
-    form, f = closed_form(activation), (activation.function, activation.slope)[order]
+    """Compute ``E σ(u)σ(v)``, or ``E σ'(u)σ'(v)`` for order one, at every pair of inputs."""
+    gram = inputs @ inputs.T
+    (i, j) = np.triu_indices(inputs.shape[0])
+    form = closed_form(activation)
+    f = (activation.function, activation.slope)[order]
     if form is not None:
         value = form(gram[i, i], gram[j, j], gram[i, j])[order]
-        found = Estimate(value, 64 * jnp.finfo(value.dtype).eps * jnp.abs(value))
+        estimates = Estimate(value, 64 * jnp.finfo(value.dtype).eps * jnp.abs(value))
     else:  # a few pairs at a time, so that memory stays small
         entry = lambda triple: pair_mean(f, f, triple, activation.kinks)
-        found = jax.lax.map(entry, jnp.stack([gram[i, i], gram[j, j], gram[i, j]], 1), batch_size=32)
-    return Estimate(*(jnp.zeros_like(gram).at[i, j].set(part).at[j, i].set(part) for part in found))
+        estimates = jax.lax.map(
+            entry, jnp.stack([gram[i, i], gram[j, j], gram[i, j]], 1), batch_size=32
+        )
+    return Estimate(
+        *(jnp.zeros_like(gram).at[i, j].set(part).at[j, i].set(part) for part in estimates)
+    )
 
 
 def sampled_hidden_kernel(
     activation: Activation, inputs: Float[Array, "m d"], weights: Float[Array, "n d"]
 ) -> Float[Array, "m m"]:
-    """The hidden-feature kernel of one network, ``(1/n) Σ_k σ(w_k·x_i) σ(w_k·x_j)``.
+    """Compute the hidden-feature kernel of one network, ``(1/n) Σ_k σ(w_k·x_i) σ(w_k·x_j)``.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> sampled_hidden_kernel(activation("linear"), jnp.eye(2), jnp.array([[1.0, 2.0]])).tolist()
     [[1.0, 2.0], [2.0, 4.0]]
     """
@@ -100,11 +111,14 @@ def sampled_hidden_kernel(
 
 
 def sampled_first_layer_kernel(
-    activation: Activation, inputs: Float[Array, "m d"], weights: Float[Array, "n d"], outer: Float[Array, " n"]
+    activation: Activation,
+    inputs: Float[Array, "m d"],
+    weights: Float[Array, "n d"],
+    outer: Float[Array, " n"],
 ) -> Float[Array, "m m"]:
-    """The first layer's kernel of one network, ``x_i·x_j (1/n) Σ_k a_k² σ'(w_k·x_i) σ'(w_k·x_j)``; ``outer`` holds a.
+    """Compute one network's ``x_i·x_j (1/n) Σ_k a_k² σ'(w_k·x_i) σ'(w_k·x_j)``; ``outer`` holds a.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> x, w, a = jnp.ones((1, 2)), jnp.ones((3, 2)), jnp.full(3, 2.0)
     >>> sampled_first_layer_kernel(activation("linear"), x, w, a).tolist()
     [[8.0]]
@@ -130,13 +144,15 @@ _DEGREES = {
     **dict.fromkeys(("tanh", "erf", "sin", "hard_tanh"), (-1.0, math.inf)),  # odd
     **dict.fromkeys(("sigmoid", "step"), (0.0, math.inf)),  # a constant plus an odd function
     **dict.fromkeys(("abs", "cos", "gaussian"), (math.inf, -1.0)),  # even
-    **dict.fromkeys(("relu", "gelu", "silu", "softplus"), (math.inf, 1.0)),  # z/2 plus an even function
+    **dict.fromkeys(
+        ("relu", "gelu", "silu", "softplus"), (math.inf, 1.0)
+    ),  # z/2 plus an even function
     **dict.fromkeys(("exp", "elu"), (math.inf, math.inf)),
 }
 
 
 def hermite_degrees(activation: Activation) -> tuple[float, float]:
-    """The largest even and the largest odd j for which the Hermite coefficient ``σ_j = E σ(z) h_j(z)`` is not zero.
+    """Return the largest even and odd j for which the Hermite coefficient ``σ_j = E σ(z) h_j(z)`` is not zero.
 
     They are −1 for none, infinity for infinitely many; for a polynomial they are those of its own powers, since Hermite
     polynomials have a parity. σ is no polynomial exactly if one of them is infinite; never need all σ_j differ from
@@ -145,25 +161,27 @@ def hermite_degrees(activation: Activation) -> tuple[float, float]:
     Raises:
         UserError: for an activation whose parity is not known here.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> hermite_degrees(activation("relu")), hermite_degrees(activation("polynomial(0,1,0,2)"))
     ((inf, 1.0), (-1.0, 3.0))
     """
     if activation.name in _DEGREES:
         return _DEGREES[activation.name]
-    family, _, rest = activation.name.partition("(")
+    family, _, arguments = activation.name.partition("(")
     if family != "polynomial":
         raise UserError(
             f"The Hermite coefficients of {activation.name} are not known; known are {', '.join(_DEGREES)} and "
             "polynomial(c_0,c_1,...)."
         )
-    present = [j for j, c in enumerate(rest.rstrip(")").split(",")) if float(c) != 0]
-    even, odd = (max((float(j) for j in present if j % 2 == parity), default=-1.0) for parity in (0, 1))
+    present = [j for j, c in enumerate(arguments.rstrip(")").split(",")) if float(c) != 0]
+    even, odd = (
+        max((float(j) for j in present if j % 2 == parity), default=-1.0) for parity in (0, 1)
+    )
     return even, odd
 
 
 def sphere_dimension(dimension: int, degree: float) -> float:
-    """Dimension ``C(d+p−1, p)`` of the polynomials on the sphere S^{d−1} of degree ≤ p and of p's parity.
+    """Return the dimension ``C(d+p−1, p)`` of the polynomials on the sphere S^{d−1} of degree ≤ p and of p's parity.
 
     They are the harmonics of degrees p, p−2, …; infinite for an infinite degree, zero for a negative one.
 
@@ -176,11 +194,17 @@ def sphere_dimension(dimension: int, degree: float) -> float:
         return 0.0
     if dimension == 1:  # two points: one even and one odd function
         return 1.0
-    return math.inf if math.isinf(degree) else float(math.comb(dimension - 1 + int(degree), dimension - 1))
+    return (
+        math.inf
+        if math.isinf(degree)
+        else float(math.comb(dimension - 1 + int(degree), dimension - 1))
+    )
 
 
-def generic_rank(degrees: tuple[float, float], dimension: int, inputs: int, antipodal: bool = False) -> int:
-    """Rank of the expected hidden-feature kernel on generic unit inputs, from σ's largest even and odd degree.
+def generic_rank(
+    degrees: tuple[float, float], dimension: int, inputs: int, antipodal: bool = False
+) -> int:
+    """Return the rank of the expected hidden-feature kernel on generic unit inputs, from σ's largest degrees.
 
     With Hermite coefficients σ_j, ``E σ(w·x)σ(w·y) = Σ_j σ_j² (x·y)^j``, and ``(x·y)^j`` is a positive sum of the
     harmonics of degrees j, j−2, …: the rank is the dimension of the polynomials on the sphere of these degrees and
@@ -215,12 +239,12 @@ class Spectrum(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """How many eigenvalues are certainly positive."""
+        """Count the eigenvalues that are certainly positive."""
         return int(np.count_nonzero(self.values > self.level))
 
 
 def resolved_spectrum(kernel: Estimate) -> Spectrum:
-    """Eigenvalues of a symmetric matrix whose entries carry errors, and what rounding can do to them.
+    """Return eigenvalues of a symmetric matrix whose entries carry errors, and what rounding can do to them.
 
     By Weyl's inequality an eigenvalue moves by at most the norm of the error, here the Frobenius norm of the bounds
     on the entries; the eigenvalue solver adds ``m ε ‖K‖``.

@@ -1,4 +1,4 @@
-"""From an activation to its initialization: the recommendation and the phase diagram."""
+"""Recommended initializations and the phase diagram of an activation."""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steepest.activations import Activation, activation
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._criticality import Criticality, criticality
 from steepest.kernels._depth_scales import depth_scales
 from steepest.kernels._expectations import Vector
 from steepest.kernels._finite_width import finite_width
+from steepest.nn.activations import Activation, activation
 
 
 @dataclass(frozen=True)
@@ -20,21 +20,25 @@ class Initialization:
 
     Attributes:
         activation: its name.
-        found: the critical initialization, or why there is none.
+        criticality: the critical initialization, or why there is none.
         width_per_layer: the relative standard deviation of the kernel after l layers of width n is about
             √(width_per_layer · l/n); nan without a critical initialization.
     """
 
     activation: str
-    found: Criticality
+    criticality: Criticality
     width_per_layer: float
 
     def __str__(self) -> str:
-        c = self.found
+        c = self.criticality
         if not c.exists:
             return f"{self.activation}: no critical initialization. {c.reason}"
         biases = f"biases from N(0, {c.c_b:.8g})" if c.c_b else "biases zero"
-        scale = "any scale of the inputs" if c.any_k else f"inputs with C_b + C_W ‖x‖²/n_0 = {c.k_star:.8g}"
+        scale = (
+            "any scale of the inputs"
+            if c.any_k
+            else f"inputs with C_b + C_W ‖x‖²/n_0 = {c.k_star:.8g}"
+        )
         if c.k_star == 0:
             scale = "inputs of order one: the variance falls slowly with depth"
         return (
@@ -47,7 +51,7 @@ class Initialization:
 
 
 def recommended_initialization(sigma: str | Activation) -> Initialization:
-    """The critical initialization of an activation, in words and numbers.
+    """Recommend the critical initialization of an activation, in words and numbers.
 
     >>> print(recommended_initialization("relu"))
     relu: weights from N(0, 2/fan_in), biases zero; any scale of the inputs.
@@ -56,14 +60,15 @@ def recommended_initialization(sigma: str | Activation) -> Initialization:
     Width: 500 neurons for each layer of depth keep the kernel of one random network within 10 % of its mean.
     """
     sigma = activation(sigma)
-    found = criticality(sigma)
-    if not found.exists:
-        return Initialization(sigma.name, found, math.nan)
-    start = 1.0 if found.any_k or found.k_star == 0 else found.k_star
-    width, depth = 1e9, 32
-    spread = finite_width(sigma, found.c_w, found.c_b, start, [int(width)] * depth)
+    critical = criticality(sigma)
+    if not critical.exists:
+        return Initialization(sigma.name, critical, math.nan)
+    start = 1.0 if critical.any_k or critical.k_star == 0 else critical.k_star
+    width = 1e9
+    depth = 32
+    spread = finite_width(sigma, critical.c_w, critical.c_b, start, [int(width)] * depth)
     relative = float(spread.variance[-1] / spread.kernel[-1] ** 2)
-    return Initialization(sigma.name, found, relative * width / depth)
+    return Initialization(sigma.name, critical, relative * width / depth)
 
 
 class PhaseDiagram(NamedTuple):
@@ -80,13 +85,14 @@ class PhaseDiagram(NamedTuple):
 
 
 def phase_diagram(sigma: str | Activation, c_w: Vector, c_b: Vector) -> PhaseDiagram:
-    """The phases of deep random networks of one activation.
+    """Map the phases of deep random networks of one activation.
 
     >>> diagram = phase_diagram("tanh", [0.8, 2.5], [0.05])
     >>> (diagram.chi_perpendicular > 1).tolist()  # order, chaos
     [[False], [True]]
     """
-    sigma, rows = activation(sigma), []
+    sigma = activation(sigma)
+    rows = []
     for w in np.atleast_1d(c_w):
         for b in np.atleast_1d(c_b):
             try:

@@ -4,11 +4,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 
 
-def planar_inputs(variance: float, c_w: float, c_b: float, *polar: tuple[float, float]) -> Float[Array, "m 2"]:
-    """Inputs in the plane from (relative length, angle); one of length one has this variance in the first layer.
+def planar_inputs(
+    variance: float, c_w: float, c_b: float, *polar: tuple[float, float]
+) -> Float[Array, "m 2"]:
+    """Place inputs in the plane by (relative length, angle); length one has this variance in the first layer.
 
     Solves K^(1) = C_b + C_W ‖x‖²/2 for the length: the inverse of ``first_layer`` on the diagonal.
 
@@ -20,6 +22,9 @@ def planar_inputs(variance: float, c_w: float, c_b: float, *polar: tuple[float, 
     [[2.0, 0.5], [0.5, 2.0]]
     """
     if not variance >= c_b or c_w <= 0:
-        raise UserError(f"no input has first-layer variance {variance} with C_b = {c_b} and C_W = {c_w}")
+        raise UserError(
+            f"no input has first-layer variance {variance} with C_b = {c_b} and C_W = {c_w}"
+        )
     length = np.sqrt((variance - c_b) / c_w * 2)
-    return length * jnp.array([[r * np.cos(angle), r * np.sin(angle)] for r, angle in polar])
+    directions = np.array([[r * np.cos(angle), r * np.sin(angle)] for r, angle in polar])
+    return jnp.asarray(length * directions)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 
 Slope = Callable[[Float[Array, " n"], Float[Array, " n"]], Float[Array, " n"]]
 """The derivative ∂ℓ/∂f of a loss by the output, of outputs and targets, entry by entry."""
@@ -48,7 +48,7 @@ def kernel_flow(
     solver: Literal["explicit", "stiff"] = "explicit",
     max_steps: int = 100_000,
 ) -> KernelFlow:
-    """Gradient flow of the risk ``(1/n) Σ ℓ(f(x_i), y_i)`` with a fixed kernel Θ, on training and on other points.
+    """Integrate gradient flow of ``(1/n) Σ ℓ(f(x_i), y_i)`` with a fixed kernel Θ, on training and on other points.
 
     ``f'(x) = −(1/n) Σ_i Θ(x, x_i) ∂ℓ/∂f(f(x_i), y_i)``. For the squared loss :func:`kernel_dynamics` has the closed
     form. Compiled once for each ``loss_slope`` (by identity: make it once and reuse it).
@@ -79,12 +79,16 @@ def kernel_flow(
     True
     """
     kernel, y, ts, across = _arrays(ntk, targets, times, cross)
-    n, m = kernel.shape[0], across.shape[0]
-    f, g = _outputs("start", start, n), _outputs("at", at, m)
+    n = kernel.shape[0]
+    m = across.shape[0]
+    f = _outputs("start", start, n)
+    g = _outputs("at", at, m)
     if solver not in _SOLVERS:
         raise UserError(f"the solver must be one of {', '.join(_SOLVERS)}, got {solver!r}")
     whole = jnp.concatenate([kernel, across])
-    return _integrate(loss_slope, solver, max_steps, whole, y, ts, jnp.concatenate([f, g]), rtol, atol)
+    return _integrate(
+        loss_slope, solver, max_steps, whole, y, ts, jnp.concatenate([f, g]), rtol, atol
+    )
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
@@ -108,19 +112,21 @@ def _integrate(
         dt0=None,
         y0=start,
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times),
+        stepsize_controller=diffrax.ClipStepSizeController(
+            diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times
+        ),
         adjoint=diffrax.ForwardMode(),  # no reverse pass: compiles faster, keeps no checkpoints
         max_steps=max_steps,
         throw=False,
     )
-    at, found = map(jnp.asarray, (solution.ts, solution.ys))
-    path = jnp.where(jnp.isfinite(at)[:, None], found, jnp.nan)
+    at, outputs = map(jnp.asarray, (solution.ts, solution.ys))
+    path = jnp.where(jnp.isfinite(at)[:, None], outputs, jnp.nan)
     ok = (solution.result == diffrax.RESULTS.successful) & jnp.isfinite(path[-1]).all()
     return KernelFlow(path[:, :n], path[:, n:], solution.stats["num_steps"], ok)
 
 
 def _arrays(ntk: Any, targets: Any, times: Any, cross: Any) -> tuple[Array, Array, Array, Array]:
-    kernel, targets, times = (jnp.asarray(each, float) for each in (ntk, targets, times))
+    kernel, targets, times = (jnp.asarray(array, float) for array in (ntk, targets, times))
     n = kernel.shape[0] if kernel.ndim else 0
     cross = jnp.zeros((0, n)) if cross is None else jnp.asarray(cross, float)
     if kernel.shape != (n, n) or not n or cross.ndim != 2 or cross.shape[1] != n:
@@ -129,10 +135,14 @@ def _arrays(ntk: Any, targets: Any, times: Any, cross: Any) -> tuple[Array, Arra
             f"got shapes {kernel.shape} and {cross.shape}"
         )
     if targets.shape != (n,):
-        raise UserError(f"the flow needs one target for each of the {n} training points, got shape {targets.shape}")
+        raise UserError(
+            f"the flow needs one target for each of the {n} training points, got shape {targets.shape}"
+        )
     if times.ndim != 1 or not times.size or not times[0] >= 0 or not (jnp.diff(times) > 0).all():
-        raise UserError("the flow needs increasing times, the first at least 0; it starts at time 0")
-    if not all(bool(jnp.isfinite(each).all()) for each in (kernel, cross, targets, times)):
+        raise UserError(
+            "the flow needs increasing times, the first at least 0; it starts at time 0"
+        )
+    if not all(bool(jnp.isfinite(array).all()) for array in (kernel, cross, targets, times)):
         raise UserError("the flow needs finite kernels, targets and times; look for NaN in them")
     return kernel, targets, times, cross
 
@@ -140,5 +150,7 @@ def _arrays(ntk: Any, targets: Any, times: Any, cross: Any) -> tuple[Array, Arra
 def _outputs(name: str, values: Any, n: int) -> Array:
     values = jnp.asarray(values, float)
     if values.shape not in ((), (n,)) or not bool(jnp.isfinite(values).all()):
-        raise UserError(f"{name} must be one finite number, or one for each of {n} points, got shape {values.shape}")
+        raise UserError(
+            f"{name} must be one finite number, or one for each of {n} points, got shape {values.shape}"
+        )
     return jnp.broadcast_to(values, (n,))

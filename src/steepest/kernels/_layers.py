@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steepest.activations import jumps
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._expectations import Vector, pair_moments, single_moments
-from steepest.networks import LayerLimit, Limit
+from steepest.nn.activations import jumps
+from steepest.nn.networks import LayerLimit, Limit
 
 
 class Kernels(NamedTuple):
@@ -30,7 +30,7 @@ class PairKernels(NamedTuple):
 
 
 class SignalPrediction(NamedTuple):
-    """What the limit predicts for each input by itself."""
+    """Predictions of the limit for each input by itself."""
 
     variance: NDArray[np.float64]
     """Of the pre-activations, first to last layer, shape ``(L + 1, n)``."""
@@ -41,17 +41,19 @@ class SignalPrediction(NamedTuple):
 
 
 def predict_signal(limit: Limit, squares: Vector) -> SignalPrediction:
-    """The diagonal of the recursion of ``Limit``, layer by layer, for inputs with these ``‖x‖²/n_0``, shape ``(n,)``.
+    """Compute the diagonal of the recursion of ``Limit``, layer by layer, for these ``‖x‖²/n_0``, shape ``(n,)``.
 
-    >>> from steepest.networks import mlp
-    >>> found = predict_signal(mlp((2, 10, 10, 1), "relu", c_w=2.0).limit(), np.array([1.0]))
-    >>> found.variance.ravel().round(9).tolist(), found.chi_perpendicular.ravel().round(9).tolist()
+    >>> from steepest.nn.networks import mlp
+    >>> signal = predict_signal(mlp((2, 10, 10, 1), "relu", c_w=2.0).limit(), np.array([1.0]))
+    >>> signal.variance.ravel().round(9).tolist(), signal.chi_perpendicular.ravel().round(9).tolist()
     ([2.0, 2.0, 2.0], [1.0, 1.0])
     """
     start, *others = limit.layers
     squares = np.asarray(squares, float)
-    k, theta = start.c_b + start.c_w * squares, start.t_b + start.t_w * squares
-    path, slopes = [k], np.empty((limit.depth, len(k)))
+    k = start.c_b + start.c_w * squares
+    theta = start.t_b + start.t_w * squares
+    path = [k]
+    slopes = np.empty((limit.depth, len(k)))
     for i, layer in enumerate(others, 1):
         scale = k if limit.normalized else np.ones_like(k)
         value, slope = single_moments(limit.activation, k / scale)
@@ -63,9 +65,14 @@ def predict_signal(limit: Limit, squares: Vector) -> SignalPrediction:
 
 
 def pair_kernels(
-    limit: Limit, squares: Vector, first: NDArray, second: NDArray, angles: Vector, tolerance: float = 1e-12
+    limit: Limit,
+    squares: Vector,
+    first: NDArray,
+    second: NDArray,
+    angles: Vector,
+    tolerance: float = 1e-12,
 ) -> PairKernels:
-    """NNGP and NTK of the pairs ``(first, second)`` of u inputs, by the recursion of ``Limit``.
+    """Compute NNGP and NTK of the pairs ``(first, second)`` of u inputs, by the recursion of ``Limit``.
 
     Args:
         limit: the network.
@@ -78,23 +85,30 @@ def pair_kernels(
     Returns:
         ``PairKernels``. The tangent kernel is NaN when σ jumps.
 
-    >>> from steepest.networks import mlp
+    >>> from steepest.nn.networks import mlp
     >>> net = mlp((3, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
-    >>> found = pair_kernels(net.limit(), np.ones(1), np.array([0]), np.array([0]), np.zeros(1))
-    >>> round(float(found.pairs.nngp[0]), 9), round(float(found.pairs.ntk[0]), 9)
+    >>> kernels = pair_kernels(net.limit(), np.ones(1), np.array([0]), np.array([0]), np.zeros(1))
+    >>> round(float(kernels.pairs.nngp[0]), 9), round(float(kernels.pairs.ntk[0]), 9)
     (2.0, 4.0)
     """
     start, *others = limit.layers
-    lengths, path = np.sqrt(squares), predict_signal(limit, squares)
+    lengths = np.sqrt(squares)
+    path = predict_signal(limit, squares)
     products = lengths[first] * lengths[second] * np.cos(angles)
-    k, theta = start.c_b + start.c_w * products, start.t_b + start.t_w * products
+    k = start.c_b + start.c_w * products
+    theta = start.t_b + start.t_w * products
     root = _first_root(start, lengths[first], lengths[second], angles)
-    error, error_theta, smooth = 0.0, 0.0, not any(value for _, value, _ in jumps(limit.activation))
+    error = 0.0
+    error_theta = 0.0
+    smooth = not any(value for _, value, _ in jumps(limit.activation))
     for i, layer in enumerate(others, 1):
-        variances, kept = path.variance[i - 1], limit.kept(i)
+        variances = path.variance[i - 1]
+        kept = limit.kept(i)
         scale = variances if limit.normalized else np.ones_like(variances)
         both = np.sqrt(scale[first] * scale[second])
-        of_two = pair_moments(limit.activation, variances / scale, first, second, k / both, root / both, tolerance)
+        of_two = pair_moments(
+            limit.activation, variances / scale, first, second, k / both, root / both, tolerance
+        )
         if not smooth:  # the derivative of a jump is infinite at perfect correlation: there is no tangent kernel
             of_two = of_two._replace(slope=0 * of_two.value, slope_error=0 * of_two.value)
         slope = layer.c_w * of_two.slope / both
@@ -104,24 +118,29 @@ def pair_kernels(
         theta = kept * theta + layer.t_b + layer.t_w * of_two.value + slope * theta
         k = kept * k + layer.c_b + layer.c_w * of_two.value
         root = _root(path.variance[i][first], path.variance[i][second], k)
-    variances, tangents = path.variance[-1], path.ntk
+    variances = path.variance[-1]
+    tangents = path.ntk
     if not smooth:
         theta = np.full_like(theta, np.nan)
     if not (variances > 0).all():
-        raise UserError("a kernel is zero: no signal reaches the output; check c_w, c_b and rows of zeros in x")
+        raise UserError(
+            "a kernel is zero: no signal reaches the output; check c_w, c_b and rows of zeros in x"
+        )
     worst = np.max(error / np.sqrt(variances[first] * variances[second]), initial=0.0)
     if smooth:
-        worst = max(worst, np.max(error_theta / np.sqrt(tangents[first] * tangents[second]), initial=0.0))
+        worst = max(
+            worst, np.max(error_theta / np.sqrt(tangents[first] * tangents[second]), initial=0.0)
+        )
     return PairKernels(Kernels(k, theta), Kernels(variances, tangents), float(worst))
 
 
 def _first_root(layer: LayerLimit, one: Vector, two: Vector, angles: Vector) -> Vector:
-    """``√(K_αα K_ββ − K_αβ²)`` in the first layer as a sum of positive terms: accurate at every angle."""
+    """Return ``√(K_αα K_ββ − K_αβ²)`` in the first layer as a sum of positive terms: accurate at every angle."""
     distance = (one - two) ** 2 + 4 * one * two * np.sin(angles / 2) ** 2
     return np.sqrt((layer.c_w * one * two * np.sin(angles)) ** 2 + layer.c_b * layer.c_w * distance)
 
 
 def _root(a: Vector, b: Vector, c: Vector) -> Vector:
-    """The same in a later layer; zero where it is at the level of the rounding of K, so that equal stays equal."""
+    """Return the same in a later layer; zero where it is at the rounding of K, so that equal stays equal."""
     square = a * b - c**2
     return np.sqrt(np.where(square > 16 * np.finfo(float).eps * a * b, square, 0.0))

@@ -6,15 +6,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from steepest.networks import Mlp
-from steepest.types import Params
+from steepest.nn.networks import Mlp
+from steepest.nn.types import Params
 
 
 @partial(jax.jit, static_argnames=("net", "traced"))
 def layerwise_ntk(
-    net: Mlp, params: Params, x: Float[Array, "n d"], other: Float[Array, "m d"] | None, traced: bool
+    net: Mlp,
+    params: Params,
+    x: Float[Array, "n d"],
+    other: Float[Array, "m d"] | None,
+    traced: bool,
 ) -> Array:
-    """Θ = Σ_l (m_l² A_l A'_lᵀ + 1) ∘ Δ_l Δ'_lᵀ, with the 1 where layer l has biases.
+    """Compute Θ = Σ_l (m_l² A_l A'_lᵀ + 1) ∘ Δ_l Δ'_lᵀ, with the 1 where layer l has biases.
 
     A_l are the inputs of layer l, shape ``(n, n_l)``; m_l its multiplier; Δ_l = ∂f/∂z^(l+1), shape
     ``(n, k, n_{l+1})``. A weight's derivative is the product m_l Δ A of the two ends of the weight, so that the inner
@@ -25,7 +29,8 @@ def layerwise_ntk(
     """
     left = _ends(net, params, x)
     right = left if other is None else _ends(net, params, other)
-    pattern, total = "iap,jap->ij" if traced else "iap,jbp->iajb", jnp.zeros(())
+    pattern = "iap,jap->ij" if traced else "iap,jbp->iajb"
+    total = jnp.zeros(())
     for layer, (a, delta), (b, delta_b) in zip(params, left, right, strict=True):
         inputs = a @ b.T + ("b" in layer)
         through = jnp.einsum(pattern, delta, delta_b)
@@ -34,8 +39,10 @@ def layerwise_ntk(
 
 
 def _ends(net: Mlp, params: Params, x: Float[Array, "n d"]) -> list[tuple[Array, Array]]:
-    """m_l A_l and Δ_l of every layer."""
-    biases = [layer.get("b", 0.0) + jnp.zeros((len(x), len(layer["w"])), x.dtype) for layer in params]
+    """Return m_l A_l and Δ_l of every layer."""
+    biases = [
+        layer.get("b", 0.0) + jnp.zeros((len(x), len(layer["w"])), x.dtype) for layer in params
+    ]
 
     def outputs(biases: list[Array]) -> Array:
         moved = tuple({**layer, "b": b} for layer, b in zip(params, biases, strict=True))
@@ -45,12 +52,16 @@ def _ends(net: Mlp, params: Params, x: Float[Array, "n d"]) -> list[tuple[Array,
     out, back = jax.vjp(outputs, biases)
     units = jnp.eye(out.shape[1], dtype=out.dtype)
     deltas = jax.vmap(lambda unit: back(jnp.broadcast_to(unit, out.shape))[0], out_axes=1)(units)
-    inputs = [_scaled_inputs(net, params[:i], layer["w"].dtype, x) for i, layer in enumerate(params)]
+    inputs = [
+        _scaled_inputs(net, params[:i], layer["w"].dtype, x) for i, layer in enumerate(params)
+    ]
     return list(zip(inputs, deltas, strict=True))
 
 
-def _scaled_inputs(net: Mlp, below: Params, dtype: jnp.dtype, x: Float[Array, "n d"]) -> Float[Array, "n n_l"]:
-    """m_l A_l of the layer above these. The compiler sees the same pass through the layers below and runs it once."""
+def _scaled_inputs(
+    net: Mlp, below: Params, dtype: jnp.dtype, x: Float[Array, "n d"]
+) -> Float[Array, "n n_l"]:
+    """Return m_l A_l of the layer above these; the compiler merges the pass through the layers below."""
     if not below:
         features = x
     else:

@@ -4,11 +4,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 
 
 def marchenko_pastur_edges(alpha: float) -> tuple[float, float]:
-    """The ends ``λ± = (1 ± √α)²`` of the continuous part, where P/n_0 → α > 0.
+    """Return the ends ``λ± = (1 ± √α)²`` of the continuous part, where P/n_0 → α > 0.
 
     >>> marchenko_pastur_edges(0.25)
     (0.25, 2.25)
@@ -19,7 +19,7 @@ def marchenko_pastur_edges(alpha: float) -> tuple[float, float]:
 
 
 def marchenko_pastur_density(x: ArrayLike, alpha: float) -> Float[np.ndarray, "..."]:
-    """The density ``√((λ₊ − x)(x − λ₋)) / (2π α x)`` between the edges; its mass is min(1, 1/α).
+    """Return the density ``√((λ₊ − x)(x − λ₋)) / (2π α x)`` between the edges; its mass is min(1, 1/α).
 
     For α > 1 the remaining 1 − 1/α is an atom at zero: XXᵀ has P rows but rank n_0. Source: Marchenko and Pastur 1967;
     ORF 543, lecture 12/7, which prints 2x in place of α x under one more factor 1/2.
@@ -36,7 +36,7 @@ def marchenko_pastur_density(x: ArrayLike, alpha: float) -> Float[np.ndarray, ".
 
 
 def marchenko_pastur_cdf(x: ArrayLike, alpha: float) -> Float[np.ndarray, "..."]:
-    """The share of eigenvalues at or below x, in closed form, with the atom at zero for α > 1.
+    """Return the share of eigenvalues at or below x, in closed form, with the atom at zero for α > 1.
 
     With ``R = √((λ₊ − x)(x − λ₋))`` the primitive of R/x is ``R + (1 + α) arcsin((x − 1 − α)/(2√α)) − |1 − α|
     arcsin(((1 + α) x − (1 − α)²)/(2√α x))``.
@@ -48,8 +48,11 @@ def marchenko_pastur_cdf(x: ArrayLike, alpha: float) -> Float[np.ndarray, "..."]
     x = np.asarray(x, float)
     inside = np.clip(x, max(low, 1e-300), high)
     root = np.sqrt(np.maximum((high - inside) * (inside - low), 0.0))
-    width, gap = 2 * alpha**0.5, abs(1 - alpha)
+    width = 2 * alpha**0.5
+    gap = abs(1 - alpha)
     outer = np.arcsin(np.clip((inside - 1 - alpha) / width, -1, 1))
     inner = np.arcsin(np.clip(((1 + alpha) - gap**2 / inside) / width, -1, 1)) if gap else 0.0
-    mass = (root + (1 + alpha) * (outer + np.pi / 2) - gap * (inner + np.pi / 2)) / (2 * np.pi * alpha)
+    mass = (root + (1 + alpha) * (outer + np.pi / 2) - gap * (inner + np.pi / 2)) / (
+        2 * np.pi * alpha
+    )
     return np.where(x < 0, 0.0, np.where(x < low, 0.0, mass) + max(0.0, 1 - 1 / alpha))

@@ -11,9 +11,17 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from steepest.activations import Activation, Elementwise, Estimate, closed_form, determinant, gaussian_mean, jumps
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._pair_mean import pair_means
+from steepest.nn.activations import (
+    Activation,
+    Elementwise,
+    Estimate,
+    closed_form,
+    determinant,
+    gaussian_mean,
+    jumps,
+)
 
 LEVELS = 4  # of refinement, before a tolerance is refused
 
@@ -36,7 +44,7 @@ class MapJet(NamedTuple):
 def covariance_map(
     activation: Activation, covariance: Float[np.ndarray, "*batch 2 2"], tolerance: float = 1e-10
 ) -> MapJet:
-    """The dual activation ``K_αβ ↦ E σ(u)σ(v)`` at fixed variances, with its first two derivatives.
+    """Compute the dual activation ``K_αβ ↦ E σ(u)σ(v)`` at fixed variances, with its first two derivatives.
 
     The derivatives are ``E σ'(u)σ'(v)`` and ``E σ''(u)σ''(v)`` (Price 1958), where a jump of σ or a corner of σ
     contributes the density at its place: the derivatives of the map, and not the means of classical derivatives. A
@@ -56,7 +64,7 @@ def covariance_map(
         UserError: if an entry is no covariance, σ grows too fast, or the tolerance cannot be met; the message names
             what could be met.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> jet = covariance_map(activation("tanh"), np.array([[1.0, 0.5], [0.5, 1.0]]))
     >>> print(f"{jet.value.value:.10f}", jet.value.error < 1e-12)
     0.1863244132 True
@@ -69,12 +77,15 @@ def covariance_map(
             estimates = _closed_jet(form, activation, flat)
         else:
             estimates = tuple(_derivative(activation, k, flat, tolerance) for k in range(3))
-    shaped = [Bounded(*(np.asarray(each).reshape(triples.shape[:-1]) for each in one)) for one in estimates]
+    shaped = [
+        Bounded(*(np.asarray(array).reshape(triples.shape[:-1]) for array in one))
+        for one in estimates
+    ]
     return MapJet(*shaped)
 
 
 def variance_map(activation: Activation, variance: Float[np.ndarray, "*batch"] | float) -> MapJet:
-    """The variance map ``K ↦ E σ(z)²``, z ~ N(0, K), with its first two derivatives.
+    """Compute the variance map ``K ↦ E σ(z)²``, z ~ N(0, K), with its first two derivatives.
 
     They are ``E[σ² He₂(z/√K)]/(2K)`` and ``E[σ² He₄(z/√K)]/(4K²)``: the derivatives fall on the density, so that
     kinks and jumps need no care. Source: ORF 543, lecture 9/19; ``χ∥ = C_W`` times the first.
@@ -82,17 +93,21 @@ def variance_map(activation: Activation, variance: Float[np.ndarray, "*batch"] |
     Raises:
         UserError: for a variance that is not positive and finite.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> jet = variance_map(activation("quadratic"), 2.0)  # 3 K²
-    >>> [round(float(each.value), 9) for each in jet]
+    >>> [round(float(estimate.value), 9) for estimate in jet]
     [12.0, 12.0, 6.0]
     """
     variance = np.asarray(variance, float)
     if not (np.isfinite(variance).all() and (variance > 0).all()):
-        raise UserError(f"the variance map needs finite variances > 0, got {variance}; at 0 use one_sided_taylor")
+        raise UserError(
+            f"the variance map needs finite variances > 0, got {variance}; at 0 use one_sided_taylor"
+        )
     with jax.enable_x64(True):
-        found = _variance_jet(activation)(padded(variance.ravel(), 4))
-    shaped = [np.asarray(each)[: variance.size].reshape(variance.shape) for each in found]
+        estimates = _variance_jet(activation)(padded(variance.ravel(), 4))
+    shaped = [
+        np.asarray(estimate)[: variance.size].reshape(variance.shape) for estimate in estimates
+    ]
     return MapJet(*(Bounded(*shaped[2 * k : 2 * k + 2]) for k in range(3)))
 
 
@@ -101,17 +116,18 @@ def _variance_jet(activation: Activation) -> Callable:
     weights = (lambda x: 1.0 + 0 * x, lambda x: (x**2 - 1) / 2, lambda x: (x**4 - 6 * x**2 + 3) / 4)
 
     def one(k):  # in standard units the kinks move with K, so that each variance has its own panels
-        deviation, found = jnp.sqrt(k), []
+        deviation = jnp.sqrt(k)
+        estimates = []
         for power, weight in enumerate(weights):
             f = lambda z, weight=weight: activation(z) ** 2 * weight(z / deviation)
-            found += [each / k**power for each in gaussian_mean(f, k, activation.kinks)]
-        return tuple(found)
+            estimates += [estimate / k**power for estimate in gaussian_mean(f, k, activation.kinks)]
+        return tuple(estimates)
 
     return jax.jit(lambda variances: jax.lax.map(one, variances))
 
 
 def as_triples(covariance) -> np.ndarray:
-    """Triples ``(K_αα, K_ββ, K_αβ)`` of covariance matrices, or the triples themselves, checked.
+    """Return checked triples ``(K_αα, K_ββ, K_αβ)`` of covariance matrices, or the triples themselves.
 
     Raises:
         UserError: wrong shape, NaN, not symmetric, negative variance, indefinite.
@@ -119,12 +135,18 @@ def as_triples(covariance) -> np.ndarray:
     given = np.asarray(covariance, float)
     if given.shape[-2:] == (2, 2):
         if not np.allclose(given[..., 0, 1], given[..., 1, 0], rtol=1e-12, atol=0, equal_nan=True):
-            raise UserError("the covariance of a pair must be symmetric, got K_αβ ≠ K_βα; try (K + K.T)/2")
+            raise UserError(
+                "the covariance of a pair must be symmetric, got K_αβ ≠ K_βα; try (K + K.T)/2"
+            )
         given = np.stack([given[..., 0, 0], given[..., 1, 1], given[..., 0, 1]], axis=-1)
     if given.ndim < 1 or given.shape[-1] != 3:
-        raise UserError(f"a covariance is a matrix (..., 2, 2) or (K_αα, K_ββ, K_αβ), got shape {given.shape}")
+        raise UserError(
+            f"a covariance is a matrix (..., 2, 2) or (K_αα, K_ββ, K_αβ), got shape {given.shape}"
+        )
     if not np.isfinite(given).all():
-        raise UserError("a covariance must be finite, got NaN or infinity; check the inputs for missing values")
+        raise UserError(
+            "a covariance must be finite, got NaN or infinity; check the inputs for missing values"
+        )
     a, b, c = np.moveaxis(given, -1, 0)
     roots = np.sqrt(np.maximum(a, 0)) * np.sqrt(np.maximum(b, 0))
     wrong = (a < 0) | (b < 0) | (np.abs(c) > (1 + 1e-12) * roots)
@@ -136,7 +158,9 @@ def as_triples(covariance) -> np.ndarray:
     return given
 
 
-def _closed_jet(form: Callable, activation: Activation, triples: np.ndarray) -> tuple[Estimate, Estimate, Estimate]:
+def _closed_jet(
+    form: Callable, activation: Activation, triples: np.ndarray
+) -> tuple[Estimate, Estimate, Estimate]:
     a, b, c = jnp.asarray(triples).T
     (value, first), (_, second) = jax.jvp(lambda c: form(a, b, c), (c,), (jnp.ones_like(c),))
     if any(value_jump for _, value_jump, _ in jumps(activation)):
@@ -147,7 +171,11 @@ def _closed_jet(form: Callable, activation: Activation, triples: np.ndarray) -> 
         64 * eps * (jnp.abs(v) + jnp.where(jnp.isfinite(s), s, 0.0))
         for v, s in zip((value, first), scales, strict=True)
     ]
-    return Estimate(value, errors[0]), Estimate(first, errors[1]), Estimate(second, 256 * eps * jnp.abs(second))
+    return (
+        Estimate(value, errors[0]),
+        Estimate(first, errors[1]),
+        Estimate(second, 256 * eps * jnp.abs(second)),
+    )
 
 
 # ------------------------------------------------------------------------------------------------ by quadrature
@@ -155,7 +183,7 @@ def _closed_jet(form: Callable, activation: Activation, triples: np.ndarray) -> 
 
 @lru_cache
 def _classical(activation: Activation, order: int) -> Elementwise:
-    """σ, σ' or σ'' away from the kinks."""
+    """Return σ, σ' or σ'' away from the kinks."""
     if order == 0:
         return activation.function
     if order == 1:
@@ -163,9 +191,12 @@ def _classical(activation: Activation, order: int) -> Elementwise:
     return lambda z: jax.jvp(activation.slope, (z,), (jnp.ones_like(z),))[1]
 
 
-def _derivative(activation: Activation, order: int, triples: np.ndarray, tolerance: float) -> Estimate:
-    """``E σ^(k)(u) σ^(k)(v)`` with the part of jumps and corners."""
-    f, nothing = _classical(activation, order), jnp.full(len(triples), jnp.nan)
+def _derivative(
+    activation: Activation, order: int, triples: np.ndarray, tolerance: float
+) -> Estimate:
+    """Compute ``E σ^(k)(u) σ^(k)(v)`` with the part of jumps and corners."""
+    f = _classical(activation, order)
+    nothing = jnp.full(len(triples), jnp.nan)
     if order == 2 and any(value for _, value, _ in jumps(activation)):
         return Estimate(nothing, nothing)
     try:
@@ -174,7 +205,9 @@ def _derivative(activation: Activation, order: int, triples: np.ndarray, toleran
         if order < 2:
             raise
         return Estimate(nothing, nothing)
-    points = [(kink, sizes[order - 1]) for kink, *sizes in jumps(activation) if order and sizes[order - 1]]
+    points = [
+        (kink, sizes[order - 1]) for kink, *sizes in jumps(activation) if order and sizes[order - 1]
+    ]
     if not points:
         return smooth
     singular = jnp.stack([_at_jumps(f, points, activation.kinks, triple) for triple in triples])
@@ -182,38 +215,44 @@ def _derivative(activation: Activation, order: int, triples: np.ndarray, toleran
 
 
 def _at_jumps(f: Elementwise, points, kinks, triple) -> jax.Array:
-    """What Dirac masses ``Σ J_i δ(z − c_i)`` in both factors add to ``E f(u)f(v)``."""
-    a, b, c = (float(each) for each in triple)
-    spread, total = float(determinant(a, b, c)), 0.0
+    """Return what Dirac masses ``Σ J_i δ(z − c_i)`` in both factors add to ``E f(u)f(v)``."""
+    a, b, c = (float(entry) for entry in triple)
+    spread = float(determinant(a, b, c))
+    total = 0.0
     for one, other in ((a, b), (b, a)):
         # of the other variable, given that the first is at 1: its mean and its variance
-        along, rest = (c / one, spread / one) if one else (0.0, other)
+        along, spread_left = (c / one, spread / one) if one else (0.0, other)
         for kink, size in points:
             mean = along * kink
-            given = gaussian_mean(lambda z, mean=mean: f(mean + z), rest, tuple(k - mean for k in kinks)).value
+            given = gaussian_mean(
+                lambda z, mean=mean: f(mean + z), spread_left, tuple(k - mean for k in kinks)
+            ).value
             total += size * _density(kink, one) * float(given)
         if one is a:
             pairs = [(i, j, p * q) for i, p in points for j, q in points]
-            total += sum(size * _density(i, a) * _density(j - along * i, rest) for i, j, size in pairs)
+            total += sum(
+                size * _density(i, a) * _density(j - along * i, spread_left) for i, j, size in pairs
+            )
     return jnp.asarray(total)
 
 
 def _density(z: float, variance: float) -> float:
-    """Of N(0, K) at z; of a point mass, at K = 0, infinite at 0 and nothing elsewhere."""
+    """Return the density of N(0, K) at z; of a point mass, at K = 0, infinite at 0 and nothing elsewhere."""
     if variance == 0:
         return math.inf if z == 0 else 0.0
     return math.exp(-(z**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
 
 
 def padded(values: np.ndarray, least: int) -> jax.Array:
-    """Repeats the last entry up to a power of two, at least this one, so that few shapes are compiled."""
+    """Repeat the last entry up to a power of two, at least this one, so that few shapes are compiled."""
     size = max(least, 1 << (len(values) - 1).bit_length())
     return jnp.asarray(np.concatenate([values, np.repeat(values[-1:], size - len(values), axis=0)]))
 
 
 @lru_cache
 def _second_moment(f: Elementwise, kinks: tuple[float, ...]) -> Callable:
-    return jax.jit(lambda variances: gaussian_mean(lambda z: f(z) ** 2, variances, kinks).value)
+    square = lambda z: f(z) ** 2
+    return jax.jit(lambda variances: gaussian_mean(square, variances, kinks).value)
 
 
 def certified_means(
@@ -225,25 +264,31 @@ def certified_means(
     name: str,
     roots: np.ndarray | None = None,
 ) -> Estimate:
-    """``E f(u) g(v)`` of many pairs, refined until the error relative to ``√(E f² E g²)`` is below the tolerance.
+    """Compute ``E f(u) g(v)`` of many pairs until the error relative to ``√(E f² E g²)`` is below the tolerance.
 
     Raises:
         UserError: with what could be met, or that the growth is too fast.
     """
     count = len(triples)
-    squares = [_second_moment(each, kinks)(padded(k, 4)) for each, k in zip((f, g), triples.T, strict=False)]
+    squares = [
+        _second_moment(factor, kinks)(padded(k, 4))
+        for factor, k in zip((f, g), triples.T, strict=False)
+    ]
     scale = np.sqrt(np.asarray(squares[0] * squares[1]))[:count]
     if not np.isfinite(scale).all():
         raise UserError(
             f"{name} grows so fast that E σ² overflows at variance {triples[:, :2].max():g}; try smaller ones"
         )
     roots = np.sqrt(np.asarray(determinant(*triples.T))) if roots is None else roots
-    todo, value, error = np.arange(len(triples)), np.zeros(len(triples)), np.full(len(triples), np.inf)
+    todo = np.arange(len(triples))
+    value = np.zeros(len(triples))
+    error = np.full(len(triples), np.inf)
     for level in range(LEVELS):
         estimate = pair_means(f, g, padded(triples[todo], 2), padded(roots[todo], 2), kinks, level)
-        found, found_error = (np.asarray(each)[: len(todo)] for each in estimate)
+        values, found_error = (np.asarray(array)[: len(todo)] for array in estimate)
         better = found_error < error[todo]
-        value[todo[better]], error[todo[better]] = found[better], found_error[better]
+        value[todo[better]] = values[better]
+        error[todo[better]] = found_error[better]
         todo = np.flatnonzero(~(error <= tolerance * scale))
         if len(todo) == 0:
             return Estimate(jnp.asarray(value), jnp.asarray(error))

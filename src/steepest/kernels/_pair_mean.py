@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.activations import Elementwise, Estimate, determinant, panel_rule
+from steepest.nn.activations import Elementwise, Estimate, determinant, panel_rule
 
 Triple = Float[Array, "3"]
 REACH = 12.0  # standard deviations; the density is 2e-32 there
@@ -29,7 +29,7 @@ def pair_mean(
     order: int = 16,
     root: Float[Array, ""] | None = None,
 ) -> Estimate:
-    """Mean of a product over a Gaussian pair, ``E f(u) g(v)`` with ``(u, v) ~ N(0, K)``, given u first.
+    """Integrate a product over a Gaussian pair, ``E f(u) g(v)`` with ``(u, v) ~ N(0, K)``, given u first.
 
     ``u = √K_αα x`` and ``v = √K_ββ (ρ x + √(1−ρ²) y)`` with x, y independent. Both integrals are Gauss–Legendre over
     panels that are cut at the kinks and at 0 and grow geometrically away from them. Near ρ = ±1 the mean of g(v)
@@ -56,12 +56,14 @@ def pair_mean(
     1.0
     """
     triple = jnp.asarray(triple, dtype=float)
-    first, second = jnp.sqrt(triple[0]), jnp.sqrt(triple[1])
+    first = jnp.sqrt(triple[0])
+    second = jnp.sqrt(triple[1])
     rho = correlation(triple)
     scale = first * second
     root = jnp.sqrt(determinant(*triple)) if root is None else root
     spread = jnp.where(scale > 0, root / jnp.where(scale > 0, scale, 1.0), 1.0)
-    distances, refine = DISTANCES if level else USUAL, 2 ** max(0, level - 1)
+    distances = DISTANCES if level else USUAL
+    refine = 2 ** max(0, level - 1)
     cuts = _around(np.unique([0.0, *kinks]), distances)
     outer = _outer_breaks(first, second, rho, spread, cuts, np.unique([0.0, *kinks]), refine)
 
@@ -73,12 +75,19 @@ def pair_mean(
         terms = weights * f(first * x) * values.sum(-1)
         size = jnp.abs(weights * f(first * x)) * jnp.abs(values).sum(-1)
         outermost = jnp.abs(values.reshape(len(x), -1, order)[:, jnp.array([0, -1])]).sum((1, 2))
-        ends = size.reshape(-1, order)[jnp.array([0, -1])].sum() + jnp.abs(weights * f(first * x)) @ outermost
+        ends = (
+            size.reshape(-1, order)[jnp.array([0, -1])].sum()
+            + jnp.abs(weights * f(first * x)) @ outermost
+        )
         # rounding of v, which matters where the product is much smaller than its factors (ρ near −1)
-        size = size.sum() + (jnp.abs(weights * f(first * x)).sum() * jnp.abs(weights * g(second * x)).sum()) / 4
+        size = (
+            size.sum()
+            + (jnp.abs(weights * f(first * x)).sum() * jnp.abs(weights * g(second * x)).sum()) / 4
+        )
         return terms.sum(), size, ends
 
-    (coarse, _, _), (fine, size, ends) = rule(3 * order // 4), rule(order)
+    (coarse, _, _) = rule(3 * order // 4)
+    (fine, size, ends) = rule(order)
     # the outermost panels hold everything when the product grows faster than the density falls
     divergent = ~(ends <= 1e-3 * size)
     error = jnp.abs(fine - coarse) + 16 * jnp.finfo(fine.dtype).eps * size
@@ -86,36 +95,42 @@ def pair_mean(
 
 
 def correlation(triple: Triple) -> Float[Array, ""]:
-    """Correlation ``K_αβ / √(K_αα K_ββ)``, clipped to [−1, 1]; zero when a variance is zero."""
+    """Return the correlation ``K_αβ / √(K_αα K_ββ)``, clipped to [−1, 1]; zero when a variance is zero."""
     scale = jnp.sqrt(triple[0] * triple[1])
-    return jnp.where(scale > 0, jnp.clip(triple[2] / jnp.where(scale > 0, scale, 1.0), -1.0, 1.0), 0.0)
+    return jnp.where(
+        scale > 0, jnp.clip(triple[2] / jnp.where(scale > 0, scale, 1.0), -1.0, 1.0), 0.0
+    )
 
 
 def _around(centres: np.ndarray, distances: np.ndarray) -> np.ndarray:
-    """Every centre plus and minus every distance."""
+    """Return every centre plus and minus every distance."""
     return (centres[:, None] + np.concatenate([-distances[:0:-1], distances])).ravel()
 
 
-def _sorted(base: np.ndarray, cuts: Float[Array, "*batch cuts"], refine: int) -> Float[Array, "*batch breaks"]:
-    """Base breaks and cuts in order, every panel split into ``refine`` equal ones."""
+def _sorted(
+    base: np.ndarray, cuts: Float[Array, "*batch cuts"], refine: int
+) -> Float[Array, "*batch breaks"]:
+    """Sort base breaks and cuts; split every panel into ``refine`` equal ones."""
     cuts = jnp.clip(cuts, base[0], base[-1])
     first = jnp.broadcast_to(jnp.asarray(base), (*cuts.shape[:-1], len(base)))
     breaks = jnp.sort(jnp.concatenate([first, cuts], axis=-1), axis=-1)
     if refine == 1:
         return breaks
     parts = jnp.arange(refine) / refine
-    split = (breaks[..., :-1, None] + jnp.diff(breaks)[..., None] * parts).reshape(*breaks.shape[:-1], -1)
+    split = (breaks[..., :-1, None] + jnp.diff(breaks)[..., None] * parts).reshape(
+        *breaks.shape[:-1], -1
+    )
     return jnp.concatenate([split, breaks[..., -1:]], axis=-1)
 
 
 def _breaks(mean, deviation, cuts: np.ndarray, refine: int) -> Float[Array, "nodes breaks"]:
-    """Panels for ``y`` in ``z = mean + deviation y``, cut at these values of z."""
+    """Return panels for ``y`` in ``z = mean + deviation y``, cut at these values of z."""
     places = (cuts - mean[:, None]) / jnp.where(deviation > 0, deviation, 1.0)
     return _sorted(BASE, jnp.where(deviation > 0, places, REACH), refine)
 
 
 def _outer_breaks(first, second, rho, spread, cuts, centres, refine: int) -> Float[Array, "breaks"]:
-    """Panels for x: cut where u is at a cut, and where the mean of v given x is, or is within a few spreads of it."""
+    """Return panels for x, cut where u is at a cut and where the mean of v given x is within a few spreads of one."""
     of_f = jnp.where(first > 0, cuts / jnp.where(first > 0, first, 1.0), REACH)
     slope = jnp.where(second * rho == 0, 1.0, second * rho)
     width = spread / jnp.where(rho == 0, 1.0, jnp.abs(rho))
@@ -133,5 +148,7 @@ def pair_means(
     kinks: tuple[float, ...] = (),
     level: int = 0,
 ) -> Estimate:
-    """``pair_mean`` of many covariances and their roots, one after the other so that memory stays small."""
-    return jax.lax.map(lambda each: pair_mean(f, g, each[0], kinks, level=level, root=each[1]), (triples, roots))
+    """Compute ``pair_mean`` of many covariances and their roots, one after the other so that memory stays small."""
+    return jax.lax.map(
+        lambda pair: pair_mean(f, g, pair[0], kinks, level=level, root=pair[1]), (triples, roots)
+    )

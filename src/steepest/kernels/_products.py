@@ -1,39 +1,25 @@
 """Tangent kernels known only by their products with vectors."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
-from matfree.decomp import tridiag_sym
+from jaxtyping import Array, Float
 
-from steepest.errors import UserError
-from steepest.types import Key, Network, Params
+from steepest.core.errors import UserError
+from steepest.linalg import Eigenpairs, Operator, largest_eigenpairs
+from steepest.nn.types import Key, Network, Params
 
 Apply = Callable[[Params, Array], Array]
 
 
-class Eigenpairs(NamedTuple):
-    """Approximate eigenpairs, largest first, that carry their own errors.
-
-    Attributes:
-        values: eigenvalues of Θ/n, shape ``(k,)``; NaN beyond an invariant subspace in which fewer were found.
-        vectors: unit eigenvectors, one a row, of the shape of the outputs: ``(k, n)`` or ``(k, n, outputs)``.
-        residuals: ‖Θv/n − θv‖, measured: some eigenvalue lies this close to θ.
-        converged: whether the residual is below the tolerance times the largest eigenvalue.
-    """
-
-    values: Float[Array, " k"]
-    vectors: Float[Array, "k ..."]
-    residuals: Float[Array, " k"]
-    converged: Bool[Array, " k"]
-
-
 def ntk_product(
-    network: Network | Apply, params: Params, x: Float[Array, "n d"], other: Float[Array, "m d"] | None = None
+    network: Network | Apply,
+    params: Params,
+    x: Float[Array, "n d"],
+    other: Float[Array, "m d"] | None = None,
 ) -> Callable[[Array], Array]:
-    """The product v ↦ Θ v with the tangent kernel of x and x', forward over reverse: no Jacobian is formed.
+    """Return the product v ↦ Θ v with the tangent kernel of x and x', forward over reverse: no Jacobian is formed.
 
     A product costs about one pass of training on each set, whatever the numbers of parameters and outputs.
 
@@ -57,14 +43,20 @@ def ntk_product(
 
 
 def product_ntk(
-    apply: Apply, params: Params, x: Float[Array, "n d"], other: Float[Array, "m d"] | None, traced: bool
+    apply: Apply,
+    params: Params,
+    x: Float[Array, "n d"],
+    other: Float[Array, "m d"] | None,
+    traced: bool,
 ) -> Array:
-    """Θ by its products with all unit vectors, one after the other: ``(n, m)`` or, not traced, ``(n, k, m, k)``."""
+    """Compute Θ by its products with all unit vectors in turn: ``(n, m)`` or, not traced, ``(n, k, m, k)``."""
     times = ntk_product(apply, params, x, other)
     out = jax.eval_shape(apply, params, x if other is None else other)
     units = jnp.eye(out.size, dtype=out.dtype).reshape(out.size, *out.shape)
     columns = jax.lax.map(times, units)  # (m k, n, ...)
-    whole = jnp.moveaxis(columns.reshape(out.shape[0], -1, len(x), out.size // out.shape[0]), (0, 1), (2, 3))
+    whole = jnp.moveaxis(
+        columns.reshape(out.shape[0], -1, len(x), out.size // out.shape[0]), (0, 1), (2, 3)
+    )
     return jnp.einsum("iaja->ij", whole) if traced else whole
 
 
@@ -78,7 +70,7 @@ def ntk_eigenpairs(
     products: int | None = None,
     tolerance: float = 1e-3,
 ) -> Eigenpairs:
-    """The k largest eigenvalues of Θ/n and their eigenvectors, by Lanczos on products with Θ.
+    """Find the k largest eigenvalues of Θ/n and their eigenvectors, by Lanczos on products with Θ.
 
     Lanczos from one start sees a repeated eigenvalue once: ask for more than one of a nearly degenerate group only
     with many products.
@@ -93,11 +85,14 @@ def ntk_eigenpairs(
             residuals.
         tolerance: relative to the largest eigenvalue, the residual that counts as converged.
 
+    Returns:
+        Eigenpairs whose vectors have the shape of the outputs: ``(k, n)`` or ``(k, n, outputs)``.
+
     Raises:
         UserError: more eigenpairs than Θ has, or than products.
 
-    >>> found = ntk_eigenpairs(lambda w, x: x @ w, jnp.ones(2), jnp.eye(2) * 2, 1, jax.random.key(0))
-    >>> round(float(found.values[0]), 5)
+    >>> pairs = ntk_eigenpairs(lambda w, x: x @ w, jnp.ones(2), jnp.eye(2) * 2, 1, jax.random.key(0))
+    >>> round(float(pairs.values[0]), 5)
     2.0
     """
     apply = network.apply if isinstance(network, Network) else network
@@ -108,27 +103,15 @@ def ntk_eigenpairs(
             f"k eigenpairs need 1 <= k <= products <= {out.size} (examples times outputs), got k={k} and "
             f"products={products}"
         )
-    times = ntk_product(apply, params, x)
-    matvec = lambda v: times(v.reshape(out.shape)).reshape(-1) / len(x)
     start = jax.random.normal(key, (out.size,), out.dtype)
-    found = tridiag_sym(products, custom_vjp=False)(matvec, start / jnp.linalg.norm(start))
-    small, basis, alive = _closed(jnp.asarray(found.J_small), jnp.asarray(found.Q_tall))
-    inside = jnp.arange(k) < alive
-    ritz = jnp.linalg.eigh(small)[1][:, ::-1][:, :k].T @ basis
-    vectors = ritz / jnp.where(inside, jnp.linalg.norm(ritz, axis=1), 1)[:, None]
-    images = jax.lax.map(matvec, vectors)  # k more products buy residuals that rounding cannot flatter
-    values = jnp.where(inside, (vectors * images).sum(1), jnp.nan)
-    residuals = jnp.linalg.norm(images - values[:, None] * vectors, axis=1)
-    return Eigenpairs(values, vectors.reshape(k, *out.shape), residuals, residuals <= tolerance * values[0])
+    pairs = largest_eigenpairs(
+        _ntk_operator(apply, params, x), start / jnp.linalg.norm(start), k, products, tolerance
+    )
+    return pairs._replace(vectors=pairs.vectors.reshape(k, *out.shape))
 
 
-def _closed(small: Float[Array, "k k"], basis: Float[Array, "k p"]) -> tuple[Array, Array, Array]:
-    """Cut off what follows an invariant subspace, where links are 0/0 or rounding; and its dimension.
-
-    Θ has no negative eigenvalues, so that −1 stands below everything that is kept.
-    """
-    links = jnp.abs(jnp.diagonal(small, 1))
-    size = jnp.abs(small[0, 0]) + jnp.abs(small[:1, 1:2]).sum()
-    alive = jnp.append(True, jnp.cumprod(links > 1e3 * jnp.finfo(small.dtype).eps * size).astype(bool))
-    inside = jnp.where(alive[:, None] & alive, small, 0.0) - jnp.diag(jnp.where(alive, 0.0, 1.0).astype(small.dtype))
-    return inside, jnp.where(alive[:, None], basis, 0.0), alive.sum()
+def _ntk_operator(apply: Apply, params: Params, x: Float[Array, "n d"]) -> Operator:
+    """Return Θ/n as an operator on flat vectors."""
+    shape = jax.eval_shape(apply, params, x).shape
+    times = ntk_product(apply, params, x)
+    return lambda v: times(v.reshape(shape)).reshape(-1) / len(x)

@@ -13,20 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.activations import Activation, closed_form, gaussian_mean, one_sided_taylor
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._pair_mean import Triple, pair_mean
+from steepest.nn.activations import Activation, closed_form, gaussian_mean, one_sided_taylor
 
 
 def dual(activation: Activation) -> Callable[[Triple], Float[Array, ""]]:
-    """The dual activation ``(K_αα, K_ββ, K_αβ) ↦ E σ(u)σ(v)``, in closed form where one is known.
+    """Return the dual activation ``(K_αα, K_ββ, K_αβ) ↦ E σ(u)σ(v)``, in closed form where one is known.
 
     Closed for every scale-invariant σ (linear, ReLU, leaky ReLU, your own), erf, GELU, sin, polynomials and more;
     otherwise by ``pair_mean``. ``covariance_map`` gives it with derivatives and a certified error.
     Source: ORF 543, lecture 9/14.
 
     >>> import jax.numpy as jnp
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> float(dual(activation("relu"))(jnp.array([1.0, 1.0, 1.0])))
     0.5
     """
@@ -40,7 +40,7 @@ def dual(activation: Activation) -> Callable[[Triple], Float[Array, ""]]:
 
 
 def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
-    """Covariance of the first layer, ``K^{(1)} = C_b + (C_W/d) <x_α, x_β>`` (ORF 543, lecture 9/14).
+    """Return the covariance of the first layer, ``K^{(1)} = C_b + (C_W/d) <x_α, x_β>`` (ORF 543, lecture 9/14).
 
     Raises:
         UserError: if ``inputs`` is not a pair of rows, or a variance is negative.
@@ -51,19 +51,21 @@ def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
     """
     inputs = jnp.asarray(inputs, dtype=float)
     if inputs.ndim != 2 or inputs.shape[0] != 2:
-        raise UserError(f"Two inputs are needed, an array of shape (2, d), got shape {inputs.shape}.")
+        raise UserError(
+            f"Two inputs are needed, an array of shape (2, d), got shape {inputs.shape}."
+        )
     check_variances(c_w, c_b)
     gram = inputs @ inputs.T / inputs.shape[1]
     return c_b + c_w * jnp.stack([gram[0, 0], gram[1, 1], gram[0, 1]])
 
 
 def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Triple], Triple]:
-    """One layer of the recursion, ``K ↦ C_b + C_W E σ(u)σ(v)`` under ``N(0, K)``, for all three covariances.
+    """Apply one layer of the recursion, ``K ↦ C_b + C_W E σ(u)σ(v)`` under ``N(0, K)``, to all three covariances.
 
     The map is pure and can be jitted, mapped and scanned. Source: ORF 543, lectures 9/14 and 9/19.
 
     >>> import jax.numpy as jnp
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> layer_map(activation("linear"), c_w=0.5, c_b=0.0)(jnp.array([4.0, 2.0, 1.0])).tolist()
     [2.0, 1.0, 0.5]
     """
@@ -81,8 +83,10 @@ def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Tripl
     return apply
 
 
-def propagate(activation: Activation, c_w: float, c_b: float, start: Triple, depth: int) -> Float[Array, "depth+1 3"]:
-    """Covariances of two inputs through ``depth`` layers of infinite width; the first row is ``start``.
+def propagate(
+    activation: Activation, c_w: float, c_b: float, start: Triple, depth: int
+) -> Float[Array, "depth+1 3"]:
+    """Propagate covariances of two inputs through ``depth`` layers of infinite width; the first row is ``start``.
 
     ``K^{l+1} = C_b + C_W E σ(z_α)σ(z_β)`` under ``N(0, K^l)``. Source: ORF 543, lectures 9/14 and 9/19.
 
@@ -97,7 +101,7 @@ def propagate(activation: Activation, c_w: float, c_b: float, start: Triple, dep
         UserError: if a variance is negative, or ``start`` is no covariance.
 
     >>> import jax.numpy as jnp
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> propagate(activation("relu"), 2.0, 0.0, jnp.array([1.0, 1.0, 0.0]), 2)[:, 0].tolist()
     [1.0, 1.0, 1.0]
     """
@@ -120,7 +124,7 @@ def _propagate(activation, c_w, c_b, start, depth):
 
 
 def check_variances(c_w: float, c_b: float) -> None:
-    """Raises a ValueError when C_W or C_b is not a finite number ≥ 0."""
+    """Raise a ValueError when C_W or C_b is not a finite number ≥ 0."""
     for name, value in (("C_W", c_w), ("C_b", c_b)):
         if not (np.isfinite(value) and value >= 0):
             raise UserError(f"{name} is a variance and must be a finite number ≥ 0, got {value}.")
@@ -128,7 +132,9 @@ def check_variances(c_w: float, c_b: float) -> None:
 
 def _check_covariance(triple: np.ndarray) -> None:
     if triple.shape != (3,):
-        raise UserError(f"A covariance of two inputs is (K_αα, K_ββ, K_αβ), shape (3,), got shape {triple.shape}.")
+        raise UserError(
+            f"A covariance of two inputs is (K_αα, K_ββ, K_αβ), shape (3,), got shape {triple.shape}."
+        )
     rounding = 1 + 1e3 * np.finfo(triple.dtype).eps
     if not (triple[:2].min() >= 0 and abs(triple[2]) <= rounding * np.sqrt(triple[0] * triple[1])):
         raise UserError(
@@ -140,19 +146,23 @@ def _check_covariance(triple: np.ndarray) -> None:
 # ---------------------------------------------------------------------------------------------------- slopes
 
 
-def chi_parallel(activation: Activation, c_w: float, k: Float[Array, "*batch"] | float) -> Float[Array, "*batch"]:
-    """Slope of the variance map, ``χ∥ = (C_W/2) E (σ²)''(z)`` with ``z ~ N(0, K)``.
+def chi_parallel(
+    activation: Activation, c_w: float, k: Float[Array, "*batch"] | float
+) -> Float[Array, "*batch"]:
+    """Return the slope of the variance map, ``χ∥ = (C_W/2) E (σ²)''(z)`` with ``z ~ N(0, K)``.
 
     Computed as ``C_W E[z σ σ']/K`` (Stein), which never differentiates across a kink; at K = 0 as its limit
     ``C_W (σ'² + σ σ'')`` at 0, the average of both sides. Source: ORF 543, lecture 9/19.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> round(float(chi_parallel(activation("relu"), 2.0, 3.0)), 6)
     1.0
     """
     k = jnp.asarray(k, dtype=float)
     safe = jnp.where(k > 0, k, 1.0)
-    moment = gaussian_mean(lambda z: z * activation(z) * activation.slope(z), safe, activation.kinks).value
+    moment = gaussian_mean(
+        lambda z: z * activation(z) * activation.slope(z), safe, activation.kinks
+    ).value
     left, right = (one_sided_taylor(activation, side) for side in (-1, 1))
     smooth = (left[1] ** 2 + right[1] ** 2 + right[0] * (left[2] + right[2])) / 2
     # A corner at 0 with σ(0) ≠ 0 makes the slope diverge like σ(0) (σ'(0+) − σ'(0−)) / √(2πK).
@@ -161,12 +171,14 @@ def chi_parallel(activation: Activation, c_w: float, k: Float[Array, "*batch"] |
     return c_w * jnp.where(k > 0, moment / safe, at_zero)
 
 
-def chi_perpendicular(activation: Activation, c_w: float, k: Float[Array, "*batch"] | float) -> Float[Array, "*batch"]:
-    """Slope of the covariance map at equal inputs, ``χ⊥ = C_W E σ'(z)²`` with ``z ~ N(0, K)``.
+def chi_perpendicular(
+    activation: Activation, c_w: float, k: Float[Array, "*batch"] | float
+) -> Float[Array, "*batch"]:
+    """Return the slope of the covariance map at equal inputs, ``χ⊥ = C_W E σ'(z)²`` with ``z ~ N(0, K)``.
 
     At K = 0 it is its limit, the mean of ``C_W σ'²`` on both sides of 0. Source: ORF 543, lecture 9/19.
 
-    >>> from steepest.activations import activation
+    >>> from steepest.nn.activations import activation
     >>> round(float(chi_perpendicular(activation("tanh"), 1.0, 0.0)), 6)
     1.0
     """

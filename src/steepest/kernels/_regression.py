@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._solve import TOLERANCE, Factor, Solution, as_system, decompose, solve
 
 
@@ -26,7 +26,7 @@ class Ridge:
     solution: Solution
 
     def predict(self, cross: Any) -> Float[np.ndarray, "m *k"]:
-        """Values at new inputs.
+        """Return values at new inputs.
 
         Args:
             cross: kernels between new and training inputs, shape ``(m, n)``; an array or what has ``matvec``.
@@ -35,9 +35,13 @@ class Ridge:
 
 
 def kernel_ridge(
-    gram: Any, targets: Float[np.ndarray, "n *k"], regularization: float, *, tolerance: float = TOLERANCE
+    gram: Any,
+    targets: Float[np.ndarray, "n *k"],
+    regularization: float,
+    *,
+    tolerance: float = TOLERANCE,
 ) -> Ridge:
-    """The function of least Σ_i (f(x_i) − y_i)² + λ ‖f‖², with the norm of the kernel's space.
+    """Find the function of least Σ_i (f(x_i) − y_i)² + λ ‖f‖², with the norm of the kernel's space.
 
     λ is not divided by n: for the mean over examples ½ mean(f − y)² + ½ μ ‖f‖² take λ = n μ. With λ = 0 it
     interpolates, as gradient flow from zero does in the end when the kernel is the NTK.
@@ -77,11 +81,13 @@ class GaussianProcess:
     log_likelihood: Float[np.ndarray, "*k"] | None
 
     def mean(self, cross: Any) -> Float[np.ndarray, "m *k"]:
-        """Posterior mean of f at new inputs; ``cross`` has shape ``(m, n)``."""
+        """Return the posterior mean of f at new inputs; ``cross`` has shape ``(m, n)``."""
         return _across(cross, self.solution.coefficients)
 
-    def covariance(self, cross: Float[np.ndarray, "m n"], test: Float[np.ndarray, "m m"]) -> Float[np.ndarray, "m m"]:
-        """Posterior covariance of f at new inputs: K** − K*ₓ (K + noise)⁻¹ Kₓ*; add the noise for that of new y.
+    def covariance(
+        self, cross: Float[np.ndarray, "m n"], test: Float[np.ndarray, "m m"]
+    ) -> Float[np.ndarray, "m m"]:
+        """Return the posterior covariance of f at new inputs, K** − K*ₓ (K + noise)⁻¹ Kₓ*; for new y add the noise.
 
         Args:
             cross: kernels between new and training inputs.
@@ -90,12 +96,16 @@ class GaussianProcess:
         left, right = self._reduce(cross)
         test = np.asarray(test, float)
         if test.shape != (left.shape[1],) * 2:
-            raise UserError(f"the covariance needs the kernels of {left.shape[1]} new inputs, got shape {test.shape}")
-        found = test - left.T @ right
-        return (found + found.T) / 2
+            raise UserError(
+                f"the covariance needs the kernels of {left.shape[1]} new inputs, got shape {test.shape}"
+            )
+        covariance = test - left.T @ right
+        return (covariance + covariance.T) / 2
 
-    def variance(self, cross: Float[np.ndarray, "m n"], test: Float[np.ndarray, " m"]) -> Float[np.ndarray, " m"]:
-        """Posterior variance of f at new inputs, at least zero.
+    def variance(
+        self, cross: Float[np.ndarray, "m n"], test: Float[np.ndarray, " m"]
+    ) -> Float[np.ndarray, " m"]:
+        """Return the posterior variance of f at new inputs, at least zero.
 
         Args:
             cross: kernels between new and training inputs.
@@ -104,11 +114,13 @@ class GaussianProcess:
         left, right = self._reduce(cross)
         test = np.asarray(test, float)
         if test.shape != left.shape[1:]:
-            raise UserError(f"the variance needs k(x, x) of {left.shape[1]} new inputs, got shape {test.shape}")
+            raise UserError(
+                f"the variance needs k(x, x) of {left.shape[1]} new inputs, got shape {test.shape}"
+            )
         return np.maximum(test - (left * right).sum(0), 0.0)
 
     def _reduce(self, cross: NDArray) -> tuple[NDArray, NDArray]:
-        """A and B of shape ``(n, m)`` with AᵀB = K*ₓ (K + noise)⁻¹ Kₓ*."""
+        """Return A and B of shape ``(n, m)`` with AᵀB = K*ₓ (K + noise)⁻¹ Kₓ*."""
         across = _checked(cross, self.gram.shape[0]).T.astype(float)
         if self.factor is None:
             return across, solve(self.gram, across, self.noise).coefficients
@@ -119,7 +131,7 @@ class GaussianProcess:
 def gaussian_process(
     gram: Any, targets: Float[np.ndarray, "n *k"], noise: float, *, tolerance: float = TOLERANCE
 ) -> GaussianProcess:
-    """The posterior of a Gaussian process with mean zero and this kernel, given y = f(x) + N(0, noise).
+    """Condition a Gaussian process with mean zero and this kernel on y = f(x) + N(0, noise).
 
     With the NNGP kernel it is that of the infinitely wide network with random weights, of which only the last layer
     is trained. Arrays are factored in float64; what has only ``matvec`` is solved by conjugate gradients, without
@@ -145,7 +157,9 @@ def gaussian_process(
     """
     gram, y = as_system(gram, targets, noise)
     if not isinstance(gram, np.ndarray):
-        return GaussianProcess(gram, noise, solve(gram, targets, noise, tolerance=tolerance), None, None)
+        return GaussianProcess(
+            gram, noise, solve(gram, targets, noise, tolerance=tolerance), None, None
+        )
     factor, solution = decompose(gram, y, noise, tolerance)
     fit = (y * solution.coefficients).sum(0)
     likelihood = -(fit + factor.log_determinant + len(y) * np.log(2 * np.pi)) / 2
@@ -155,7 +169,7 @@ def gaussian_process(
 
 
 def _across(cross: Any, coefficients: NDArray) -> NDArray:
-    """K*ₓ c."""
+    """Return K*ₓ c."""
     if hasattr(cross, "matvec"):
         return cross.matvec(coefficients)
     return _checked(cross, len(coefficients)) @ coefficients

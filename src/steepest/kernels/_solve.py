@@ -9,7 +9,7 @@ import scipy.linalg
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._conjugate import Preconditioner, conjugate_gradients
 from steepest.kernels._diagnosis import ROUNDING, asymmetry, diagnose
 from steepest.kernels._gram import blocks
@@ -17,11 +17,14 @@ from steepest.kernels._gram import blocks
 TOLERANCE = 1e-8  # of the residual
 RANK = 300  # of the preconditioner
 ITERATIONS = 5000  # of conjugate gradients at most
-REDUCTION = {4: 1e-4, 8: 1e-12}  # of the residual before it is measured again, by bytes of the matrix' floats
+REDUCTION = {
+    4: 1e-4,
+    8: 1e-12,
+}  # of the residual before it is measured again, by bytes of the matrix' floats
 
 
 class Solution(NamedTuple):
-    """What solves (K + λ) c = y, and how well.
+    """The solution of (K + λ) c = y, and how good it is.
 
     Attributes:
         coefficients: c, float64, of the shape of y.
@@ -51,16 +54,16 @@ class Factor:
     lower: Float[np.ndarray, "n n"]
 
     def solve(self, right: NDArray) -> NDArray:
-        """(K + λ)⁻¹ b."""
+        """Return (K + λ)⁻¹ b."""
         return scipy.linalg.cho_solve((self.lower, True), right, check_finite=False)
 
     def whiten(self, right: NDArray) -> NDArray:
-        """L⁻¹ b: the squares of its columns are bᵀ (K + λ)⁻¹ b."""
+        """Return L⁻¹ b: the squares of its columns are bᵀ (K + λ)⁻¹ b."""
         return scipy.linalg.solve_triangular(self.lower, right, lower=True, check_finite=False)
 
     @property
     def log_determinant(self) -> float:
-        """Of K + λ."""
+        """Return log det(K + λ)."""
         return float(2 * np.log(np.diagonal(self.lower), dtype=float).sum())
 
 
@@ -72,7 +75,7 @@ def solve(
     method: Literal["auto", "cholesky", "cg"] = "auto",
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """Solves (K + λ) c = y.
+    """Solve (K + λ) c = y.
 
     By Cholesky, float32 matrices are factored in float32 and refined in float64; if that does not reach the tolerance
     they are factored in float64. Conjugate gradients multiply in the matrix' dtype, measure the residual in float64
@@ -90,8 +93,8 @@ def solve(
     Raises:
         UserError: shapes; or K + λ is not symmetric and positive definite, with the reason (see ``diagnose``).
 
-    >>> found = solve(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 0.0]), 1.0)
-    >>> found.coefficients.round(6).tolist(), found.converged, round(found.log_determinant, 6)
+    >>> solution = solve(np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([3.0, 0.0]), 1.0)
+    >>> solution.coefficients.round(6).tolist(), solution.converged, round(solution.log_determinant, 6)
     ([1.125, -0.375], True, 2.079442)
     """
     gram, y = as_system(gram, targets, regularization)
@@ -101,12 +104,14 @@ def solve(
     if method == "cholesky" and not array:
         raise UserError("Cholesky needs the matrix in memory; pass gram.toarray(), or method='cg'")
     run = _conjugate if method == "cg" or not array else _cholesky
-    found = run(gram, y, regularization, tolerance)
-    return found._replace(coefficients=found.coefficients.reshape(np.shape(targets)))
+    solution = run(gram, y, regularization, tolerance)
+    return solution._replace(coefficients=solution.coefficients.reshape(np.shape(targets)))
 
 
-def as_system(gram: Any, targets: NDArray, regularization: float) -> tuple[Any, Float[np.ndarray, "n k"]]:
-    """K, in floats if it is an array, and y with columns; checked.
+def as_system(
+    gram: Any, targets: NDArray, regularization: float
+) -> tuple[Any, Float[np.ndarray, "n k"]]:
+    """Return K, in floats if it is an array, and y with columns; both checked.
 
     Raises:
         UserError: shapes, NaN, asymmetry, a negative λ.
@@ -114,16 +119,26 @@ def as_system(gram: Any, targets: NDArray, regularization: float) -> tuple[Any, 
     if not hasattr(gram, "matvec"):
         gram = np.asarray(gram)
         gram = gram if gram.dtype in (np.float32, np.float64) else gram.astype(float)
-    if len(gram.shape) != 2 or gram.shape[0] != gram.shape[1] or not getattr(gram, "symmetric", True):
-        raise UserError(f"a Gram matrix of one set of inputs is square and symmetric, got shape {tuple(gram.shape)}")
+    if (
+        len(gram.shape) != 2
+        or gram.shape[0] != gram.shape[1]
+        or not getattr(gram, "symmetric", True)
+    ):
+        raise UserError(
+            f"a Gram matrix of one set of inputs is square and symmetric, got shape {tuple(gram.shape)}"
+        )
     y = np.asarray(targets, float)
     if y.ndim not in (1, 2) or len(y) != gram.shape[0]:
-        raise UserError(f"targets need one row for each of the {gram.shape[0]} inputs, got shape {y.shape}")
+        raise UserError(
+            f"targets need one row for each of the {gram.shape[0]} inputs, got shape {y.shape}"
+        )
     if not np.isfinite(y).all():
         raise UserError("targets must be finite; drop the rows that are not")
     if not (np.isfinite(regularization) and regularization >= 0):
         raise UserError(f"the regularization must be a number ≥ 0, got {regularization}")
-    if isinstance(gram, np.ndarray) and not (all(np.isfinite(gram[i]).all() for i in blocks(len(gram), 512))):
+    if isinstance(gram, np.ndarray) and not (
+        all(np.isfinite(gram[i]).all() for i in blocks(len(gram), 512))
+    ):
         raise UserError(str(diagnose(gram)))
     if isinstance(gram, np.ndarray) and asymmetry(gram):
         raise UserError(str(diagnose(gram)))
@@ -131,9 +146,12 @@ def as_system(gram: Any, targets: NDArray, regularization: float) -> tuple[Any, 
 
 
 def decompose(
-    gram: Float[np.ndarray, "n n"], y: Float[np.ndarray, "n k"], regularization: float, tolerance: float
+    gram: Float[np.ndarray, "n n"],
+    y: Float[np.ndarray, "n k"],
+    regularization: float,
+    tolerance: float,
 ) -> tuple[Factor, Solution]:
-    """The factor of K + λ in float64 and the solution by it, for what ``as_system`` returned.
+    """Factor K + λ in float64 and solve by it, for what ``as_system`` returned.
 
     Raises:
         UserError: K + λ is not positive definite beyond rounding, with the reason.
@@ -142,89 +160,117 @@ def decompose(
         factor = _factor(gram, regularization, float)
     except np.linalg.LinAlgError:
         raise UserError(_why(gram, regularization)) from None
-    found = _refined(factor, gram, y, regularization, tolerance)
+    solution = _refined(factor, gram, y, regularization, tolerance)
     pivot = float(np.min(np.diagonal(factor.lower)) ** 2)  # at least the smallest eigenvalue
-    if not found.converged and pivot < ROUNDING * np.finfo(float).eps * np.max(np.diagonal(gram)):
+    if not solution.converged and pivot < ROUNDING * np.finfo(float).eps * np.max(
+        np.diagonal(gram)
+    ):
         raise UserError(_why(gram, regularization, pivot))
-    return factor, found
+    return factor, solution
 
 
 def _factor(gram: NDArray, regularization: float, dtype: Any) -> Factor:
-    shifted = np.array(gram, dtype, order="C").T  # symmetric: the transpose is in the order that LAPACK wants
+    shifted = np.array(
+        gram, dtype, order="C"
+    ).T  # symmetric: the transpose is in the order that LAPACK wants
     shifted[np.diag_indices_from(shifted)] += regularization
     return Factor(scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False))
 
 
-def _why(gram: Any, regularization: float, seen: float | None = None) -> str:
-    found = diagnose(gram, None if seen is None else seen - regularization)
-    return f"{found} (got {regularization:g})" if regularization else str(found)
+def _why(gram: Any, regularization: float, quotient: float | None = None) -> str:
+    diagnosis = diagnose(gram, None if quotient is None else quotient - regularization)
+    return f"{diagnosis} (got {regularization:g})" if regularization else str(diagnosis)
 
 
 def _cholesky(gram: NDArray, y: NDArray, regularization: float, tolerance: float) -> Solution:
     if gram.dtype == np.float32:
         try:
-            found = _refined(_factor(gram, regularization, np.float32), gram, y, regularization, tolerance)
-            if found.converged:
-                return found
+            solution = _refined(
+                _factor(gram, regularization, np.float32), gram, y, regularization, tolerance
+            )
+            if solution.converged:
+                return solution
         except np.linalg.LinAlgError:
             pass
     return decompose(gram, y, regularization, tolerance)[1]
 
 
-def _refined(factor: Factor, gram: NDArray, y: NDArray, regularization: float, tolerance: float) -> Solution:
-    """Iterative refinement: corrections by the factor, residuals in float64, as long as they halve."""
+def _refined(
+    factor: Factor, gram: NDArray, y: NDArray, regularization: float, tolerance: float
+) -> Solution:
+    """Refine iteratively: corrections by the factor, residuals in float64, as long as they halve."""
     times = _product(gram, regularization)
     c = factor.solve(y).astype(float)
     left = y - times(c)
-    error, steps, halved = _relative(left, y), 0, True
+    error = _relative(left, y)
+    steps = 0
+    halved = True
     while error > 0 and halved:
         better = c + factor.solve(left)
         remainder = y - times(better)
         new = _relative(remainder, y)
         halved = new < error / 2
         if new < error:
-            c, left, error, steps = better, remainder, new, steps + 1
+            c = better
+            left = remainder
+            error = new
+            steps = steps + 1
     return Solution(c, error, steps, "cholesky", factor.log_determinant, error <= tolerance)
 
 
+def _preconditioner(gram: Any, regularization: float) -> Callable:
+    """Return an approximate inverse of K + λ; the identity where single rows cannot be read."""
+    if not (isinstance(gram, np.ndarray) or (hasattr(gram, "rows") and hasattr(gram, "diagonal"))):
+        return lambda v: v
+    try:
+        return Preconditioner.of(gram, RANK, regularization)
+    except ValueError:  # NaN on disk
+        raise UserError(str(diagnose(gram))) from None
+
+
 def _conjugate(gram: Any, y: NDArray, regularization: float, tolerance: float) -> Solution:
-    """Rounds of conjugate gradients on what is left, until the measured residual is small or stays."""
-    precondition = lambda v: v
-    if isinstance(gram, np.ndarray) or (hasattr(gram, "rows") and hasattr(gram, "diagonal")):
-        try:
-            precondition = Preconditioner.of(gram, RANK, regularization)
-        except ValueError:  # NaN on disk
-            raise UserError(str(diagnose(gram))) from None
-    dtype, exact = np.dtype(gram.dtype), _product(gram, regularization)
+    """Repeat conjugate gradients on what is left, until the measured residual is small or stays."""
+    precondition = _preconditioner(gram, regularization)
+    dtype = np.dtype(gram.dtype)
+    exact = _product(gram, regularization)
     goal = tolerance * np.linalg.norm(y, axis=0)
-    c, left, done, error = np.zeros_like(y), y, 0, 1.0
+    c = np.zeros_like(y)
+    left = y
+    done = 0
+    error = 1.0
     while error > tolerance and done < ITERATIONS:
         nearer = np.maximum(0.9 * goal, REDUCTION[dtype.itemsize] * np.linalg.norm(left, axis=0))
         times = _product(gram, regularization, dtype)
-        found = conjugate_gradients(times, precondition, left, nearer, ITERATIONS - done)
-        done += found.iterations
-        better = c + found.solution
+        descent = conjugate_gradients(times, precondition, left, nearer, ITERATIONS - done)
+        done += descent.iterations
+        better = c + descent.solution
         remainder = y - exact(better)
         new = _relative(remainder, y)
-        halved = new < error / 2 and found.curvature is None
+        halved = new < error / 2 and descent.curvature is None
         if new < error:
-            c, left, error = better, remainder, new
+            c = better
+            left = remainder
+            error = new
         if halved or error <= tolerance:
             continue
         if dtype == np.float32 and np.isfinite(new):
             dtype = np.dtype(np.float64)  # float32 products have given what they can
         elif not np.isfinite(new):
-            known = diagnose(gram) if hasattr(gram, "tiles") else "products with the Gram matrix are not finite"
-            raise UserError(f"{known}; look for NaN in the inputs")
-        elif found.curvature is not None:
-            raise UserError(_why(gram, regularization, found.curvature))
+            reason = (
+                diagnose(gram)
+                if hasattr(gram, "tiles")
+                else "products with the Gram matrix are not finite"
+            )
+            raise UserError(f"{reason}; look for NaN in the inputs")
+        elif descent.curvature is not None:
+            raise UserError(_why(gram, regularization, descent.curvature))
         else:
             break
     return Solution(c, error, done, "cg", None, error <= tolerance)
 
 
 def _product(gram: Any, regularization: float, dtype: Any = float) -> Callable[[NDArray], NDArray]:
-    """The map v ↦ (K + λ) v, multiplied in a dtype; a float32 array is widened a few rows at a time."""
+    """Return v ↦ (K + λ) v, multiplied in a dtype; a float32 array is widened a few rows at a time."""
 
     def array(v: NDArray) -> NDArray:
         if gram.dtype == v.dtype:
@@ -232,10 +278,12 @@ def _product(gram: Any, regularization: float, dtype: Any = float) -> Callable[[
         return np.concatenate([gram[i].astype(v.dtype) @ v for i in blocks(len(gram), 512)])
 
     plain = array if isinstance(gram, np.ndarray) else gram.matvec
-    return lambda v: plain(v.astype(dtype, copy=False)).astype(float, copy=False) + regularization * v
+    return lambda v: (
+        plain(v.astype(dtype, copy=False)).astype(float, copy=False) + regularization * v
+    )
 
 
 def _relative(left: NDArray, y: NDArray) -> float:
-    """Largest ‖r‖/‖y‖ of the columns; a column of zeros is solved by zeros."""
+    """Return the largest ‖r‖/‖y‖ of the columns; a column of zeros is solved by zeros."""
     sizes = np.linalg.norm(y, axis=0)
     return float(np.max(np.linalg.norm(left, axis=0) / np.where(sizes > 0, sizes, 1), initial=0.0))

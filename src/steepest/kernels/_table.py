@@ -18,10 +18,10 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 from scipy.fft import dctn
 
-from steepest.errors import UserError
+from steepest.core.errors import UserError
 from steepest.kernels._expectations import Vector
 from steepest.kernels._layers import Kernels, PairKernels, pair_kernels
-from steepest.networks import Limit
+from steepest.nn.networks import Limit
 
 ANGLES = (16, 32, 64, 128, 256, 512)  # degrees in θ that are tried
 NORMS = (1, 3, 9, 15, 21, 30, 42)  # numbers of nodes in log a
@@ -64,18 +64,19 @@ class Table:
     error: float
 
     def place(self, squares: Vector) -> Vector:
-        """Position of squares in the range, from −1 to 1."""
+        """Return the position of squares in the range, from −1 to 1."""
         if self.low == self.high:
             return np.zeros_like(squares)
         return 2 * np.log(squares / self.low) / np.log(self.high / self.low) - 1
 
     def scales(self, squares: Vector) -> NDArray[np.float64]:
-        """√K(a, a, 0) and √Θ(a, a, 0), shape ``(2, n)``."""
+        """Return √K(a, a, 0) and √Θ(a, a, 0), shape ``(2, n)``."""
         return np.exp(chebyshev.chebval(self.place(squares), self.diagonal.T) / 2)
 
     def evaluate(self, squares: Vector, first: NDArray, second: NDArray, angles: Vector) -> Kernels:
-        """Kernels of single pairs in float64, slow and simple: what the compiled pass over a Gram is tested with."""
-        scales, basis = self.scales(squares), lambda q: chebyshev.chebvander(self.place(squares), q - 1)
+        """Evaluate single pairs in float64, slow and simple: what the compiled pass over a Gram is tested with."""
+        scales = self.scales(squares)
+        basis = lambda q: chebyshev.chebvander(self.place(squares), q - 1)
 
         def one(factors: Factors, scale: Vector) -> Vector:
             rows = basis(factors.norms.shape[-1])
@@ -91,7 +92,7 @@ _TABLES: dict[tuple[Limit, float], list[Table]] = {}
 
 
 def tabulate(limit: Limit, low: float, high: float, tolerance: float = 1e-11) -> Table:
-    """The table of a network for inputs with ``low ≤ ‖x‖²/n_0 ≤ high``; tables that are there are used again.
+    """Tabulate a network's kernels for inputs with ``low ≤ ‖x‖²/n_0 ≤ high``; existing tables are used again.
 
     Degrees grow until the last coefficients are below the tolerance; then ``CHECKS`` random pairs are compared with
     the recursion.
@@ -99,25 +100,32 @@ def tabulate(limit: Limit, low: float, high: float, tolerance: float = 1e-11) ->
     Raises:
         UserError: when the tolerance cannot be met, with what can.
 
-    >>> from steepest.networks import mlp
+    >>> from steepest.nn.networks import mlp
     >>> table = tabulate(mlp((2, 100, 100, 1), "relu", parameterized="ntk", bias=False).limit(), 0.5, 2.0)
     >>> table.nngp.norms.shape, table.error < 1e-11  # no biases: only the angle matters
     ((1, 1, 1), True)
     """
-    known = _TABLES.setdefault((limit, tolerance), [])
-    for table in known:
-        if table.low <= low and high <= table.high and np.log(table.high / table.low) <= 2 * np.log(high / low) + 0.3:
+    tables = _TABLES.setdefault((limit, tolerance), [])
+    for table in tables:
+        if (
+            table.low <= low
+            and high <= table.high
+            and np.log(table.high / table.low) <= 2 * np.log(high / low) + 0.3
+        ):
             return table
     # a little wider, so that the next batch of the same data fits
-    low, high = (np.sqrt(low * high),) * 2 if high <= (1 + SPREAD) * low else (low / 1.05, high * 1.05)
+    low, high = (
+        (np.sqrt(low * high),) * 2 if high <= (1 + SPREAD) * low else (low / 1.05, high * 1.05)
+    )
     table = _build(limit, float(low), float(high), tolerance)
-    known[:] = [*known[-7:], table]
+    tables[:] = [*tables[-7:], table]
     return table
 
 
 def _build(limit: Limit, low: float, high: float, tolerance: float) -> Table:
-    """Raises the number of nodes in the norm, then the degree in the angle, until both series have ended."""
-    count, angles = (1 if low == high else NORMS[1]), ANGLES[1]
+    """Raise the number of nodes in the norm, then the degree in the angle, until both series have ended."""
+    count = 1 if low == high else NORMS[1]
+    angles = ANGLES[1]
     while True:
         nodes = _Nodes(limit, low, high, count, angles, tolerance)
         tail_norm, tail_angle = nodes.tails()
@@ -140,25 +148,34 @@ def _build(limit: Limit, low: float, high: float, tolerance: float) -> Table:
 class _Nodes:
     """The recursion at Chebyshev points of (log a, log b, θ) and its coefficients, ``c[kernel, m, n, k]``."""
 
-    def __init__(self, limit: Limit, low: float, high: float, count: int, degree: int, tolerance: float):
-        self.low, self.high, self.tolerance = low, high, tolerance
+    def __init__(
+        self, limit: Limit, low: float, high: float, count: int, degree: int, tolerance: float
+    ):
+        self.low = low
+        self.high = high
+        self.tolerance = tolerance
         # points of the first kind in the norms; of the second kind in θ, so that 0 and π are among them
         points = np.cos((2 * np.arange(count) + 1) * np.pi / (2 * count))
         squares = np.sqrt(low * high) * (high / low) ** (points / 2)
         theta = (np.cos(np.arange(degree + 1) * np.pi / degree) + 1) * np.pi / 2
         i, j = np.triu_indices(count)
-        first, second = (np.repeat(each, degree + 1) for each in (i, j))
-        found = pair_kernels(limit, squares, first, second, np.tile(theta, len(i)), tolerance)
-        self.smooth = not np.isnan(found.pairs.ntk).any()
-        self.coefficients = np.stack([self._normalized(found, each, i, j, degree) for each in range(1 + self.smooth)])
-        logs = np.log(np.stack(found.singles[: 1 + self.smooth]))
+        first, second = (np.repeat(index, degree + 1) for index in (i, j))
+        kernels = pair_kernels(limit, squares, first, second, np.tile(theta, len(i)), tolerance)
+        self.smooth = not np.isnan(kernels.pairs.ntk).any()
+        self.coefficients = np.stack(
+            [self._normalized(kernels, kernel, i, j, degree) for kernel in range(1 + self.smooth)]
+        )
+        logs = np.log(np.stack(kernels.singles[: 1 + self.smooth]))
         self.diagonal = np.asarray(dctn(logs, type=2, axes=[1])) / count
         self.diagonal[:, 0] /= 2
 
     @staticmethod
-    def _normalized(found: PairKernels, kernel: int, i: NDArray, j: NDArray, degree: int) -> NDArray:
-        """Coefficients of one kernel over the root of its diagonal."""
-        pairs, single = found.pairs[kernel].reshape(len(i), degree + 1), found.singles[kernel]
+    def _normalized(
+        kernels: PairKernels, kernel: int, i: NDArray, j: NDArray, degree: int
+    ) -> NDArray:
+        """Return the coefficients of one kernel over the root of its diagonal."""
+        pairs = kernels.pairs[kernel].reshape(len(i), degree + 1)
+        single = kernels.singles[kernel]
         count = len(single)
         values = np.empty((count, count, degree + 1))
         values[i, j] = values[j, i] = pairs / np.sqrt(single[i] * single[j])[:, None]
@@ -171,22 +188,28 @@ class _Nodes:
         return c
 
     def tails(self) -> tuple[float, float]:
-        """Largest of the last two coefficients in the norm (of the kernels and their diagonal) and in the angle."""
+        """Return the largest of the last two coefficients in the norm (of kernels and diagonal) and in the angle."""
         c = np.abs(self.coefficients)
         if self.diagonal.shape[1] == 1:
             return 0.0, float(c[..., -2:].max())
-        return float(max(c[:, -2:].max(), np.abs(self.diagonal[:, -2:]).max())), float(c[..., -2:].max())
+        return float(max(c[:, -2:].max(), np.abs(self.diagonal[:, -2:]).max())), float(
+            c[..., -2:].max()
+        )
 
     def table(self) -> Table:
         parts = [_factorize(c, self.tolerance / 30) for c in self.coefficients]
         diagonal = (
-            self.diagonal if self.smooth else np.concatenate([self.diagonal, np.full_like(self.diagonal, np.nan)])
+            self.diagonal
+            if self.smooth
+            else np.concatenate([self.diagonal, np.full_like(self.diagonal, np.nan)])
         )
-        return Table(self.low, self.high, parts[0], parts[1] if self.smooth else None, diagonal, np.nan)
+        return Table(
+            self.low, self.high, parts[0], parts[1] if self.smooth else None, diagonal, np.nan
+        )
 
 
 def _factorize(c: NDArray[np.float64], small: float) -> Factors:
-    """Splits ``c[m, n, k]`` into ``Σ_r Q[r, m, n] g[r, k]`` by a singular value decomposition; drops the small."""
+    """Split ``c[m, n, k]`` into ``Σ_r Q[r, m, n] g[r, k]`` by a singular value decomposition; drop the small."""
     count = len(c)
     left, values, right = np.linalg.svd(c.reshape(count**2, -1), full_matrices=False)
     rank = max(1, int((values > small).sum()))
@@ -199,16 +222,20 @@ def _factorize(c: NDArray[np.float64], small: float) -> Factors:
 
 
 def _error(limit: Limit, table: Table, tolerance: float) -> float:
-    """Largest relative difference from the recursion at random pairs, some of them nearly parallel."""
+    """Return the largest relative difference from the recursion at random pairs, some of them nearly parallel."""
     rng = np.random.default_rng(0)
     squares = table.low * (table.high / table.low) ** rng.random(2 * CHECKS)
-    first, second = np.arange(CHECKS), np.arange(CHECKS, 2 * CHECKS)
+    first = np.arange(CHECKS)
+    second = np.arange(CHECKS, 2 * CHECKS)
     # after a layer a covariance in double precision does not fix angles below 1e-3 well enough to be a reference
-    theta = np.maximum(np.pi * rng.random(CHECKS) ** np.where(np.arange(CHECKS) % 4 == 0, 6, 1), 1e-3)
+    theta = np.maximum(
+        np.pi * rng.random(CHECKS) ** np.where(np.arange(CHECKS) % 4 == 0, 6, 1), 1e-3
+    )
     exact = pair_kernels(limit, squares, first, second, theta, tolerance)
-    found = table.evaluate(squares, first, second, theta)
+    interpolated = table.evaluate(squares, first, second, theta)
     differences = [
-        np.abs(found[k] - exact.pairs[k]) / np.sqrt(exact.singles[k][first] * exact.singles[k][second])
+        np.abs(interpolated[k] - exact.pairs[k])
+        / np.sqrt(exact.singles[k][first] * exact.singles[k][second])
         for k in range(1 + (table.ntk is not None))
     ]
     return float(np.max(differences)) + exact.error

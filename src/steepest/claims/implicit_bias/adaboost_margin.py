@@ -8,17 +8,33 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Within
-from steepest.data import breast_cancer, digits, signs
-from steepest.descent import Stumps, adaboost, decision_stumps, logarithmic
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
-from steepest.margins import StumpMargin, hard_margin, stump_margin
-from steepest.panels import Panel, context, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Prediction,
+    Rival,
+    Within,
+    assume,
+    bound,
+    compiled,
+    context_curve,
+    equal,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import adaboost, logarithmic
+from steepest.nn.data import breast_cancer, digits, signs
+from steepest.programs import StumpMargin, Stumps, decision_stumps, hard_margin, stump_margin
 
 Shrinkages = Annotated[tuple[float, ...], Within(0, 1, open=True)]
 SETS = ("breast cancer", "digits 3, 8", "digits 4, 9")
@@ -28,7 +44,7 @@ class Setting(NamedTuple):
     """The sets, with all their stumps and the linear programs over them."""
 
     stumps: list[Stumps]
-    labels: list[jax.Array]
+    labels: list[np.ndarray]
     programs: list[StumpMargin]
 
 
@@ -37,10 +53,14 @@ class AdaboostMargin(Claim):
     """Breast cancer and two pairs of digits, with all their decision stumps."""
 
     n: Annotated[int, Within(10)] = 200  # examples drawn from each set, at most all [1]
-    contradictions: Annotated[int, Within(0)] = 0  # examples repeated with the other label: none separates them [1]
-    shrinkages: Shrinkages = (1.0, 0.3, 0.1)  # ν, multiples of the exact step, decreasing from 1 [1]
+    # examples repeated with the other label: none separates them [1]
+    contradictions: Annotated[int, Within(0)] = 0
+    # ν, multiples of the exact step, decreasing from 1 [1]
+    shrinkages: Shrinkages = (1.0, 0.3, 0.1)
     steps: Count = 8000  # steps of boosting at every ν [steps]
-    readings: Count = 300  # steps at which the margin is recorded, evenly in their logarithm [1]
+    readings: Annotated[int, Within(2)] = (
+        300  # steps at which the margin is recorded, evenly in their logarithm [1]
+    )
 
     statement = (
         r"t\ge\frac{8\ln n}{\bar\gamma^2}\ \Rightarrow\ "
@@ -64,29 +84,56 @@ class AdaboostMargin(Claim):
         "weighted error.",
     )
     full = {"n": 569, "shrinkages": (1.0, 0.3, 0.1, 0.03), "steps": 100_000}
-    beyond = {"contradictions": 5}
+    tiny = {"n": 100, "shrinkages": (1.0, 0.5), "steps": 2000, "readings": 60}
+    out_of_scope = {"contradictions": 5}
 
     def setting(self, key: Key) -> Setting:
         sets = breast_cancer(), signs(digits(classes=(3, 8))), signs(digits(classes=(4, 9)))
-        stumps, labels = [], []
-        for data, k in zip(sets, jax.random.split(key, len(sets)), strict=True):
-            chosen = jax.random.permutation(k, data.n)[: self.n]
+        shuffle = compiled(
+            lambda keys: [
+                jax.random.permutation(k, data.n) for k, data in zip(keys, sets, strict=True)
+            ]
+        )
+        stumps = []
+        labels = []
+        for data, shuffled in zip(sets, shuffle(keys(key, len(sets))), strict=True):
+            chosen = np.asarray(shuffled)[: self.n]
             again = chosen[: self.contradictions]
-            stumps.append(decision_stumps(data.x[jnp.append(chosen, again)]))
-            labels.append(jnp.append(data.y[chosen], -data.y[again]))
-        return Setting(stumps, labels, [stump_margin(s, y) for s, y in zip(stumps, labels, strict=True)])
+            y = np.asarray(data.y)
+            stumps.append(decision_stumps(np.asarray(data.x)[np.append(chosen, again)]))
+            labels.append(np.append(y[chosen], -y[again]))
+        programs = [stump_margin(s, y) for s, y in zip(stumps, labels, strict=True)]
+        return Setting(stumps, labels, programs)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         margins = np.array([program.margin for program in setting.programs])
-        found = [
-            require("smallest γ̄ of the sets", margins.min(), ">", 0, "no combination of stumps separates them"),
-            require("largest γ̄", margins.max(), "<", 1 - 1e-9, "one stump separates alone, and its step is infinite"),
-            require("first shrinkage", self.shrinkages[0], "==", 1, "the theorem is about the exact step"),
+        assumed = [
+            assume(
+                "smallest γ̄ of the sets",
+                margins.min(),
+                ">",
+                0,
+                "no combination of stumps separates them",
+            ),
+            assume(
+                "largest γ̄",
+                margins.max(),
+                "<",
+                1 - 1e-9,
+                "one stump separates alone, and its step is infinite",
+            ),
+            assume(
+                "first shrinkage",
+                self.shrinkages[0],
+                "==",
+                1,
+                "the theorem is about the exact step",
+            ),
         ]
         if margins.min() > 0:
             due = max(_due(setting))
-            found.append(require("largest 8 ln n/γ̄²", due, "<=", self.steps, "raise --steps"))
-        return found
+            assumed.append(assume("largest 8 ln n/γ̄²", due, "<=", self.steps, "raise --steps"))
+        return assumed
 
     def predict(self, setting: Setting) -> Prediction:
         margin = np.array([program.margin for program in setting.programs])
@@ -104,52 +151,109 @@ class AdaboostMargin(Claim):
     def observe(self, setting: Setting, key: Key) -> Observation:
         marks = logarithmic(self.steps, self.readings)[1:]
 
-        @jax.jit
-        def margins(stumps: Stumps, y: jax.Array) -> jax.Array:
+        @compiled
+        def margins(stumps: Stumps, y: jax.Array, shrinkages: jax.Array) -> jax.Array:
             run = lambda shrinkage: adaboost(stumps, y, self.steps, shrinkage).margin[marks - 1]
-            return jax.lax.map(run, jnp.array(self.shrinkages))
+            return jax.lax.map(run, shrinkages)
 
-        paths = [margins(s, y) for s, y in zip(setting.stumps, setting.labels, strict=True)]
-        return Observation(step=("reading", marks, "steps"), margin=("set shrinkage reading", jnp.stack(paths)))
+        paths = [
+            np.asarray(margins(s, y, np.array(self.shrinkages)))
+            for s, y in zip(setting.stumps, setting.labels, strict=True)
+        ]
+        return Observation(
+            step=("reading", marks, "steps"), margin=("set shrinkage reading", np.stack(paths))
+        )
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         reached = observed["margin"] / predicted["margin"][:, None, None]
-        first = np.searchsorted(observed["step"], predicted["due"])  # the first reading at or after the step due
+        first = np.searchsorted(
+            observed["step"], predicted["due"]
+        )  # the first reading at or after the step due
         due = observed["margin"][np.arange(len(SETS)), 0, first]
         return [
-            bound("margin after 8 ln n/γ̄² steps / (γ̄/4)", due / predicted["quarter"], at_least=1, over="each"),
-            bound("margin in the end / its guarantee, worst ν",
-                (observed["margin"][:, :, -1] / predicted["guarantee"]).min(1), at_least=1, over="each"),
-            equal("margin at the smallest ν / limit", np.ones(len(SETS)),
-                observed["margin"][:, -1, -1] / predicted["limit"], (0.95, 1 + 1e-6), over="each"),
-            bound("largest margin of all / γ̄", reached.max((1, 2)), at_most=1 + 1e-6, over="each"),
-        ]  # fmt: skip
+            bound(
+                "due_margin",
+                due / predicted["quarter"],
+                at_least=1,
+                aggregate="all",
+                label="margin after 8 ln n/γ̄² steps / (γ̄/4)",
+            ),
+            bound(
+                "guarantee",
+                (observed["margin"][:, :, -1] / predicted["guarantee"]).min(1),
+                at_least=1,
+                aggregate="all",
+                label="margin in the end / its guarantee, worst ν",
+            ),
+            equal(
+                "limit",
+                np.ones(len(SETS)),
+                observed["margin"][:, -1, -1] / predicted["limit"],
+                (0.95, 1 + 1e-6),
+                aggregate="all",
+                label="margin at the smallest ν / limit",
+            ),
+            bound(
+                "largest_margin",
+                reached.max((1, 2)),
+                at_most=1 + 1e-6,
+                aggregate="all",
+                label="largest margin of all / γ̄",
+            ),
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         pairs = list(zip(setting.stumps, setting.labels, strict=True))
-        alone = [np.abs(stumps.edges(y / len(y))).max() for stumps, y in pairs]
+        alone = [np.abs(y / len(y) @ stumps.matrix()).max() for stumps, y in pairs]
         euclidean = [_euclidean(stumps, np.asarray(y)) for stumps, y in pairs]
         return [
-            Rival(name, predicted.replace(limit=("set", limit)), why)
-            for name, limit, why in (
-                ("it stops at γ̄/2", predicted["margin"] / 2, "that much is all that Schapire et al. guarantee"),
-                ("it finds the ℓ2 separator", euclidean, "it is what gradient descent on the same loss finds"),
-                ("it keeps the best stump's edge", alone, "it is where boosting starts"),
+            Rival(id, predicted.replace(limit=("set", limit)), why, label=label)
+            for id, label, limit, why in (
+                (
+                    "half",
+                    "it stops at γ̄/2",
+                    predicted["margin"] / 2,
+                    "that much is all that Schapire et al. guarantee",
+                ),
+                (
+                    "l2_separator",
+                    "it finds the ℓ2 separator",
+                    euclidean,
+                    "it is what gradient descent on the same loss finds",
+                ),
+                (
+                    "best_stump",
+                    "it keeps the best stump's edge",
+                    alone,
+                    "it is where boosting starts",
+                ),
             )
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        steps, ends = observed["step"], (observed["step"][0], observed["step"][-1])
+        steps = observed["step"]
+        ends = (observed["step"][0], observed["step"][-1])
         shades = np.linspace(0, 1, len(self.shrinkages))
         return tuple(
-            panel(f"{name.capitalize()}: γ̄ = {margin:.3f}", "step", "margin / γ̄",
-                *(seen(steps, path / margin, f"ν = {nu:g}", shade=shade)
-                  for path, nu, shade in zip(paths, self.shrinkages, shades, strict=True)),
-                theory((due, ends[1]), (0.25, 0.25), "γ̄/4 from 8 ln n/γ̄² on"), theory(ends, (1, 1), "γ̄"),
-                rival(ends, (0.5, 0.5), "γ̄/2"), context(ends, (0, 0)), log="x", ylim=(-1, 1.1))
+            panel(
+                f"{name.capitalize()}: γ̄ = {margin:.3f}",
+                "step",
+                "margin / γ̄",
+                *(
+                    observed_curve(steps, path / margin, f"ν = {nu:g}", shade=shade)
+                    for path, nu, shade in zip(paths, self.shrinkages, shades, strict=True)
+                ),
+                predicted_curve((due, ends[1]), (0.25, 0.25), "γ̄/4 from 8 ln n/γ̄² on"),
+                predicted_curve(ends, (1, 1), "γ̄"),
+                rival_curve(ends, (0.5, 0.5), "γ̄/2"),
+                context_curve(ends, (0, 0)),
+                log="x",
+                ylim=(-1, 1.1),
+            )
             for name, margin, due, paths in zip(
-                SETS, predicted["margin"], predicted["due"], observed["margin"], strict=True)
-        )  # fmt: skip
+                SETS, predicted["margin"], predicted["due"], observed["margin"], strict=True
+            )
+        )
 
 
 def _due(setting: Setting) -> np.ndarray:

@@ -13,22 +13,45 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, Within, keys
-from steepest.data import separable
-from steepest.descent import flow, log_margin_risk, logistic, margin_risk
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
-from steepest.margins import MarginProgram, hard_margin
-from steepest.networks import Mlp, deep_linear
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Fraction,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    Within,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    equal,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import flow
+from steepest.nn.data import separable
+from steepest.nn.losses import log_margin_risk, logistic, margin_risk
+from steepest.nn.networks import Mlp, deep_linear
+from steepest.programs import MarginProgram, hard_margin
 
 
 class Setting(NamedTuple):
     """Separable sets and starts, one a seed, with their margin programs."""
 
-    x: jax.Array  # (seeds, n, d)
-    y: jax.Array  # (seeds, n)
+    x: Values  # (seeds, n, d)
+    y: Values  # (seeds, n)
     start: tuple  # layers {"w": (seeds, n_{l+1}, n_l)}
     programs: list[MarginProgram]
 
@@ -68,32 +91,43 @@ class DeepLinearAlignment(Claim):
         "with 20 examples in 8 dimensions for 30 in 6, where the ℓ1 separator is often almost the ℓ2 one.",
     )
     full = {"n": 40, "width": 16, "seeds": 50}
-    beyond = {"flipped": 0.3}
+    tiny = {"width": 3, "n": 6, "dimension": 3, "horizon": 100.0, "seeds": 3}
+    out_of_scope = {"flipped": 0.3}
 
     def network(self) -> Mlp:
         widths = (self.dimension, *[self.width] * (self.depth - 1), 1)
         return deep_linear(widths, c_w=self.scale)
 
     def setting(self, key: Key) -> Setting:
+        x, y, start = jax.tree.map(np.asarray, compiled(self.draw)(key))
+        programs = [hard_margin(a, b) for a, b in zip(x, y, strict=True)]
+        return Setting(x, y, start, programs)
+
+    def draw(self, key: Key) -> tuple:
+        """Draw the sets, flip labels, draw the starts and turn the last layer of those with a risk above log 2."""
         for_data, for_flips, for_start = jax.random.split(key, 3)
-        sets = [separable(k, self.n, self.dimension, self.margin) for k in keys(for_data, self.seeds)]
-        x, y = jnp.stack([s.x for s in sets]), jnp.stack([s.y for s in sets])
+        one = lambda k: separable(k, self.n, self.dimension, self.margin)
+        x, y = jax.vmap(lambda k: (one(k).x, one(k).y))(keys(for_data, self.seeds))
         y = jnp.where(jax.random.uniform(for_flips, y.shape) < self.flipped, -y, y)
         start = jax.vmap(self.network().init)(keys(for_start, self.seeds))
         sign = jnp.where(self.risks(start, x, y) < jnp.log(2), 1.0, -1.0)
         start = (*start[:-1], {"w": sign[:, None, None] * start[-1]["w"]})
-        return Setting(x, y, start, [hard_margin(np.asarray(a), np.asarray(b)) for a, b in zip(x, y, strict=True)])
+        return x, y, start
 
     def risks(self, params: tuple, x: jax.Array, y: jax.Array) -> jax.Array:
         """Logistic risk of every seed."""
-        return jax.vmap(lambda p, x, y: margin_risk(logistic, self.network().apply, x, y)(p))(params, x, y)
+        return jax.vmap(lambda p, x, y: margin_risk(logistic, self.network().apply, x, y)(p))(
+            params, x, y
+        )
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         margins = [program.margin for program in setting.programs]
-        risks = self.risks(setting.start, setting.x, setting.y)
+        risks = np.asarray(compiled(self.risks)(setting.start, setting.x, setting.y))
         return [
-            require("smallest maximal margin", min(margins), ">", 0, "the data are not separable"),
-            require("largest risk at the start", float(risks.max()), "<", np.log(2), "lower --scale"),
+            assume("smallest maximal margin", min(margins), ">", 0, "the data are not separable"),
+            assume(
+                "largest risk at the start", float(risks.max()), "<", np.log(2), "lower --scale"
+            ),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
@@ -104,88 +138,193 @@ class DeepLinearAlignment(Claim):
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        net, falls = self.network(), jnp.geomspace(1e-3, self.horizon, 18)
+        net = self.network()
+        falls = np.geomspace(1e-3, self.horizon, 18)
 
         def follow(x: jax.Array, y: jax.Array, start: tuple) -> tuple:
-            risk, log_risk = margin_risk(logistic, net.apply, x, y), log_margin_risk(logistic, net.apply, x, y)
-            path = flow(risk, start, falls, "fall", log_risk, {"params": lambda p: p})
+            risk = margin_risk(logistic, net.apply, x, y)
+            log_risk = log_margin_risk(logistic, net.apply, x, y)
+            path = flow(risk, start, falls, "log-risk", log_risk, {"params": lambda p: p})
             return path.observed["params"], path.ok
 
-        params, arrived = jax.jit(jax.vmap(follow))(setting.x, setting.y, setting.start)
-        left, sizes, right = zip(*(jnp.linalg.svd(layer["w"], full_matrices=False) for layer in params), strict=True)
+        paths = compiled(jax.vmap(follow))(setting.x, setting.y, setting.start)
+        params, arrived = jax.tree.map(np.asarray, paths)
+        left, sizes, right = zip(
+            *(np.linalg.svd(layer["w"], full_matrices=False) for layer in params), strict=True
+        )
         ends = [(u[..., 0], v[..., 0, :]) for u, v in zip(left, right, strict=True)]
-        product = jax.vmap(jax.vmap(lambda p: net.apply(p, jnp.eye(self.dimension))))(params)
+        product = params[0]["w"]
+        for layer in params[1:]:
+            product = layer["w"] @ product
+        product = product[..., 0, :]
         return Observation(
             fall=("reading", falls),
-            direction=("seed reading unknown", product / jnp.linalg.norm(product, axis=-1, keepdims=True)),
+            direction=(
+                "seed reading unknown",
+                product / np.linalg.norm(product, axis=-1, keepdims=True),
+            ),
             singular=(
                 "rank layer seed reading",
-                jnp.stack([jnp.stack([s[..., i] for s in sizes[:-1]]) for i in (0, 1)]),
+                np.stack([np.stack([s[..., i] for s in sizes[:-1]]) for i in (0, 1)]),
             ),
             alignment=(
                 "pair seed reading",
-                jnp.stack([(v * u).sum(-1) ** 2 for (u, _), (_, v) in pairwise(ends)]),
+                np.stack([(v * u).sum(-1) ** 2 for (u, _), (_, v) in pairwise(ends)]),
             ),
-            norms=("layer seed reading", jnp.stack([jnp.linalg.norm(s, axis=-1) for s in sizes])),
-            imbalance=("seed pair row column", _imbalances(jax.tree.map(lambda leaf: leaf[:, -1], params))),
+            norms=("layer seed reading", np.stack([np.linalg.norm(s, axis=-1) for s in sizes])),
+            imbalance=(
+                "seed pair row column",
+                _imbalances(jax.tree.map(lambda leaf: leaf[:, -1], params)),
+            ),
             arrived=("seed", arrived),
         )
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
-        return [require("flows that reached the horizon", observed["arrived"].mean(), "==", 1, "lower --horizon")]
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        return [
+            assume(
+                "flows that reached the horizon",
+                observed["arrived"].mean(),
+                "==",
+                1,
+                "lower --horizon",
+            )
+        ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         moved = np.abs(observed["imbalance"] - predicted["imbalance"]).max((1, 2, 3))
         first, second = observed["singular"]  # each (layer, seed, reading)
-        late, allowed = first.shape[-1] // 2, _allowed(predicted["imbalance"])
+        late = first.shape[-1] // 2
+        allowed = _allowed(predicted["imbalance"])
         return [
-            bound("log₁₀ of 1 − cosine with the separator", np.log10(_away(predicted, observed)[:, -1]), at_most=-4.0),
-            exponent("σ₂/σ₁ against σ₁, first layer", -1.0, first[0, :, late:], (second / first)[0, :, late:], 0.1),
-            bound("σ₂² minus its bound by the start, largest over layers", (second[..., -1] ** 2 - allowed).max(0),
-                at_most=0.0, over="each"),
-            equal("alignment ⟨v_{l+1}, u_l⟩², least over pairs", float(predicted["alignment"]),
-                observed["alignment"].min(0)[:, -1], 1e-2, over="each"),
-            bound("imbalance, change relative to ‖W‖²", moved / (observed["norms"][..., -1] ** 2).max(0),
-                at_most=1e-6, over="each"),
-        ]  # fmt: skip
+            bound(
+                "cosine",
+                np.log10(_away(predicted, observed)[:, -1]),
+                at_most=-4.0,
+                label="log₁₀ of 1 − cosine with the separator",
+            ),
+            exponent(
+                "rank_one",
+                -1.0,
+                first[0, :, late:],
+                (second / first)[0, :, late:],
+                0.1,
+                label="σ₂/σ₁ against σ₁, first layer",
+            ),
+            bound(
+                "second_value",
+                (second[..., -1] ** 2 - allowed).max(0),
+                at_most=0.0,
+                aggregate="all",
+                label="σ₂² minus its bound by the start, largest over layers",
+            ),
+            equal(
+                "alignment",
+                float(predicted["alignment"]),
+                observed["alignment"].min(0)[:, -1],
+                1e-2,
+                aggregate="all",
+                label="alignment ⟨v_{l+1}, u_l⟩², least over pairs",
+            ),
+            agreement(
+                "imbalance",
+                moved / (observed["norms"][..., -1] ** 2).max(0),
+                1e-6,
+                label="imbalance, change relative to ‖W‖²",
+            ),
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        x, y = np.asarray(setting.x), np.asarray(setting.y)
+        x = np.asarray(setting.x)
+        y = np.asarray(setting.y)
         means = np.einsum("sn,snd->sd", y, x)
         sparse = [hard_margin(a, b, "l1").direction for a, b in zip(x, y, strict=True)]
         unit = lambda w: np.asarray(w) / np.linalg.norm(w, axis=-1, keepdims=True)
         return [
-            Rival("independent singular vectors", predicted.replace(alignment=1 / self.width),
-                "random matrices have them"),
-            Rival("class-mean difference", predicted.replace(direction=("seed unknown", unit(means))),
-                "the first step goes there"),
-            Rival("ℓ1 margin", predicted.replace(direction=("seed unknown", unit(sparse))),
-                "products of weights are said to be sparse"),
-            Rival("layers in balance", predicted.replace(imbalance=(
-                "seed pair row column", 0 * predicted["imbalance"])), "it is what a small start tends to"),
-        ]  # fmt: skip
+            Rival(
+                "independent",
+                predicted.replace(alignment=1 / self.width),
+                "random matrices have them",
+                label="independent singular vectors",
+            ),
+            Rival(
+                "class_means",
+                predicted.replace(direction=("seed unknown", unit(means))),
+                "the first step goes there",
+                label="class-mean difference",
+            ),
+            Rival(
+                "l1_margin",
+                predicted.replace(direction=("seed unknown", unit(sparse))),
+                "products of weights are said to be sparse",
+                label="ℓ1 margin",
+            ),
+            Rival(
+                "balanced",
+                predicted.replace(imbalance=("seed pair row column", 0 * predicted["imbalance"])),
+                "it is what a small start tends to",
+                label="layers in balance",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        fall, layers, (first, second) = observed["fall"], range(self.depth), observed["singular"]
+        fall = observed["fall"]
+        layers = range(self.depth)
+        (first, second) = observed["singular"]
         return (
-            panel("Hidden layers become rank one", "σ₁", "σ₂/σ₁", *(
-                seen(first[i].mean(0), second[i] / first[i], f"layer {i + 1}", shade=i / self.depth)
-                for i in layers[:-1]), log="xy"),
-            panel("Neighbours align", "fall of log R", "⟨v, u⟩²", *(
-                seen(fall, each, f"layers {i + 1}, {i + 2}", shade=i / self.depth)
-                for i, each in enumerate(observed["alignment"])),
-                theory(fall, 0 * fall + 1, "1"), rival(fall, 0 * fall + 1 / self.width, "independent"), log="x"),
-            panel("All layers grow together", "fall of log R", "‖W_l‖", *(
-                seen(fall, observed["norms"][i], f"layer {i + 1}", shade=i / self.depth) for i in layers), log="xy"),
-            panel("The product turns to the separator", "fall of log R", "1 − cosine",
-                seen(fall, _away(predicted, observed)), log="xy"),
-        )  # fmt: skip
+            panel(
+                "Hidden layers become rank one",
+                "σ₁",
+                "σ₂/σ₁",
+                *(
+                    observed_curve(
+                        first[i].mean(0),
+                        second[i] / first[i],
+                        f"layer {i + 1}",
+                        shade=i / self.depth,
+                    )
+                    for i in layers[:-1]
+                ),
+                log="xy",
+            ),
+            panel(
+                "Neighbours align",
+                "fall of log R",
+                "⟨v, u⟩²",
+                *(
+                    observed_curve(fall, cosines, f"layers {i + 1}, {i + 2}", shade=i / self.depth)
+                    for i, cosines in enumerate(observed["alignment"])
+                ),
+                predicted_curve(fall, 0 * fall + 1, "1"),
+                rival_curve(fall, 0 * fall + 1 / self.width, "independent"),
+                log="x",
+            ),
+            panel(
+                "All layers grow together",
+                "fall of log R",
+                "‖W_l‖",
+                *(
+                    observed_curve(
+                        fall, observed["norms"][i], f"layer {i + 1}", shade=i / self.depth
+                    )
+                    for i in layers
+                ),
+                log="xy",
+            ),
+            panel(
+                "The product turns to the separator",
+                "fall of log R",
+                "1 − cosine",
+                observed_curve(fall, _away(predicted, observed)),
+                log="xy",
+            ),
+        )
 
 
-def _imbalances(params: tuple) -> jax.Array:
+def _imbalances(params: tuple) -> np.ndarray:
     """``W_{l+1}ᵀW_{l+1} − W_l W_lᵀ`` of every pair of neighbours, shape ``(seeds, pairs, width, width)``."""
-    pairs = pairwise(params)
-    return jnp.stack([jnp.swapaxes(b["w"], 1, 2) @ b["w"] - a["w"] @ jnp.swapaxes(a["w"], 1, 2) for a, b in pairs], 1)
+    weights = [np.asarray(layer["w"]) for layer in params]
+    differences = [b.swapaxes(1, 2) @ b - a @ a.swapaxes(1, 2) for a, b in pairwise(weights)]
+    return np.stack(differences, 1)
 
 
 def _allowed(imbalances: np.ndarray) -> np.ndarray:

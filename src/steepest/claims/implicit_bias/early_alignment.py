@@ -13,23 +13,42 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, keys
-from steepest.data import orthogonal_separability, orthogonally_separable
-from steepest.descent import FlowPath, exponential, flow, log_margin_risk, margin_risk
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
-from steepest.margins import hard_margin
-from steepest.measures import alignment
-from steepest.networks import Neurons, two_layer
-from steepest.panels import Panel, panel, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Fraction,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    assume,
+    bound,
+    compiled,
+    equal,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+)
+from steepest.dynamics import flow
+from steepest.nn.data import orthogonal_separability, orthogonally_separable
+from steepest.nn.losses import exponential, log_margin_risk, margin_risk
+from steepest.nn.networks import Neurons, two_layer
+from steepest.programs import hard_margin
 
 
 class Setting(NamedTuple):
     """Data and initial networks of scale one, one a seed."""
 
-    x: jax.Array  # (seeds, n, d)
-    y: jax.Array  # (seeds, n)
+    x: Values  # (seeds, n, d)
+    y: Values  # (seeds, n)
     start: Neurons  # (seeds, h, d) and (seeds, h)
 
 
@@ -37,7 +56,8 @@ class Setting(NamedTuple):
 class EarlyAlignment(Claim):
     """Gradient flow of the exponential loss at several scales of the start."""
 
-    scales: tuple[Positive, ...] = (1e-8, 1e-7, 1e-6, 1e-5)  # ε, scales of the start, the first is looked into [1]
+    # ε, scales of the start, the first is looked into [1]
+    scales: tuple[Positive, ...] = (1e-8, 1e-7, 1e-6, 1e-5)
     width: Count = 30  # neurons h [neurons]
     n: Count = 20  # examples [1]
     dimension: Count = 8  # input dimension d [1]
@@ -63,26 +83,43 @@ class EarlyAlignment(Claim):
         "other class may die. Neurons that start active on their own class all live.",
     )
     full = {"width": 100, "n": 60, "dimension": 20, "seeds": 15}
-    beyond = {"flipped": 0.3}
+    tiny = {"scales": (1e-5, 1e-4), "width": 4, "n": 6, "dimension": 3, "seeds": 3, "readings": 30}
+    out_of_scope = {"flipped": 0.3}
 
     def setting(self, key: Key) -> Setting:
+        return compiled(self.draw)(key)
+
+    def draw(self, key: Key) -> Setting:
+        """Draw the data sets, flip labels and draw the networks."""
         for_data, for_start, for_flips = jax.random.split(key, 3)
-        sets = [orthogonally_separable(k, self.n, self.dimension, self.mu) for k in keys(for_data, self.seeds)]
-        x, y = jnp.stack([s.x for s in sets]), jnp.stack([s.y for s in sets])
+        one = lambda k: orthogonally_separable(k, self.n, self.dimension, self.mu)
+        x, y = jax.vmap(lambda k: (one(k).x, one(k).y))(keys(for_data, self.seeds))
         y = jnp.where(jax.random.uniform(for_flips, y.shape) < self.flipped, -y, y)
-        return Setting(x, y, jax.vmap(two_layer(self.dimension, self.width).init)(keys(for_start, self.seeds)))
+        init = two_layer(self.dimension, self.width).init
+        return Setting(x, y, jax.vmap(init)(keys(for_start, self.seeds)))
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        mu = jax.vmap(orthogonal_separability)(setting.x, setting.y)
-        turn = np.sqrt(self.scales[0])  # tan(angle/2) shrinks like exp(−Ct), so by √ε over the window
+        mu = compiled(jax.vmap(orthogonal_separability))(setting.x, setting.y)
+        turn = np.sqrt(
+            self.scales[0]
+        )  # tan(angle/2) shrinks like exp(−Ct), so by √ε over the window
         return [
-            require("μ of the data", float(mu.min()), ">", 0, "the data are not orthogonally separable"),
-            require("shrinkage √ε of the angles in the window", turn, "<=", 0.01, "choose a smaller first scale"),
+            assume("μ of the data", np.min(mu), ">", 0, "the data are not orthogonally separable"),
+            assume(
+                "shrinkage √ε of the angles in the window",
+                turn,
+                "<=",
+                0.01,
+                "choose a smaller first scale",
+            ),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        x, y = np.asarray(setting.x), np.asarray(setting.y)
-        sums = np.stack([(x * (y == sign)[..., None]).sum(1) for sign in (1, -1)], 1)  # (seeds, 2, d)
+        x = np.asarray(setting.x)
+        y = np.asarray(setting.y)
+        sums = np.stack(
+            [(x * (y == sign)[..., None]).sum(1) for sign in (1, -1)], 1
+        )  # (seeds, 2, d)
         rate = np.linalg.norm(sums, axis=-1).max(1) / self.n
         return Prediction(
             targets=("seed class unknown", sums / np.linalg.norm(sums, axis=-1, keepdims=True)),
@@ -92,85 +129,151 @@ class EarlyAlignment(Claim):
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        net, readings = two_layer(self.dimension, self.width), jnp.linspace(0, self.horizon, self.readings)
+        net = two_layer(self.dimension, self.width)
+        readings = np.linspace(0, self.horizon, self.readings)
 
-        def follow(x: jax.Array, y: jax.Array, start: Neurons, scale: jax.Array) -> FlowPath:
+        def follow(x: jax.Array, y: jax.Array, start: Neurons, scale: jax.Array) -> tuple:
             params = jax.tree.map(lambda leaf: scale * leaf, start)
             risks = [make(exponential, net.apply, x, y) for make in (margin_risk, log_margin_risk)]
             settings = {"observe": {"w": lambda p: p.w}, "rtol": 1e-4, "atol": 1e-12}
-            return flow(risks[0], params, readings, "log", risks[1], **settings)
+            path = flow(risks[0], params, readings, "log", risks[1], **settings)
+            return path.log_risk, path.observed["w"]
 
         over_scales = jax.vmap(follow, (None, None, None, 0))
-        path = jax.jit(jax.vmap(over_scales, (0, 0, 0, None)))(*setting, jnp.array(self.scales))
-        weights = path.observed["w"][:, 0]  # (seeds, readings, h, d)
-        active = jnp.einsum("srhd,snd->srhn", weights, setting.x) > 0
+        over_seeds = compiled(jax.vmap(over_scales, (0, 0, 0, None)))
+        log_risk, every_scale = over_seeds(*setting, np.array(self.scales))
+        x, y, start = jax.tree.map(np.asarray, tuple(setting))
+        weights = np.asarray(every_scale)[:, 0]  # (seeds, readings, h, d)
+        active = np.einsum("srhd,snd->srhn", weights, x) > 0
+        own_class = y[:, None] * start.v[..., None] > 0
         return Observation(
             log_time=("reading", readings),
-            log_risk=("seed scale reading", path.log_risk),
+            log_risk=("seed scale reading", log_risk),
             weights=("seed reading neuron unknown", weights),
-            positive=("seed neuron", setting.start.v > 0),
+            positive=("seed neuron", start.v > 0),
             alive=("seed reading neuron", active.any(-1)),
-            own=("seed neuron", (active[:, 0] & (setting.y[:, None] * setting.start.v[..., None] > 0)).any(-1)),
+            own=("seed neuron", (active[:, 0] & own_class).any(-1)),
         )
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         time = np.expm1(observed["log_time"])
-        last = np.searchsorted(time, predicted["window"], side="right") - 1  # the last reading inside the window
+        last = (
+            np.searchsorted(time, predicted["window"], side="right") - 1
+        )  # the last reading inside the window
         seeds = np.arange(len(last))
         turned = _turned(observed, predicted["targets"])[seeds, last]  # (seeds, neurons)
-        alive, log_risk = observed["alive"][seeds, last], observed["log_risk"]
+        alive = observed["alive"][seeds, last]
+        log_risk = observed["log_risk"]
         falls = np.array([[np.interp(0.1, -path, time) for path in paths] for paths in log_risk])
         delays = [np.polyfit(np.log(1 / np.array(self.scales)), times, 1)[0] for times in falls]
         late = slice(-self.readings // 5, None)
-        late_time, late_risk = np.exp(observed["log_time"][late]), np.exp(log_risk[:, 0, late])
+        late_time = np.exp(observed["log_time"][late])
+        late_risk = np.exp(log_risk[:, 0, late])
         return [
             bound(
-                "least cosine of a living neuron at the window's end", np.where(alive, turned, 1).min(1), at_least=0.99
+                "cosine",
+                np.where(alive, turned, 1).min(1),
+                at_least=0.99,
+                label="least cosine of a living neuron at the window's end",
             ),
             equal(
-                "neurons that start on their class and live",
+                "alive",
                 1.0,
                 (alive & observed["own"]).sum(1) / observed["own"].sum(1),
                 0.0,
-                over="each",
+                aggregate="all",
+                label="neurons that start on their class and live",
             ),
             bound(
-                "risk at the window's end / at the start", np.exp(log_risk[seeds, 0, last]), at_least=0.95, over="each"
+                "window_risk",
+                np.exp(log_risk[seeds, 0, last]),
+                at_least=0.95,
+                aggregate="all",
+                label="risk at the window's end / at the start",
             ),
-            equal("delay of the fall per log(1/ε)", predicted["delay"], delays, 0.1),
-            exponent("risk against time in the end", float(predicted["late_exponent"]), late_time, late_risk, 0.1),
+            equal("delay", predicted["delay"], delays, 0.1, label="delay of the fall per log(1/ε)"),
+            exponent(
+                "late_exponent",
+                float(predicted["late_exponent"]),
+                late_time,
+                late_risk,
+                0.1,
+                label="risk against time in the end",
+            ),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        best = [hard_margin(np.asarray(x), np.asarray(y)).direction for x, y in zip(setting.x, setting.y, strict=True)]
+        sets = zip(np.asarray(setting.x), np.asarray(setting.y), strict=True)
+        best = [hard_margin(x, y).direction for x, y in sets]
         margin = predicted.replace(targets=("seed class unknown", [(w, -w) for w in best]))
         linear = predicted.replace(delay=("seed", predicted["delay"] / 2, "time"))
         return [
-            Rival("neurons turn to the maximal margin", margin, "that is where linear classifiers end"),
-            Rival("the fall comes at the window's end", linear, "norms are then still of order √ε"),
+            Rival(
+                "maximal_margin",
+                margin,
+                "that is where linear classifiers end",
+                label="neurons turn to the maximal margin",
+            ),
+            Rival(
+                "early_fall",
+                linear,
+                "norms are then still of order √ε",
+                label="the fall comes at the window's end",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         few = observed["log_time"] <= 6
-        time, window = np.expm1(observed["log_time"][few]), predicted["window"][0]
+        time = np.expm1(observed["log_time"][few])
+        window = predicted["window"][0]
         turned = _turned(observed, predicted["targets"])[0].T[:, few]
         norms = np.linalg.norm(observed["weights"][0], axis=-1).T[:, few]
         risks = [
-            seen(observed["log_time"], np.exp(observed["log_risk"][0, i]), f"ε = {scale:g}", shade=i / len(self.scales))
+            observed_curve(
+                observed["log_time"],
+                np.exp(observed["log_risk"][0, i]),
+                f"ε = {scale:g}",
+                shade=i / len(self.scales),
+            )
             for i, scale in enumerate(self.scales)
         ]
-        law = np.exp(observed["log_risk"][0, 0, -1] + observed["log_time"][-1] - observed["log_time"])
-        end = theory((window, window), (-1, 1), "end of the window")
+        law = np.exp(
+            observed["log_risk"][0, 0, -1] + observed["log_time"][-1] - observed["log_time"]
+        )
+        end = predicted_curve((window, window), (-1, 1), "end of the window")
         return (
-            panel("Neurons turn to the sum of their class", "time", "cosine", seen(time, turned, "neurons"), end),
-            panel("Meanwhile norms stay small", "time", "‖w‖", seen(time, norms, "neurons"),
-                theory((window, window), (norms.min(), 1), "end of the window"), log="y"),
-            panel("The smaller the start, the later the fall; then 1/t", "log(1 + t)", "risk", *risks,
-                theory(observed["log_time"], law, "1/t"), log="y", ylim=(1e-9, 3)),
-        )  # fmt: skip
+            panel(
+                "Neurons turn to the sum of their class",
+                "time",
+                "cosine",
+                observed_curve(time, turned, "neurons"),
+                end,
+            ),
+            panel(
+                "Meanwhile norms stay small",
+                "time",
+                "‖w‖",
+                observed_curve(time, norms, "neurons"),
+                predicted_curve((window, window), (norms.min(), 1), "end of the window"),
+                log="y",
+            ),
+            panel(
+                "The smaller the start, the later the fall; then 1/t",
+                "log(1 + t)",
+                "risk",
+                *risks,
+                predicted_curve(observed["log_time"], law, "1/t"),
+                log="y",
+                ylim=(1e-9, 3),
+            ),
+        )
 
 
 def _turned(observed: Observation, targets: np.ndarray) -> np.ndarray:
     """Cosine of each neuron with its class's direction, shape (seeds, readings, neurons)."""
     mine = np.where(observed["positive"][..., None], targets[:, :1], targets[:, 1:])
-    return np.asarray(alignment(jnp.asarray(observed["weights"]), jnp.asarray(mine[:, None])))
+    weights = observed["weights"]
+    directions = mine[:, None]
+    sizes = np.linalg.norm(weights, axis=-1) * np.linalg.norm(directions, axis=-1)
+    products = (weights * directions).sum(-1)
+    return np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0)

@@ -13,13 +13,32 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, NonNegative, Positive, Seeds, keys
-from steepest.descent import descend
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
-from steepest.margins import least_cost_function, relu_cost
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    NonNegative,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    assume,
+    bound,
+    compiled,
+    equal,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import descend
+from steepest.programs import least_cost_function, relu_cost
 
 FAMILIES = ("zigzag", "ramp")
 
@@ -27,17 +46,17 @@ FAMILIES = ("zigzag", "ramp")
 class Setting(NamedTuple):
     """Regression on the line, two families of targets, one problem a seed."""
 
-    x: jax.Array  # (seed, n), increasing
-    y: jax.Array  # (family, seed, n)
+    x: Values  # (seed, n), increasing
+    y: Values  # (family, seed, n)
 
 
 class Net(NamedTuple):
     """``f(x) = Σ v_j [w_j x + b_j]₊ + c``; only w and v are penalized."""
 
-    w: jax.Array  # (width,)
-    b: jax.Array  # (width,)
-    v: jax.Array  # (width,)
-    c: jax.Array  # ()
+    w: Values  # (width,)
+    b: Values  # (width,)
+    v: Values  # (width,)
+    c: Values  # ()
 
     def __call__(self, x: jax.Array) -> jax.Array:
         return jnp.maximum(x[:, None] * self.w + self.b, 0) @ self.v + self.c
@@ -79,33 +98,60 @@ class FunctionSpaceNorm(Claim):
         "Functions of least cost are not unique, so that costs and fits are compared, not functions between points.",
     )
     full = {"n": 10, "noise": 0.005, "width": 1000, "steps": 60_000, "seeds": 8}
-    beyond = {"width": 2}
+    tiny = {"penalties": (1e-2, 3e-2), "n": 4, "width": 20, "steps": 500, "seeds": 3}
+    out_of_scope = {"width": 2}
 
     def setting(self, key: Key) -> Setting:
+        return Setting(*(np.asarray(part) for part in compiled(self.draw)(key)))
+
+    def draw(self, key: Key) -> Setting:
+        """Draw inputs and targets."""
         for_x, for_y, for_noise = jax.random.split(key, 3)
         # One input in the middle half of each of n equal parts of [-1, 1].
-        places = jnp.arange(self.n) + jax.random.uniform(for_x, (self.seeds, self.n), minval=0.25, maxval=0.75)
+        places = jnp.arange(self.n) + jax.random.uniform(
+            for_x, (self.seeds, self.n), minval=0.25, maxval=0.75
+        )
         x = 2 * places / self.n - 1
         bent = jax.random.normal(for_y, x.shape)
-        return Setting(x, jnp.stack([bent, self.slope * x + self.noise * jax.random.normal(for_noise, x.shape)]))
+        return Setting(
+            x,
+            jnp.stack([bent, self.slope * x + self.noise * jax.random.normal(for_noise, x.shape)]),
+        )
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        apart = float(jnp.diff(setting.x, axis=1).min()) if self.n > 1 else 0.0
+        apart = float(np.diff(setting.x, axis=1).min()) if self.n > 1 else 0.0
         bent, both = _terms(np.asarray(setting.x), np.asarray(setting.y[1]))
         least = (both / np.maximum(bent, 1e-12)).min()
         return [
-            require("examples", self.n, ">=", 2, "raise --n"),
-            require("least distance of two inputs", apart, ">", 1e-6, "choose a smaller --n"),
-            require(
-                "ramp: |f'(−∞) + f'(+∞)| over ∫|f''| of the chords", least, ">", 1, "lower --noise or raise --slope"
+            assume("examples", self.n, ">=", 2, "raise --n"),
+            assume("least distance of two inputs", apart, ">", 1e-6, "choose a smaller --n"),
+            assume(
+                "ramp: |f'(−∞) + f'(+∞)| over ∫|f''| of the chords",
+                least,
+                ">",
+                1,
+                "lower --noise or raise --slope",
             ),
-            require("neurons", self.width, ">=", self.n + 2, "raise --width: the least cost needs a neuron a knot"),
+            assume(
+                "neurons",
+                self.width,
+                ">=",
+                self.n + 2,
+                "raise --width: the least cost needs a neuron a knot",
+            ),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        found = [[[least_cost_function(x, y, penalty) for penalty in self.penalties]
-            for x, y in zip(np.asarray(setting.x), ys, strict=True)] for ys in np.asarray(setting.y)]  # fmt: skip
-        take = lambda name: [[[getattr(one, name) for one in row] for row in rows] for rows in found]
+        programs = [
+            [
+                [least_cost_function(x, y, penalty) for penalty in self.penalties]
+                for x, y in zip(np.asarray(setting.x), ys, strict=True)
+            ]
+            for ys in np.asarray(setting.y)
+        ]
+        take = lambda name: [
+            [[getattr(one, name) for one in row] for row in rows] for rows in programs
+        ]
         dims = "family seed penalty"
         return Prediction(
             x=("seed example", setting.x),
@@ -119,16 +165,19 @@ class FunctionSpaceNorm(Claim):
         rule = optax.adam(optax.cosine_decay_schedule(self.lr, self.steps))
 
         def train(x: jax.Array, y: jax.Array, key: Key, penalty: jax.Array) -> tuple:
-            risk = lambda net: jnp.mean((net(x) - y) ** 2) / 2 + penalty * (net.w @ net.w + net.v @ net.v) / 2
+            risk = lambda net: (
+                jnp.mean((net(x) - y) ** 2) / 2 + penalty * (net.w @ net.w + net.v @ net.v) / 2
+            )
             path = descend(risk, self.start(key), rule, self.steps, record=self.steps)
             return path.params, path.risk[-1], path.params(x)
 
         over = jax.vmap(train, (None, None, None, 0))
         over = jax.vmap(jax.vmap(over, (0, 0, 0, None)), (None, 0, None, None))
-        net, objective, values = jax.jit(over)(*setting, keys(key, self.seeds), jnp.array(self.penalties))
+        ends = compiled(over)(*setting, keys(key, self.seeds), np.array(self.penalties))
+        net, objective, values = jax.tree.map(np.asarray, ends)
         dims = "family seed penalty"
         flat = [leaf.reshape(-1, self.width) for leaf in (net.w, net.b, net.v)]
-        costs = np.array([relu_cost(*_bends(*map(np.asarray, one))) for one in zip(*flat, strict=True)])
+        costs = np.array([relu_cost(*_bends(*neurons)) for neurons in zip(*flat, strict=True)])
         return Observation(
             cost=(dims, 0.5 * (net.w**2 + net.v**2).sum(-1)),
             objective=(dims, objective),
@@ -149,38 +198,91 @@ class FunctionSpaceNorm(Claim):
         best = observed["objective"] / predicted["objective"]
         misfit = np.abs(observed["values"] - predicted["values"]).max((0, 2, 3))
         return [
-            *(equal(f"{family}, λ = {penalty:g}: least cost over ½‖weights‖²", 1.0, ratio[f, :, i], within=0.02)
-              for f, family in enumerate(FAMILIES) for i, penalty in enumerate(self.penalties)),
-            bound("least objective over the program's", best.min((0, 2)), at_least=1 - 1e-6, over="each"),
-            equal("objective over the program's", 1.0, best.max((0, 2)), within=0.02, over="each"),
-            bound("largest distance of a fitted value from the program's", misfit, at_most=0.02),
-            equal("½‖weights‖² over the cost of the function found", 1.0,
-                (observed["cost"] / observed["function"]).max((0, 2)), within=0.02),
-        ]  # fmt: skip
+            *(
+                equal(
+                    f"{family}_cost_{i}",
+                    1.0,
+                    ratio[f, :, i],
+                    within=0.02,
+                    label=f"{family}, λ = {penalty:g}: least cost over ½‖weights‖²",
+                )
+                for f, family in enumerate(FAMILIES)
+                for i, penalty in enumerate(self.penalties)
+            ),
+            bound(
+                "least_objective",
+                best.min((0, 2)),
+                at_least=1 - 1e-6,
+                aggregate="all",
+                label="least objective over the program's",
+            ),
+            equal(
+                "objective",
+                1.0,
+                best.max((0, 2)),
+                within=0.02,
+                aggregate="all",
+                label="objective over the program's",
+            ),
+            bound(
+                "misfit",
+                misfit,
+                at_most=0.02,
+                label="largest distance of a fitted value from the program's",
+            ),
+            equal(
+                "function_cost",
+                1.0,
+                (observed["cost"] / observed["function"]).max((0, 2)),
+                within=0.02,
+                label="½‖weights‖² over the cost of the function found",
+            ),
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         bent, both = _terms(predicted["x"][None, :, None], predicted["values"])
         dims = "family seed penalty"
         return [
-            Rival(f"C(f) = {name}", predicted.replace(cost=(dims, cost)), why)
-            for name, cost, why in (
-                ("∫|f''|", bent, "it is the total variation that the notes speak of"),
-                ("∫|f''| + |f'(−∞) + f'(+∞)|", bent + both, "the two terms could add up"),
-                ("∫ of a cubic spline's |f''|", _spline_cost(predicted), "kernels find cubic splines"),
+            Rival(id, predicted.replace(cost=(dims, cost)), why, label=f"C(f) = {name}")
+            for id, name, cost, why in (
+                ("bend", "∫|f''|", bent, "it is the total variation that the notes speak of"),
+                ("sum", "∫|f''| + |f'(−∞) + f'(+∞)|", bent + both, "the two terms could add up"),
+                (
+                    "spline",
+                    "∫ of a cubic spline's |f''|",
+                    _spline_cost(predicted),
+                    "kernels find cubic splines",
+                ),
             )
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        penalties, x = np.array(self.penalties), predicted["x"][0]
+        penalties = np.array(self.penalties)
+        x = predicted["x"][0]
         return (
-            *(panel(f"{family.capitalize()}: what the weights cost", "λ", "½‖weights‖²",
-                theory(penalties, predicted["cost"][f], "program"),
-                seen(penalties, observed["cost"][f], "network", kind="points"), log="xy")
-              for f, family in enumerate(FAMILIES)),
-            *(panel(f"{family.capitalize()}: fitted values at λ = {penalties[-1]:g}", "x", "f",
-                theory(x, predicted["values"][f, 0, -1], "program"), rival(x, predicted["y"][f, 0], "targets"),
-                seen(x, observed["values"][f, 0, -1], "network", kind="points")) for f, family in enumerate(FAMILIES)),
-        )  # fmt: skip
+            *(
+                panel(
+                    f"{family.capitalize()}: what the weights cost",
+                    "λ",
+                    "½‖weights‖²",
+                    predicted_curve(penalties, predicted["cost"][f], "program"),
+                    observed_curve(penalties, observed["cost"][f], "network", kind="points"),
+                    log="xy",
+                )
+                for f, family in enumerate(FAMILIES)
+            ),
+            *(
+                panel(
+                    f"{family.capitalize()}: fitted values at λ = {penalties[-1]:g}",
+                    "x",
+                    "f",
+                    predicted_curve(x, predicted["values"][f, 0, -1], "program"),
+                    rival_curve(x, predicted["y"][f, 0], "targets"),
+                    observed_curve(x, observed["values"][f, 0, -1], "network", kind="points"),
+                )
+                for f, family in enumerate(FAMILIES)
+            ),
+        )
 
 
 def _terms(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -206,5 +308,9 @@ def _spline_cost(predicted: Prediction) -> np.ndarray:
         grid = np.linspace(x[0], x[-1], 2001)
         return float(np.trapezoid(np.abs(CubicSpline(x, values, bc_type="natural")(grid, 2)), grid))
 
-    return np.array([[[cost(x, z) for z in row] for x, row in zip(predicted["x"], rows, strict=True)]
-        for rows in predicted["values"]])  # fmt: skip
+    return np.array(
+        [
+            [[cost(x, z) for z in row] for x, row in zip(predicted["x"], rows, strict=True)]
+            for rows in predicted["values"]
+        ]
+    )

@@ -13,25 +13,48 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
-from steepest.data import balanced, digits, signs
-from steepest.descent import descend, exponential, log_margin_risk, steepest_descent
-from steepest.judging import Check, Hypothesis, Rival, bound, exponent, require
-from steepest.margins import kkt_from_gradients
-from steepest.networks import Neurons, two_layer
-from steepest.panels import Panel, context, panel, rival, seen, theory
-from steepest.types import Key, Network
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    context_curve,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import descend, steepest_descent
+from steepest.nn.data import balanced, digits, signs
+from steepest.nn.losses import exponential, log_margin_risk
+from steepest.nn.networks import Neurons, two_layer
+from steepest.nn.types import Network
+from steepest.programs import kkt_from_gradients
 
 DEGREE = 2  # L: both layers count
-FIRST, EVERY = 10, 4  # KKT residuals are computed at every fourth reading from this one on
+FIRST = 10
+EVERY = 4  # KKT residuals are computed at every fourth reading from this one on
 
 
 class Setting(NamedTuple):
     """Images with labels ±1, and starts, one a seed."""
 
-    x: jax.Array  # (n, d)
-    y: jax.Array  # (n,)
+    x: Values  # (n, d)
+    y: Values  # (n,)
     starts: Neurons  # w (seeds, h, d), v (seeds, h)
 
 
@@ -41,7 +64,8 @@ class HomogeneousKkt(Claim):
 
     width: Count = 16  # hidden neurons [1]
     each: Count = 20  # images of a class [1]
-    powers: tuple[float, ...] = (1.0, 2.0)  # p of the activation relu(z)^p, ReLU and a smooth one [1]
+    # p of the activation relu(z)^p, ReLU and a smooth one [1]
+    powers: tuple[float, ...] = (1.0, 2.0)
     offset: float = 0.0  # constant added to the outputs, which ends homogeneity [1]
     scale: Positive = 0.3  # norm of an input weight at the start, in the mean [1]
     horizon: Positive = 3000.0  # by how much the logarithm of the risk falls, about [1]
@@ -69,7 +93,8 @@ class HomogeneousKkt(Claim):
         "and 64 neurons, the first full preset, its interval still straddles 0.05 at log 1/R = 10000.",
     )
     full = {"width": 32, "seeds": 10, "horizon": 10_000.0}
-    beyond = {"offset": 1.0}
+    tiny = {"width": 8, "each": 6, "horizon": 50.0, "seeds": 3}
+    out_of_scope = {"offset": 1.0}
 
     def network(self, power: float) -> Network:
         net = two_layer(64, self.width, scale=self.scale, power=power)
@@ -78,69 +103,135 @@ class HomogeneousKkt(Claim):
     def setting(self, key: Key) -> Setting:
         for_data, for_starts = jax.random.split(key)
         data = signs(balanced(digits((3, 8)), self.each, for_data))
-        return Setting(data.x, data.y, jax.vmap(self.network(1.0).init)(keys(for_starts, self.seeds)))
+        starts = compiled(jax.vmap(self.network(1.0).init))(keys(for_starts, self.seeds))
+        return Setting(data.x, data.y, starts)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        doubled, departures = jax.tree.map(lambda w: 2 * w, setting.starts), []
-        for apply in (self.network(power).apply for power in self.powers):
-            outputs, scaled = (jax.vmap(apply, (0, None))(p, setting.x) for p in (setting.starts, doubled))
-            departures.append(jnp.abs(scaled / 2**DEGREE - outputs).max() / jnp.abs(outputs).max())
-        return [require("departure from homogeneity", max(departures), "<=", 1e-10, "set --offset to 0")]
+        departures = compiled(self.departures)(setting.starts, setting.x)
+        return [
+            assume("departure from homogeneity", max(departures), "<=", 1e-10, "set --offset to 0")
+        ]
+
+    def departures(self, starts: Neurons, x: jax.Array) -> list[jax.Array]:
+        """Return how far f(2θ)/2^L is from f(θ), relative to the largest output, one an activation."""
+        departures = []
+        for power in self.powers:
+            outputs = jax.vmap(self.network(power).apply, (0, None))
+            plain = outputs(starts, x)
+            doubled = outputs(jax.tree.map(lambda w: 2 * w, starts), x)
+            distance = jnp.abs(doubled / 2**DEGREE - plain).max()
+            departures.append(distance / jnp.abs(plain).max())
+        return departures
 
     def predict(self, setting: Setting) -> Prediction:
         return Prediction(degree=float(DEGREE), distance_exponent=-1 / DEGREE, weight_exponent=-1.0)
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         steps = round(self.horizon / self.step)
-        marks = np.concatenate([np.linspace(0, steps // 100, 10, dtype=int), np.geomspace(steps / 90, steps, 25)])
+        marks = np.concatenate(
+            [np.linspace(0, steps // 100, 10, dtype=int), np.geomspace(steps / 90, steps, 25)]
+        )
         marks = np.round(marks).astype(int)
-        runs = [jax.jit(jax.vmap(lambda start, p=p: self.follow(start, p, setting, marks)))(setting.starts)
-                for p in self.powers]  # fmt: skip
-        u, size, logs, params, slopes = (np.stack(each) for each in zip(*runs, strict=True))  # (powers, seeds, …)
-        kkt = lambda p, s, r: kkt_from_gradients(params[p, s, r], u[p, s, FIRST + EVERY * r], slopes[p, s, r], DEGREE)
-        found = [[[kkt(p, s, r) for r in range(params.shape[2])] for s in range(self.seeds)] for p in range(len(u))]
+        follow = compiled(
+            lambda x, y, starts: [
+                jax.vmap(lambda start, p=p: self.follow(start, p, x, y, marks))(starts)
+                for p in self.powers
+            ]
+        )
+        paths = follow(*setting)
+        # each (powers, seeds, readings, …)
+        u, size, logs, params, slopes = (np.stack(column) for column in zip(*paths, strict=True))
+        kkt = lambda p, s, r: kkt_from_gradients(
+            params[p, s, r], u[p, s, FIRST + EVERY * r], slopes[p, s, r], DEGREE
+        )
+        residuals = [
+            [[kkt(p, s, r) for r in range(params.shape[2])] for s in range(self.seeds)]
+            for p in range(len(u))
+        ]
         return Observation(
             fall=("reading", marks * self.step),
             log_sum=("power seed reading", logs + np.log(len(setting.y))),  # log Σ e^{-u_i}
             size=("power seed reading", size),
             least=("power seed reading", u.min(-1)),
             kkt_at=("moment", marks[FIRST::EVERY] * self.step),
-            stationarity=("power seed moment", [[[e.stationarity for e in row] for row in rows] for rows in found]),
+            stationarity=(
+                "power seed moment",
+                [[[kkt.stationarity for kkt in row] for row in rows] for rows in residuals],
+            ),
             complementarity=(
                 "power seed moment",
-                [[[e.complementarity for e in row] for row in rows] for rows in found],
+                [[[kkt.complementarity for kkt in row] for row in rows] for rows in residuals],
             ),
         )
 
-    def follow(self, start: Neurons, power: float, setting: Setting, marks: np.ndarray) -> tuple:
-        """Margins, norm and log-risk at the readings; weights as vectors and the margins' gradients at every fourth."""
-        net, rule = self.network(power), steepest_descent("l2", self.step, "fall")
-        log_risk = log_margin_risk(exponential, net.apply, setting.x, setting.y)
-        margins = lambda p: setting.y * net.apply(p, setting.x)
-        seen = {"u": margins, "params": lambda p: p}
-        path = descend(log_risk, start, rule, int(marks[-1]), record=marks, observe=seen)
+    def follow(
+        self, start: Neurons, power: float, x: jax.Array, y: jax.Array, marks: np.ndarray
+    ) -> tuple:
+        """Return margins, norm and log-risk at the readings; weights and the margins' gradients at every fourth."""
+        net = self.network(power)
+        rule = steepest_descent("l2", self.step, "log-risk")
+        log_risk = log_margin_risk(exponential, net.apply, x, y)
+        margins = lambda p: y * net.apply(p, x)
+        observers = {"u": margins, "params": lambda p: p}
+        path = descend(log_risk, start, rule, int(marks[-1]), record=marks, observe=observers)
         flat = jax.vmap(lambda p: ravel_pytree(p)[0])(path.observed["params"])
-        restore, late = ravel_pytree(start)[1], flat[FIRST::EVERY]
+        restore = ravel_pytree(start)[1]
+        late = flat[FIRST::EVERY]
         slopes = jax.vmap(jax.jacrev(lambda theta: margins(restore(theta))))(late)
         return path.observed["u"], jnp.linalg.norm(flat, axis=-1), path.risk, late, slopes
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
-        return [require("least margin at the end", observed["least"][..., -1].min(), ">", 0, "raise --width")]
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        return [
+            assume(
+                "least margin at the end", observed["least"][..., -1].min(), ">", 0, "raise --width"
+            )
+        ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        distance, weight = observed["stationarity"][-1], observed["complementarity"][-1]  # of the smooth activation
-        at, late = observed["kkt_at"], slice(len(observed["kkt_at"]) // 2, None)
+        distance = observed["stationarity"][-1]
+        weight = observed["complementarity"][-1]  # of the smooth activation
+        at = observed["kkt_at"]
+        late = slice(len(observed["kkt_at"]) // 2, None)
         drops = _drop(observed, float(predicted["degree"]))
         return [
-            *(bound(f"largest relative drop of the smoothed margin, {name}", drops[i], at_most=1e-6, over="each")
-              for i, name in enumerate(self.names())),
-            exponent("distance to stationarity against log(1/R)", float(predicted["distance_exponent"]),
-                at[late], distance[:, late], 0.15),
-            exponent("weight off the margin against log(1/R)", float(predicted["weight_exponent"]),
-                at[late], weight[:, late], 0.3),
-            bound("distance to stationarity at the end", distance[:, -1], at_most=0.05),
-            bound("weight off the margin at the end", weight[:, -1], at_most=0.05),
-        ]  # fmt: skip
+            *(
+                agreement(
+                    f"margin_drop_{i}",
+                    drops[i],
+                    1e-6,
+                    label=f"largest relative drop of the smoothed margin, {name}",
+                )
+                for i, name in enumerate(self.names())
+            ),
+            exponent(
+                "stationarity_exponent",
+                float(predicted["distance_exponent"]),
+                at[late],
+                distance[:, late],
+                0.15,
+                label="distance to stationarity against log(1/R)",
+            ),
+            exponent(
+                "complementarity_exponent",
+                float(predicted["weight_exponent"]),
+                at[late],
+                weight[:, late],
+                0.3,
+                label="weight off the margin against log(1/R)",
+            ),
+            bound(
+                "stationarity",
+                distance[:, -1],
+                at_most=0.05,
+                label="distance to stationarity at the end",
+            ),
+            bound(
+                "complementarity",
+                weight[:, -1],
+                at_most=0.05,
+                label="weight off the margin at the end",
+            ),
+        ]
 
     def names(self) -> list[str]:
         return [f"relu^{power:g}" for power in self.powers]
@@ -148,30 +239,65 @@ class HomogeneousKkt(Claim):
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         stuck = predicted.replace(distance_exponent=0.0, weight_exponent=0.0)
         return [
-            Rival("one degree more", predicted.replace(degree=DEGREE + 1.0), "biases would raise the degree"),
-            Rival("no approach", stuck, "the problem is not convex, and weights could settle anywhere"),
+            Rival(
+                "degree",
+                predicted.replace(degree=DEGREE + 1.0),
+                "biases would raise the degree",
+                label="one degree more",
+            ),
+            Rival(
+                "no_approach",
+                stuck,
+                "the problem is not convex, and weights could settle anywhere",
+                label="no approach",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        fall, at, names = observed["fall"], observed["kkt_at"], self.names()
-        smoothed, plain = _smoothed(observed, DEGREE), observed["least"] / observed["size"] ** DEGREE
+        fall = observed["fall"]
+        at = observed["kkt_at"]
+        names = self.names()
+        smoothed = _smoothed(observed, DEGREE)
+        plain = observed["least"] / observed["size"] ** DEGREE
         fits = observed["log_sum"].max((0, 1)) < 0
         shades = np.linspace(0, 1, len(names))
-        each = lambda values, x=at: [seen(x, v, n, shade=s) for v, n, s in zip(values, names, shades, strict=True)]
+        curves = lambda values, x=at: [
+            observed_curve(x, v, n, shade=s) for v, n, s in zip(values, names, shades, strict=True)
+        ]
         slope = lambda residuals, power: residuals[-1, :, 0].mean() * (at / at[0]) ** power
         return (
-            panel("The smoothed margin never falls", "fall of log R", "margin / ‖θ‖²",
-                *each(smoothed[..., fits], fall[fits]), context(fall[fits], plain[0, :, fits].mean(1), "least, relu^1"),
-                log="x"),
-            panel("Normalized by one degree more it would", "fall of log R", "log(1/Σexp(−u)) / ‖θ‖³",
-                rival(fall[fits], (smoothed / observed["size"])[0][:, fits]), log="xy"),
-            panel("Distance of θ from the cone of gradients", "fall of log R", "relative distance",
-                *each(observed["stationarity"]), theory(at, slope(observed["stationarity"], -1 / DEGREE), "slope −1/2"),
-                log="xy"),
-            panel("Weight on examples off the margin", "fall of log R", "relative weight",
-                *each(observed["complementarity"]), theory(at, slope(observed["complementarity"], -1.0), "slope −1"),
-                log="xy"),
-        )  # fmt: skip
+            panel(
+                "The smoothed margin never falls",
+                "fall of log R",
+                "margin / ‖θ‖²",
+                *curves(smoothed[..., fits], fall[fits]),
+                context_curve(fall[fits], plain[0, :, fits].mean(1), "least, relu^1"),
+                log="x",
+            ),
+            panel(
+                "Normalized by one degree more it would",
+                "fall of log R",
+                "log(1/Σexp(−u)) / ‖θ‖³",
+                rival_curve(fall[fits], (smoothed / observed["size"])[0][:, fits]),
+                log="xy",
+            ),
+            panel(
+                "Distance of θ from the cone of gradients",
+                "fall of log R",
+                "relative distance",
+                *curves(observed["stationarity"]),
+                predicted_curve(at, slope(observed["stationarity"], -1 / DEGREE), "slope −1/2"),
+                log="xy",
+            ),
+            panel(
+                "Weight on examples off the margin",
+                "fall of log R",
+                "relative weight",
+                *curves(observed["complementarity"]),
+                predicted_curve(at, slope(observed["complementarity"], -1.0), "slope −1"),
+                log="xy",
+            ),
+        )
 
 
 def _smoothed(observed: Observation, degree: float) -> np.ndarray:
@@ -180,6 +306,7 @@ def _smoothed(observed: Observation, degree: float) -> np.ndarray:
 
 def _drop(observed: Observation, degree: float) -> np.ndarray:
     """The largest relative decrease between readings from the first on at which Σe^{-u} < 1, (powers, seeds)."""
-    margin, fits = _smoothed(observed, degree), observed["log_sum"] < 0
+    margin = _smoothed(observed, degree)
+    fits = observed["log_sum"] < 0
     fallen = np.where(fits[..., :-1], 1 - margin[..., 1:] / margin[..., :-1], -np.inf)
     return np.maximum(fallen.max(-1), 0.0)

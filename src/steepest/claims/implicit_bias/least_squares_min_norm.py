@@ -6,6 +6,7 @@ steps. Steepest descent in other norms has no such law: where it ends depends on
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import jax
@@ -13,35 +14,54 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, Within, keys
-from steepest.descent import (
-    Potential,
-    descend,
-    hyperbolic_entropy,
-    mean_risk,
-    mirror_descent,
-    simplex_entropy,
-    squared,
-    squared_norm,
-    steepest_descent,
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Fraction,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    Within,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
 )
-from steepest.judging import Check, Hypothesis, Rival, bound, require
-from steepest.margins import bregman_interpolation, min_norm_interpolation
-from steepest.measures import relative_distance
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.dynamics import descend, mirror_descent, steepest_descent
+from steepest.measurement.quantities import relative_distance
+from steepest.nn.losses import mean_risk, squared
+from steepest.programs import (
+    Potential,
+    bregman_interpolation,
+    hyperbolic_entropy,
+    min_norm_interpolation,
+    simplex_entropy,
+    squared_norm,
+)
 
 LAWS = ("gradient", "p-norm", "hypentropy", "exponentiated")
+LAW_IDS = ("gradient", "p_norm", "hypentropy", "exponentiated")
 NORMS = ("l1", "linf")
 
 
 class Setting(NamedTuple):
     """Underdetermined least squares, one a seed; targets and starts differ by law."""
 
-    x: jax.Array  # (seeds, n, d)
-    y: jax.Array  # (seeds, laws, n)
-    start: jax.Array  # w_0, (seeds, laws, d)
+    x: Values  # (seeds, n, d)
+    y: Values  # (seeds, laws, n)
+    start: Values  # w_0, (seeds, laws, d)
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,9 @@ class LeastSquaresMinNorm(Claim):
         r"\lim_{t\to\infty} w_t=\arg\min_{Xw=y} D_\psi(w,w_0),\qquad"
         r"\nabla\psi(w_{t+1})=\nabla\psi(w_t)-\eta_t\nabla R(w_t)"
     )
-    source = "Lectures of Srebro and of Gunasekar (seeds 004); Gunasekar, Lee, Soudry and Srebro 2018"
+    source = (
+        "Lectures of Srebro and of Gunasekar (seeds 004); Gunasekar, Lee, Soudry and Srebro 2018"
+    )
     corrections = (
         "The notes say that mirror descent ends at the argmin of its potential; that is so only from the potential's "
         "least point, and from any other start it is the Bregman-nearest interpolant.",
@@ -77,51 +99,83 @@ class LeastSquaresMinNorm(Claim):
         "p-norm, max|A_ij| on the simplex, and λ_max √(B² + 4s²) for the hypentropy, where B = ‖w₀‖ + ‖X⁺y‖.",
     )
     full = {"n": 20, "dimension": 40, "seeds": 20, "steps": 200_000}
-    beyond = {"n": 25}
+    tiny = {"n": 2, "dimension": 5, "steps": 5000, "seeds": 3}
+    out_of_scope = {"n": 25}
 
     def setting(self, key: Key) -> Setting:
-        n, d, normal = self.n, self.dimension, jax.random.normal
-        for_x, for_y, for_start, for_logits = jax.vmap(lambda k: keys(k, 4))(keys(key, self.seeds)).T
-        x, y = jax.vmap(lambda k: normal(k, (n, d)))(for_x), jax.vmap(lambda k: normal(k, (n,)))(for_y)
+        return Setting(*(np.asarray(part) for part in compiled(self.draw)(key)))
+
+    def draw(self, key: Key) -> Setting:
+        """Draw inputs, targets and starts."""
+        n = self.n
+        d = self.dimension
+        normal = jax.random.normal
+        for_x, for_y, for_start, for_logits = jax.vmap(lambda k: keys(k, 4))(
+            keys(key, self.seeds)
+        ).T
+        x = jax.vmap(lambda k: normal(k, (n, d)))(for_x)
+        y = jax.vmap(lambda k: normal(k, (n,)))(for_y)
         start, logits = (jax.vmap(lambda k: normal(k, (d,)))(k) for k in (for_start, for_logits))
         center = jnp.full_like(start, 1 / d)
-        on_simplex = jnp.einsum("snd,sd->sn", x, jax.nn.softmax(logits))  # targets that a distribution can fit
+        # targets that a distribution can fit
+        on_simplex = jnp.einsum("snd,sd->sn", x, jax.nn.softmax(logits))
         starts = [self.spread * start] * 3 + [center]
         return Setting(x, jnp.stack([y, y, y, on_simplex], 1), jnp.stack(starts, 1))
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        rank = min(int(jnp.linalg.matrix_rank(x)) for x in setting.x)
-        return [require("smallest rank of X", rank, ">=", self.n, "choose --n at most --dimension")]
+        rank = np.linalg.matrix_rank(setting.x).min()
+        freedom = self.dimension - self.n
+        return [
+            assume("smallest rank of X", rank, ">=", self.n, "choose --n at most --dimension"),
+            assume("unknowns − equations", freedom, ">", 0, "choose --dimension above --n"),
+        ]
 
+    @cached_property
     def potentials(self) -> tuple[Potential, ...]:
-        return squared_norm(2.0), squared_norm(self.order), hyperbolic_entropy(self.scale), simplex_entropy()
+        return (
+            squared_norm(2.0),
+            squared_norm(self.order),
+            hyperbolic_entropy(self.scale),
+            simplex_entropy(),
+        )
 
     def predict(self, setting: Setting) -> Prediction:
-        potentials = self.potentials()
-        found = [
-            [bregman_interpolation(x, y, psi, w) for psi, y, w in zip(potentials, *rest, strict=True)]
-            for x, *rest in zip(*(np.asarray(a) for a in setting), strict=True)
+        potentials = self.potentials
+        programs = [
+            [
+                bregman_interpolation(x, y, psi, w)
+                for psi, y, w in zip(potentials, targets, starts, strict=True)
+            ]
+            for x, targets, starts in zip(*setting, strict=True)
         ]
         return Prediction(
-            limit=("seed law unknown", [[program.beta for program in row] for row in found]),
-            residual=("seed law", [[program.residual for program in row] for row in found]),
+            limit=("seed law unknown", [[program.beta for program in row] for row in programs]),
+            residual=("seed law", [[program.residual for program in row] for row in programs]),
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        multiples = jnp.array([1.0, self.shorter])
+        multiples = np.array([1.0, self.shorter])
 
-        def run(x: jax.Array, y: jax.Array, start: jax.Array, rule: optax.GradientTransformation) -> jax.Array:
+        def run(
+            x: jax.Array, y: jax.Array, start: jax.Array, rule: optax.GradientTransformation
+        ) -> jax.Array:
             risk = mean_risk(squared, lambda w, x: x @ w, x, y)
             return descend(risk, start, rule, self.steps, record=self.steps).params
 
         def follow(x: jax.Array, y: jax.Array, start: jax.Array, multiple: jax.Array) -> tuple:
             hessian = x.T @ x / self.n
-            top, bent = jnp.linalg.eigvalsh(hessian)[-1], jnp.abs(hessian)
+            top = jnp.linalg.eigvalsh(hessian)[-1]
+            bent = jnp.abs(hessian)
             reach = jnp.linalg.norm(start[2]) + jnp.linalg.norm(jnp.linalg.pinv(x) @ y[2])
-            smooth = [top, top / (self.order - 1), top * jnp.hypot(reach, 2 * self.scale), bent.max()]
+            smooth = [
+                top,
+                top / (self.order - 1),
+                top * jnp.hypot(reach, 2 * self.scale),
+                bent.max(),
+            ]
             laws = [
                 run(x, y[i], start[i], mirror_descent(psi, multiple / smooth[i]))
-                for i, psi in enumerate(self.potentials())
+                for i, psi in enumerate(self.potentials)
             ]
             others = [
                 run(x, y[0], start[0], steepest_descent(norm, multiple / bound))
@@ -130,61 +184,126 @@ class LeastSquaresMinNorm(Claim):
             return jnp.stack(laws), jnp.stack(others)
 
         over_steps = jax.vmap(follow, (None, None, None, 0))
-        laws, others = jax.jit(jax.vmap(over_steps, (0, 0, 0, None)))(*setting, multiples)
-        targets = jnp.concatenate([setting.y, setting.y[:, :1], setting.y[:, :1]], 1)[:, None]
-        fits = jnp.einsum("snd,stld->stln", setting.x, jnp.concatenate([laws, others], 2))
+        over_seeds = compiled(jax.vmap(over_steps, (0, 0, 0, None)))
+        laws, others = (np.asarray(part) for part in over_seeds(*setting, multiples))
+        targets = np.concatenate([setting.y, setting.y[:, :1], setting.y[:, :1]], 1)[:, None]
+        fits = np.einsum("snd,stld->stln", setting.x, np.concatenate([laws, others], 2))
         return Observation(
             limit=("seed step law unknown", laws),
             steepest=("seed step norm unknown", others),
-            residual=("seed step rule", jnp.linalg.norm(fits - targets, axis=-1) / jnp.linalg.norm(targets, axis=-1)),
+            residual=(
+                "seed step rule",
+                np.linalg.norm(fits - targets, axis=-1) / np.linalg.norm(targets, axis=-1),
+            ),
         )
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         return [
-            require("largest relative residual at the end", observed["residual"].max(), "<=", 1e-8, "raise --steps")
+            assume(
+                "largest relative residual at the end",
+                observed["residual"].max(),
+                "<=",
+                1e-8,
+                "raise --steps",
+            )
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        away = relative_distance(observed["limit"], predicted["limit"][:, None]).max(1)  # the worse of the two steps
+        away = relative_distance(observed["limit"], predicted["limit"][:, None]).max(
+            1
+        )  # the worse of the two steps
         apart = relative_distance(observed["steepest"][:, 1], observed["steepest"][:, 0])
         return [
-            *(bound(f"{law}: distance to the program", away[:, i], at_most=1e-6, over="each")
-              for i, law in enumerate(LAWS)),
-            *(bound(f"steepest in {norm}: distance between two steps' limits", apart[:, i], at_least=1e-2)
-              for i, norm in enumerate(NORMS)),
-        ]  # fmt: skip
+            *(
+                agreement(
+                    f"{LAW_IDS[i]}_distance",
+                    away[:, i],
+                    1e-6,
+                    label=f"{law}: distance to the program",
+                )
+                for i, law in enumerate(LAWS)
+            ),
+            *(
+                bound(
+                    f"steepest_{norm}",
+                    apart[:, i],
+                    at_least=1e-2,
+                    label=f"steepest in {norm}: distance between two steps' limits",
+                )
+                for i, norm in enumerate(NORMS)
+            ),
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        ones, potentials = np.ones((1, self.dimension)), self.potentials()
+        ones = np.ones((1, self.dimension))
+        potentials = self.potentials
         limits: dict[str, list] = {"l1": [], "l2": [], "psi": []}
         for x, ys, starts in zip(*(np.asarray(a) for a in setting), strict=True):
             systems = [(x, y) for y in ys[:3]] + [(np.vstack([x, ones]), np.append(ys[3], 1))]
             for norm in ("l1", "l2"):
-                limits[norm].append([_nearest(*s, w, norm) for s, w in zip(systems, starts, strict=True)])
-            found = [bregman_interpolation(x, y, psi).beta for psi, y in zip(potentials, ys, strict=True)]
-            limits["psi"].append(found)
+                limits[norm].append(
+                    [_nearest(*s, w, norm) for s, w in zip(systems, starts, strict=True)]
+                )
+            least = [
+                bregman_interpolation(x, y, psi).beta for psi, y in zip(potentials, ys, strict=True)
+            ]
+            limits["psi"].append(least)
         return [
-            Rival(name, predicted.replace(limit=("seed law unknown", limits[key])), why)
-            for name, key, why in (
-                ("ℓ1-nearest, whatever the potential", "l1", "sparsity is what exponentiated gradient is praised for"),
-                ("ℓ2-nearest, whatever the potential", "l2", "it is the law of gradient descent"),
-                ("least potential, whatever the start", "psi", "it is what the notes say"),
+            Rival(id, predicted.replace(limit=("seed law unknown", limits[key])), why, label=label)
+            for id, label, key, why in (
+                (
+                    "l1_nearest",
+                    "ℓ1-nearest, whatever the potential",
+                    "l1",
+                    "sparsity is what exponentiated gradient is praised for",
+                ),
+                (
+                    "l2_nearest",
+                    "ℓ2-nearest, whatever the potential",
+                    "l2",
+                    "it is the law of gradient descent",
+                ),
+                (
+                    "least_potential",
+                    "least potential, whatever the start",
+                    "psi",
+                    "it is what the notes say",
+                ),
             )
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        unknowns, seeds = np.arange(self.dimension), np.arange(self.seeds)
+        unknowns = np.arange(self.dimension)
+        seeds = np.arange(self.seeds)
         away = relative_distance(observed["limit"], predicted["limit"][:, None]).max(1)
         apart = relative_distance(observed["steepest"][:, 1], observed["steepest"][:, 0])
         return (
-            panel("Two steps: mirror descent has one limit, steepest descent two", "problem", "relative distance",
-                *(seen(seeds, away[:, i], law, kind="points", shade=i / 4) for i, law in enumerate(LAWS)),
-                *(rival(seeds, apart[:, i], f"steepest, {norm}", kind="points") for i, norm in enumerate(NORMS)),
-                theory(seeds, 0 * seeds + 1e-6, "margin"), log="y"),
-            *(panel(f"{law.capitalize()}: limit and program", "unknown", "w",
-                theory(unknowns, predicted["limit"][0, i], "program"),
-                seen(unknowns, observed["limit"][0, 0, i], "descent", kind="points")) for i, law in enumerate(LAWS)),
-        )  # fmt: skip
+            panel(
+                "Two steps: mirror descent has one limit, steepest descent two",
+                "problem",
+                "relative distance",
+                *(
+                    observed_curve(seeds, away[:, i], law, kind="points", shade=i / 4)
+                    for i, law in enumerate(LAWS)
+                ),
+                *(
+                    rival_curve(seeds, apart[:, i], f"steepest, {norm}", kind="points")
+                    for i, norm in enumerate(NORMS)
+                ),
+                predicted_curve(seeds, 0 * seeds + 1e-6, "margin"),
+                log="y",
+            ),
+            *(
+                panel(
+                    f"{law.capitalize()}: limit and program",
+                    "unknown",
+                    "w",
+                    predicted_curve(unknowns, predicted["limit"][0, i], "program"),
+                    observed_curve(unknowns, observed["limit"][0, 0, i], "descent", kind="points"),
+                )
+                for i, law in enumerate(LAWS)
+            ),
+        )
 
 
 def _nearest(x: np.ndarray, y: np.ndarray, start: np.ndarray, norm: str) -> np.ndarray:

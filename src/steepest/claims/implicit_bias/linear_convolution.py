@@ -14,28 +14,50 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, Within, keys
-from steepest.data import separable
-from steepest.descent import exponential, flow, log_margin_risk, margin_risk
-from steepest.judging import Check, Hypothesis, Rival, bound, order, require
-from steepest.margins import MarginProgram, fourier_margin, hard_margin, kkt_from_gradients
-from steepest.networks import convolutional, convolved
-from steepest.panels import Panel, panel, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Fraction,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    Within,
+    assume,
+    bound,
+    compiled,
+    keys,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+)
+from steepest.dynamics import flow
+from steepest.nn.data import separable
+from steepest.nn.losses import exponential, log_margin_risk, margin_risk
+from steepest.nn.networks import convolutional, convolved
+from steepest.programs import MarginProgram, fourier_margin, hard_margin, kkt_from_gradients
 
 DEPTHS = (2, 3)
 TRIES = 40  # sets drawn for each that is kept, at most
 MIDDLE = -9  # the reading, half-way on a logarithmic scale, with which the end is compared
-LAYERS = np.array([1, 2, 3])  # depths whose norms ℓ2, ℓ1 and ℓ_{2/3} of the spectrum each limit is tried under
+LAYERS = np.array(
+    [1, 2, 3]
+)  # depths whose norms ℓ2, ℓ1 and ℓ_{2/3} of the spectrum each limit is tried under
 
 
 class Setting(NamedTuple):
     """Separable sets, one a seed, with their programs, and the filters at the start."""
 
-    x: jax.Array  # (seeds, n, d)
-    y: jax.Array  # (seeds, n)
-    starts: list[jax.Array]  # one a depth, (seeds, L, d)
+    x: Values  # (seeds, n, d)
+    y: Values  # (seeds, n)
+    starts: Values  # (depths, seeds, L, d), L the largest depth
     programs: list[MarginProgram]
 
 
@@ -46,10 +68,13 @@ class LinearConvolution(Claim):
     n: Count = 6  # examples [1]
     dimension: Annotated[int, Within(2)] = 12  # of the inputs and of every filter, d [1]
     margin: Positive = 0.5  # ℓ2 margin of the sets by construction [length]
-    flipped: Fraction = 0.0  # part of their labels that is flipped, which ends separability in few dimensions [1]
+    # part of their labels that is flipped, which ends separability in few dimensions [1]
+    flipped: Fraction = 0.0
     scales: tuple[Positive, ...] = (1.0, 0.3)  # norm of a filter at the start, by depth [1]
-    horizons: tuple[Positive, ...] = (10_000.0, 1000.0)  # by how much the logarithm of the risk falls, by depth [1]
-    slack: Fraction = 0.7  # largest dual coefficient |z_k| allowed off the support of the program's solution [1]
+    # by how much the logarithm of the risk falls, by depth [1]
+    horizons: tuple[Positive, ...] = (10_000.0, 1000.0)
+    # largest dual coefficient |z_k| allowed off the support of the program's solution [1]
+    slack: Fraction = 0.7
     seeds: Seeds = 20  # sets and starts [1]
 
     statement = (
@@ -80,31 +105,46 @@ class LinearConvolution(Claim):
         "−log R = 10000 for 3000 were chosen after looking: the geometric mean of the cosine rose from 0.99 to 0.999.",
     )
     full = {"seeds": 40, "horizons": (30_000.0, 2000.0)}
-    beyond = {"n": 60, "flipped": 0.3}
+    tiny = {"n": 3, "dimension": 6, "horizons": (50.0, 20.0), "seeds": 3}
+    out_of_scope = {"n": 60, "flipped": 0.3}
 
     def setting(self, key: Key) -> Setting:
         for_data, for_start = jax.random.split(key)
-        x, y = jax.jit(jax.vmap(self.draw))(keys(for_data, TRIES * self.seeds))
-        drawn = list(zip(np.asarray(x), np.asarray(y), strict=True))
-        solved = ((number, fourier_margin(*pair)) for number, pair in enumerate(drawn))  # as many as are needed
-        fair = lambda number, program: not program.separable or _slack(program, *drawn[number]) <= self.slack
-        kept, programs = zip(*islice((each for each in solved if fair(*each)), self.seeds), strict=True)
-        starts = [
-            jax.jit(jax.vmap(convolutional(self.dimension, depth, scale).init))(keys(k, len(kept)))
-            for depth, scale, k in zip(DEPTHS, self.scales, jax.random.split(for_start, len(DEPTHS)), strict=True)
-        ]
-        starts[0] = self.scales[0] * jax.jit(jax.vmap(_flat))(starts[0])
-        return Setting(x[jnp.array(kept)], y[jnp.array(kept)], starts, list(programs))
+        draws = compiled(jax.vmap(self.draw))(keys(for_data, TRIES * self.seeds))
+        x, y = (np.asarray(part) for part in draws)
+        # as many as are needed
+        solved = ((number, fourier_margin(x[number], y[number])) for number in range(len(y)))
+        fair = (
+            (number, program)
+            for number, program in solved
+            if not program.separable or _slack(program, x[number], y[number]) <= self.slack
+        )
+        kept, programs = zip(*islice(fair, self.seeds), strict=True)
+        starts = compiled(partial(self.starts, len(kept)))(for_start)
+        return Setting(x[list(kept)], y[list(kept)], np.asarray(starts), list(programs))
+
+    def starts(self, seeds: int, key: Key) -> jax.Array:
+        """Draw filters at the start, shape ``(depths, seeds, L, d)`` with L the largest depth; spare ones are zero."""
+        starts = []
+        for depth, scale, k in zip(DEPTHS, self.scales, keys(key, len(DEPTHS)), strict=True):
+            init = convolutional(self.dimension, depth, scale).init
+            filters = jax.vmap(init)(keys(k, seeds))
+            if depth == 2:
+                filters = scale * jax.vmap(_flat)(filters)
+            starts.append(jnp.pad(filters, ((0, 0), (0, max(DEPTHS) - depth), (0, 0))))
+        return jnp.stack(starts)
 
     def draw(self, key: Key) -> tuple[jax.Array, jax.Array]:
         data = separable(key, self.n, self.dimension, self.margin)
-        return data.x, jnp.where(jax.random.uniform(key, data.y.shape) < self.flipped, -data.y, data.y)
+        return data.x, jnp.where(
+            jax.random.uniform(key, data.y.shape) < self.flipped, -data.y, data.y
+        )
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         least = min(program.margin for program in setting.programs)
         return [
-            require("smallest maximal margin", least, ">", 0, "the data are not separable"),
-            require("sets with slack", len(setting.programs), "==", self.seeds, "raise --slack"),
+            assume("smallest maximal margin", least, ">", 0, "the data are not separable"),
+            assume("sets with slack", len(setting.programs), "==", self.seeds, "raise --slack"),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
@@ -115,72 +155,170 @@ class LinearConvolution(Claim):
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        x, y = np.asarray(setting.x), np.asarray(setting.y)
-        falls = jnp.stack([jnp.geomspace(1e-2, horizon, 18) for horizon in self.horizons])
-        beta, arrived = [], []
-        for depth, start, at in zip(DEPTHS, setting.starts, falls, strict=True):
-            found = jax.jit(jax.vmap(lambda x, y, w, L=depth, at=at: _follow(x, y, w, L, at)))(
-                setting.x, setting.y, start
-            )
-            for kept, each in zip((beta, arrived), found, strict=True):
-                kept.append(np.asarray(each))
+        x = np.asarray(setting.x)
+        y = np.asarray(setting.y)
+        falls = np.stack([np.geomspace(1e-2, horizon, 18) for horizon in self.horizons])
+
+        @compiled
+        def run(x: jax.Array, y: jax.Array, depths: tuple) -> tuple:
+            """Follow all sets at once, one depth after the other."""
+            over_sets = jax.vmap(_follow, (0, 0, None, 0, None))
+            return jax.lax.map(lambda depth: over_sets(x, y, *depth), depths)
+
+        depths = (np.array(DEPTHS), setting.starts, falls)
+        beta, arrived = (np.asarray(part) for part in run(x, y, depths))
+        residual = np.array([[_residuals(b[:, at], x, y) for at in (MIDDLE, -1)] for b in beta])
         return Observation(
             fall=("depth reading", falls),
-            beta=("depth seed reading unknown", np.stack(beta)),
-            least=("depth seed reading", [np.einsum("sn,snd,srd->srn", y, x, b).min(-1) for b in beta]),
-            residual=(
-                "depth moment seed layers",
-                [[_residuals(b[:, moment], setting.x, setting.y) for moment in (MIDDLE, -1)] for b in beta],
+            beta=("depth seed reading unknown", beta),
+            least=(
+                "depth seed reading",
+                [np.einsum("sn,snd,srd->srn", y, x, b).min(-1) for b in beta],
             ),
-            arrived=("depth seed", np.stack(arrived)),
+            residual=("depth moment seed layers", residual),
+            arrived=("depth seed", arrived),
         )
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
-        return [require("flows that reached the horizon", observed["arrived"].mean(), "==", 1, "lower --horizons")]
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        return [
+            assume(
+                "flows that reached the horizon",
+                observed["arrived"].mean(),
+                "==",
+                1,
+                "lower --horizons",
+            )
+        ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         own = [int(layers) - 1 for layers in predicted["layers"]]  # 2/L as a place in LAYERS
         names = [f"log R fallen by {fall:.0f}" for fall in observed["fall"][0, [MIDDLE, -1]]]
         away = np.log10(_away(predicted, observed))[:, [MIDDLE, -1]].T
         return [
-            order("two layers: log of 1 − cosine with the program falls", names[::-1],
-                dict(zip(names, away, strict=True))),
-            bound("two layers: log₁₀ of 1 − cosine with the program", away[-1], at_most=-2.0),
-            bound("two layers: margin in ℓ1 of the spectrum, over the largest",
-                (_margin(observed)[0] / predicted["margin"][:, None])[:, -1], at_least=0.99),
-            *(order(f"{depth} layers: residual of the optimality conditions falls", ["end", "middle"], {
-                when: np.log(observed["residual"][i, m, :, own[i]]) for m, when in enumerate(("middle", "end"))})
-              for i, depth in enumerate(DEPTHS)),
-            *(bound(f"{depth} layers: residual of the optimality conditions", observed["residual"][i, 1, :, own[i]],
-                at_most=0.1) for i, depth in enumerate(DEPTHS)),
-        ]  # fmt: skip
+            order(
+                "cosine_order",
+                names[::-1],
+                dict(zip(names, away, strict=True)),
+                label="two layers: log of 1 − cosine with the program falls",
+            ),
+            bound(
+                "cosine",
+                away[-1],
+                at_most=-2.0,
+                label="two layers: log₁₀ of 1 − cosine with the program",
+            ),
+            bound(
+                "spectral_margin",
+                (_margin(observed)[0] / predicted["margin"][:, None])[:, -1],
+                at_least=0.99,
+                label="two layers: margin in ℓ1 of the spectrum, over the largest",
+            ),
+            *(
+                order(
+                    f"residual_order_{depth}",
+                    ["end", "middle"],
+                    {
+                        when: np.log(observed["residual"][i, m, :, own[i]])
+                        for m, when in enumerate(("middle", "end"))
+                    },
+                    label=f"{depth} layers: residual of the optimality conditions falls",
+                )
+                for i, depth in enumerate(DEPTHS)
+            ),
+            *(
+                bound(
+                    f"residual_{depth}",
+                    observed["residual"][i, 1, :, own[i]],
+                    at_most=0.1,
+                    label=f"{depth} layers: residual of the optimality conditions",
+                )
+                for i, depth in enumerate(DEPTHS)
+            ),
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        x, y = np.asarray(setting.x), np.asarray(setting.y)
+        x = np.asarray(setting.x)
+        y = np.asarray(setting.y)
         return [
-            *(Rival(f"{norm} margin", predicted.replace(direction=("seed unknown", _unit(np.stack(
-                [hard_margin(a, b, norm).direction for a, b in zip(x, y, strict=True)])))), why)
-              for norm, why in (("l2", "fully connected layers tend to it"), ("l1", "sparse weights, not spectra"))),
-            Rival("ℓ2 at every depth", predicted.replace(layers=("depth", (1, 1))), "the function is linear"),
-        ]  # fmt: skip
+            *(
+                Rival(
+                    f"{norm}_margin",
+                    predicted.replace(
+                        direction=(
+                            "seed unknown",
+                            _unit(
+                                np.stack(
+                                    [
+                                        hard_margin(a, b, norm).direction
+                                        for a, b in zip(x, y, strict=True)
+                                    ]
+                                )
+                            ),
+                        )
+                    ),
+                    why,
+                    label=f"{norm} margin",
+                )
+                for norm, why in (
+                    ("l2", "fully connected layers tend to it"),
+                    ("l1", "sparse weights, not spectra"),
+                )
+            ),
+            Rival(
+                "l2_everywhere",
+                predicted.replace(layers=("depth", (1, 1))),
+                "the function is linear",
+                label="ℓ2 at every depth",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         spectrum = lambda beta: np.abs(np.fft.rfft(_unit(beta), norm="ortho"))
-        frequencies, orders = np.arange(self.dimension // 2 + 1), 2 / LAYERS
-        end, ratio = observed["beta"][0, 0, -1], _margin(observed)[0] / predicted["margin"][:, None]
+        frequencies = np.arange(self.dimension // 2 + 1)
+        orders = 2 / LAYERS
+        end = observed["beta"][0, 0, -1]
+        ratio = _margin(observed)[0] / predicted["margin"][:, None]
         return (
-            panel("Two layers: the spectrum of the limit", "frequency", "|β̂|",
-                theory(frequencies, spectrum(predicted["direction"][0]), "program"),
-                seen(frequencies, spectrum(end), "flow", kind="points")),
-            panel("The margin in ℓ1 of the spectrum, over the largest", "fall of log R", "ratio",
-                seen(observed["fall"][0], ratio, "two layers"), theory(observed["fall"][0], 0 * ratio[0] + 1, "1"),
-                log="x", ylim=(0, 1.1)),
-            panel("Two layers turn to the program's direction", "fall of log R", "1 − cosine",
-                seen(observed["fall"][0], _away(predicted, observed)), log="xy"),
-            panel("Neither depth is stationary in the 2-norm", "order 2/L of the norm", "residual",
-                *(seen(orders, observed["residual"][i, 1], f"{depth} layers", kind="points", shade=i)
-                  for i, depth in enumerate(DEPTHS)), log="y"),
-        )  # fmt: skip
+            panel(
+                "Two layers: the spectrum of the limit",
+                "frequency",
+                "|β̂|",
+                predicted_curve(frequencies, spectrum(predicted["direction"][0]), "program"),
+                observed_curve(frequencies, spectrum(end), "flow", kind="points"),
+            ),
+            panel(
+                "The margin in ℓ1 of the spectrum, over the largest",
+                "fall of log R",
+                "ratio",
+                observed_curve(observed["fall"][0], ratio, "two layers"),
+                predicted_curve(observed["fall"][0], 0 * ratio[0] + 1, "1"),
+                log="x",
+                ylim=(0, 1.1),
+            ),
+            panel(
+                "Two layers turn to the program's direction",
+                "fall of log R",
+                "1 − cosine",
+                observed_curve(observed["fall"][0], _away(predicted, observed)),
+                log="xy",
+            ),
+            panel(
+                "Neither depth is stationary in the 2-norm",
+                "order 2/L of the norm",
+                "residual",
+                *(
+                    observed_curve(
+                        orders,
+                        observed["residual"][i, 1],
+                        f"{depth} layers",
+                        kind="points",
+                        shade=i,
+                    )
+                    for i, depth in enumerate(DEPTHS)
+                ),
+                log="y",
+            ),
+        )
 
 
 def _flat(filters: jax.Array) -> jax.Array:
@@ -197,38 +335,49 @@ def _slack(program: MarginProgram, x: np.ndarray, y: np.ndarray) -> float:
     return float((transform((program.dual * y) @ x)[off] / program.margin).max(initial=0.0))
 
 
-def _follow(x: jax.Array, y: jax.Array, start: jax.Array, depth: int, falls: jax.Array) -> tuple:
-    net = convolutional(x.shape[1], depth)
-    risk, log_risk = margin_risk(exponential, net.apply, x, y), log_margin_risk(exponential, net.apply, x, y)
-    path = flow(risk, start, falls, "fall", log_risk, {"beta": convolved}, max_steps=400_000)
+def _follow(
+    x: jax.Array, y: jax.Array, depth: jax.Array, start: jax.Array, falls: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Follow one flow and return β at every reading; filters from the depth on are the unit of the convolution."""
+    used = jnp.arange(len(start))[:, None] < depth
+    unit = jnp.sqrt(x.shape[1]) * (jnp.arange(x.shape[1]) == 0)
+    weights = lambda filters: convolved(jnp.where(used, filters, unit))
+    apply = lambda filters, x: x @ weights(filters)
+    risk = margin_risk(exponential, apply, x, y)
+    log_risk = log_margin_risk(exponential, apply, x, y)
+    path = flow(risk, start, falls, "log-risk", log_risk, {"beta": weights}, max_steps=400_000)
     return path.observed["beta"], path.ok
 
 
-def _residuals(beta: np.ndarray, x: jax.Array, y: jax.Array) -> np.ndarray:
+def _residuals(beta: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """How far each β is from stationary for ``min ‖β̂‖_{2/L}``, for every L of LAYERS, shape ``(seeds, layers)``.
 
     These are the KKT residuals of β split evenly over L filters: among all filters that convolve to β those with equal
     moduli |β̂|^{1/L} have the least norm, ``Σ ‖w_l‖² = L ‖β̂‖_{2/L}^{2/L}``.
     """
-    found, arrived = np.full((len(LAYERS), len(beta)), np.nan), np.flatnonzero(np.isfinite(beta).all(-1))
-    for place, layers in enumerate(LAYERS.tolist()):
-        filters, margins, slopes = (np.asarray(part) for part in _even(jnp.asarray(beta), x, y, layers))
-        for seed in arrived:
-            residuals = kkt_from_gradients(filters[seed], margins[seed], slopes[seed], layers)
-            found[place, seed] = residuals.largest
-    return found.T
+    residuals = np.full((len(beta), len(LAYERS)), np.nan)
+    split = jax.tree.map(np.asarray, _even(beta, x, y))
+    for seed in np.flatnonzero(np.isfinite(beta).all(-1)):
+        for place, layers in enumerate(LAYERS.tolist()):
+            filters, margins, slopes = (part[seed] for part in split[place])
+            residuals[seed, place] = kkt_from_gradients(filters, margins, slopes, layers).largest
+    return residuals
 
 
-@partial(jax.jit, static_argnums=3)
-@partial(jax.vmap, in_axes=(0, 0, 0, None))
-def _even(beta: jax.Array, x: jax.Array, y: jax.Array, layers: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Filters of equal moduli that convolve to β, their margins, and the margins' gradients."""
+@compiled
+@jax.vmap
+def _even(beta: jax.Array, x: jax.Array, y: jax.Array) -> list[tuple]:
+    """Filters of equal moduli that convolve to β, their margins, and the margins' gradients, for every L of LAYERS."""
     transform = jnp.fft.rfft(beta, norm="ortho")
-    even = jnp.abs(transform) ** (1 / layers)
-    spectra = jnp.stack([even * jnp.exp(1j * jnp.angle(transform)), *[even] * (layers - 1)])
-    filters = jnp.fft.irfft(spectra, len(beta), norm="ortho").ravel()
-    margins = lambda w: y * (x @ convolved(w.reshape(layers, -1)))
-    return filters, margins(filters), jax.jacrev(margins)(filters)
+    split = []
+    for layers in LAYERS.tolist():
+        even = jnp.abs(transform) ** (1 / layers)
+        first = even * jnp.exp(1j * jnp.angle(transform))
+        spectra = jnp.stack([first, *[even] * (layers - 1)])
+        filters = jnp.fft.irfft(spectra, len(beta), norm="ortho").ravel()
+        margins = lambda w, layers=layers: y * (x @ convolved(w.reshape(layers, -1)))
+        split.append((filters, margins(filters), jax.jacrev(margins)(filters)))
+    return split
 
 
 def _away(predicted: Prediction, observed: Observation) -> np.ndarray:

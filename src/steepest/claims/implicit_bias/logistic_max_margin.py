@@ -12,14 +12,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Fraction, Positive, Seeds, keys
-from steepest.data import Dataset, breast_cancer, separable
-from steepest.descent import Clock, FlowPath, flow, log_margin_risk, logistic, margin_risk
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
-from steepest.margins import MarginProgram, hard_margin, linear_margin
-from steepest.panels import Panel, context, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Fraction,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    assume,
+    bound,
+    compiled,
+    context_curve,
+    equal,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import FlowPath, flow
+from steepest.nn.data import Dataset, breast_cancer, separable
+from steepest.nn.losses import log_margin_risk, logistic, margin_risk
+from steepest.programs import MarginProgram, hard_margin, linear_margin
 
 LAST = 8  # readings at the end of the synthetic flows over which rates are fitted
 
@@ -27,8 +49,8 @@ LAST = 8  # readings at the end of the synthetic flows over which rates are fitt
 class Setting(NamedTuple):
     """Synthetic sets, one a seed, the real set, and the hard-margin programs of all (real set last)."""
 
-    x: jax.Array  # (seeds, n, d)
-    y: jax.Array  # (seeds, n)
+    x: Values  # (seeds, n, d)
+    y: Values  # (seeds, n)
     real: Dataset
     programs: list[MarginProgram]
 
@@ -43,7 +65,8 @@ class LogisticMaxMargin(Claim):
     margin: Positive = 0.5  # their margin by construction [length]
     flipped: Fraction = 0.0  # part of their labels that is flipped, which ends separability [1]
     horizon: Positive = 1e5  # reading of the risk clock at which synthetic flows end [1]
-    real_horizon: Positive = 1e9  # reading of the risk clock at which the flow on breast cancer ends [1]
+    # reading of the risk clock at which the flow on breast cancer ends [1]
+    real_horizon: Positive = 1e9
 
     statement = (
         r"\frac{w(t)}{\lVert w(t)\rVert}=\hat w+O\!\left(\frac{1}{\log t}\right),\quad"
@@ -61,24 +84,32 @@ class LogisticMaxMargin(Claim):
         "program sum to 1/γ̂².",
     )
     full = {"seeds": 30}
-    beyond = {"flipped": 0.2}
+    tiny = {"seeds": 3, "n": 10, "dimension": 3, "horizon": 1e3, "real_horizon": 1e3}
+    out_of_scope = {"flipped": 0.2}
 
     def setting(self, key: Key) -> Setting:
         for_data, for_flips = jax.random.split(key)
-        sets = [separable(k, self.n, self.dimension, self.margin) for k in keys(for_data, self.seeds)]
-        x, y = jnp.stack([s.x for s in sets]), jnp.stack([s.y for s in sets])
-        y = jnp.where(jax.random.uniform(for_flips, y.shape) < self.flipped, -y, y)
+        x, y = (np.asarray(part) for part in compiled(self.draw)(for_data, for_flips))
         cancer = breast_cancer()
-        real = Dataset(jnp.column_stack([cancer.x, jnp.ones(cancer.n)]), cancer.y, "breast cancer with ones")
+        inputs = np.column_stack([np.asarray(cancer.x), np.ones(cancer.n)])
+        real = Dataset(inputs, np.asarray(cancer.y), "breast cancer with ones")
         pairs = [*zip(x, y, strict=True), (real.x, real.y)]
-        return Setting(x, y, real, [hard_margin(np.asarray(a), np.asarray(b)) for a, b in pairs])
+        return Setting(x, y, real, [hard_margin(*pair) for pair in pairs])
+
+    def draw(self, for_data: Key, for_flips: Key) -> tuple[jax.Array, jax.Array]:
+        """Draw the synthetic sets and flip labels."""
+        one = lambda k: separable(k, self.n, self.dimension, self.margin)
+        x, y = jax.vmap(lambda k: (one(k).x, one(k).y))(keys(for_data, self.seeds))
+        return x, jnp.where(jax.random.uniform(for_flips, y.shape) < self.flipped, -y, y)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         margins = [program.margin if program.separable else 0.0 for program in setting.programs]
         advice = "the data are not separable: the flow has a finite limit"
         return [
-            require("smallest maximal margin of the synthetic sets", min(margins[:-1]), ">", 0, advice),
-            require("maximal margin of breast cancer", margins[-1], ">", 0, advice),
+            assume(
+                "smallest maximal margin of the synthetic sets", min(margins[:-1]), ">", 0, advice
+            ),
+            assume("maximal margin of breast cancer", margins[-1], ">", 0, advice),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
@@ -91,10 +122,12 @@ class LogisticMaxMargin(Claim):
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        synthetic = jax.jit(jax.vmap(lambda x, y: _follow(x, y, self.horizon, "risk")))(setting.x, setting.y)
-        real = _follow(setting.real.x, setting.real.y, self.real_horizon, "risk")
-        plain = _follow(setting.real.x, setting.real.y, float(np.log1p(1e6)), "log")
-        weights = real.observed["w"]
+        over_sets = jax.vmap(lambda x, y: _follow(x, y, self.horizon))
+        synthetic = compiled(over_sets)(setting.x, setting.y)
+        real = compiled(lambda x, y: _follow(x, y, self.real_horizon))(
+            setting.real.x, setting.real.y
+        )
+        weights = np.asarray(real.observed["w"])
         return Observation(
             log_time=("seed reading", synthetic.log_time),
             log_risk=("seed reading", synthetic.log_risk),
@@ -103,68 +136,134 @@ class LogisticMaxMargin(Claim):
             real_log_time=("reading", real.log_time),
             real_log_risk=("reading", real.log_risk),
             real_margin=("reading", real.observed["margin"]),
-            real_direction=("unknown", weights[-1] / jnp.linalg.norm(weights[-1])),
-            plain_log_time=("reading", plain.log_time),
-            plain_margin=("reading", plain.observed["margin"]),
+            real_direction=("unknown", weights[-1] / np.linalg.norm(weights[-1])),
         )
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         *margins, real_margin = predicted["margin"]
-        log_time, weights = observed["log_time"][:, -LAST:], observed["weights"][:, -LAST:]
-        log_risk, norm = observed["log_risk"][:, -LAST:], np.linalg.norm(weights, axis=-1)
+        log_time = observed["log_time"][:, -LAST:]
+        weights = observed["weights"][:, -LAST:]
+        log_risk = observed["log_risk"][:, -LAST:]
+        norm = np.linalg.norm(weights, axis=-1)
         gap = np.linalg.norm(weights / norm[..., None] - predicted["synthetic"][:, None], axis=-1)
         growth = [np.polyfit(t, size, 1)[0] for t, size in zip(log_time, norm, strict=True)]
         falling = [np.polyfit(t, r, 1)[0] for t, r in zip(log_time, log_risk, strict=True)]
-        constant = observed["real_log_time"][-1] + observed["real_log_risk"][-1] + 2 * np.log(real_margin)
+        constant = (
+            observed["real_log_time"][-1] + observed["real_log_risk"][-1] + 2 * np.log(real_margin)
+        )
         turn = np.linalg.norm(observed["real_direction"] - predicted["direction"])
         return [
-            equal("growth of ‖w‖ per log t, times γ̂", np.divide(1, margins), growth, 0.02, over="each"),
-            equal("exponent of the risk in t", predicted["risk_exponent"], falling, 0.02, over="each"),
-            exponent("direction gap against log t", float(predicted["gap_exponent"]), log_time, gap, 0.1),
-            bound("breast cancer: margin / γ̂", observed["real_margin"][-1] / real_margin, at_least=0.99),
-            bound("breast cancer: distance of directions", turn, at_most=0.1),
-            equal("breast cancer: t R γ̂²", 1.0, np.exp(constant), 0.01),
+            equal(
+                "growth",
+                np.divide(1, margins),
+                growth,
+                0.02,
+                aggregate="all",
+                label="growth of ‖w‖ per log t, times γ̂",
+            ),
+            equal(
+                "risk_exponent",
+                predicted["risk_exponent"],
+                falling,
+                0.02,
+                aggregate="all",
+                label="exponent of the risk in t",
+            ),
+            exponent(
+                "gap_exponent",
+                float(predicted["gap_exponent"]),
+                log_time,
+                gap,
+                0.1,
+                label="direction gap against log t",
+            ),
+            bound(
+                "real_margin",
+                observed["real_margin"][-1] / real_margin,
+                at_least=0.99,
+                label="breast cancer: margin / γ̂",
+            ),
+            bound(
+                "real_direction", turn, at_most=0.1, label="breast cancer: distance of directions"
+            ),
+            equal("real_constant", 1.0, np.exp(constant), 0.01, label="breast cancer: t R γ̂²"),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        x, y = np.asarray(setting.real.x), np.asarray(setting.real.y)
+        x = np.asarray(setting.real.x)
+        y = np.asarray(setting.real.y)
         sparse = hard_margin(x, y, norm="l1").direction
         means = x[y > 0].mean(0) - x[y < 0].mean(0)
         return [
-            Rival(name, predicted.replace(direction=("unknown", w / np.linalg.norm(w))), why)
-            for name, w, why in (
-                ("ℓ1 margin direction", sparse, "it is what coordinate descent finds"),
-                ("difference of class means", means, "it is where the flow starts to go"),
+            Rival(
+                id,
+                predicted.replace(direction=("unknown", w / np.linalg.norm(w))),
+                why,
+                label=label,
+            )
+            for id, label, w, why in (
+                ("l1_margin", "ℓ1 margin direction", sparse, "it is what coordinate descent finds"),
+                ("means", "difference of class means", means, "it is where the flow starts to go"),
             )
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        time, weights = observed["log_time"][:, 1:], observed["weights"][:, 1:]
-        norm, best = np.linalg.norm(weights, axis=-1), predicted["margin"][-1]
+        time = observed["log_time"][:, 1:]
+        weights = observed["weights"][:, 1:]
+        norm = np.linalg.norm(weights, axis=-1)
+        best = predicted["margin"][-1]
         gap = np.linalg.norm(weights / norm[..., None] - predicted["synthetic"][:, None], axis=-1)
-        late = 1 - observed["real_margin"][1:] / best, 1 - observed["plain_margin"][1:] / best
-        clock, ends = observed["real_clock"][1:], (observed["real_clock"][1], observed["real_clock"][-1])
+        log_time = observed["real_log_time"][1:]
+        missing = 1 - observed["real_margin"][1:] / best
+        plain = log_time <= np.log(1e6)  # as far as a million steps of size one would come
+        clock = observed["real_clock"][1:]
+        ends = (observed["real_clock"][1], observed["real_clock"][-1])
         return (
-            panel("Breast cancer: the margin on the risk clock", "risk clock s = ∫ R dt", "margin / γ̂",
-                seen(clock, observed["real_margin"][1:] / best, "flow"), theory(ends, (1, 1), "hard margin"),
-                rival(ends, (0.99, 0.99), "0.99"), log="x", ylim=(-1, 1.1)),
-            panel("At t = 10⁶ plain time does not even separate", "log t", "1 − margin / γ̂",
-                seen(observed["real_log_time"][1:], late[0], "risk clock"),
-                context(observed["plain_log_time"][1:], late[1], "plain time"), log="xy"),
-            panel("Synthetic sets: ‖w‖ grows like log t / γ̂", "log(1 + t)", "‖w‖ γ̂", theory(time[0], time[0], "log t"),
-                *(seen(time[i], norm[i] * predicted["margin"][i]) for i in range(len(time)))),
-            panel("Synthetic sets: the direction is late", "log(1 + t)", "‖w/‖w‖ − ŵ‖",
-                *(seen(t, g) for t, g in zip(time, gap, strict=True)),
-                theory(time[0, -20:], gap[0, -1] * time[0, -1] / time[0, -20:], "1/log t"), log="xy"),
-        )  # fmt: skip
+            panel(
+                "Breast cancer: the margin on the risk clock",
+                "risk clock s = ∫ R dt",
+                "margin / γ̂",
+                observed_curve(clock, observed["real_margin"][1:] / best, "flow"),
+                predicted_curve(ends, (1, 1), "hard margin"),
+                rival_curve(ends, (0.99, 0.99), "0.99"),
+                log="x",
+                ylim=(-1, 1.1),
+            ),
+            panel(
+                "At t = 10⁶ plain time does not even separate",
+                "log t",
+                "1 − margin / γ̂",
+                observed_curve(log_time, missing, "risk clock"),
+                context_curve(log_time[plain], missing[plain], "plain time"),
+                log="xy",
+            ),
+            panel(
+                "Synthetic sets: ‖w‖ grows like log t / γ̂",
+                "log(1 + t)",
+                "‖w‖ γ̂",
+                predicted_curve(time[0], time[0], "log t"),
+                *(
+                    observed_curve(time[i], norm[i] * predicted["margin"][i])
+                    for i in range(len(time))
+                ),
+            ),
+            panel(
+                "Synthetic sets: the direction is late",
+                "log(1 + t)",
+                "‖w/‖w‖ − ŵ‖",
+                *(observed_curve(t, g) for t, g in zip(time, gap, strict=True)),
+                predicted_curve(time[0, -20:], gap[0, -1] * time[0, -1] / time[0, -20:], "1/log t"),
+                log="xy",
+            ),
+        )
 
 
-def _follow(x: jax.Array, y: jax.Array, end: float, clock: Clock) -> FlowPath:
+def _follow(x: jax.Array, y: jax.Array, end: float) -> FlowPath:
     """The flow from zero on the logistic risk, recorded 40 times; implicit, because the risk clock is stiff."""
     apply = lambda w, x: x @ w
-    risk, log_risk = margin_risk(logistic, apply, x, y), log_margin_risk(logistic, apply, x, y)
-    readings = jnp.geomspace(0.1, end, 39) if clock == "risk" else jnp.linspace(0.1, end, 39)
-    times = jnp.concatenate([jnp.zeros(1), readings])
+    risk = margin_risk(logistic, apply, x, y)
+    log_risk = log_margin_risk(logistic, apply, x, y)
+    times = np.append(0.0, np.geomspace(0.1, end, 39))
     look = {"w": lambda w: w, "margin": lambda w: linear_margin(w, x, y)}
     settings = {"solver": "stiff", "rtol": 1e-6, "atol": 1e-8, "max_steps": 20_000}
-    return flow(risk, jnp.zeros(x.shape[1]), times, clock, log_risk, look, **settings)
+    return flow(risk, jnp.zeros(x.shape[1]), times, "risk", log_risk, look, **settings)

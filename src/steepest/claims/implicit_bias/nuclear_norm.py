@@ -5,6 +5,7 @@ measurements commute, its limit is known at every α and tends to the fit of lea
 does so where that fit is the low-rank truth; with fewer measurements it need not.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,14 +14,33 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, NonNegative, Positive, Seeds, keys
-from steepest.descent import flow, mean_risk, squared
-from steepest.judging import Check, Hypothesis, Rival, bound, require
-from steepest.margins import common_eigenvectors, commuting_limit, nuclear_norm_interpolation
-from steepest.measures import relative_distance
-from steepest.panels import Panel, panel, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    NonNegative,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+)
+from steepest.dynamics import flow
+from steepest.measurement.quantities import relative_distance
+from steepest.nn.losses import mean_risk, squared
+from steepest.programs import common_eigenvectors, commuting_limit, nuclear_norm_interpolation
 
 FAMILIES = ("commuting", "Gaussian", "completion", "few")
 _apart = partial(relative_distance, axes=(-2, -1))
@@ -30,16 +50,17 @@ _program = partial(nuclear_norm_interpolation, semidefinite=True)
 class Setting(NamedTuple):
     """Measurements of four families, filled up with zeros to one shape."""
 
-    a: jax.Array  # A_i, symmetric, (family, seed, m, d, d)
-    y: jax.Array  # ⟨A_i, truth⟩, (family, seed, m)
-    truth: jax.Array  # (family, seed, d, d)
+    a: Values  # A_i, symmetric, (family, seed, m, d, d)
+    y: Values  # ⟨A_i, truth⟩, (family, seed, m)
+    truth: Values  # (family, seed, d, d)
 
 
 @dataclass(frozen=True)
 class NuclearNorm(Claim):
     """Random measurements of matrices of Frobenius norm one; the truth has rank one unless measurements commute."""
 
-    alphas: tuple[Positive, ...] = (1e-6, 1e-5, 1e-4, 1e-2)  # α, scales of the start, three or more, rising [1]
+    # α, scales of the start, three or more, rising [1]
+    alphas: tuple[Positive, ...] = (1e-6, 1e-5, 1e-4, 1e-2)
     dimension: Count = 8  # d, rows of the square matrices [1]
     commuting: Count = 4  # measurements with common eigenvectors [1]
     gaussian: Count = 20  # Gaussian measurements, enough for the program to find the truth [1]
@@ -47,7 +68,8 @@ class NuclearNorm(Claim):
     few: Count = 8  # Gaussian measurements, too few for the program to find the truth [1]
     twist: NonNegative = 0.0  # entries' spread of what is added to the commuting measurements [1]
     seeds: Seeds = 3  # problems of each family [1]
-    floor: Positive = 4e-9  # risk at which the flow stops, unless measurements commute: then at 1e-13 [1]
+    # risk at which the flow stops, unless measurements commute: then at 1e-13 [1]
+    floor: Positive = 4e-9
     horizon: Positive = 13.0  # longest log(1 + t) of the flow [1]
 
     statement = (
@@ -80,56 +102,137 @@ class NuclearNorm(Claim):
         "Completion is the weaker test: entries on the diagonal leave semidefinite matrices little room, and in some "
         "problems the distance is small from every start.",
     )
-    full = {"dimension": 10, "commuting": 5, "gaussian": 32, "entries": 40, "few": 10, "seeds": 8,
-        "floor": 2e-10, "horizon": 15.0}  # fmt: skip
-    beyond = {"twist": 0.3}
+    full = {
+        "dimension": 10,
+        "commuting": 5,
+        "gaussian": 32,
+        "entries": 40,
+        "few": 10,
+        "seeds": 8,
+        "floor": 2e-10,
+        "horizon": 15.0,
+    }
+    tiny = {
+        "alphas": (1e-3, 1e-2, 0.1),
+        "dimension": 3,
+        "commuting": 2,
+        "gaussian": 5,
+        "entries": 5,
+        "few": 2,
+        "seeds": 3,
+    }
+    out_of_scope = {"twist": 0.3}
 
     def setting(self, key: Key) -> Setting:
-        problems = [self._problem(k) for k in keys(key, self.seeds)]
-        return Setting(*(jnp.asarray(np.stack(part, 1)) for part in zip(*problems, strict=True)))
+        d = self.dimension
+        normals = sum(math.prod(shape) for shape in self.shapes)
+        places = np.argwhere(np.tri(d))
 
-    def _problem(self, key: Key) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        d, counts = self.dimension, (self.commuting, self.gaussian, self.entries, self.few)
-        shapes = (d, d), (counts[0], d), (d,), (3, d), (sum(counts), d, d)
+        @compiled
+        @jax.vmap
+        def draw(key: Key) -> tuple[jax.Array, jax.Array]:
+            """Draw all normal numbers of one seed, and the order of a matrix's entries."""
+            order = jax.random.permutation(jax.random.fold_in(key, 1), places)
+            return jax.random.normal(key, (normals,)), order
+
+        problems = [
+            self._problem(np.asarray(numbers), np.asarray(order))
+            for numbers, order in zip(*map(np.asarray, draw(keys(key, self.seeds))), strict=True)
+        ]
+        return Setting(*(np.stack(part, 1) for part in zip(*problems, strict=True)))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Measurements of each family."""
+        return (self.commuting, self.gaussian, self.entries, self.few)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the random parts of a problem: basis, eigenvalues, sizes, vectors, measurements."""
+        d = self.dimension
+        return ((d, d), (self.commuting, d), (d,), (3, d), (sum(self.counts), d, d))
+
+    def _problem(
+        self, numbers: np.ndarray, order: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Make measurements, targets and truths of the four families from normal numbers."""
+        d = self.dimension
+        counts = self.counts
+        shapes = self.shapes
         ends = np.cumsum([np.prod(shape) for shape in shapes])
-        parts = np.split(np.asarray(jax.random.normal(key, (ends[-1],))), ends[:-1])  # compiles once
-        basis, values, sizes, vectors, rest = (part.reshape(s) for part, s in zip(parts, shapes, strict=True))
-        basis, values = np.linalg.qr(basis)[0], np.linalg.qr(values.T)[0].T
-        added, enough, _, few = np.split(rest + rest.transpose(0, 2, 1), np.cumsum(counts)[:-1])
+        parts = np.split(numbers, ends[:-1])
+        basis, values, sizes, vectors, normals = (
+            part.reshape(s) for part, s in zip(parts, shapes, strict=True)
+        )
+        basis = np.linalg.qr(basis)[0]
+        values = np.linalg.qr(values.T)[0].T
+        added, enough, _, few = np.split(
+            normals + normals.transpose(0, 2, 1), np.cumsum(counts)[:-1]
+        )
         common = np.einsum("ij,mj,kj->mik", basis, values, basis) + self.twist * added
-        chosen = np.asarray(jax.random.permutation(jax.random.fold_in(key, 1), np.argwhere(np.tri(d))))[: self.entries]
+        chosen = order[: self.entries]
         places = np.zeros((len(chosen), d, d))
         places[np.arange(len(chosen)), *chosen.T] = 1.0
         a = np.zeros((4, max(counts), d, d))
-        for family, found in zip(a, (common, _orthonormal(enough), places, _orthonormal(few)), strict=True):
-            family[: len(found)] = (found + found.transpose(0, 2, 1)) / 2
-        vectors = vectors + [[0], [1], [0]] * np.sign(vectors)  # incoherent, as completion needs it: no entry is small
-        truth = np.stack([(basis * np.exp(sizes)) @ basis.T, *(vectors[:, :, None] * vectors[:, None])])
+        measurements = (common, _orthonormal(enough), places, _orthonormal(few))
+        for family, drawn in zip(a, measurements, strict=True):
+            family[: len(drawn)] = (drawn + drawn.transpose(0, 2, 1)) / 2
+        # incoherent, as completion needs it: no entry is small
+        vectors = vectors + [[0], [1], [0]] * np.sign(vectors)
+        truth = np.stack(
+            [(basis * np.exp(sizes)) @ basis.T, *(vectors[:, :, None] * vectors[:, None])]
+        )
         truth /= np.linalg.norm(truth, axis=(1, 2), keepdims=True)
         return a, np.einsum("fmij,fij->fm", a, truth), truth
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        products = jnp.einsum("smij,snjk->smnik", setting.a[0], setting.a[0])
-        apart = float(jnp.abs(products - products.transpose(0, 2, 1, 3, 4)).max())
-        programs = [[_program(*problem) for problem in zip(setting.a[f], setting.y[f], strict=True)] for f in (1, 2)]
-        away = _apart(np.array([[p.matrix for p in row] for row in programs]), np.asarray(setting.truth[1:3]))
+        products = np.einsum("smij,snjk->smnik", setting.a[0], setting.a[0])
+        apart = float(np.abs(products - products.transpose(0, 2, 1, 3, 4)).max())
+        programs = [
+            [_program(*problem) for problem in zip(setting.a[f], setting.y[f], strict=True)]
+            for f in (1, 2)
+        ]
+        away = _apart(
+            np.array([[p.matrix for p in row] for row in programs]), np.asarray(setting.truth[1:3])
+        )
         least = min(p.uniqueness for row in programs for p in row)
         return [
-            require("largest entry of a commutator", apart, "<=", 1e-10, "choose --twist 0"),
-            require("distance of the program from the truth", away.max(), "<=", 1e-4, "raise --gaussian or --entries"),
-            require("least sine that proves the program's minimizer unique", least, ">=", 1e-3, "raise --entries"),
-        ]  # fmt: skip
+            assume("largest entry of a commutator", apart, "<=", 1e-10, "choose --twist 0"),
+            assume(
+                "distance of the program from the truth",
+                away.max(),
+                "<=",
+                1e-4,
+                "raise --gaussian or --entries",
+            ),
+            assume(
+                "least sine that proves the program's minimizer unique",
+                least,
+                ">=",
+                1e-3,
+                "raise --entries",
+            ),
+        ]
 
     def predict(self, setting: Setting) -> Prediction:
-        found = [[_program(*p) for p in zip(a, y, strict=True)] for a, y in zip(setting.a, setting.y, strict=True)]
-        limit = np.array([[program.matrix for program in row] for row in found])
+        programs = [
+            [_program(*p) for p in zip(a, y, strict=True)]
+            for a, y in zip(setting.a, setting.y, strict=True)
+        ]
+        limit = np.array([[program.matrix for program in row] for row in programs])
         commuting = np.asarray(setting.a[0])
         # Off the common eigenvectors nothing is seen, and the flow stays on them: of all minimizers the diagonal one.
-        limit[0] = [_pinch(w, common_eigenvectors(a)) for w, a in zip(limit[0], commuting, strict=True)]
-        z, v = np.linalg.eigh([np.tensordot(p.dual, a, 1) for p, a in zip(found[0], commuting, strict=True)])
+        limit[0] = [
+            _pinch(w, common_eigenvectors(a)) for w, a in zip(limit[0], commuting, strict=True)
+        ]
+        z, v = np.linalg.eigh(
+            [np.tensordot(p.dual, a, 1) for p, a in zip(programs[0], commuting, strict=True)]
+        )
         last = np.where(z < 1 - 1e-5, z, -np.inf)  # off the support
-        exact = [[commuting_limit(a, y, alpha) for alpha in self.alphas]
-            for a, y in zip(commuting, np.asarray(setting.y[0]), strict=True)]  # fmt: skip
+        exact = [
+            [commuting_limit(a, y, alpha) for alpha in self.alphas]
+            for a, y in zip(commuting, np.asarray(setting.y[0]), strict=True)
+        ]
         return Prediction(
             limit=("family seed row column", limit),
             exact=("seed alpha row column", exact),
@@ -140,26 +243,37 @@ class NuclearNorm(Claim):
     def observe(self, setting: Setting, key: Key) -> Observation:
         def follow(a: jax.Array, y: jax.Array, floor: Any, alpha: jax.Array) -> tuple:
             risk = mean_risk(squared, lambda u, a: jnp.tensordot(a, u @ u.T, 2), a, y)
-            path = flow(risk, alpha * jnp.eye(self.dimension), jnp.array([self.horizon]), clock="log",
-                rtol=1e-7, atol=1e-14, floor=floor)  # fmt: skip
+            path = flow(
+                risk,
+                alpha * jnp.eye(self.dimension),
+                jnp.array([self.horizon]),
+                clock="log",
+                rtol=1e-7,
+                atol=1e-14,
+                floor=floor,
+            )
             return path.params, path.steps
 
-        over = jax.vmap(jax.vmap(jax.vmap(follow, (None, None, None, 0)), (0, 0, None, None)), (0, 0, 0, None))
+        over = jax.vmap(
+            jax.vmap(jax.vmap(follow, (None, None, None, 0)), (0, 0, None, None)), (0, 0, 0, None)
+        )
         # The commuting limits are compared to 1e-4, the others to 1e-2.
-        floors, alphas = jnp.array([1e-13, *[self.floor] * 3]), jnp.array(self.alphas)
-        u, steps = jax.jit(over)(setting.a, setting.y, floors, alphas)
-        fits = jnp.einsum("fsmij,fsaik,fsajk->fsam", setting.a, u, u)
-        misfit = jnp.linalg.norm(fits - setting.y[:, :, None], axis=-1)
+        floors = np.array([1e-13, *[self.floor] * 3])
+        alphas = np.array(self.alphas)
+        paths = compiled(over)(setting.a, setting.y, floors, alphas)
+        u, steps = (np.asarray(part) for part in paths)
+        fits = np.einsum("fsmij,fsaij->fsam", setting.a, _square(u))
+        misfit = np.linalg.norm(fits - setting.y[:, :, None], axis=-1)
         return Observation(
             u=("family seed alpha row column", u),
             steps=("family seed alpha", steps, "steps"),
-            residual=("family seed alpha", misfit / jnp.linalg.norm(setting.y, axis=-1)[..., None]),
+            residual=("family seed alpha", misfit / np.linalg.norm(setting.y, axis=-1)[..., None]),
         )
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         largest = observed["residual"].max((1, 2))
         return [
-            require(f"largest relative residual, {name}", value, "<=", limit, "raise --horizon")
+            assume(f"largest relative residual, {name}", value, "<=", limit, "raise --horizon")
             for name, value, limit in zip(FAMILIES, largest, (1e-5, 5e-3, 5e-3, 5e-3), strict=True)
         ]
 
@@ -167,7 +281,12 @@ class NuclearNorm(Claim):
         away = _apart(_square(observed["u"]), predicted["limit"][:, :, None])
         exact = _apart(_square(observed["u"][0]), predicted["exact"]).max(1)
         # From U, not from W, where rounding would drown what is below 1e-16.
-        largest = np.linalg.norm(np.einsum("si,saij->saj", predicted["slowest"], observed["u"][0]), axis=-1) ** 2
+        largest = (
+            np.linalg.norm(
+                np.einsum("si,saij->saj", predicted["slowest"], observed["u"][0]), axis=-1
+            )
+            ** 2
+        )
         slope = np.polyfit(np.log(self.alphas[:3]), np.log(largest[:, :3]).T, 1)[0]
         # The theory's choice: where its own exact law, at the third α, has moved the limit's eigenvalues by little.
         sizes = np.linalg.eigvalsh(predicted["limit"][0])
@@ -175,45 +294,115 @@ class NuclearNorm(Claim):
         moved = moved / np.where(sizes > 1e-6, sizes, np.inf).min(1)
         near = (moved <= 0.02) | (moved == moved.min())
         wrong = np.abs(slope - predicted["slope"])[near].max()
-        fall, least = np.log10(away[..., -1] / away[..., 0]), f"α = {self.alphas[0]:g}"
+        fall = np.log10(away[..., -1] / away[..., 0])
+        least = f"α = {self.alphas[0]:g}"
         return [
-            bound("commuting: largest distance to the exact limit over all α", exact, at_most=1e-4, over="each"),
-            bound("commuting: error of the slowest eigenvalue's exponent 2(1 − z)", wrong, at_most=0.05,
-                note="slope over the three smallest α, largest error where the exact law is near its limit"),
-            *(bound(f"{name}: distance to least nuclear norm at {least}", away[f, :, 0], at_most=1e-2, over="each")
-              for f, name in ((1, "Gaussian"), (2, "completion"))),
-            *(bound(f"{name}: decades that the distance falls with α", fall[f], at_least=0.0, over="each")
-              for f, name in enumerate(FAMILIES[:3])),
-            bound(f"too few: largest distance to least nuclear norm at {least}", away[3, :, 0].max(), at_least=0.05),
-        ]  # fmt: skip
+            agreement(
+                "exact_limit",
+                exact,
+                1e-4,
+                label="commuting: largest distance to the exact limit over all α",
+            ),
+            bound(
+                "slope",
+                wrong,
+                at_most=0.05,
+                note="slope over the three smallest α, largest error where the exact law is near its limit",
+                label="commuting: error of the slowest eigenvalue's exponent 2(1 − z)",
+            ),
+            *(
+                bound(
+                    f"{name.lower()}_distance",
+                    away[f, :, 0],
+                    at_most=1e-2,
+                    aggregate="all",
+                    label=f"{name}: distance to least nuclear norm at {least}",
+                )
+                for f, name in ((1, "Gaussian"), (2, "completion"))
+            ),
+            *(
+                bound(
+                    f"{name.lower()}_fall",
+                    fall[f],
+                    at_least=0.0,
+                    aggregate="all",
+                    label=f"{name}: decades that the distance falls with α",
+                )
+                for f, name in enumerate(FAMILIES[:3])
+            ),
+            bound(
+                "few_distance",
+                away[3, :, 0].max(),
+                at_least=0.05,
+                label=f"too few: largest distance to least nuclear norm at {least}",
+            ),
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         m = setting.a.shape[2]
-        least = [[np.linalg.lstsq(a.reshape(m, -1), y)[0].reshape(a.shape[1:]) for a, y in zip(*row, strict=True)]
-            for row in zip(np.asarray(setting.a), np.asarray(setting.y), strict=True)]  # fmt: skip
+        least = [
+            [
+                np.linalg.lstsq(a.reshape(m, -1), y)[0].reshape(a.shape[1:])
+                for a, y in zip(*row, strict=True)
+            ]
+            for row in zip(np.asarray(setting.a), np.asarray(setting.y), strict=True)
+        ]
         everywhere = np.repeat(predicted["limit"][0][:, None], len(self.alphas), 1)
         return [
-            Rival("least Frobenius norm", predicted.replace(limit=("family seed row column", least)),
-                "it is the law of descent on W itself"),
-            Rival("least nuclear norm from every start", predicted.replace(exact=("seed alpha row column", everywhere)),
-                "it is what the notes say"),
-            Rival("the distance falls like α²", predicted.replace(slope=("seed", 0 * predicted["slope"] + 2)),
-                "α² is the size of the start"),
-        ]  # fmt: skip
+            Rival(
+                "frobenius",
+                predicted.replace(limit=("family seed row column", least)),
+                "it is the law of descent on W itself",
+                label="least Frobenius norm",
+            ),
+            Rival(
+                "every_start",
+                predicted.replace(exact=("seed alpha row column", everywhere)),
+                "it is what the notes say",
+                label="least nuclear norm from every start",
+            ),
+            Rival(
+                "square_law",
+                predicted.replace(slope=("seed", 0 * predicted["slope"] + 2)),
+                "α² is the size of the start",
+                label="the distance falls like α²",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        alphas, away = np.array(self.alphas), _apart(_square(observed["u"]), predicted["limit"][:, :, None])
+        alphas = np.array(self.alphas)
+        away = _apart(_square(observed["u"]), predicted["limit"][:, :, None])
         few = _square(observed["u"][3, 0, 0]), predicted["limit"][3, 0]
-        (sizes, least), places = np.linalg.eigvalsh(few)[:, ::-1], np.arange(1, self.dimension + 1)
+        (sizes, least) = np.linalg.eigvalsh(few)[:, ::-1]
+        places = np.arange(1, self.dimension + 1)
         law = _apart(predicted["exact"], predicted["limit"][0][:, None])
         return (
-            panel("Commuting: the flow follows the exact law", "α", "relative distance",
-                seen(alphas, away[0], "flow", kind="points"), theory(alphas, law, "exact law"), log="xy"),
-            panel("Enough measurements: least nuclear norm; too few: another limit", "α", "relative distance",
-                *(seen(alphas, away[f], FAMILIES[f], shade=(f - 1) / 2) for f in (1, 2, 3)), log="xy"),
-            panel(f"Too few, α = {alphas[0]:g}: spectra of limit and program", "rank", "eigenvalue",
-                theory(places, least, "program"), seen(places, sizes, "flow", kind="points")),
-        )  # fmt: skip
+            panel(
+                "Commuting: the flow follows the exact law",
+                "α",
+                "relative distance",
+                observed_curve(alphas, away[0], "flow", kind="points"),
+                predicted_curve(alphas, law, "exact law"),
+                log="xy",
+            ),
+            panel(
+                "Enough measurements: least nuclear norm; too few: another limit",
+                "α",
+                "relative distance",
+                *(
+                    observed_curve(alphas, away[f], FAMILIES[f], shade=(f - 1) / 2)
+                    for f in (1, 2, 3)
+                ),
+                log="xy",
+            ),
+            panel(
+                f"Too few, α = {alphas[0]:g}: spectra of limit and program",
+                "rank",
+                "eigenvalue",
+                predicted_curve(places, least, "program"),
+                observed_curve(places, sizes, "flow", kind="points"),
+            ),
+        )
 
 
 def _orthonormal(a: np.ndarray) -> np.ndarray:

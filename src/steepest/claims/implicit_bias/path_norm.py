@@ -7,6 +7,7 @@ the number of its parameters and the ℓ2 norm of its weights grow.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,17 +16,36 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.activations import activation
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
-from steepest.data import digits, labels
-from steepest.descent import cross_entropy, descend, logarithmic, mean_risk, path_sgd
-from steepest.intervals import fit_exponent
-from steepest.judging import Check, Hypothesis, Rival, bound, order, require
-from steepest.margins import frobenius_norm, network_margins, path_norm, weight_matrices
-from steepest.networks import Mlp, mlp
-from steepest.panels import Panel, panel, seen, theory
-from steepest.types import Key, Params
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    assume,
+    bound,
+    compiled,
+    keys,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+)
+from steepest.core.intervals import fit_exponent
+from steepest.dynamics import descend, logarithmic, path_sgd
+from steepest.nn.activations import activation
+from steepest.nn.data import digits
+from steepest.nn.losses import cross_entropy, mean_risk
+from steepest.nn.networks import Mlp, mlp
+from steepest.nn.types import Params
+from steepest.programs import frobenius_norm, network_margins, path_norm, weight_matrices
 
 RULES = ("Path-SGD", "gradient descent")
 TRENDS = ("test error", "path norm", "ℓ2 norm of the weights")
@@ -34,11 +54,11 @@ TRENDS = ("test error", "path norm", "ℓ2 norm of the weights")
 class Setting(NamedTuple):
     """Images for training and for testing, and the factors of the hidden neurons; one a seed."""
 
-    x: jax.Array  # (seeds, n, 64), centred
-    y: jax.Array  # (seeds, n), classes
-    test_x: jax.Array  # (seeds, test, 64)
-    test_y: jax.Array  # (seeds, test)
-    factors: jax.Array  # (seeds, hidden neurons)
+    x: Values  # (seeds, n, 64), centred
+    y: Values  # (seeds, n), classes
+    test_x: Values  # (seeds, test, 64)
+    test_y: Values  # (seeds, test)
+    factors: Values  # (seeds, hidden neurons)
 
 
 @dataclass(frozen=True)
@@ -49,10 +69,12 @@ class PathNorm(Claim):
     test: Count = 1000  # test images [images]
     activation: str = "relu"  # activation function of all networks [name]
     shape: tuple[Count, Count] = (32, 16)  # hidden widths of the network with two starts [neurons]
-    spread: Positive = 4.0  # largest factor of a neuron; its logarithm is uniform from −log to log of this [1]
+    # largest factor of a neuron; its logarithm is uniform from −log to log of this [1]
+    spread: Positive = 4.0
     rescaled_lr: Positive = 0.01  # step size of both rules from the two starts [1/curvature]
     rescaled_steps: Count = 500  # their steps [steps]
-    widths: tuple[Count, ...] = (16, 50, 160)  # hidden widths of the two-layer networks, increasing [neurons]
+    # hidden widths of the two-layer networks, increasing [neurons]
+    widths: tuple[Count, ...] = (16, 50, 160)
     lr: Positive = 0.05  # step size of full-batch descent, the same for every width [1/curvature]
     momentum: Positive = 0.9  # its heavy-ball momentum [1]
     steps: Count = 1500  # its steps, enough for the narrowest network to reach the risk [steps]
@@ -67,7 +89,8 @@ class PathNorm(Claim):
         r"\pi_2\downarrow,\ \|w\|_2\uparrow"
     )
     source = (
-        "Srebro's lecture (seeds 004); Neyshabur, Salakhutdinov and Srebro 2015; Neyshabur, Tomioka and Srebro 2015"
+        "Srebro's lecture (seeds 004); Neyshabur, Salakhutdinov and Srebro 2015; Neyshabur, Tomioka and "
+        "Srebro 2015"
     )
     remarks = (
         "Widths are compared at the same summed cross-entropy, and norms are divided by the median margin to the power "
@@ -84,40 +107,86 @@ class PathNorm(Claim):
         "and the quick preset's widths lowered from 64 and 256 to 50 and 160, for time.",
     )
     full = {"widths": (16, 32, 64, 128, 256, 512), "seeds": 16, "steps": 2000}
-    beyond = {"activation": "tanh"}
+    tiny = {
+        "n": 20,
+        "test": 50,
+        "shape": (6, 4),
+        "rescaled_steps": 40,
+        "total": 0.6,
+        "widths": (16, 24, 32),
+        "steps": 400,
+        "seeds": 3,
+    }
+    out_of_scope = {"activation": "tanh"}
 
     def setting(self, key: Key) -> Setting:
         data = digits()
         for_images, for_factors = jax.random.split(key)
-        drawn = [jax.random.permutation(k, data.n)[: self.n + self.test] for k in keys(for_images, self.seeds)]
-        x, y = data.x[jnp.stack(drawn)], labels(data)[jnp.stack(drawn)]
+        shuffle = compiled(jax.vmap(lambda k: jax.random.permutation(k, data.n)))
+        drawn = np.asarray(shuffle(keys(for_images, self.seeds)))[:, : self.n + self.test]
+        x = np.asarray(data.x)[drawn]
+        y = np.asarray(data.y).argmax(1)[drawn]
         x = x - x[:, : self.n].mean(1, keepdims=True)
-        exponents = jax.random.uniform(for_factors, (self.seeds, sum(self.shape)), minval=-1.0, maxval=1.0)
-        return Setting(x[:, : self.n], y[:, : self.n], x[:, self.n :], y[:, self.n :], self.spread**exponents)
+        exponents = jax.random.uniform(
+            for_factors, (self.seeds, sum(self.shape)), minval=-1.0, maxval=1.0
+        )
+        return Setting(
+            x[:, : self.n],
+            y[:, : self.n],
+            x[:, self.n :],
+            y[:, self.n :],
+            self.spread ** np.asarray(exponents),
+        )
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        sigma, z = activation(self.activation).function, jnp.linspace(-3, 3, 121)
-        bent = float(jnp.abs(sigma(3 * z) - 3 * sigma(z)).max())
+        sigma = activation(self.activation).function
+        bend = lambda z: jnp.abs(sigma(3 * z) - 3 * sigma(z)).max()
+        bent = float(compiled(bend)(np.linspace(-3, 3, 121)))
         return [
-            require("largest |σ(3z) − 3σ(z)|", bent, "<=", 1e-12, "choose a positively homogeneous --activation"),
-            require("summed cross-entropy of comparison", self.total, "<", np.log(2), "choose a smaller --total"),
+            assume(
+                "largest |σ(3z) − 3σ(z)|",
+                bent,
+                "<=",
+                1e-12,
+                "choose a positively homogeneous --activation",
+            ),
+            assume(
+                "summed cross-entropy of comparison",
+                self.total,
+                "<",
+                np.log(2),
+                "choose a smaller --total",
+            ),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
         return Prediction(
-            apart=("rule end", [(0.0, 1e-8), (1e-2, np.inf)]),  # least and largest relative difference of outputs
+            apart=(
+                "rule end",
+                [(0.0, 1e-8), (1e-2, np.inf)],
+            ),  # least and largest relative difference of outputs
             trend=("quantity", [-1, -1, 1]),  # sign of the change as the width grows
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         for_starts, for_widths = jax.random.split(key)
-        follow = jax.jit(jax.vmap(self.from_two_starts))
-        steps, apart, risk = follow(setting, keys(for_starts, self.seeds))
-        train = jax.jit(jax.vmap(self.train, (None, 0, 0)), static_argnums=0)
-        wide = [train(width, setting, keys(for_widths, self.seeds)) for width in self.widths]
-        stopped, reached, error, test, norms = (np.stack(each, 1) for each in zip(*wide, strict=True))
+        steps = logarithmic(self.rescaled_steps, 25)
+
+        @compiled
+        def run(setting: Setting, starts: Key, widths: Key) -> tuple:
+            """Descents from two starts, and those of every width."""
+            two = jax.vmap(self.from_two_starts)(setting, starts)
+            train = [jax.vmap(partial(self.train, width)) for width in self.widths]
+            return two, [one(setting, widths) for one in train]
+
+        (apart, risk), wide = run(
+            setting, keys(for_starts, self.seeds), keys(for_widths, self.seeds)
+        )
+        stopped, reached, error, test, norms = (
+            np.stack(column, 1) for column in zip(*wide, strict=True)
+        )
         return Observation(
-            step=("record", steps[0], "steps"),
+            step=("record", steps, "steps"),
             apart=("seed rule record", apart),
             risk=("seed rule start record", risk, "nats"),
             stopped=("seed width", stopped, "steps"),
@@ -128,19 +197,25 @@ class PathNorm(Claim):
         )
 
     def from_two_starts(self, data: Setting, key: Key) -> tuple:
-        """Steps, relative difference of the outputs, and risks along both rules' descents from equivalent starts."""
-        net, marks = self.net(*self.shape), logarithmic(self.rescaled_steps, 25)
-        start, risk = net.init(key), mean_risk(cross_entropy, net.apply, data.x, data.y)
-        both = jax.tree.map(lambda *each: jnp.stack(each), start, _rescaled(start, data.factors))
-        found = []
+        """Return relative differences of the outputs and risks along both rules' descents from equivalent starts."""
+        net = self.net(*self.shape)
+        marks = logarithmic(self.rescaled_steps, 25)
+        start = net.init(key)
+        risk = mean_risk(cross_entropy, net.apply, data.x, data.y)
+        both = jax.tree.map(
+            lambda *leaves: jnp.stack(leaves), start, _rescaled(start, data.factors)
+        )
+        paths = []
         for rule in (path_sgd(self.rescaled_lr), optax.sgd(self.rescaled_lr)):
             look = {"f": lambda p: net.apply(p, data.x)}
-            run = lambda p, rule=rule, look=look: descend(risk, p, rule, marks[-1], record=marks, observe=look)
+            run = lambda p, rule=rule, look=look: descend(
+                risk, p, rule, marks[-1], record=marks, observe=look
+            )
             path = jax.vmap(run)(both)
             f, g = path.observed["f"]
             apart = jnp.linalg.norm(g - f, axis=(1, 2)) / jnp.linalg.norm(f, axis=(1, 2))
-            found.append((apart, path.risk))
-        return marks, *(jnp.stack(each) for each in zip(*found, strict=True))
+            paths.append((apart, path.risk))
+        return tuple(jnp.stack(column) for column in zip(*paths, strict=True))
 
     def train(self, width: int, data: Setting, key: Key) -> tuple:
         """At the first record with the risk wanted: its step, summed risk, training and test error, and the norms."""
@@ -148,7 +223,8 @@ class PathNorm(Claim):
         risk = mean_risk(cross_entropy, net.apply, data.x, data.y)
 
         def look(p: Params) -> dict[str, jax.Array]:
-            weights, margins = weight_matrices(p), network_margins(net.apply(p, data.x), data.y)
+            weights = weight_matrices(p)
+            margins = network_margins(net.apply(p, data.x), data.y)
             size = jnp.median(margins)
             l2 = jnp.sqrt(sum(frobenius_norm(w) ** 2 for w in weights) / size)
             norms = jnp.stack([path_norm(weights, 2) / size, path_norm(weights, 1) / size, l2])
@@ -160,30 +236,62 @@ class PathNorm(Claim):
         path = descend(risk, net.init(key), rule, self.steps, record=marks, observe={"all": look})
         low = self.n * path.risk <= self.total
         at = jnp.where(low.any(), low.argmax(), -1)
-        found = {name: values[at] for name, values in path.observed["all"].items()}
-        return path.steps[at], self.n * path.risk[at], found["error"], found["test"], found["norms"]
+        stop = {name: values[at] for name, values in path.observed["all"].items()}
+        return path.steps[at], self.n * path.risk[at], stop["error"], stop["test"], stop["norms"]
 
     def net(self, *hidden: int) -> Mlp:
         """A network from 64 pixels to ten classes, without biases; its weights act as they are."""
         return mlp((64, *hidden, 10), self.activation, c_w=self.c_w, bias=False)
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         return [
-            require("largest training error when compared", observed["error"].max(), "==", 0, "wider --widths"),
-            require("largest summed cross-entropy there", observed["total"].max(), "<=", self.total, "more --steps"),
+            assume(
+                "largest training error when compared",
+                observed["error"].max(),
+                "==",
+                0,
+                "wider --widths",
+            ),
+            assume(
+                "largest summed cross-entropy there",
+                observed["total"].max(),
+                "<=",
+                self.total,
+                "more --steps",
+            ),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        apart = zip(RULES, observed["apart"].max(-1).T, predicted["apart"], strict=True)
-        checks = [_within(f"{name}: outputs from two balances apart", d, ends, over="each") for name, d, ends in apart]
-        errors, path, weights = (int(sign) for sign in predicted["trend"])
-        slopes = np.array([fit_exponent(self.widths, each)[0] for each in observed["test"]])
-        ends = (-np.inf, 0.0) if errors < 0 else (0.0, np.inf)
-        checks.append(_within(f"exponent of the {TRENDS[0]} in the width", slopes, ends))
+        apart = zip(
+            ("path_sgd", "descent"),
+            RULES,
+            observed["apart"].max(-1).T,
+            predicted["apart"],
+            strict=True,
+        )
+        checks = [
+            _within(
+                f"{id}_apart", distance, ends, f"{rule}: outputs from two balances apart", "all"
+            )
+            for id, rule, distance, ends in apart
+        ]
+        error, path, weights = (int(sign) for sign in predicted["trend"])
+        slopes = np.array([fit_exponent(self.widths, errors)[0] for errors in observed["test"]])
+        ends = (-np.inf, 0.0) if error < 0 else (0.0, np.inf)
+        checks.append(
+            _within("test_exponent", slopes, ends, f"exponent of the {TRENDS[0]} in the width")
+        )
         names = [f"{width}" for width in self.widths]
-        for name, sign, values in ((TRENDS[1], path, 0), (TRENDS[2], weights, 2)):
-            found = dict(zip(names, np.log(observed["norms"][:, :, values]).T, strict=True))
-            checks.append(order(f"log of the {name} along the width", names[::sign], found))
+        for id, name, sign, values in (
+            ("path_norm", TRENDS[1], path, 0),
+            ("l2_norm", TRENDS[2], weights, 2),
+        ):
+            logs = dict(zip(names, np.log(observed["norms"][:, :, values]).T, strict=True))
+            checks.append(
+                order(
+                    f"{id}_order", names[::sign], logs, label=f"log of the {name} along the width"
+                )
+            )
         return checks
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
@@ -191,42 +299,107 @@ class PathNorm(Claim):
         apart = lambda *ends: predicted.replace(apart=("rule end", ends))
         trend = lambda *signs: predicted.replace(trend=("quantity", signs))
         return [
-            Rival("gradient descent is invariant too", apart(same, same), "the two starts are the same function"),
-            Rival("Path-SGD depends on the balance", apart(differ, differ), "it follows gradients of weights as well"),
-            Rival("more parameters, more test error", trend(1, -1, 1), "it is what counting parameters says"),
-            Rival("the path norm grows like the ℓ2 norm", trend(-1, 1, 1), "both count more weights"),
-            Rival("the ℓ2 norm falls like the path norm", trend(-1, -1, -1), "small weights are said to generalize"),
+            Rival(
+                "descent_invariant",
+                apart(same, same),
+                "the two starts are the same function",
+                label="gradient descent is invariant too",
+            ),
+            Rival(
+                "path_sgd_depends",
+                apart(differ, differ),
+                "it follows gradients of weights as well",
+                label="Path-SGD depends on the balance",
+            ),
+            Rival(
+                "more_parameters",
+                trend(1, -1, 1),
+                "it is what counting parameters says",
+                label="more parameters, more test error",
+            ),
+            Rival(
+                "path_norm_grows",
+                trend(-1, 1, 1),
+                "both count more weights",
+                label="the path norm grows like the ℓ2 norm",
+            ),
+            Rival(
+                "l2_norm_falls",
+                trend(-1, -1, -1),
+                "small weights are said to generalize",
+                label="the ℓ2 norm falls like the path norm",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        step, widths = observed["step"][1:], np.array(self.widths)
-        apart, risk = observed["apart"][:, :, 1:], observed["risk"][0, :, :, 1:]
+        step = observed["step"][1:]
+        widths = np.array(self.widths)
+        apart = observed["apart"][:, :, 1:]
+        risk = observed["risk"][0, :, :, 1:]
         ratios = observed["norms"] / observed["norms"][:, :1]
-        starts = [(i, j, f"{RULES[i]}, {start}") for i in (0, 1) for j, start in enumerate(("as drawn", "rescaled"))]
+        starts = [
+            (i, j, f"{RULES[i]}, {start}")
+            for i in (0, 1)
+            for j, start in enumerate(("as drawn", "rescaled"))
+        ]
         names = "path norm, order 2", "path norm, order 1 (not judged)", TRENDS[2]
         return (
-            panel("Only gradient descent sees the balance", "step", "relative difference of outputs",
-                *(seen(step, np.maximum(apart[:, i], 1e-17), rule, shade=float(i)) for i, rule in enumerate(RULES)),
-                theory(step, 0 * step + 1e-8, "margins"), theory(step, 0 * step + 1e-2), log="xy"),
-            panel("Two starts, one function: risks", "step", "cross-entropy [nats]",
-                *(seen(step, risk[i, j], name, shade=(2 * i + j) / 3) for i, j, name in starts), log="x"),
-            panel("Wider networks err less", "width", "test error", seen(widths, observed["test"]),
-                seen(widths, observed["test"].mean(0), "mean over seeds", kind="points"), log="x"),
-            panel("Norms over margins, relative to the narrowest", "width", "ratio",
-                *(seen(widths, ratios[..., i], name, shade=i / 2) for i, name in enumerate(names)), log="xy"),
-        )  # fmt: skip
+            panel(
+                "Only gradient descent sees the balance",
+                "step",
+                "relative difference of outputs",
+                *(
+                    observed_curve(step, np.maximum(apart[:, i], 1e-17), rule, shade=float(i))
+                    for i, rule in enumerate(RULES)
+                ),
+                predicted_curve(step, 0 * step + 1e-8, "margins"),
+                predicted_curve(step, 0 * step + 1e-2),
+                log="xy",
+            ),
+            panel(
+                "Two starts, one function: risks",
+                "step",
+                "cross-entropy [nats]",
+                *(
+                    observed_curve(step, risk[i, j], name, shade=(2 * i + j) / 3)
+                    for i, j, name in starts
+                ),
+                log="x",
+            ),
+            panel(
+                "Wider networks err less",
+                "width",
+                "test error",
+                observed_curve(widths, observed["test"]),
+                observed_curve(widths, observed["test"].mean(0), "mean over seeds", kind="points"),
+                log="x",
+            ),
+            panel(
+                "Norms over margins, relative to the narrowest",
+                "width",
+                "ratio",
+                *(
+                    observed_curve(widths, ratios[..., i], name, shade=i / 2)
+                    for i, name in enumerate(names)
+                ),
+                log="xy",
+            ),
+        )
 
 
-def _within(name: str, values: np.ndarray, ends: Any, over: str = "mean") -> Check:
-    """A bound from above, or from below where there is no highest value."""
-    low, high = float(ends[0]), float(ends[1])
+def _within(id: str, values: np.ndarray, ends: Any, label: str, aggregate: str = "mean") -> Check:
+    """Bound from above, or from below where there is no highest value."""
+    low = float(ends[0])
+    high = float(ends[1])
     if np.isinf(high):
-        return bound(name, values, at_least=low, over=over)
-    return bound(name, values, at_most=high, over=over)
+        return bound(id, values, at_least=low, aggregate=aggregate, label=label)
+    return bound(id, values, at_most=high, aggregate=aggregate, label=label)
 
 
 def _rescaled(params: Params, factors: jax.Array) -> Params:
     """The same function: weights into every hidden neuron times its factor, those out of it divided."""
     sizes = [layer["w"].shape[0] for layer in params]
     parts = [jnp.ones(()), *jnp.split(factors, np.cumsum(sizes[:-2])), jnp.ones(sizes[-1])]
-    return tuple({"w": p["w"] * b[:, None] / a} for p, (a, b) in zip(params, pairwise(parts), strict=True))
+    return tuple(
+        {"w": p["w"] * b[:, None] / a} for p, (a, b) in zip(params, pairwise(parts), strict=True)
+    )

@@ -6,6 +6,7 @@ for a linear model, the ℓ1 margin for a diagonal network, and the ℓ1 margin 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -13,12 +14,38 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
-from steepest.data import separable
-from steepest.descent import descend, exponential, log_margin_risk
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
-from steepest.margins import (
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    Within,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    context_curve,
+    equal,
+    keys,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+)
+from steepest.dynamics import descend
+from steepest.nn.data import separable
+from steepest.nn.losses import exponential, log_margin_risk
+from steepest.nn.networks import diagonal, two_layer
+from steepest.nn.types import Network
+from steepest.programs import (
     certified_excess,
     hard_margin,
     neuron_edges,
@@ -27,21 +54,19 @@ from steepest.margins import (
     penalized_neurons,
     weak_guarantee,
 )
-from steepest.networks import diagonal, two_layer
-from steepest.panels import Panel, context, panel, seen, theory
-from steepest.types import Key, Network
 
 MODELS = ("linear model", "diagonal network", "ReLU network")
+MODEL_IDS = ("linear", "diagonal", "relu")
 DEGREES = np.array([1, 2, 2])  # of the margins in the parameters
 
 
 class Setting(NamedTuple):
     """Examples for the first two models and, in the plane, for the ReLU network, with their maximal margins."""
 
-    x: jax.Array  # (seeds, n, d)
-    y: jax.Array  # (seeds, n)
-    plane: jax.Array  # (seeds, n, 2)
-    signs: jax.Array  # (seeds, n)
+    x: Values  # (seeds, n, d)
+    y: Values  # (seeds, n)
+    plane: Values  # (seeds, n, 2)
+    signs: Values  # (seeds, n)
     margins: np.ndarray  # γ*, (3, seeds)
 
 
@@ -53,9 +78,11 @@ class WeakRegularization(Claim):
     n: Count = 20  # examples [1]
     dimension: Count = 6  # inputs of the linear model and the diagonal network [1]
     margin: Positive = 0.3  # their separation by construction [length]
-    contradictions: Annotated[int, Within(0)] = 0  # examples that appear again with the other label [examples]
+    # examples that appear again with the other label [examples]
+    contradictions: Annotated[int, Within(0)] = 0
     width: Count = 64  # hidden neurons of the ReLU network [neurons]
-    lr: Positive = 0.01  # first step size on the logarithm of the regularized risk, lowered along a cosine [1]
+    # first step size on the logarithm of the regularized risk, lowered along a cosine [1]
+    lr: Positive = 0.01
     momentum: Positive = 0.99  # Nesterov's momentum [1]
     steps: Count = 30_000  # steps of each descent [steps]
     seeds: Seeds = 6  # data sets and initial networks [1]
@@ -80,26 +107,40 @@ class WeakRegularization(Claim):
         "then far from their minima there (the linear and the ReLU models agreed), so both were changed.",
     )
     full = {"n": 40, "dimension": 12, "width": 128, "lr": 0.005, "steps": 60_000, "seeds": 12}
-    beyond = {"contradictions": 1}
+    tiny = {
+        "decades": (4, 8),
+        "n": 8,
+        "dimension": 3,
+        "width": 16,
+        "lr": 0.02,
+        "momentum": 0.95,
+        "steps": 4000,
+        "seeds": 3,
+    }
+    out_of_scope = {"contradictions": 1}
 
     def setting(self, key: Key) -> Setting:
         for_sets, for_planes = (keys(k, self.seeds) for k in jax.random.split(key))
-        draw = lambda k: separable(k, self.n, self.dimension, self.margin)
-        x, y = jax.jit(jax.vmap(lambda k: (draw(k).x, draw(k).y)))(for_sets)
-        plane, signs = jax.jit(jax.vmap(lambda k: _quadrants(k, self.n)))(for_planes)
+        drawn = compiled(jax.vmap(self.draw))(for_sets, for_planes)
+        x, y, plane, signs = (np.asarray(part) for part in drawn)
         k = self.contradictions
-        x, plane = (jnp.concatenate([a, a[:, :k]], 1) for a in (x, plane))
-        y, signs = (jnp.concatenate([a, -a[:, :k]], 1) for a in (y, signs))
-        tell = lambda how, a, b: [how(np.asarray(p), np.asarray(q)).margin for p, q in zip(a, b, strict=True)]
-        linear, sparse = (tell(lambda p, q, norm=norm: hard_margin(p, q, norm), x, y) for norm in ("l2", "l1"))
+        x, plane = (np.concatenate([a, a[:, :k]], 1) for a in (x, plane))
+        y, signs = (np.concatenate([a, -a[:, :k]], 1) for a in (y, signs))
+        linear = [hard_margin(a, b, "l2").margin for a, b in zip(x, y, strict=True)]
+        sparse = [hard_margin(a, b, "l1").margin for a, b in zip(x, y, strict=True)]
         # v² + ‖w‖² ≥ 2 |v| ‖w‖: both layers pay for a neuron, so half of the ℓ1 margin over unit neurons is left
-        neurons = 0.5 * np.array(tell(neuron_margin, plane, signs))
+        neurons = [0.5 * neuron_margin(a, b).margin for a, b in zip(plane, signs, strict=True)]
         return Setting(x, y, plane, signs, np.array([linear, sparse, neurons]))
+
+    def draw(self, for_set: Key, for_plane: Key) -> tuple[jax.Array, ...]:
+        """Draw the examples of one seed: separable ones, and those in the plane."""
+        data = separable(for_set, self.n, self.dimension, self.margin)
+        return data.x, data.y, *_quadrants(for_plane, self.n)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         advice = "no network separates the examples; choose --contradictions 0"
         return [
-            require(f"least maximal margin, {name}", margins.min(), ">", 0, advice)
+            assume(f"least maximal margin, {name}", margins.min(), ">", 0, advice)
             for name, margins in zip(MODELS, setting.margins, strict=True)
         ]
 
@@ -109,98 +150,206 @@ class WeakRegularization(Claim):
         return -np.log(10) * np.array(self.decades)
 
     def predict(self, setting: Setting) -> Prediction:
-        found = [[[_program(model, *data, log_strength) for log_strength in self.strengths]
-                  for data in _sets(setting, model)] for model in range(3)]  # fmt: skip
+        curve = [
+            [
+                [_program(model, *data, log_strength) for log_strength in self.strengths]
+                for data in _sets(setting, model)
+            ]
+            for model in range(3)
+        ]
         n = setting.y.shape[1]
-        guarantee = [[[weak_guarantee(s, n, margin, degree) for s in self.strengths] for margin in margins]
-                     for margins, degree in zip(setting.margins, DEGREES, strict=True)]  # fmt: skip
+        guarantee = [
+            [[weak_guarantee(s, n, margin, degree) for s in self.strengths] for margin in margins]
+            for margins, degree in zip(setting.margins, DEGREES, strict=True)
+        ]
         return Prediction(
             limit=("model seed", setting.margins),
-            curve=("model seed strength", found),  # normalized margins of the regularized minima
+            curve=("model seed strength", curve),  # normalized margins of the regularized minima
             guarantee=("model seed strength", guarantee),  # their least part of the limit
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        runs, flat = [], (setting.x, setting.y)
-        for net, k, data in zip(self.nets(), keys(key, 3), (flat, flat, (setting.plane, setting.signs)), strict=True):
-            over = jax.vmap(lambda x, y, k, s, net=net: self.minimize(net, x, y, k, s), (None, None, 0, 0))
-            starts = jax.random.split(k, (self.seeds, len(self.decades)))
-            runs.append(jax.jit(jax.vmap(over, (0, 0, 0, None)))(*data, starts, jnp.asarray(self.strengths)))
-        margins, size = (np.stack(each) for each in zip(*runs, strict=True))
-        excess = [[[_excess(model, *data, *one) for one in zip(m, s, self.strengths, strict=True)]
-                   for data, m, s in zip(_sets(setting, model), margins[model], size[model], strict=True)]
-                  for model in range(3)]  # fmt: skip
+        ends = compiled(self.minima)(setting[:4], keys(key, 3), self.strengths)
+        margins, size = (np.stack(column) for column in zip(*ends, strict=True))
+        excess = [
+            [
+                [_excess(model, *data, *one) for one in zip(m, s, self.strengths, strict=True)]
+                for data, m, s in zip(
+                    _sets(setting, model), margins[model], size[model], strict=True
+                )
+            ]
+            for model in range(3)
+        ]
         return Observation(
-            normalized=("model seed strength", margins.min(-1) / size ** (DEGREES[:, None, None] / 2)),
+            normalized=(
+                "model seed strength",
+                margins.min(-1) / size ** (DEGREES[:, None, None] / 2),
+            ),
             size=("model seed strength", size),  # ‖θ‖²
             excess=("model seed strength", excess),  # certified, relative to the minimum
         )
 
+    def minima(self, data: tuple, keys: Key, strengths: jax.Array) -> list[tuple]:
+        """Return margins ``(seeds, strengths, n)`` and ‖θ‖² at the end of every descent, one pair a model."""
+        x, y, plane, signs = data
+        ends = []
+        for i, net in enumerate(self.nets()):
+            starts = jax.random.split(keys[i], (self.seeds, len(self.decades)))
+            examples = (plane, signs) if i == 2 else (x, y)
+            one = partial(self.minimize, net)
+            over_strengths = jax.vmap(one, (None, None, 0, 0))
+            over_seeds = jax.vmap(over_strengths, (0, 0, 0, None))
+            ends.append(over_seeds(*examples, starts, strengths))
+        return ends
+
     def nets(self) -> list[Network]:
         """The three models, each started at random or, for the diagonal network, symmetrically."""
-        flat = Network(lambda k: 0.1 * jax.random.normal(k, (self.dimension,)), lambda w, x: x @ w, MODELS[0])
+        flat = Network(
+            lambda k: 0.1 * jax.random.normal(k, (self.dimension,)), lambda w, x: x @ w, MODELS[0]
+        )
         return [flat, diagonal(self.dimension, 0.5), two_layer(2, self.width, scale=0.5)]
 
-    def minimize(self, net: Network, x: jax.Array, y: jax.Array, key: Key, log_strength: jax.Array) -> tuple:
+    def minimize(
+        self, net: Network, x: jax.Array, y: jax.Array, key: Key, log_strength: jax.Array
+    ) -> tuple:
         """Margins and ‖θ‖² at the end of descent on the logarithm of the regularized risk."""
-        log_risk, size = log_margin_risk(exponential, net.apply, x, y), lambda p: optax.tree.norm(p, squared=True)
+        log_risk = log_margin_risk(exponential, net.apply, x, y)
+        size = lambda p: optax.tree.norm(p, squared=True)
         objective = lambda p: jnp.logaddexp(log_risk(p), log_strength + jnp.log(size(p)))
-        rule = optax.sgd(optax.cosine_decay_schedule(self.lr, self.steps), self.momentum, nesterov=True)
+        rule = optax.sgd(
+            optax.cosine_decay_schedule(self.lr, self.steps), self.momentum, nesterov=True
+        )
         end = descend(objective, net.init(key), rule, self.steps, record=self.steps).params
         return y * net.apply(end, x), size(end)
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         return [
-            require(f"largest certified excess of the risk, {name}", excess.max(), "<=", 1e-2, "raise --steps")
+            assume(
+                f"largest certified excess of the risk, {name}",
+                excess.max(),
+                "<=",
+                1e-2,
+                "raise --steps",
+            )
             for name, excess in zip(MODELS, observed["excess"], strict=True)
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        limit, checks = predicted["limit"][..., None], []
-        part, gaps = observed["normalized"] / limit, 1 - predicted["curve"] / limit
+        limit = predicted["limit"][..., None]
+        checks = []
+        part = observed["normalized"] / limit
+        gaps = 1 - predicted["curve"] / limit
         names = [f"10^-{k:g}" for k in self.decades]
-        for i, name in enumerate(MODELS):
+        for i, (id, name) in enumerate(zip(MODEL_IDS, MODELS, strict=True)):
             off = np.abs(observed["normalized"][i] / predicted["curve"][i] - 1).max(-1)
-            last, least = part[i, :, -1], predicted["guarantee"][i, :, -1]
+            last = part[i, :, -1]
+            least = predicted["guarantee"][i, :, -1]
             falling = dict(zip(names, np.log(1 - part[i]).T, strict=True))
             checks += [
-                bound(f"{name}: margin, relative distance from the program", off, at_most=0.01, over="each"),
-                order(f"{name}: log(1 − margin / γ*) falls with λ", names[::-1], falling),
-                bound(f"{name}: margin / γ* − guarantee, λ = {names[-1]}", last - least, at_least=0.0, over="each"),
-                equal(f"{name}: the program's gap / gap, λ = {names[-1]}", 1.0, gaps[i, :, -1] / (1 - last), 0.1,
-                      over="each", note="gap: 1 − margin / γ*"),
-            ]  # fmt: skip
+                agreement(
+                    f"{id}_distance",
+                    off,
+                    0.01,
+                    label=f"{name}: margin, relative distance from the program",
+                ),
+                order(
+                    f"{id}_order",
+                    names[::-1],
+                    falling,
+                    label=f"{name}: log(1 − margin / γ*) falls with λ",
+                ),
+                bound(
+                    f"{id}_guarantee",
+                    last - least,
+                    at_least=0.0,
+                    aggregate="all",
+                    label=f"{name}: margin / γ* − guarantee, λ = {names[-1]}",
+                ),
+                equal(
+                    f"{id}_gap",
+                    1.0,
+                    gaps[i, :, -1] / (1 - last),
+                    0.1,
+                    aggregate="all",
+                    note="gap: 1 − margin / γ*",
+                    label=f"{name}: the program's gap / gap, λ = {names[-1]}",
+                ),
+            ]
         return checks
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        curve, limit = predicted["curve"], predicted["limit"]
-        wide, strong = curve.copy(), np.repeat(curve[..., :1], curve.shape[-1], -1)
+        curve = predicted["curve"]
+        limit = predicted["limit"]
+        wide = curve.copy()
+        strong = np.repeat(curve[..., :1], curve.shape[-1], -1)
         for seed, (x, y) in enumerate(_sets(setting, 0)):
             w = hard_margin(x, y).direction
             wide[1, seed] = (y * (x @ w)).min() / np.abs(w).sum()
-        axes, double = "model seed strength", np.array([1, 1, 2])[:, None]
-        both = predicted.replace(limit=("model seed", limit * double), curve=(axes, curve * double[..., None]))
+        axes = "model seed strength"
+        double = np.array([1, 1, 2])[:, None]
+        both = predicted.replace(
+            limit=("model seed", limit * double), curve=(axes, curve * double[..., None])
+        )
         done = predicted.replace(curve=(axes, np.repeat(limit[..., None], curve.shape[-1], -1)))
         return [
-            Rival("the diagonal network finds the ℓ2 separator", predicted.replace(curve=(axes, wide)),
-                  "its penalty is a sum of squares"),
-            Rival("λ need not be small", predicted.replace(curve=(axes, strong)), "the largest here is 10⁻⁴ already"),
-            Rival("every λ gives the maximal margin", done, "it is what the theorem says if its limit is forgotten"),
-            Rival("only one layer pays for a neuron", both, "the ℓ1 margin over unit neurons is often given as γ*"),
-        ]  # fmt: skip
+            Rival(
+                "l2_separator",
+                predicted.replace(curve=(axes, wide)),
+                "its penalty is a sum of squares",
+                label="the diagonal network finds the ℓ2 separator",
+            ),
+            Rival(
+                "strong",
+                predicted.replace(curve=(axes, strong)),
+                "the largest here is 10⁻⁴ already",
+                label="λ need not be small",
+            ),
+            Rival(
+                "every_strength",
+                done,
+                "it is what the theorem says if its limit is forgotten",
+                label="every λ gives the maximal margin",
+            ),
+            Rival(
+                "one_layer",
+                both,
+                "the ℓ1 margin over unit neurons is often given as γ*",
+                label="only one layer pays for a neuron",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        decades, limit = np.array(self.decades), predicted["limit"][..., None]
-        part, wanted = observed["normalized"] / limit, predicted["curve"] / limit
+        decades = np.array(self.decades)
+        limit = predicted["limit"][..., None]
+        part = observed["normalized"] / limit
+        wanted = predicted["curve"] / limit
         return (
-            *(panel(f"{name[0].upper()}{name[1:]}: up to γ*", "log₁₀ 1/λ", "margin / γ*",
-                theory(decades, wanted[i], "program"), seen(decades, part[i], "descent", kind="points"),
-                context(decades, predicted["guarantee"][i, 0], "guarantee, first seed"), ylim=(0.5, 1.02))
-              for i, name in enumerate(MODELS)),
-            panel("The gap closes like 1/log(1/λ)", "log₁₀ 1/λ", "1 − margin / γ*, mean over seeds",
-                *(seen(decades, (1 - part[i]).mean(0), name, shade=i / 2) for i, name in enumerate(MODELS)),
-                theory(decades, (1 - part).mean((0, 1))[0] * decades[0] / decades, "slope −1"), log="xy"),
-        )  # fmt: skip
+            *(
+                panel(
+                    f"{name[0].upper()}{name[1:]}: up to γ*",
+                    "log₁₀ 1/λ",
+                    "margin / γ*",
+                    predicted_curve(decades, wanted[i], "program"),
+                    observed_curve(decades, part[i], "descent", kind="points"),
+                    context_curve(decades, predicted["guarantee"][i, 0], "guarantee, first seed"),
+                    ylim=(0.5, 1.02),
+                )
+                for i, name in enumerate(MODELS)
+            ),
+            panel(
+                "The gap closes like 1/log(1/λ)",
+                "log₁₀ 1/λ",
+                "1 − margin / γ*, mean over seeds",
+                *(
+                    observed_curve(decades, (1 - part[i]).mean(0), name, shade=i / 2)
+                    for i, name in enumerate(MODELS)
+                ),
+                predicted_curve(
+                    decades, (1 - part).mean((0, 1))[0] * decades[0] / decades, "slope −1"
+                ),
+                log="xy",
+            ),
+        )
 
 
 def _quadrants(key: Key, n: int) -> tuple[jax.Array, jax.Array]:
@@ -208,7 +357,11 @@ def _quadrants(key: Key, n: int) -> tuple[jax.Array, jax.Array]:
     for_turn, for_angle, for_length = jax.random.split(key, 3)
     number = jnp.arange(n) % 4
     turn = jax.random.uniform(for_turn, (), maxval=2 * jnp.pi)
-    angle = turn + number * jnp.pi / 2 + jax.random.uniform(for_angle, (n,), minval=-1.0, maxval=1.0) * jnp.pi / 6
+    angle = (
+        turn
+        + number * jnp.pi / 2
+        + jax.random.uniform(for_angle, (n,), minval=-1.0, maxval=1.0) * jnp.pi / 6
+    )
     length = jax.random.uniform(for_length, (n, 1), minval=0.5, maxval=1.5)
     return length * jnp.stack([jnp.cos(angle), jnp.sin(angle)], 1), 1.0 - 2.0 * (number % 2)
 
@@ -222,13 +375,15 @@ def _sets(setting: Setting, model: int) -> list[tuple[np.ndarray, np.ndarray]]:
 def _program(model: int, x: np.ndarray, y: np.ndarray, log_strength: float) -> float:
     """Normalized margin of the regularized minimum, by convex programs; ‖θ‖² is ‖β‖₁ in a diagonal network."""
     if model == 2:
-        found = penalized_neurons(x, y, log_strength)
+        minimum = penalized_neurons(x, y, log_strength)
     else:
-        found = penalized_minimum(x, y, log_strength, "l1" if model else "l2")
-    return found.margins.min() / found.size ** (DEGREES[model] / 2)
+        minimum = penalized_minimum(x, y, log_strength, "l1" if model else "l2")
+    return minimum.margins.min() / minimum.size ** (DEGREES[model] / 2)
 
 
-def _excess(model: int, x: np.ndarray, y: np.ndarray, margins: Any, size: Any, log_strength: float) -> float:
+def _excess(
+    model: int, x: np.ndarray, y: np.ndarray, margins: Any, size: Any, log_strength: float
+) -> float:
     """By how much the risk may exceed its minimum, from what was observed alone."""
     edges = lambda q: neuron_edges(x, q * y)[0] / 2 if model == 2 else (q * y) @ x
     force = lambda q: float(np.linalg.norm(edges(q), ord=np.inf if model else 2))

@@ -13,12 +13,30 @@ import numpy as np
 from scipy.special import polygamma, psi
 from scipy.stats import chi2, kstest, norm
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    assume,
+    bound,
+    compiled,
+    equal,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
 from steepest.kernels import marchenko_pastur_cdf, marchenko_pastur_edges
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
 
 POINTS = 9  # of a curve in the figure
 BAND = "95 % band of an empirical distribution"
@@ -31,7 +49,8 @@ class DeepLinearLimits(Claim):
     widths: tuple[Count, ...] = (8, 16, 32)  # width n of all layers [neurons]
     aspect: Positive = 2.0  # largest L/n, at which the law is judged for every width [1]
     shallow: Count = 4  # layers at which the limit of width is judged [layers]
-    deep: Count = 256  # layers at which the limit of depth is judged, for the smallest width [layers]
+    # layers at which the limit of depth is judged, for the smallest width [layers]
+    deep: Count = 256
     networks: Count = 200  # random networks in each group [1]
     groups: Seeds = 20  # groups, over which intervals are taken [1]
     alpha: Positive = 0.5  # P/n_0 [1]
@@ -61,25 +80,47 @@ class DeepLinearLimits(Claim):
         "The exponent −1/2 is that of large widths; between widths 8 and 32 the exact spread √(L ψ₁(n/2))/2 falls with "
         "exponent −0.534.",
     )
-    beyond = {"alpha": 1.5}
+    tiny = {
+        "widths": (8, 12, 16),
+        "deep": 80,
+        "networks": 20,
+        "groups": 4,
+        "dimension": 256,
+        "spectra": 3,
+    }
+    out_of_scope = {"alpha": 1.5}
     full = {"widths": (8, 16, 32, 64), "networks": 400, "deep": 1024, "dimension": 2048}
 
     def hypotheses(self, setting: None) -> list[Hypothesis]:
         return [
-            require("α = P/n_0", self.alpha, "<", 1, "the theorem is for fewer data than dimensions"),
-            require("number of data P", self.rows, ">=", 100, "the law is for large P and n_0"),
-            require("smallest width", min(self.widths), ">=", 8, "the logarithm is nearly normal for large widths"),
-            require("L/n of the limit of depth", self.deep / min(self.widths), ">=", 10, "choose a larger --deep"),
-            require("widths", len(set(self.widths)), ">=", 3, "an exponent is fitted over them"),
+            assume(
+                "α = P/n_0", self.alpha, "<", 1, "the theorem is for fewer data than dimensions"
+            ),
+            assume("number of data P", self.rows, ">=", 100, "the law is for large P and n_0"),
+            assume(
+                "smallest width",
+                min(self.widths),
+                ">=",
+                8,
+                "the logarithm is nearly normal for large widths",
+            ),
+            assume(
+                "L/n of the limit of depth",
+                self.deep / min(self.widths),
+                ">=",
+                10,
+                "choose a larger --deep",
+            ),
+            assume("widths", len(set(self.widths)), ">=", 3, "an exponent is fitted over them"),
         ]
 
     @property
     def rows(self) -> int:
-        """P, the number of data."""
+        """Return P, the number of data."""
         return max(1, round(self.alpha * self.dimension))
 
     def layers(self, width: int) -> int:
-        """L at the judged ratio L/n."""
+        """Return L at the judged ratio L/n."""
         return max(2, round(self.aspect * width))
 
     def predict(self, setting: None) -> Prediction:
@@ -99,31 +140,37 @@ class DeepLinearLimits(Claim):
 
     def observe(self, setting: None, key: Key) -> Observation:
         for_spectra, *seeds = keys(key, len(self.widths) + 1)
-        found = []
+        runs = []
         for n, k in zip(self.widths, seeds, strict=True):
             layers = self.layers(n)
-            steps = self.lengths(k, n, max(layers, self.shallow, self.deep if n == min(self.widths) else 0))
+            steps = self.lengths(
+                k, n, max(layers, self.shallow, self.deep if n == min(self.widths) else 0)
+            )
             steps = np.asarray(steps, float)  # (group, network, layer)
             ends = [steps[..., :depth].sum(-1) for depth in (1, self.shallow, layers // 2, layers)]
             factors = np.exp(2 * steps[..., :layers]).var((1, 2), ddof=1)
-            path = np.cumsum(steps[..., :layers].mean((0, 1)))[np.linspace(0, layers - 1, POINTS).astype(int)]
-            found.append((np.stack(ends), factors, path, steps[..., : self.deep].mean((1, 2))))
-        logs, factors, paths, rates = zip(*found, strict=True)
+            path = np.cumsum(steps[..., :layers].mean((0, 1)))[
+                np.linspace(0, layers - 1, POINTS).astype(int)
+            ]
+            runs.append((np.stack(ends), factors, path, steps[..., : self.deep].mean((1, 2))))
+        logs, factors, paths, rates = zip(*runs, strict=True)
 
         def spectrum(key: Key) -> jax.Array:
             x = jax.random.normal(key, (self.rows, self.dimension))
             return jnp.linalg.eigvalsh(x @ x.T / self.dimension)
 
+        spectra = lambda key: jax.lax.map(spectrum, keys(key, self.spectra))
         return Observation(
-            logs=("width end group network", logs),  # log‖θ‖ after one layer, a few, half of them and all
+            # log‖θ‖ after one layer, a few, half of them and all
+            logs=("width end group network", logs),
             factors=("width group", factors),
             paths=("width point", paths),
             rate=("group", rates[int(np.argmin(self.widths))]),
-            eigenvalues=("seed eigenvalue", jax.lax.map(spectrum, keys(for_spectra, self.spectra))),
+            eigenvalues=("seed eigenvalue", compiled(spectra)(for_spectra)),
         )
 
     def lengths(self, key: Key, n: int, layers: int) -> jax.Array:
-        """Logarithms of the factors by which each layer changes the length of a vector."""
+        """Return the logarithms of the factors by which each layer changes the length of a vector."""
 
         def layer(v: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
             v = jax.random.normal(key, (n, n), jnp.float32) @ v / np.float32(n**0.5)
@@ -132,8 +179,12 @@ class DeepLinearLimits(Claim):
 
         start = jnp.zeros(n, jnp.float32).at[0].set(1)
         one = lambda key: jax.lax.scan(layer, start, jax.random.split(key, layers))[1]
-        batch = lambda keys: jax.lax.map(jax.vmap(one), keys)
-        return jax.jit(batch)(keys(key, self.groups * self.networks).reshape(self.groups, self.networks))
+
+        def every(key: Key) -> jax.Array:
+            seeds = keys(key, self.groups * self.networks).reshape(self.groups, self.networks)
+            return jax.lax.map(jax.vmap(one), seeds)
+
+        return compiled(every)(key)
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         checks = []
@@ -142,64 +193,151 @@ class DeepLinearLimits(Claim):
             first, _, half, logs = observed["logs"][i]
             mean, variance = predicted["limit"][:, i]
             distance = kstest(logs.ravel(), norm(mean, np.sqrt(variance)).cdf).statistic
-            one, at = kstest(n * np.exp(2 * first.ravel()), chi2(n).cdf).statistic, f"n = {n}, L = {self.layers(n)}"
+            one = kstest(n * np.exp(2 * first.ravel()), chi2(n).cdf).statistic
+            at = f"n = {n}, L = {self.layers(n)}"
             checks += [
-                equal(f"mean of log‖θ‖, {at}", predicted["mean"][i], logs.mean(1), 0.1),
-                equal(f"variance of log‖θ‖, {at}", predicted["variance"][i], logs.var(1, ddof=1), 0.15),
-                bound(f"distance of log‖θ‖ to the law of L/n, {at}", _ends(distance, radius), at_most=0.1,
-                    over="each", note=BAND),
-                bound(f"distance of a layer's factor to χ²/n, n = {n}", _ends(one, radius), at_most=0.1, over="each",
-                    note=BAND),
-                equal(f"variance of a layer's factor, n = {n}", predicted["factors"][i], observed["factors"][i], 0.1),
-                equal(f"correlation of first and second half, {at}", 0.0, _correlation(half, logs - half), 0.1,
-                    absolute=True),
-            ]  # fmt: skip
+                equal(
+                    f"mean_{i}",
+                    predicted["mean"][i],
+                    logs.mean(1),
+                    0.1,
+                    label=f"mean of log‖θ‖, {at}",
+                ),
+                equal(
+                    f"variance_{i}",
+                    predicted["variance"][i],
+                    logs.var(1, ddof=1),
+                    0.15,
+                    label=f"variance of log‖θ‖, {at}",
+                ),
+                bound(
+                    f"law_distance_{i}",
+                    _ends(distance, radius),
+                    at_most=0.1,
+                    aggregate="all",
+                    note=BAND,
+                    label=f"distance of log‖θ‖ to the law of L/n, {at}",
+                ),
+                bound(
+                    f"factor_distance_{i}",
+                    _ends(one, radius),
+                    at_most=0.1,
+                    aggregate="all",
+                    note=BAND,
+                    label=f"distance of a layer's factor to χ²/n, n = {n}",
+                ),
+                equal(
+                    f"factor_variance_{i}",
+                    predicted["factors"][i],
+                    observed["factors"][i],
+                    0.1,
+                    label=f"variance of a layer's factor, n = {n}",
+                ),
+                equal(
+                    f"half_correlation_{i}",
+                    0.0,
+                    _correlation(half, logs - half),
+                    0.1,
+                    absolute=True,
+                    label=f"correlation of first and second half, {at}",
+                ),
+            ]
         spread = observed["logs"][:, 1].std(-1, ddof=1).T  # (group, width)
         cdf = lambda x: np.interp(x, predicted["grid"], predicted["cdf"])
         distances = [kstest(values, cdf).statistic for values in observed["eigenvalues"]]
         return [
             *checks,
-            equal(f"log‖θ‖/L at L = {self.deep}, n = {min(self.widths)}", predicted["rate"], observed["rate"], 0.1),
-            exponent(f"spread of log‖θ‖ against width, L = {self.shallow}", float(predicted["spread_exponent"]),
-                self.widths, spread, 0.1),
-            bound("distance of the spectrum to Marchenko–Pastur", distances, at_most=0.02),
-        ]  # fmt: skip
+            equal(
+                "rate_deep",
+                predicted["rate"],
+                observed["rate"],
+                0.1,
+                label=f"log‖θ‖/L at L = {self.deep}, n = {min(self.widths)}",
+            ),
+            exponent(
+                "spread_exponent",
+                float(predicted["spread_exponent"]),
+                self.widths,
+                spread,
+                0.1,
+                label=f"spread of log‖θ‖ against width, L = {self.shallow}",
+            ),
+            bound(
+                "spectrum_distance",
+                distances,
+                at_most=0.02,
+                label="distance of the spectrum to Marchenko–Pastur",
+            ),
+        ]
 
     def rivals(self, setting: None, predicted: Prediction) -> list[Rival]:
         halves = {name: ("width", predicted[name] / 2) for name in ("mean", "variance", "factors")}
         still = ("width", 0 * predicted["mean"])
         return [
-            Rival("log‖θ‖ is N(−L/4n, L/4n)", predicted.replace(
-                **halves, limit=("moment width", predicted["limit"] / 2)), "as printed"),
-            Rival("‖θ‖ is near one at every depth", predicted.replace(mean=still, rate=0.0), "n → ∞ first"),
-            Rival("the printed density, over 4πx", predicted.replace(
-                cdf=("grid", predicted["cdf"] * self.alpha / 2)), "as printed"),
-            Rival("the sample covariance is the identity", predicted.replace(
-                cdf=("grid", (predicted["grid"] >= 1).astype(float))), "n_0 → ∞ first"),
-        ]  # fmt: skip
+            Rival(
+                "printed_normal",
+                predicted.replace(**halves, limit=("moment width", predicted["limit"] / 2)),
+                "as printed",
+                label="log‖θ‖ is N(−L/4n, L/4n)",
+            ),
+            Rival(
+                "width_first",
+                predicted.replace(mean=still, rate=0.0),
+                "n → ∞ first",
+                label="‖θ‖ is near one at every depth",
+            ),
+            Rival(
+                "printed_density",
+                predicted.replace(cdf=("grid", predicted["cdf"] * self.alpha / 2)),
+                "as printed",
+                label="the printed density, over 4πx",
+            ),
+            Rival(
+                "dimension_first",
+                predicted.replace(cdf=("grid", (predicted["grid"] >= 1).astype(float))),
+                "n_0 → ∞ first",
+                label="the sample covariance is the identity",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        curves, values = [], np.sort(observed["eigenvalues"].ravel())
+        curves = []
+        values = np.sort(observed["eigenvalues"].ravel())
         for i, n in enumerate(self.widths):
-            shade, path = i / max(1, len(self.widths) - 1), observed["paths"][i]
+            shade = i / max(1, len(self.widths) - 1)
+            path = observed["paths"][i]
             depths = np.linspace(0, self.layers(n) - 1, len(path)).astype(int) + 1
-            curves.append(seen(depths / n, path, f"n = {n}", shade=shade))
+            curves.append(observed_curve(depths / n, path, f"n = {n}", shade=shade))
         ratio = np.array([0, self.aspect])
         return (
-            panel("Only L/n matters", "L/n", "mean of log‖θ‖", *curves, theory(ratio, -ratio / 2, "−L/2n"),
-                rival(ratio, -ratio / 4, "−L/4n")),
-            panel(f"Spectrum of XXᵀ/n_0, α = {self.alpha:g}", "eigenvalue", "share below",
-                seen(values, np.arange(1, len(values) + 1) / len(values), "observed", kind="steps"),
-                theory(predicted["grid"], predicted["cdf"], "Marchenko–Pastur"),
-                rival(predicted["grid"], predicted["cdf"] * self.alpha / 2, "density as printed")),
-        )  # fmt: skip
+            panel(
+                "Only L/n matters",
+                "L/n",
+                "mean of log‖θ‖",
+                *curves,
+                predicted_curve(ratio, -ratio / 2, "−L/2n"),
+                rival_curve(ratio, -ratio / 4, "−L/4n"),
+            ),
+            panel(
+                f"Spectrum of XXᵀ/n_0, α = {self.alpha:g}",
+                "eigenvalue",
+                "share below",
+                observed_curve(
+                    values, np.arange(1, len(values) + 1) / len(values), "observed", kind="steps"
+                ),
+                predicted_curve(predicted["grid"], predicted["cdf"], "Marchenko–Pastur"),
+                rival_curve(
+                    predicted["grid"], predicted["cdf"] * self.alpha / 2, "density as printed"
+                ),
+            ),
+        )
 
 
 def _ends(distance: float, radius: float) -> np.ndarray:
-    """The ends of a band around a Kolmogorov distance, and the distance."""
+    """Return the ends of a band around a Kolmogorov distance, and the distance."""
     return np.array([max(0.0, distance - radius), distance, distance + radius])
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of networks within each group, (group, network) to (group,)."""
+    """Return the correlation within each group of networks, ``(groups, networks)`` to ``(groups,)``."""
     return np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(a, b, strict=True)])

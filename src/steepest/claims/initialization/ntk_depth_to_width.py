@@ -11,13 +11,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Seeds
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Prediction,
+    Rival,
+    Seeds,
+    assume,
+    bound,
+    compiled,
+    equal,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
 from steepest.kernels import empirical_ntk
-from steepest.networks import expected_ntk, mlp, ntk_growth, ntk_moments, sample_ntk
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.nn.networks import expected_ntk, mlp, ntk_growth, ntk_moments, sample_ntk
 
 LARGEST = 0.25  # β up to which the mean of Θ² can be sampled
 
@@ -63,27 +79,44 @@ class NtkDepthToWidth(Claim):
         "Networks behind Θ(x, x) are drawn neuron by neuron from their exact conditional law, with real gates; those "
         "behind the mean kernel of several inputs have explicit weights and automatic derivatives.",
     )
-    beyond = {"width": 4}
-    full = {"networks": 200_000, "depths": (1, 2, 3, 4, 8, 16), "kernel_width": 256, "kernel_networks": 40}
+    tiny = {
+        "depths": (1, 2, 4),
+        "networks": 200,
+        "groups": 4,
+        "inputs": 4,
+        "kernel_width": 20,
+        "kernel_depth": 1,
+        "kernel_networks": 3,
+    }
+    out_of_scope = {"width": 4}
+    full = {
+        "networks": 200_000,
+        "depths": (1, 2, 3, 4, 8, 16),
+        "kernel_width": 256,
+        "kernel_networks": 40,
+    }
 
     def setting(self, key: Key) -> jax.Array:
         return jax.random.normal(key, (self.width,), jnp.float32)
 
     def hypotheses(self, setting: jax.Array) -> list[Hypothesis]:
-        judged, wide = int(np.sum(self.loads <= LARGEST)), self.kernel_depth / self.kernel_width
+        judged = int(np.sum(self.loads <= LARGEST))
+        wide = self.kernel_depth / self.kernel_width
         note = "choose a larger --width or smaller --depths"
         return [
-            require(f"depths with L/n at most {LARGEST:g}", judged, ">=", 2, note),
-            require("depth/width behind the mean kernel", wide, "<=", 0.05, "its formula is for n ≫ L"),
+            assume(f"depths with L/n at most {LARGEST:g}", judged, ">=", 2, note),
+            assume(
+                "depth/width behind the mean kernel", wide, "<=", 0.05, "its formula is for n ≫ L"
+            ),
         ]
 
     @property
     def loads(self) -> np.ndarray:
-        """β = Σ 1/n_l = L/n for each depth."""
+        """Return β = Σ 1/n_l = L/n for each depth."""
         return np.array(self.depths) / self.width
 
     def moments(self, x: jax.Array, depth: int) -> tuple[float, float]:
-        """E Θ and log E Θ²/(E Θ)², exactly."""
+        """Return E Θ and log E Θ²/(E Θ)², exactly."""
         mean, square = ntk_moments((self.width,) * (depth + 1) + (1,), x)
         return mean, np.log(square / mean**2)
 
@@ -100,26 +133,34 @@ class NtkDepthToWidth(Claim):
 
     @property
     def far(self) -> np.ndarray:
-        """Depths of the figure, up to β = 4."""
+        """Return the depths of the figure, up to β = 4."""
         return np.unique(np.geomspace(1, 4 * self.width, 40).astype(int))
 
     def observe(self, setting: jax.Array, key: Key) -> Observation:
+        mean, square, kernels = map(np.asarray, compiled(self.sample)(setting, key))
+        return Observation(
+            mean=("depth group", mean),
+            square=("depth group", square),
+            top=("group", np.linalg.eigvalsh(kernels)[:, -1]),
+        )
+
+    def sample(self, x: jax.Array, key: Key) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Return the means of Θ and of Θ², ``(depths, groups)``, and the mean kernel of each group."""
         for_kernel, *seeds = jax.random.split(key, len(self.depths) + 1)
-        total = self.groups * self.networks
-        drawn = [
-            sample_ntk(k, total, (self.width,) * (depth + 1) + (1,), setting).reshape(self.groups, -1)
-            for k, depth in zip(seeds, self.depths, strict=True)
-        ]
+        means = []
+        squares = []
+        for seed, depth in zip(seeds, self.depths, strict=True):
+            widths = (self.width,) * (depth + 1) + (1,)
+            drawn = sample_ntk(seed, self.groups * self.networks, widths, x)
+            theta = drawn.reshape(self.groups, -1).astype(float)
+            means.append(theta.mean(1))
+            squares.append((theta**2).mean(1))
         widths = (self.inputs, *[self.kernel_width] * self.kernel_depth, 1)
         net = mlp(widths, "relu", parameterized="ntk", c_w=2.0, bias=False)
-        kernel = lambda key: empirical_ntk(net.apply, net.init(key), jnp.eye(self.inputs))
+        kernel = lambda key: empirical_ntk(net, net.init(key), jnp.eye(self.inputs))
         group = lambda key: jax.lax.map(kernel, jax.random.split(key, self.kernel_networks)).mean(0)
         kernels = jax.lax.map(group, jax.random.split(for_kernel, self.groups))
-        return Observation(
-            mean=("depth group", jnp.stack([theta.astype(float).mean(1) for theta in drawn])),
-            square=("depth group", jnp.stack([(theta.astype(float) ** 2).mean(1) for theta in drawn])),
-            top=("group", jnp.linalg.eigvalsh(kernels)[:, -1]),
-        )
+        return jnp.stack(means), jnp.stack(squares), kernels
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         log_ratio = np.log(observed["square"] / observed["mean"] ** 2)
@@ -127,43 +168,114 @@ class NtkDepthToWidth(Claim):
         rates = {f"{self.depths[i]} layers": log_ratio[i] / self.loads[i] for i in few}
         ends = [*rates][:: max(1, len(rates) - 1)]
         checks = [
-            *(equal(f"E Θ / (2(L+1)‖x‖²/n_0), L = {depth}", 1.0, observed["mean"][i] / predicted["mean"][i], 0.05)
-                for i, depth in enumerate(self.depths)),
-            *(equal(f"log E Θ²/(E Θ)², L = {self.depths[i]}", predicted["log_ratio"][i], log_ratio[i], 0.08,
-                absolute=True) for i in few),
-            *(bound(f"log E Θ²/(E Θ)² over β, {end}", rates[end], at_most=float(predicted["rate"])) for end in ends),
-            equal("λ_max of the mean kernel / row-sum bound", 1.0, observed["top"] / predicted["top"], 0.1),
-        ]  # fmt: skip
-        return checks + ([order("log E Θ²/(E Θ)² over β grows", ends, rates)] if len(ends) > 1 else [])
+            *(
+                equal(
+                    f"mean_{i}",
+                    1.0,
+                    observed["mean"][i] / predicted["mean"][i],
+                    0.05,
+                    label=f"E Θ / (2(L+1)‖x‖²/n_0), L = {depth}",
+                )
+                for i, depth in enumerate(self.depths)
+            ),
+            *(
+                equal(
+                    f"log_ratio_{i}",
+                    predicted["log_ratio"][i],
+                    log_ratio[i],
+                    0.08,
+                    absolute=True,
+                    label=f"log E Θ²/(E Θ)², L = {self.depths[i]}",
+                )
+                for i in few
+            ),
+            *(
+                bound(
+                    f"rate_{word}",
+                    rates[end],
+                    at_most=float(predicted["rate"]),
+                    label=f"log E Θ²/(E Θ)² over β, {end}",
+                )
+                for word, end in zip(("shallow", "deep"), ends, strict=False)
+            ),
+            equal(
+                "top_eigenvalue",
+                1.0,
+                observed["top"] / predicted["top"],
+                0.1,
+                label="λ_max of the mean kernel / row-sum bound",
+            ),
+        ]
+        return checks + (
+            [order("rate_order", ends, rates, label="log E Θ²/(E Θ)² over β grows")]
+            if len(ends) > 1
+            else []
+        )
 
     def rivals(self, setting: jax.Array, predicted: Prediction) -> list[Rival]:
-        depths, log_ratio = np.array(self.depths), predicted["log_ratio"]
+        depths = np.array(self.depths)
+        log_ratio = predicted["log_ratio"]
         one = np.expm1(self.moments(setting, 1)[1])
         printed = 2 * self.kernel_depth / self.inputs
         return [
-            Rival("E Θ = 2L‖x‖²/n_0", predicted.replace(mean=("depth", predicted["mean"] * depths / (depths + 1))),
-                "as printed: the last layer forgotten"),
-            Rival("relative variance independent of depth", predicted.replace(
-                log_ratio=("depth", np.full_like(log_ratio, log_ratio[0]))), "the mean of Θ/(L+1) is"),
-            Rival("relative variance proportional to depth",
-                predicted.replace(log_ratio=("depth", np.log1p(one * depths))), "independent layers add variances"),
-            Rival("exp(5β) with β = 5 Σ 1/n_l", predicted.replace(log_ratio=("depth", 5 * log_ratio)),
-                "the letter of the notes' theorem on derivatives"),
-            Rival("λ_max of the expected kernel is at most 2L‖x‖²/n_0", predicted.replace(top=printed),
-                "as printed: gates of two inputs independent of the weights"),
-        ]  # fmt: skip
+            Rival(
+                "last_layer_forgotten",
+                predicted.replace(mean=("depth", predicted["mean"] * depths / (depths + 1))),
+                "as printed: the last layer forgotten",
+                label="E Θ = 2L‖x‖²/n_0",
+            ),
+            Rival(
+                "no_growth",
+                predicted.replace(log_ratio=("depth", np.full_like(log_ratio, log_ratio[0]))),
+                "the mean of Θ/(L+1) is",
+                label="relative variance independent of depth",
+            ),
+            Rival(
+                "linear_growth",
+                predicted.replace(log_ratio=("depth", np.log1p(one * depths))),
+                "independent layers add variances",
+                label="relative variance proportional to depth",
+            ),
+            Rival(
+                "fivefold_rate",
+                predicted.replace(log_ratio=("depth", 5 * log_ratio)),
+                "the letter of the notes' theorem on derivatives",
+                label="exp(5β) with β = 5 Σ 1/n_l",
+            ),
+            Rival(
+                "printed_bound",
+                predicted.replace(top=printed),
+                "as printed: gates of two inputs independent of the weights",
+                label="λ_max of the expected kernel is at most 2L‖x‖²/n_0",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        beta, few = self.far / self.width, self.loads <= LARGEST
+        beta = self.far / self.width
+        few = self.loads <= LARGEST
         log_ratio = np.log(observed["square"] / observed["mean"] ** 2).T
-        one, grid = np.expm1(predicted["far"][0]), np.geomspace(beta[0], beta[-1], 60)
+        one = np.expm1(predicted["far"][0])
+        grid = np.geomspace(beta[0], beta[-1], 60)
         limit = np.log([ntk_growth(b) for b in grid])
         return (
-            panel("Relative second moment of the tangent kernel", "β = Σ 1/n", "log E Θ²/(E Θ)²",
-                theory(beta, predicted["far"], "exact"), seen(self.loads[few], log_ratio[:, few], "networks",
-                    kind="points"), rival(beta, np.log1p(one * self.far), "proportional to depth"), log="xy"),
-            panel("Its rate rises, to 5 in wide networks", "β = Σ 1/n", "log E Θ²/(E Θ)² / β",
-                theory(beta, predicted["far"] / beta, f"exact, width {self.width}"),
-                theory(grid, limit / grid, "wide networks", shade=0.6),
-                seen(self.loads[few], (log_ratio / self.loads)[:, few], "networks", kind="points"), log="x"),
-        )  # fmt: skip
+            panel(
+                "Relative second moment of the tangent kernel",
+                "β = Σ 1/n",
+                "log E Θ²/(E Θ)²",
+                predicted_curve(beta, predicted["far"], "exact"),
+                observed_curve(self.loads[few], log_ratio[:, few], "networks", kind="points"),
+                rival_curve(beta, np.log1p(one * self.far), "proportional to depth"),
+                log="xy",
+            ),
+            panel(
+                "Its rate rises, to 5 in wide networks",
+                "β = Σ 1/n",
+                "log E Θ²/(E Θ)² / β",
+                predicted_curve(beta, predicted["far"] / beta, f"exact, width {self.width}"),
+                predicted_curve(grid, limit / grid, "wide networks", shade=0.6),
+                observed_curve(
+                    self.loads[few], (log_ratio / self.loads)[:, few], "networks", kind="points"
+                ),
+                log="x",
+            ),
+        )

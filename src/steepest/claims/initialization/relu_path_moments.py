@@ -12,12 +12,27 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import kstest, norm
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
-from steepest.networks import Columns, derivative_moments, log_column_moments, sample_columns
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    assume,
+    bound,
+    equal,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.nn.networks import Columns, derivative_moments, log_column_moments, sample_columns
 
 
 @dataclass(frozen=True)
@@ -29,7 +44,8 @@ class ReluPathMoments(Claim):
     depth: Count = 3  # hidden layers, for the moments [layers]
     networks: Count = 2000  # random networks in each group, for the moments [1]
     log_width: Count = 32  # width of all layers, for the logarithms [neurons]
-    aspects: tuple[Positive, ...] = (0.25, 0.5, 1.0)  # hidden layers over width, for the logarithms [1]
+    # hidden layers over width, for the logarithms [1]
+    aspects: tuple[Positive, ...] = (0.25, 0.5, 1.0)
     log_networks: Count = 200  # random networks in each group, for the logarithms [1]
     columns: Count = 16  # input coordinates that are differentiated [1]
     groups: Seeds = 20  # groups, over which intervals are taken [1]
@@ -59,21 +75,41 @@ class ReluPathMoments(Claim):
         "The logarithm of a network with a dead layer is −∞; widths are such that none is expected.",
         "The interval of the Kolmogorov distance is that of Dvoretzky, Kiefer, Wolfowitz and Massart.",
     )
-    beyond = {"log_width": 8}
+    tiny = {
+        "depth": 2,
+        "networks": 50,
+        "aspects": (0.125, 0.25),
+        "log_networks": 20,
+        "columns": 4,
+        "groups": 4,
+    }
+    out_of_scope = {"log_width": 8}
     full = {"depth": 4, "networks": 10_000, "log_width": 64, "log_networks": 400}
 
     def hypotheses(self, setting: None) -> list[Hypothesis]:
         dead = self.groups * self.log_networks * max(self.depths) * 0.5**self.log_width
         return [
-            require("width for the logarithms", self.log_width, ">=", 32, "the law is for large widths"),
-            require("expected number of dead layers", dead, "<=", 0.01, "choose a larger --log-width"),
-            require("largest hidden layers / width", max(self.aspects), "<=", 1, "the theorem is for bounded β"),
-            require("differentiated coordinates", self.columns, "<=", min(self.width, self.log_width)),
+            assume(
+                "width for the logarithms", self.log_width, ">=", 32, "the law is for large widths"
+            ),
+            assume(
+                "expected number of dead layers", dead, "<=", 0.01, "choose a larger --log-width"
+            ),
+            assume(
+                "largest hidden layers / width",
+                max(self.aspects),
+                "<=",
+                1,
+                "the theorem is for bounded β",
+            ),
+            assume(
+                "differentiated coordinates", self.columns, "<=", min(self.width, self.log_width)
+            ),
         ]
 
     @property
     def depths(self) -> np.ndarray:
-        """Hidden layers at which logarithms are judged."""
+        """Return the hidden layers at which logarithms are judged."""
         return np.maximum(1, np.round(self.log_width * np.array(self.aspects)).astype(int))
 
     def predict(self, setting: None) -> Prediction:
@@ -88,14 +124,19 @@ class ReluPathMoments(Claim):
         )
 
     def observe(self, setting: None, key: Key) -> Observation:
-        moments, means, variances, last = [], [], [], []
+        moments = []
+        means = []
+        variances = []
+        last = []
         for law, k in zip(self.laws, jax.random.split(key, len(self.laws)), strict=True):
             one, two = jax.random.split(k)
-            found = self.sample(one, law, self.width, self.depth, self.networks)
-            both = jnp.stack([found.squares, found.fourths], axis=-1)
+            sample = self.sample(one, law, self.width, self.depth, self.networks)
+            both = jnp.stack([sample.squares, sample.fourths], axis=-1)
             moments.append(both.reshape(self.groups, -1, self.depth + 1, 2).mean(1))
-            found = self.sample(two, law, self.log_width, int(max(self.depths)), self.log_networks)
-            logs = jnp.log(found.norms).reshape(self.groups, self.log_networks, *found.norms.shape[1:])
+            sample = self.sample(two, law, self.log_width, int(max(self.depths)), self.log_networks)
+            logs = jnp.log(sample.norms).reshape(
+                self.groups, self.log_networks, *sample.norms.shape[1:]
+            )
             means.append(logs.mean((1, 3)))
             variances.append(logs.var(1, ddof=1).mean(-1))
             last.append(logs[:, :, -1, 0].ravel())
@@ -107,63 +148,166 @@ class ReluPathMoments(Claim):
         )
 
     def sample(self, key: Key, law: str, width: int, depth: int, networks: int) -> Columns:
-        """Jacobians at a Gaussian input, in single precision."""
+        """Return Jacobians at a Gaussian input, in single precision."""
         for_x, key = jax.random.split(key)
         x = jax.random.normal(for_x, (width,), jnp.float32)
         columns = min(self.columns, width)
-        return sample_columns(key, self.groups * networks, (width,) * (depth + 2), x, law, columns=columns)
+        return sample_columns(
+            key, self.groups * networks, (width,) * (depth + 2), x, law, columns=columns
+        )
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        checks, size = [], observed["last"].shape[1]
-        radius, band = np.sqrt(np.log(40) / (2 * size)), "95 % band of an empirical distribution"
+        checks = []
         for i, law in enumerate(self.laws):
-            moments = observed["moments"][i] / predicted["moments"][i]
-            checks += [equal(f"{law}: E(∂z)² n_0/2, {self.depth} layers", 1.0, moments[:, -1, 0], 0.05)]
-            checks += [
-                equal(f"{law}: E(∂z)⁴ / exact, {layers} layers", 1.0, moments[:, layers, 1], 0.1)
-                for layers in sorted({1, self.depth})
-            ]
-            for name in ("mean", "variance"):
-                ends = {min(self.depths), max(self.depths)} if name == "variance" else {max(self.depths)}
-                checks += [
-                    equal(f"{law}: {name} of the log, {layers} layers", predicted[name][layers - 1],
-                        observed[name][i, :, layers - 1], 0.25) for layers in sorted(ends)
-                ]  # fmt: skip
-            law_of = norm(predicted["mean"][-1], np.sqrt(predicted["variance"][-1]))
-            distance = kstest(observed["last"][i], law_of.cdf).statistic
-            both = np.array([max(0, distance - radius), distance, distance + radius])
-            checks += [bound(f"{law}: distance of the log to N(−β/2, β)", both, at_most=0.1, over="each", note=band)]
-            if law == "gaussian":
-                for j, name in enumerate(("mean", "variance")):
-                    exact = predicted["exact"][j, -1]
-                    checks += [equal(f"gaussian: {name} of the log, exact", exact, observed[name][i, :, -1], 0.1)]
+            checks += self.judge_moments(i, law, observed["moments"][i] / predicted["moments"][i])
+            checks += self.judge_logarithm(i, law, predicted, observed)
         return checks
 
+    def judge_moments(self, i: int, law: str, ratio: np.ndarray) -> list[Check]:
+        """Compare moments with the exact ones; their ratio has shape ``(groups, depth + 1, 2)``."""
+        second = equal(
+            f"second_moment_{i}",
+            1.0,
+            ratio[:, -1, 0],
+            0.05,
+            label=f"{law}: E(∂z)² n_0/2, {self.depth} layers",
+        )
+        fourth = [
+            equal(
+                f"fourth_moment_{i}_{which}",
+                1.0,
+                ratio[:, layers, 1],
+                0.1,
+                label=f"{law}: E(∂z)⁴ / exact, {layers} layers",
+            )
+            for which, layers in ends(1, self.depth)
+        ]
+        return [second, *fourth]
+
+    def judge_logarithm(
+        self, i: int, law: str, predicted: Prediction, observed: Observation
+    ) -> list[Check]:
+        """Compare mean, variance and distribution of the logarithm with the normal law."""
+        deepest = int(max(self.depths))
+        judged = [("mean", f"log_mean_{i}", deepest)]
+        for which, layers in ends(int(min(self.depths)), deepest):
+            judged.append(("variance", f"log_variance_{i}_{which}", layers))
+        checks = [
+            equal(
+                id,
+                predicted[name][layers - 1],
+                observed[name][i, :, layers - 1],
+                0.25,
+                label=f"{law}: {name} of the log, {layers} layers",
+            )
+            for name, id, layers in judged
+        ]
+        checks.append(self.judge_distribution(i, law, predicted, observed["last"][i]))
+        if law != "gaussian":
+            return checks
+        return checks + [
+            equal(
+                f"log_{name}_exact_{i}",
+                predicted["exact"][j, -1],
+                observed[name][i, :, -1],
+                0.1,
+                label=f"gaussian: {name} of the log, exact",
+            )
+            for j, name in enumerate(("mean", "variance"))
+        ]
+
+    def judge_distribution(
+        self, i: int, law: str, predicted: Prediction, logs: np.ndarray
+    ) -> Check:
+        """Compare the distribution of the logarithm at the last layer with the normal law."""
+        radius = np.sqrt(np.log(40) / (2 * len(logs)))
+        limit = norm(predicted["mean"][-1], np.sqrt(predicted["variance"][-1]))
+        distance = kstest(logs, limit.cdf).statistic
+        return bound(
+            f"log_distance_{i}",
+            np.array([max(0, distance - radius), distance, distance + radius]),
+            at_most=0.1,
+            aggregate="all",
+            note="95 % band of an empirical distribution",
+            label=f"{law}: distance of the log to N(−β/2, β)",
+        )
+
     def rivals(self, setting: None, predicted: Prediction) -> list[Rival]:
-        gaussian = [derivative_moments((self.width,) * (layers + 2)) for layers in range(self.depth + 1)]
+        gaussian = [
+            derivative_moments((self.width,) * (layers + 2)) for layers in range(self.depth + 1)
+        ]
         layers = ("layer", np.full_like(predicted["mean"], 5 / self.log_width))
         return [
-            Rival("the variance of the log is that of one layer", predicted.replace(variance=layers),
-                "the second moment does not depend on depth"),
-            Rival("the log has mean zero", predicted.replace(mean=("layer", 0 * predicted["mean"])),
-                "the squared norm has mean one"),
-            Rival("the formula for Gaussian weights for every law", predicted.replace(
-                moments=("law depth power", [gaussian] * len(self.laws))), "the law does not matter in wide networks"),
-        ]  # fmt: skip
+            Rival(
+                "one_layer",
+                predicted.replace(variance=layers),
+                "the second moment does not depend on depth",
+                label="the variance of the log is that of one layer",
+            ),
+            Rival(
+                "no_drift",
+                predicted.replace(mean=("layer", 0 * predicted["mean"])),
+                "the squared norm has mean one",
+                label="the log has mean zero",
+            ),
+            Rival(
+                "gaussian_always",
+                predicted.replace(moments=("law depth power", [gaussian] * len(self.laws))),
+                "the law does not matter in wide networks",
+                label="the formula for Gaussian weights for every law",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        depth, layers = np.arange(self.depth + 1), np.arange(1, len(predicted["mean"]) + 1)
-        fourth, spread = [], []
+        depth = np.arange(self.depth + 1)
+        layers = np.arange(1, len(predicted["mean"]) + 1)
+        fourth = []
+        spread = []
         for i, law in enumerate(self.laws):
-            shade, scale = i / max(1, len(self.laws) - 1), self.width**2 / 4
-            fourth += [seen(depth, scale * observed["moments"][i, ..., 1].mean(0), law, shade=shade, kind="points")]
-            fourth += [theory(depth, scale * predicted["moments"][i, :, 1], shade=shade)]
-            spread += [seen(layers, observed["variance"][i].mean(0), f"variance, {law}", shade=shade)]
+            shade = i / max(1, len(self.laws) - 1)
+            scale = self.width**2 / 4
+            fourth += [
+                observed_curve(
+                    depth,
+                    scale * observed["moments"][i, ..., 1].mean(0),
+                    law,
+                    shade=shade,
+                    kind="points",
+                )
+            ]
+            fourth += [predicted_curve(depth, scale * predicted["moments"][i, :, 1], shade=shade)]
+            spread += [
+                observed_curve(
+                    layers, observed["variance"][i].mean(0), f"variance, {law}", shade=shade
+                )
+            ]
         mean = observed["mean"][0].mean(0)
         return (
-            panel(f"Fourth moment of a derivative, width {self.width}", "hidden layers", "(n_0²/4) E (∂z)⁴", *fourth),
-            panel(f"The logarithm drifts, width {self.log_width}", "layer", "log of squared norm",
-                *spread, seen(layers, mean, f"mean, {self.laws[0]}"), theory(layers, predicted["variance"], "β, −β/2"),
-                theory(layers, predicted["mean"]),
-                rival(layers, np.full(len(layers), 5 / self.log_width), "variance of one layer")),
-        )  # fmt: skip
+            panel(
+                f"Fourth moment of a derivative, width {self.width}",
+                "hidden layers",
+                "(n_0²/4) E (∂z)⁴",
+                *fourth,
+            ),
+            panel(
+                f"The logarithm drifts, width {self.log_width}",
+                "layer",
+                "log of squared norm",
+                *spread,
+                observed_curve(layers, mean, f"mean, {self.laws[0]}"),
+                predicted_curve(layers, predicted["variance"], "β, −β/2"),
+                predicted_curve(layers, predicted["mean"]),
+                rival_curve(
+                    layers, np.full(len(layers), 5 / self.log_width), "variance of one layer"
+                ),
+            ),
+        )
+
+
+def ends(first: int, last: int) -> tuple[tuple[str, int], ...]:
+    """Return the two ends of a range of layers by name; one where they are the same.
+
+    >>> ends(1, 3)
+    (('first', 1), ('last', 3))
+    """
+    return (("first", first), ("last", last)) if first < last else (("last", last),)

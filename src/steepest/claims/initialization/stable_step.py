@@ -12,18 +12,35 @@ from typing import Annotated, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Within, keys
-from steepest.data import digits
-from steepest.descent import descend
-from steepest.judging import Check, Hypothesis, Rival, equal, exponent, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Values,
+    Within,
+    assume,
+    compiled,
+    equal,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
 from steepest.kernels import empirical_ntk, gram
-from steepest.networks import Mlp, mlp
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key, Params
+from steepest.nn.data import digits
+from steepest.nn.networks import Mlp, mlp
+from steepest.nn.types import Params
 
 CRITICAL = {"relu": 2.0, "linear": 1.0, "tanh": 1.0}  # C_W that preserves signals
 LAWS = ("standard", "ntk")  # parameterizations of the width law
@@ -33,10 +50,10 @@ GROUP = 4  # networks whose 1/step is averaged before a logarithm is taken
 class Setting(NamedTuple):
     """Inputs ``(P, 16)``, direction of the residual ``(P,)``, initial networks, and the top of their Θ/P."""
 
-    x: Array
-    direction: Array
+    x: Values
+    direction: Values
     starts: list[Params]  # of every case, seeds first
-    top: np.ndarray  # λ_max, (case, seed)
+    top: Values  # λ_max, (case, seed)
     share: float  # smallest share of the initial risk along the top eigenvector
 
 
@@ -46,7 +63,8 @@ class StableStep(Claim):
 
     widths: tuple[Count, ...] = (128, 512, 1024)  # widths n of the width laws [neurons]
     depth: Count = 1  # hidden layers of the width laws [layers]
-    activations: tuple[str, ...] = ("relu",)  # activations of the depth laws: relu, linear, tanh [name]
+    # activations of the depth laws: relu, linear, tanh [name]
+    activations: tuple[str, ...] = ("relu",)
     depths: tuple[Count, ...] = (1, 2, 4)  # hidden layers of the depth laws [layers]
     width: Count = 128  # width n of the depth laws [neurons]
     examples: Count = 8  # digits 0 and 1, P of them [examples]
@@ -84,7 +102,16 @@ class StableStep(Claim):
         "was inconclusive at 11 of 20 seeds and never wrong: 64 replaced them. The full preset adds tanh and linear.",
     )
     version = 2  # 1 took the largest depth over the smallest width, of different experiments
-    beyond = {"residual": 3.0}
+    tiny = {
+        "widths": (64, 96, 128),
+        "depths": (1, 2, 3),
+        "width": 64,
+        "examples": 4,
+        "steps": 5,
+        "halvings": 5,
+        "seeds": 8,
+    }
+    out_of_scope = {"residual": 3.0}
     full = {
         "widths": (64, 256, 1024),
         "depth": 2,
@@ -96,39 +123,63 @@ class StableStep(Claim):
     precision = "float32"
 
     def cases(self) -> list[Mlp]:
-        """The networks: the width law of each parameterization, then the depth law of each activation."""
+        """Return the networks: the width law of each parameterization, then the depth law of each activation."""
         build = lambda n, depth, sigma, law: mlp(
             (16, *[n] * depth, 1), sigma, parameterized=law, c_w=CRITICAL[sigma], bias=False
         )
         wide = [build(n, self.depth, "relu", law) for law in LAWS for n in self.widths]
-        return wide + [build(self.width, d, sigma, "ntk") for sigma in self.activations for d in self.depths]
+        return wide + [
+            build(self.width, d, sigma, "ntk") for sigma in self.activations for d in self.depths
+        ]
 
     def setting(self, key: Key) -> Setting:
         data = digits((0, 1), self.examples)
-        x = data.x.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)  # mean of 2×2 pixels
-        x, seeds = x / jnp.sqrt((x**2).mean()), keys(key, self.seeds)
-        direction = data.y[:, 0] / jnp.sqrt((data.y[:, 0] ** 2).mean())
-        starts = [jax.vmap(net.init)(seeds) for net in self.cases()]  # eager: layers of one shape compile once
-        tops, shares = [], []
-        for net, start in zip(self.cases(), starts, strict=True):
-            kernel = jax.vmap(lambda p, net=net: empirical_ntk(net, p, x))(start) / len(x)
-            values, vectors = np.linalg.eigh(np.asarray(kernel, float))
-            tops.append(values[:, -1])
-            shares.append((np.asarray(direction) @ vectors[..., -1].T) ** 2 / len(x))
-        return Setting(x, direction, starts, np.array(tops), float(np.min(shares)))
+        pixels = np.asarray(data.x)
+        x = pixels.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16)  # mean of 2×2 pixels
+        x = x / np.sqrt((x**2).mean())
+        labels = np.asarray(data.y)[:, 0]
+        direction = labels / np.sqrt((labels**2).mean())
+
+        def draw(key: Key) -> list[tuple[Params, Array]]:
+            seeds = keys(key, self.seeds)
+            kernel = lambda net: lambda params: empirical_ntk(net, params, x) / len(x)
+            starts = [jax.vmap(net.init)(seeds) for net in self.cases()]
+            kernels = [
+                jax.vmap(kernel(n))(start) for n, start in zip(self.cases(), starts, strict=True)
+            ]
+            return list(zip(starts, kernels, strict=True))
+
+        starts, kernels = zip(*compiled(draw)(key), strict=True)
+        values, vectors = np.linalg.eigh(np.array(kernels, float))
+        shares = (vectors[..., -1] @ direction) ** 2 / len(x)
+        return Setting(x, direction, list(starts), values[..., -1], float(np.min(shares)))
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         narrow = min(*self.widths, self.width)
         deep = max(self.depth / min(self.widths), max(self.depths) / self.width)
         return [
-            require("residual ε/√n", self.residual / narrow**0.5, "<=", 0.01, "the network must be linear there"),
-            require("share of the risk along the top eigenvector", setting.share, ">=", 0.05, "take more steps"),
-            require("largest depth/width", deep, "<=", 0.1, "the kernel is for n ≫ depth"),
+            assume(
+                "residual ε/√n",
+                self.residual / narrow**0.5,
+                "<=",
+                0.01,
+                "the network must be linear there",
+            ),
+            assume(
+                "share of the risk along the top eigenvector",
+                setting.share,
+                ">=",
+                0.05,
+                "take more steps",
+            ),
+            assume("largest depth/width", deep, "<=", 0.1, "the kernel is for n ≫ depth"),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
         x = np.asarray(setting.x, float)
-        limit = [2 * len(x) / np.linalg.eigvalsh(gram(net.limit(), x).ntk)[-1] for net in self.cases()]
+        limit = [
+            2 * len(x) / np.linalg.eigvalsh(gram(net.limit(), x).ntk)[-1] for net in self.cases()
+        ]
         by_width, by_depth = self.split(np.array(limit))
         slopes = lambda sizes, steps: np.polyfit(np.log(sizes), np.log(steps).T, 1)[0]
         return Prediction(
@@ -140,72 +191,168 @@ class StableStep(Claim):
         )
 
     def split(self, steps: Float[np.ndarray, "cases ..."]) -> tuple[np.ndarray, np.ndarray]:
-        """Cases as parameterization × width, and activation × depth."""
-        at, rest = len(LAWS) * len(self.widths), steps.shape[1:]
-        by_width = steps[:at].reshape(len(LAWS), len(self.widths), *rest)
-        return by_width, steps[at:].reshape(len(self.activations), len(self.depths), *rest)
+        """Return cases as parameterization × width, and activation × depth."""
+        at = len(LAWS) * len(self.widths)
+        seeds = steps.shape[1:]
+        by_width = steps[:at].reshape(len(LAWS), len(self.widths), *seeds)
+        return by_width, steps[at:].reshape(len(self.activations), len(self.depths), *seeds)
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        find = lambda net, start: jax.jit(jax.vmap(lambda p: self.largest_step(net, p, setting)))(start)
-        found = [find(net, start) for net, start in zip(self.cases(), setting.starts, strict=True)]
-        return Observation(step=("case seed", np.array(found)))
+        def search(starts: list[Params]) -> list[Array]:
+            one = lambda net: lambda start: self.largest_step(net, start, setting)
+            cases = zip(self.cases(), starts, strict=True)
+            return [jax.lax.map(one(net), start) for net, start in cases]
+
+        return Observation(step=("case seed", np.array(compiled(search)(setting.starts))))
 
     def largest_step(self, net: Mlp, start: Params, setting: Setting) -> Array:
-        """By bisection: the largest step size at which the risk stays at or below its start."""
+        """Search by bisection for the largest step size at which the risk stays at or below its start."""
         x = setting.x
         y = net.apply(start, x) - self.residual * setting.direction
-        risk = lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2)
+        risk = jax.value_and_grad(lambda params: 0.5 * jnp.mean((net.apply(params, x) - y) ** 2))
+        first, slope = risk(start)
+
+        def stays(lr: Array) -> Array:
+            """Descend for as long as the risk is not above its start; NaN compares false."""
+
+            def step(state: tuple) -> tuple:
+                taken, params, _, slope = state
+                moved = jax.tree.map(lambda p, g: p - lr * g, params, slope)
+                return taken + 1, moved, *risk(moved)
+
+            going = lambda state: (state[0] < self.steps) & (state[2] <= first)
+            return jax.lax.while_loop(going, step, (0, start, first, slope))[2] <= first
 
         def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
             middle = (ends[0] + ends[1]) / 2
-            path = descend(risk, start, optax.sgd(jnp.exp(middle)), self.steps).risk
-            stays = jnp.all(path <= path[0])  # NaN compares false
-            return jnp.where(stays, middle, ends[0]), jnp.where(stays, ends[1], middle)
+            stable = stays(jnp.exp(middle))
+            return jnp.where(stable, middle, ends[0]), jnp.where(stable, ends[1], middle)
 
         ends = jnp.log(self.smallest), jnp.log(self.largest)
         return jnp.exp(sum(jax.lax.fori_loop(0, self.halvings, halve, ends)) / 2)
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         by_width, by_depth = self.split(observed["step"])
-        groups = lambda steps: 1 / (1 / steps[:, : self.seeds // GROUP * GROUP]).reshape(len(steps), -1, GROUP).mean(2)
-        ratio, checks = (observed["step"] / predicted["step"]).ravel(), []
-        checks.append(equal("step · λ_max/2", 1.0, ratio, (0.97, 1.05), over="each", note="all networks"))
+        groups = lambda steps: (
+            1 / (1 / steps[:, : self.seeds // GROUP * GROUP]).reshape(len(steps), -1, GROUP).mean(2)
+        )
+        ratio = (observed["step"] / predicted["step"]).ravel()
+        checks = []
+        checks.append(
+            equal(
+                "step_over_edge",
+                1.0,
+                ratio,
+                (0.97, 1.05),
+                aggregate="all",
+                note="all networks",
+                label="step · λ_max/2",
+            )
+        )
         for law, power, steps, limit in zip(
             LAWS, predicted["width_exponent"], by_width, predicted["limit_width"], strict=True
         ):
-            checks.append(exponent(f"{law}: step against width n", power, self.widths, groups(steps).T, 0.1))
             checks.append(
-                equal(f"{law}: step / limit kernel's, n = {self.widths[-1]}", 1.0, steps[-1] / limit[-1], 0.1)
+                exponent(
+                    f"width_exponent_{law}",
+                    power,
+                    self.widths,
+                    groups(steps).T,
+                    0.1,
+                    label=f"{law}: step against width n",
+                )
             )
-        for sigma, power, steps in zip(self.activations, predicted["depth_exponent"], by_depth, strict=True):
+            checks.append(
+                equal(
+                    f"limit_step_{law}",
+                    1.0,
+                    steps[-1] / limit[-1],
+                    0.1,
+                    label=f"{law}: step / limit kernel's, n = {self.widths[-1]}",
+                )
+            )
+        for i, (sigma, power, steps) in enumerate(
+            zip(self.activations, predicted["depth_exponent"], by_depth, strict=True)
+        ):
             layers = np.add(self.depths, 1)
-            checks.append(exponent(f"{sigma}: step against depth L + 1", power, layers, groups(steps).T, 0.2))
+            checks.append(
+                exponent(
+                    f"depth_exponent_{i}",
+                    power,
+                    layers,
+                    groups(steps).T,
+                    0.2,
+                    label=f"{sigma}: step against depth L + 1",
+                )
+            )
         return checks
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        powers, flat = np.array([-0.5, 0.0]), np.zeros(len(self.activations))
+        powers = np.array([-0.5, 0.0])
+        flat = np.zeros(len(self.activations))
         return [
-            Rival("1/√n", predicted.replace(width_exponent=("parameterization", powers)), "printed in the notes"),
-            Rival("depth does not matter", predicted.replace(depth_exponent=("activation", flat)),
-                "the forward pass keeps its size at criticality"),
-            *[Rival("1/depth for every activation", predicted.replace(depth_exponent=("activation", flat - 1)),
-                "it is so for linear networks")] * ("tanh" in self.activations),
-            Rival("1/λ_max", predicted.replace(step=("case seed", predicted["step"] / 2)),
-                "the step that converges fastest along the top eigenvector"),
-        ]  # fmt: skip
+            Rival(
+                "inverse_root",
+                predicted.replace(width_exponent=("parameterization", powers)),
+                "printed in the notes",
+                label="1/√n",
+            ),
+            Rival(
+                "depth_is_nothing",
+                predicted.replace(depth_exponent=("activation", flat)),
+                "the forward pass keeps its size at criticality",
+                label="depth does not matter",
+            ),
+            *[
+                Rival(
+                    "inverse_depth",
+                    predicted.replace(depth_exponent=("activation", flat - 1)),
+                    "it is so for linear networks",
+                    label="1/depth for every activation",
+                )
+            ]
+            * ("tanh" in self.activations),
+            Rival(
+                "half_the_edge",
+                predicted.replace(step=("case seed", predicted["step"] / 2)),
+                "the step that converges fastest along the top eigenvector",
+                label="1/λ_max",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        (by_width, by_depth), layers, wide, deep = self.split(observed["step"]), np.add(self.depths, 1), [], []
+        (by_width, by_depth) = self.split(observed["step"])
+        layers = np.add(self.depths, 1)
+        wide = []
+        deep = []
         for i, law in enumerate(LAWS):
-            wide.append(seen(self.widths, by_width[i].T, law, kind="points", shade=float(i)))
-            wide.append(theory(self.widths, predicted["limit_width"][i], "2/λ_max of the limit" if not i else ""))
+            wide.append(
+                observed_curve(self.widths, by_width[i].T, law, kind="points", shade=float(i))
+            )
+            wide.append(
+                predicted_curve(
+                    self.widths,
+                    predicted["limit_width"][i],
+                    "2/λ_max of the limit" if not i else "",
+                )
+            )
         for i, sigma in enumerate(self.activations):
             shade = i / max(1, len(self.activations) - 1)
-            deep.append(seen(layers, by_depth[i].T, sigma, kind="points", shade=shade))
-            deep.append(theory(layers, predicted["limit_depth"][i], "2/λ_max of the limit" if not i else ""))
+            deep.append(observed_curve(layers, by_depth[i].T, sigma, kind="points", shade=shade))
+            deep.append(
+                predicted_curve(
+                    layers, predicted["limit_depth"][i], "2/λ_max of the limit" if not i else ""
+                )
+            )
         slow = predicted["limit_width"][0, 0] * np.sqrt(self.widths[0] / np.array(self.widths))
         return (
-            panel("The largest stable step against width", "width n", "step size", *wide,
-                rival(self.widths, slow, "1/√n"), log="xy"),
+            panel(
+                "The largest stable step against width",
+                "width n",
+                "step size",
+                *wide,
+                rival_curve(self.widths, slow, "1/√n"),
+                log="xy",
+            ),
             panel("and against depth", "L + 1", "step size", *deep, log="xy"),
-        )  # fmt: skip
+        )

@@ -6,6 +6,7 @@ dimension or the ½ in the exponent, as printed in the notes, it is false. The r
 ‖E K‖ = O(1), such as orthonormal ones; in general it is √(m‖E K‖/n), which on digits is near m/√n.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,15 +15,33 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import binomtest
 
-from steepest.activations import activation, gaussian_mean
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, keys
-from steepest.data import digits
-from steepest.intervals import Interval
-from steepest.judging import Check, Hypothesis, Rival, bound, decide, exponent, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Interval,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    assume,
+    bound,
+    compiled,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.core.checks import decide
 from steepest.kernels import bernstein_tail, hidden_kernel, sampled_hidden_kernel
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.nn.activations import activation, gaussian_mean
+from steepest.nn.data import digits
 
 SETS = ("orthonormal inputs", "digits")
 
@@ -30,8 +49,8 @@ SETS = ("orthonormal inputs", "digits")
 class Setting(NamedTuple):
     """Unit inputs of each set and their expected kernels, as many as the largest size; smaller sizes are corners."""
 
-    inputs: tuple[jax.Array, ...]  # (m, d) each
-    expected: tuple[jax.Array, ...]  # (m, m) each
+    inputs: tuple[np.ndarray, ...]  # (m, d) each
+    expected: tuple[np.ndarray, ...]  # (m, m) each
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,17 @@ class NtkConcentration(Claim):
         "Matrix Bernstein is far from tight: at moderate t it exceeds one and says nothing, at large t no failure is "
         "seen and the check rests on the upper end of the binomial interval.",
     )
+    tiny = {
+        "inputs": 4,
+        "widths": (16, 32, 64),
+        "sizes": (4, 6, 8),
+        "size_width": 64,
+        "seeds": 5,
+        "size_seeds": 5,
+        "tail_width": 32,
+        "trials": 50,
+        "trials_one": 50,
+    }
     full = {
         "seeds": 400,
         "size_seeds": 60,
@@ -79,41 +109,55 @@ class NtkConcentration(Claim):
         "trials_one": 200_000,
         "widths": (256, 512, 1024, 2048, 4096, 8192),
     }
-    beyond = {"activation": "relu"}
+    out_of_scope = {"activation": "relu"}
 
     def setting(self, key: Key) -> Setting:
-        largest, sigma = max(*self.sizes, self.inputs), activation(self.activation)
-        raw = digits(n=largest, key=key).x
-        inputs = (jnp.eye(largest), raw / jnp.linalg.norm(raw, axis=1, keepdims=True))
-        return Setting(inputs, tuple(hidden_kernel(sigma, x).value for x in inputs))
+        largest = max(*self.sizes, self.inputs)
+        sigma = activation(self.activation)
+        raw = np.asarray(digits(n=largest, key=key).x)
+        inputs = (np.eye(largest), raw / np.linalg.norm(raw, axis=1, keepdims=True))
+        expected = tuple(np.asarray(hidden_kernel(sigma, jnp.asarray(x)).value) for x in inputs)
+        return Setting(inputs, expected)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        sigma, grid = activation(self.activation), jnp.linspace(-50, 50, 20_001)
-        size, even = (float(jnp.abs(f).max()) for f in (sigma(grid), sigma(grid) + sigma(-grid)))
+        sigma = activation(self.activation)
+        grid = np.linspace(-50, 50, 20_001)
+        values = np.asarray(sigma(jnp.asarray(grid)))  # on a grid that is symmetric around zero
+        size = np.abs(values).max()
+        even = np.abs(values + values[::-1]).max()
         return [
-            require("largest |σ|", size, "<=", 1, "choose a bounded --activation, such as erf"),
-            require("largest |σ(z) + σ(−z)|", even, "<=", 1e-12, "the exact U is that of an odd σ"),
+            assume("largest |σ|", size, "<=", 1, "choose a bounded --activation, such as erf"),
+            assume("largest |σ(z) + σ(−z)|", even, "<=", 1e-12, "the exact U is that of an odd σ"),
         ]
 
-    def variance(self, inputs: int) -> float:
-        """The variance U on orthonormal inputs, times n."""
+    def spread(self, *inputs: int) -> np.ndarray:
+        """Return √U on each number of orthonormal inputs, at the width of the failure rates."""
         sigma = activation(self.activation)
-        second, fourth = (float(gaussian_mean(lambda z, p=p: sigma(z) ** p, 1.0, sigma.kinks).value) for p in (2, 4))
-        return fourth + (inputs - 2) * second**2
+        moment = lambda p: gaussian_mean(lambda z: sigma(z) ** p, 1.0, sigma.kinks).value
+        second, fourth = map(float, compiled(lambda: (moment(2), moment(4)))())
+        m = np.array(inputs)
+        return np.sqrt((fourth + (m - 2) * second**2) / self.tail_width)
 
     def predict(self, setting: Setting) -> Prediction:
-        sizes, found = np.array(self.sizes), []
-        for kernel in setting.expected:
-            norms = np.array([np.linalg.norm(kernel[:m, :m], 2) for m in (self.inputs, *sizes)])
-            found.append(norms)
-        n, norms = self.tail_width, np.array(found)
-        spread = np.array([np.sqrt(self.variance(m) / n) for m in (self.inputs, 1)])
+        sizes = np.array(self.sizes)
+        norms = np.array(
+            [
+                [np.linalg.norm(kernel[:m, :m], 2) for m in (self.inputs, *sizes)]
+                for kernel in setting.expected
+            ]
+        )
+        n = self.tail_width
+        spread = self.spread(self.inputs, 1)
         t = np.outer(spread, self.deviations)
-        tails = [bernstein_tail(t[i], m, spread[i] ** 2, m / n) for i, m in enumerate((self.inputs, 1))]
+        tails = [
+            bernstein_tail(t[i], m, spread[i] ** 2, m / n) for i, m in enumerate((self.inputs, 1))
+        ]
         scale = np.sqrt(sizes * norms[:, 1:])
         widths = np.array(self.widths)
         log = np.log(2 * self.inputs)
-        mean = np.sqrt(2 * self.inputs * norms[:, :1] / widths * log) + self.inputs * log / (3 * widths)
+        mean = np.sqrt(2 * self.inputs * norms[:, :1] / widths * log) + self.inputs * log / (
+            3 * widths
+        )
         return Prediction(
             width_exponent=-0.5,
             size_exponent=("set", [np.polyfit(np.log(sizes), np.log(one), 1)[0] for one in scale]),
@@ -124,88 +168,202 @@ class NtkConcentration(Claim):
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         for_widths, for_sizes, for_tail, for_one = jax.random.split(key, 4)
-        sets, m, n = zip(setting.inputs, setting.expected, strict=True), self.inputs, self.tail_width
-        by_width, by_size = [], []
-        for x, mean in sets:
-            by_width.append(self.distances(for_widths, self.seeds, x[:m], mean, self.widths, (m,)))
-            by_size.append(self.distances(for_sizes, self.size_seeds, x, mean, (self.size_width,), self.sizes))
-        x, mean = setting.inputs[0], setting.expected[0]
+        m = self.inputs
+        n = (self.tail_width,)
+        of_widths = self.distances(self.seeds, self.widths, (m,))
+        of_sizes = self.distances(self.size_seeds, (self.size_width,), self.sizes)
+        many = self.distances(self.trials, n, (m,))
+        one = self.distances(self.trials_one, n, (1,))
+        sets = list(zip(setting.inputs, setting.expected, strict=True))
+        x, mean = sets[0]
         return Observation(
-            by_width=("set seed width", jnp.stack(by_width)),
-            by_size=("set seed size", jnp.stack(by_size)),
-            many=("trial", self.distances(for_tail, self.trials, x[:m], mean, (n,), (m,))[:, 0]),
-            one=("trial_one", self.distances(for_one, self.trials_one, x[:1], mean, (n,), (1,))[:, 0]),
+            by_width=("set seed width", [of_widths(for_widths, x[:m], mean) for x, mean in sets]),
+            by_size=("set seed size", [of_sizes(for_sizes, x, mean) for x, mean in sets]),
+            many=("trial", many(for_tail, x[:m], mean)[:, 0]),
+            one=("trial_one", one(for_one, x[:1], mean)[:, 0]),
         )
 
     def distances(
-        self, key: Key, count: int, x: jax.Array, mean: jax.Array, widths: tuple[int, ...], sizes: tuple[int, ...]
-    ) -> jax.Array:
-        """‖K_n − E K‖ for the first n neurons and the first m inputs of each network, (networks, widths × sizes)."""
-        x = jnp.linalg.qr(x.T, mode="r").T  # Gaussian weights see no more than the angles between the inputs
+        self, count: int, widths: tuple[int, ...], sizes: tuple[int, ...]
+    ) -> Callable[[Key, np.ndarray, np.ndarray], np.ndarray]:
+        """Return ‖K_n − E K‖ for the first n neurons and the first m inputs of each network.
+
+        What is returned takes a key, the inputs and their E K, and gives shape ``(networks, widths × sizes)``.
+        """
         sigma = activation(self.activation)
 
-        def one(key: Key) -> jax.Array:
+        def one(key: Key, x: jax.Array, mean: jax.Array) -> jax.Array:
             weights = jax.random.normal(key, (max(widths), x.shape[1]))
             kernels = [sampled_hidden_kernel(sigma, x, weights[:n]) for n in widths]
-            corners = [(kernel - mean[: len(x), : len(x)])[:m, :m] for kernel in kernels for m in sizes]
+            corners = [(kernel - mean)[:m, :m] for kernel in kernels for m in sizes]
             return jnp.array([jnp.abs(jnp.linalg.eigvalsh(corner)).max() for corner in corners])
 
-        return jax.jit(lambda each: jax.lax.map(one, each))(keys(key, count))
+        def every(key: Key, x: jax.Array, mean: jax.Array) -> jax.Array:
+            return jax.lax.map(lambda seed: one(seed, x, mean), keys(key, count))
+
+        run = compiled(every)
+
+        def measure(key: Key, x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+            # Gaussian weights see no more than the angles between the inputs
+            turned = np.asarray(np.linalg.qr(x.T, mode="r")).T
+            return np.asarray(run(key, turned, mean[: len(x), : len(x)]))
+
+        return measure
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         checks = []
         for i, name in enumerate(SETS):
-            by_width, by_size = observed["by_width"][i], observed["by_size"][i]
+            by_width = observed["by_width"][i]
+            by_size = observed["by_size"][i]
             goal = float(predicted["size_exponent"][i])
             checks += [
-                exponent(f"distance against n, {name}", float(predicted["width_exponent"]), self.widths, by_width, 0.1),
-                exponent(f"distance against m, {name}", goal, self.sizes, by_size, 0.15),
-                bound(f"mean distance / Bernstein's, {name}", (by_width / predicted["mean"][i]).max(1), at_most=1.0),
+                exponent(
+                    f"width_exponent_{i}",
+                    float(predicted["width_exponent"]),
+                    self.widths,
+                    by_width,
+                    0.1,
+                    label=f"distance against n, {name}",
+                ),
+                exponent(
+                    f"size_exponent_{i}",
+                    goal,
+                    self.sizes,
+                    by_size,
+                    0.15,
+                    label=f"distance against m, {name}",
+                ),
+                bound(
+                    f"mean_distance_{i}",
+                    (by_width / predicted["mean"][i]).max(1),
+                    at_most=1.0,
+                    label=f"mean distance / Bernstein's, {name}",
+                ),
             ]
         for i, (m, trials) in enumerate(((self.inputs, observed["many"]), (1, observed["one"]))):
             for j, s in enumerate(self.deviations):
                 failures = int((trials > s * predicted["spread"][i]).sum())
                 name = f"failure rate at t = {s:g} √U, m = {m}"
-                checks.append(_rate(name, failures, len(trials), float(predicted["tail"][i, j])))
+                checks.append(
+                    _rate(
+                        f"failure_rate_{i}_{j}",
+                        failures,
+                        len(trials),
+                        float(predicted["tail"][i, j]),
+                        label=name,
+                    )
+                )
         return checks
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        n, sizes, spread = self.tail_width, np.array([[self.inputs], [1]]), predicted["spread"][:, None]
-        t, u, largest = spread * np.array(self.deviations), spread**2, sizes / n
+        n = self.tail_width
+        sizes = np.array([[self.inputs], [1]])
+        spread = predicted["spread"][:, None]
+        t = spread * np.array(self.deviations)
+        u = spread**2
+        largest = sizes / n
         fall = t**2 / (u + largest * t / 3)
         tail = lambda values: predicted.replace(tail=("case deviation", np.minimum(1, values)))
         return [
-            Rival("exponent −1 in n", predicted.replace(width_exponent=-1.0), "each neuron contributes 1/n"),
-            Rival("√(m/n) for any inputs", predicted.replace(size_exponent=("set", [0.5, 0.5])), "as in the notes"),
-            Rival("Bernstein as printed", tail(np.exp(-fall)), "neither dimension nor ½"),
-            Rival("Bernstein without the dimension", tail(np.exp(-fall / 2)), "true for one-sided numbers"),
-            Rival("Bernstein without the ½", tail(2 * sizes * np.exp(-fall)), "as in the notes' exponent"),
+            Rival(
+                "inverse_width",
+                predicted.replace(width_exponent=-1.0),
+                "each neuron contributes 1/n",
+                label="exponent −1 in n",
+            ),
+            Rival(
+                "root_always",
+                predicted.replace(size_exponent=("set", [0.5, 0.5])),
+                "as in the notes",
+                label="√(m/n) for any inputs",
+            ),
+            Rival(
+                "bernstein_printed",
+                tail(np.exp(-fall)),
+                "neither dimension nor ½",
+                label="Bernstein as printed",
+            ),
+            Rival(
+                "no_dimension",
+                tail(np.exp(-fall / 2)),
+                "true for one-sided numbers",
+                label="Bernstein without the dimension",
+            ),
+            Rival(
+                "no_half",
+                tail(2 * sizes * np.exp(-fall)),
+                "as in the notes' exponent",
+                label="Bernstein without the ½",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        widths, sizes, s = np.array(self.widths), np.array(self.sizes), np.array(self.deviations)
-        falls, grows, tails = [], [], []
+        widths = np.array(self.widths)
+        sizes = np.array(self.sizes)
+        s = np.array(self.deviations)
+        falls = []
+        grows = []
+        tails = []
         for i, name in enumerate(SETS):
-            mean, size, shade = observed["by_width"][i].mean(0), observed["by_size"][i].mean(0), float(i)
-            falls += [seen(widths, mean, name, shade=shade), theory(widths, predicted["mean"][i], shade=shade)]
+            mean = observed["by_width"][i].mean(0)
+            size = observed["by_size"][i].mean(0)
+            shade = float(i)
+            falls += [
+                observed_curve(widths, mean, name, shade=shade),
+                predicted_curve(widths, predicted["mean"][i], shade=shade),
+            ]
             law = size[0] * (sizes / sizes[0]) ** predicted["size_exponent"][i]
-            grows += [seen(sizes, size, name, shade=shade), theory(sizes, law, shade=shade)]
-        grows.append(rival(sizes, observed["by_size"][1, :, 0].mean() * np.sqrt(sizes / sizes[0]), "√m"))
+            grows += [
+                observed_curve(sizes, size, name, shade=shade),
+                predicted_curve(sizes, law, shade=shade),
+            ]
+        grows.append(
+            rival_curve(
+                sizes, observed["by_size"][1, :, 0].mean() * np.sqrt(sizes / sizes[0]), "√m"
+            )
+        )
         for i, trials in enumerate((observed["many"], observed["one"])):
             rate = np.array([(trials > x * predicted["spread"][i]).mean() for x in s])
-            tails += [seen(s, np.where(rate > 0, rate, np.nan), f"m = {(self.inputs, 1)[i]}", shade=float(i)),
-                theory(s, predicted["tail"][i], shade=float(i))]  # fmt: skip
-        tails.append(rival(s, np.exp(-(s**2)), "as printed"))
+            tails += [
+                observed_curve(
+                    s,
+                    np.where(rate > 0, rate, np.nan),
+                    f"m = {(self.inputs, 1)[i]}",
+                    shade=float(i),
+                ),
+                predicted_curve(s, predicted["tail"][i], shade=float(i)),
+            ]
+        tails.append(rival_curve(s, np.exp(-(s**2)), "as printed"))
         return (
             panel("The distance falls like n^{-1/2}", "width n", "‖K − E K‖", *falls, log="xy"),
             panel("On digits it grows like m", "inputs m", "‖K − E K‖", *grows, log="xy"),
-            panel("Failure rates stay below the bound", "t / √U", "probability", *tails, log="y", ylim=(1e-5, 2)),
+            panel(
+                "Failure rates stay below the bound",
+                "t / √U",
+                "probability",
+                *tails,
+                log="y",
+                ylim=(1e-5, 2),
+            ),
         )
 
 
-def _rate(name: str, failures: int, trials: int, at_most: float) -> Check:
+def _rate(id: str, failures: int, trials: int, at_most: float, label: str) -> Check:
     """Check that a probability, known by its binomial interval, stays below a bound."""
     exact = binomtest(failures, trials).proportion_ci(method="exact")
-    interval = Interval(float(exact.low), float(exact.high), f"95% of {failures} in {trials} (Clopper and Pearson)")
-    margin, note = Interval(-np.inf, at_most), "the bound says nothing here" if at_most >= 1 else ""
-    return Check(name, "bound", at_most, failures / trials, interval, margin, decide(interval, margin), note)
+    interval = Interval(
+        float(exact.low), float(exact.high), f"95% of {failures} in {trials} (Clopper and Pearson)"
+    )
+    margin = Interval(-np.inf, at_most)
+    note = "the bound says nothing here" if at_most >= 1 else ""
+    return Check(
+        id,
+        label,
+        "bound",
+        at_most,
+        failures / trials,
+        interval,
+        margin,
+        decide(interval, margin),
+        note,
+    )

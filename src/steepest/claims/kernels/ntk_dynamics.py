@@ -6,34 +6,51 @@ at least as fast when it is made with their own kernel. This holds on training a
 where gradient flow is another process. Mean and covariance over initializations follow, and a bound on the risk.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Seeds, Within, keys
-from steepest.data import digits, signs
-from steepest.descent import descend
-from steepest.intervals import fit_exponent
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, exponent, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    Within,
+    assume,
+    bound,
+    compiled,
+    equal,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+)
+from steepest.core.intervals import fit_exponent
 from steepest.kernels import Gram, KernelDynamics, empirical_ntk, gram, kernel_dynamics
-from steepest.networks import Mlp, mlp
-from steepest.panels import Panel, panel, seen, theory
-from steepest.types import Key, Params
+from steepest.nn.data import digits, signs
+from steepest.nn.networks import Mlp, mlp
+from steepest.nn.types import Params
 
-# which step size the ensemble and the slowest decay are observed at; groups of seeds, whose distances are averaged
-# before a logarithm is taken; networks trained at a time
-REFERENCE, GROUPS, BATCH = 1, 20, 20
+REFERENCE = 1  # which step size the ensemble and the slowest decay are observed at
+GROUPS = 20  # groups of seeds, whose distances are averaged before a logarithm is taken
 
 
 class Setting(NamedTuple):
     """The points, and what theory needs of the limit and of each initial network."""
 
-    x: jax.Array  # training points, then test points, (m + k, d)
+    x: np.ndarray  # training points, then test points, (m + k, d)
     y: np.ndarray  # labels of the training points, (m,)
     initial: list[Params]  # networks of each width, (seeds, …)
     dynamics: KernelDynamics  # with the limit kernel
@@ -48,7 +65,11 @@ class NtkDynamics(Claim):
 
     widths: tuple[Count, ...] = (128, 512, 2048)  # n [neurons]
     activation: str = "erf"  # σ [name]
-    multiples: tuple[Annotated[float, Within(0, 1.95, open=True)], ...] = (0.5, 1.0, 1.9)  # η λ_max(Θ/m) [1]
+    multiples: tuple[Annotated[float, Within(0, 1.95, open=True)], ...] = (
+        0.5,
+        1.0,
+        1.9,
+    )  # η λ_max(Θ/m) [1]
     steps: Count = 10  # steps of descent [steps]
     early: Count = 3  # steps on which step sizes above 1/λ_max are judged [steps]
     train: Annotated[int, Within(2, 200)] = 12  # training points m [1]
@@ -82,48 +103,82 @@ class NtkDynamics(Claim):
         "the first steps, and the ensemble not at all (at n = 1024, after 16 steps, the squared deviation was "
         "1.09 ± 0.06 in units of the predicted covariance).",
     )
+    tiny = {
+        "widths": (64, 128, 256),
+        "steps": 4,
+        "early": 2,
+        "train": 4,
+        "test": 3,
+        "seeds": 30,
+        "networks": 40,
+    }
     full = {"widths": (128, 512, 2048, 8192), "train": 24, "test": 12, "networks": 3000}
-    beyond = {"widths": (4, 8, 16)}
+    out_of_scope = {"widths": (4, 8, 16)}
 
     def setting(self, key: Key) -> Setting:
         for_data, for_nets = jax.random.split(key)
-        m, count = self.train, self.train + self.test
+        m = self.train
+        count = self.train + self.test
         data = signs(digits((3, 8), count, for_data))
-        x = np.asarray(data.x - data.x[:m].mean(0))
-        if count < data.d:  # the networks divide by √d of the turned inputs, so that these are scaled
+        pixels = np.asarray(data.x)
+        x = pixels - pixels[:m].mean(0)
+        if count < data.d:  # the networks divide by √d of the turned inputs, so these are scaled
             x = np.linalg.qr(x.T)[1].T * np.sqrt(count / data.d)
-        nets, x = [self.network(width, x.shape[1]) for width in self.widths], jnp.asarray(x)
-        initial = [jax.jit(jax.vmap(net.init))(keys(for_nets, self.seeds)) for net in nets]
-        found = [_tangent(net, params, x) for net, params in zip(nets, initial, strict=True)]
-        start, own = (np.stack(each) for each in zip(*found, strict=True))
-        limit = gram(nets[0].limit(), np.asarray(x))
+        nets = [self.network(width, x.shape[1]) for width in self.widths]
+        initial, start, own = zip(
+            *(_draw(net, for_nets, self.seeds, x) for net in nets), strict=True
+        )
+        limit = gram(nets[0].limit(), x)
         return Setting(
-            x, np.asarray(data.y[:m]), initial, kernel_dynamics(limit.ntk[:m, :m]), limit, start, own[..., :m]
+            x,
+            np.asarray(data.y[:m]),
+            list(initial),
+            kernel_dynamics(limit.ntk[:m, :m]),
+            limit,
+            np.stack(start),
+            np.stack(own)[..., :m],
         )
 
     def network(self, width: int, dimension: int) -> Mlp:
-        """One hidden layer, NTK parameterization."""
+        """Return one hidden layer, NTK parameterization."""
         return mlp((dimension, width, 1), self.activation, parameterized="ntk")
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         m = self.train
-        limit, own = (np.linalg.eigvalsh(k)[..., -1] for k in (setting.limit.ntk[:m, :m], setting.own[:, :, :m]))
+        limit, own = (
+            np.linalg.eigvalsh(k)[..., -1]
+            for k in (setting.limit.ntk[:m, :m], setting.own[:, :, :m])
+        )
         off = np.abs(own / limit - 1).mean(1).max()
         return [
-            require("smallest width over training points", min(self.widths) / m, ">=", 4, "the theorem is for n ≫ m"),
-            require("mean deviation of λ_max from the limit's", off, "<=", 0.25, "choose wider networks"),
+            assume(
+                "smallest width over training points",
+                min(self.widths) / m,
+                ">=",
+                4,
+                "the theorem is for n ≫ m",
+            ),
+            assume(
+                "mean deviation of λ_max from the limit's", off, "<=", 0.25, "choose wider networks"
+            ),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        m, limit = self.train, setting.limit
-        dynamics, times = setting.dynamics, np.arange(self.steps + 1)
+        m = self.train
+        limit = setting.limit
+        dynamics = setting.dynamics
+        times = np.arange(self.steps + 1)
         rates = [multiple / dynamics.eigenvalues[-1] for multiple in self.multiples]
         every = limit.ntk[:, :m], setting.start, setting.y
         ours = [dynamics.outputs(dynamics.descent(lr, times), *every) for lr in rates]
         own = np.empty_like(np.stack(ours))
         for index in np.ndindex(setting.start.shape[:2]):
-            kernel, start, mine = setting.own[index], setting.start[index], kernel_dynamics(setting.own[index][:m])
-            own[:, *index] = [mine.outputs(mine.descent(lr, times), kernel, start, setting.y) for lr in rates]
+            kernel = setting.own[index]
+            start = setting.start[index]
+            mine = kernel_dynamics(setting.own[index][:m])
+            own[:, *index] = [
+                mine.outputs(mine.descent(lr, times), kernel, start, setting.y) for lr in rates
+            ]
         end = dynamics.descent(rates[REFERENCE], [self.steps])
         mean, covariance = dynamics.ensemble(end, setting.y, limit.nngp, limit.ntk[m:, :m])
         factors = [np.abs(1 - lr * dynamics.eigenvalues).max() ** 2 for lr in rates]
@@ -133,101 +188,234 @@ class NtkDynamics(Claim):
             exponent=-0.5,
             mean=("test", mean[0]),
             covariance=("test other", covariance[0]),
-            risk=("multiple step", np.power.outer(factors, times)),  # at most, over the risk at the start
-            slowest=np.log1p(-rates[REFERENCE] * dynamics.eigenvalues[0]),  # of √L, a step, where the bound is attained
+            risk=(
+                "multiple step",
+                np.power.outer(factors, times),
+            ),  # at most, over the risk at the start
+            slowest=np.log1p(
+                -rates[REFERENCE] * dynamics.eigenvalues[0]
+            ),  # of √L, a step, where the bound is attained
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        dynamics, m = setting.dynamics, self.train
-        rates = jnp.array(self.multiples) / dynamics.eigenvalues[-1]
+        dynamics = setting.dynamics
+        m = self.train
+        rates = np.array(self.multiples) / dynamics.eigenvalues[-1]
         nets = [self.network(width, setting.x.shape[1]) for width in self.widths]
-        runs = [self.descent(*each, setting.x, setting.y, rates) for each in zip(nets, setting.initial, strict=True)]
-        outputs, one = jnp.stack(runs).transpose(2, 0, 1, 3, 4), rates[REFERENCE : REFERENCE + 1]
+        targets = np.tile(setting.y, (self.seeds, 1))
+        outputs = [
+            np.asarray(compiled(self.descend(net, setting.x, rates))(initial, targets))
+            for net, initial in zip(nets, setting.initial, strict=True)
+        ]
+        outputs = np.stack(outputs).transpose(2, 0, 1, 3, 4)
         risk = 0.5 * ((outputs[..., :m] - setting.y) ** 2).mean(-1)
-        more = jax.jit(jax.vmap(nets[-2].init))(keys(key, self.networks))
-        # the same networks as before, with targets that leave the eigenvector of the smallest eigenvalue as residual
-        worst = setting.start[-2, :, :m] + dynamics.vectors[:, 0]
-        targets = np.concatenate([np.tile(setting.y, (self.networks, 1)), worst])
-        both = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), more, setting.initial[-2])
-        ends = self.descent(nets[-2], both, setting.x, targets, one)[:, 0, -1]
+        ensemble, ends, worst = self.observe_ensemble(nets[-2], setting, key, rates)
         return Observation(
             outputs=("multiple width seed step point", outputs),
             risk=("multiple width seed step", risk / risk[..., :1]),
-            ensemble=("network test", ends[: self.networks, m:]),
-            left=("seed", jnp.linalg.norm(worst - ends[self.networks :, :m], axis=-1)),  # 1 at the start
+            ensemble=("network test", ensemble),
+            left=("seed", np.linalg.norm(worst - ends, axis=-1)),  # 1 at the start
         )
 
-    def descent(self, net: Mlp, initial: Params, x: jax.Array, targets: np.ndarray, rates: jax.Array) -> jax.Array:
-        """Outputs of networks along full-batch descent, shape (networks, rates, records, points)."""
+    def observe_ensemble(
+        self, net: Mlp, setting: Setting, key: Key, rates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return where many networks end on the test points, and some on the training points, with their targets.
 
-        def one(params: Params, y: jax.Array, lr: jax.Array) -> jax.Array:
-            risk = lambda params: 0.5 * jnp.mean((net.apply(params, x[: self.train]) - y) ** 2)
-            look = {"outputs": lambda params: net.apply(params, x)}
-            return descend(risk, params, optax.sgd(lr), self.steps, observe=look).observed["outputs"]
+        The latter are networks that were there before, with targets that leave the eigenvector of the smallest
+        eigenvalue as residual.
+        """
+        m = self.train
+        worst = setting.start[-2, :, :m] + setting.dynamics.vectors[:, 0]
+        targets = np.concatenate([np.tile(setting.y, (self.networks, 1)), worst])
+        descend = self.descend(net, setting.x, rates[REFERENCE : REFERENCE + 1])
 
-        each = lambda task: jax.vmap(lambda lr: one(task[0], task[1], lr))(rates)
-        goals = jnp.broadcast_to(targets, (len(initial[0]["w"]), self.train))
-        return jax.jit(lambda tasks: jax.lax.map(each, tasks, batch_size=BATCH))((initial, goals))
+        def both(key: Key, initial: Params, targets: jax.Array) -> jax.Array:
+            drawn = jax.vmap(net.init)(keys(key, self.networks))
+            networks = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), drawn, initial)
+            return descend(networks, targets)[:, 0, -1]
+
+        ends = np.asarray(compiled(both)(key, setting.initial[-2], targets))
+        return ends[: self.networks, m:], ends[self.networks :, :m], worst
+
+    def descend(self, net: Mlp, x: Values, rates: np.ndarray) -> Callable[..., jax.Array]:
+        """Return the map from networks and targets to outputs along descent, (networks, rates, steps + 1, points).
+
+        One forward pass gives the outputs at all points and, pulled back from the training points, the gradient.
+        """
+        m = self.train
+
+        def one(initial: Params, targets: jax.Array, rate: jax.Array) -> jax.Array:
+            def step(params: Params, _: None) -> tuple[Params, jax.Array]:
+                outputs, pull_back = jax.vjp(lambda params: net.apply(params, x), params)
+                residual = jnp.zeros_like(outputs).at[:m].set((outputs[:m] - targets) / m)
+                (slope,) = pull_back(residual)
+                return jax.tree.map(lambda p, g: p - rate * g, params, slope), outputs
+
+            return jax.lax.scan(step, initial, None, length=self.steps + 1)[1]
+
+        def over_rates(task: tuple[Params, jax.Array]) -> jax.Array:
+            return jax.lax.map(lambda rate: one(*task, rate), jnp.asarray(rates))
+
+        return lambda initial, targets: jax.lax.map(over_rates, (initial, targets))
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        checks, widths, goal = [], np.array(self.widths), float(predicted["exponent"])
+        checks = []
+        widths = np.array(self.widths)
+        goal = float(predicted["exponent"])
         for name, points in (("training", slice(self.train)), ("test", slice(self.train, None))):
             slopes = []
             for i, a in enumerate(self.multiples):
                 until = slice((self.early if a > 1 else self.steps) + 1)
-                far, near = (self.distance(observed, predicted[which], i, until, points) for which in ("limit", "own"))
+                far, near = (
+                    self.distance(observed, predicted[which], i, until, points)
+                    for which in ("limit", "own")
+                )
                 label = f"distance to the limit kernel's, η = {a:g}/λ_max, {name} points"
-                checks.append(exponent(label, goal, widths, far, 0.1, note="seeds are groups of networks"))
+                checks.append(
+                    exponent(
+                        f"limit_exponent_{name}_{i}",
+                        goal,
+                        widths,
+                        far,
+                        0.1,
+                        note="seeds are groups of networks",
+                        label=label,
+                    )
+                )
                 slopes.append([fit_exponent(widths, one)[0] for one in near])
             label = f"largest exponent of the distance to its own kernel's, {name} points"
-            checks.append(bound(label, np.max(slopes, 0), at_most=goal))
-        mean, nets = predicted["mean"], observed["ensemble"]
-        square = np.einsum("ki,ij,kj->k", nets - mean, np.linalg.inv(predicted["covariance"]), nets - mean) / len(mean)
-        worst = (observed["risk"][:, -1] / predicted["risk"][:, None])[..., 1:].max((0, 2))  # widest networks
+            checks.append(
+                bound(f"own_exponent_{name}", np.max(slopes, 0), at_most=goal, label=label)
+            )
+        mean = predicted["mean"]
+        nets = observed["ensemble"]
+        square = np.einsum(
+            "ki,ij,kj->k", nets - mean, np.linalg.inv(predicted["covariance"]), nets - mean
+        ) / len(mean)
+        worst = (observed["risk"][:, -1] / predicted["risk"][:, None])[..., 1:].max(
+            (0, 2)
+        )  # widest networks
         return [
             *checks,
-            equal("ensemble mean: slope on the prediction", 1.0, nets @ mean / (mean @ mean), 0.05),
-            equal("ensemble: squared deviation in units of the covariance", 1.0, square, 0.1),
-            bound("largest risk / its bound, widest networks", worst, at_most=1.0, over="each"),
-            equal("slowest decay of √L", predicted["slowest"], np.log(observed["left"]) / self.steps, 0.1),
+            equal(
+                "ensemble_mean",
+                1.0,
+                nets @ mean / (mean @ mean),
+                0.05,
+                label="ensemble mean: slope on the prediction",
+            ),
+            equal(
+                "ensemble_spread",
+                1.0,
+                square,
+                0.1,
+                label="ensemble: squared deviation in units of the covariance",
+            ),
+            bound(
+                "risk_bound",
+                worst,
+                at_most=1.0,
+                aggregate="all",
+                label="largest risk / its bound, widest networks",
+            ),
+            equal(
+                "slowest_decay",
+                predicted["slowest"],
+                np.log(observed["left"]) / self.steps,
+                0.1,
+                label="slowest decay of √L",
+            ),
         ]
 
-    def distance(self, observed: Observation, predicted: np.ndarray, i: int, until: slice, points: slice) -> np.ndarray:
-        """Root mean square over points, steps and seeds of a group, at the i-th step size, shape (group, width)."""
+    def distance(
+        self, observed: Observation, predicted: np.ndarray, i: int, until: slice, points: slice
+    ) -> np.ndarray:
+        """Return root mean squares over points, steps and a group's seeds, at the i-th step size, (group, width)."""
         square = ((observed["outputs"] - predicted)[i][:, :, until, points] ** 2).mean((-2, -1))
         return np.sqrt([group.mean(1) for group in np.array_split(square, GROUPS, axis=1)])
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        m, limit, times = self.train, setting.limit, np.arange(self.steps + 1)
-        dynamics, wrong, top = setting.dynamics, kernel_dynamics(limit.nngp[:m, :m]), setting.dynamics.eigenvalues[-1]
+        m = self.train
+        limit = setting.limit
+        times = np.arange(self.steps + 1)
+        dynamics = setting.dynamics
+        wrong = kernel_dynamics(limit.nngp[:m, :m])
+        top = setting.dynamics.eigenvalues[-1]
         every = limit.ntk[:, :m], setting.start, setting.y
         flows = [dynamics.outputs(dynamics.flow(a / top * times), *every) for a in self.multiples]
         end = wrong.descent(self.multiples[REFERENCE] / top, [self.steps])
         bayes = wrong.ensemble(end, setting.y, limit.nngp, limit.nngp[m:, :m])
         return [
-            Rival("gradient flow at the same times", predicted.replace(
-                limit=("multiple width seed step point", np.stack(flows))), "it is the limit of small steps"),
-            Rival("the NNGP kernel in place of the NTK", predicted.replace(
-                mean=("test", bayes.mean[0])), "it rules when only the last layer is trained"),
-            Rival("exponent −1 for the limit kernel", predicted.replace(exponent=-1.0), "true of its mean"),
-            Rival("rate ηλ₀ without 1/m", predicted.replace(slowest=m * predicted["slowest"]), "as in the notes"),
-        ]  # fmt: skip
+            Rival(
+                "gradient_flow",
+                predicted.replace(limit=("multiple width seed step point", np.stack(flows))),
+                "it is the limit of small steps",
+                label="gradient flow at the same times",
+            ),
+            Rival(
+                "nngp_kernel",
+                predicted.replace(mean=("test", bayes.mean[0])),
+                "it rules when only the last layer is trained",
+                label="the NNGP kernel in place of the NTK",
+            ),
+            Rival(
+                "inverse_width",
+                predicted.replace(exponent=-1.0),
+                "true of its mean",
+                label="exponent −1 for the limit kernel",
+            ),
+            Rival(
+                "rate_without_mean",
+                predicted.replace(slowest=m * predicted["slowest"]),
+                "as in the notes",
+                label="rate ηλ₀ without 1/m",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        widths, points, steps, curves = np.array(self.widths), slice(self.train, None), np.arange(self.steps + 1), []
+        widths = np.array(self.widths)
+        points = slice(self.train, None)
+        steps = np.arange(self.steps + 1)
+        curves = []
         for name, i in ((name, i) for name in ("limit", "own") for i in range(len(self.multiples))):
             far = self.distance(observed, predicted[name], i, slice(None), points).mean(0)
-            curves.append(seen(widths, far, f"η = {self.multiples[i]:g}/λ_max, {name} kernel", shade=i / 2))
+            curves.append(
+                observed_curve(
+                    widths, far, f"η = {self.multiples[i]:g}/λ_max, {name} kernel", shade=i / 2
+                )
+            )
         return (
-            panel("Test points: the distance falls", "width n", "distance to the prediction", *curves,
-                theory(widths, 4 / np.sqrt(widths), "∝ n^{-1/2}"), log="xy"),
-            panel(f"One test point at η = {self.multiples[-1]:g}/λ_max", "step", "output",
-                seen(steps, observed["outputs"][-1, -1, :4, :, self.train], "widest networks"),
-                theory(steps, predicted["limit"][-1, -1, 0, :, self.train], "limit kernel, first network")),
-        )  # fmt: skip
+            panel(
+                "Test points: the distance falls",
+                "width n",
+                "distance to the prediction",
+                *curves,
+                predicted_curve(widths, 4 / np.sqrt(widths), "∝ n^{-1/2}"),
+                log="xy",
+            ),
+            panel(
+                f"One test point at η = {self.multiples[-1]:g}/λ_max",
+                "step",
+                "output",
+                observed_curve(
+                    steps, observed["outputs"][-1, -1, :4, :, self.train], "widest networks"
+                ),
+                predicted_curve(
+                    steps,
+                    predicted["limit"][-1, -1, 0, :, self.train],
+                    "limit kernel, first network",
+                ),
+            ),
+        )
 
 
-def _tangent(net: Mlp, initial: Params, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Outputs and tangent kernels of networks at all points, (seeds, points) and (seeds, points, points)."""
-    one = lambda params: (net.apply(params, x), empirical_ntk(net.apply, params, x))
-    return jax.jit(lambda each: jax.lax.map(one, each, batch_size=BATCH))(initial)
+def _draw(net: Mlp, key: Key, seeds: int, x: Values) -> tuple[Params, np.ndarray, np.ndarray]:
+    """Return initial networks, (seeds, …), with their outputs and tangent kernels at all points."""
+
+    def one(key: Key) -> tuple[Params, jax.Array, jax.Array]:
+        params = net.init(key)
+        return params, net.apply(params, x), empirical_ntk(net, params, x)
+
+    initial, outputs, kernels = compiled(lambda key: jax.lax.map(one, keys(key, seeds)))(key)
+    return initial, np.asarray(outputs), np.asarray(kernels)

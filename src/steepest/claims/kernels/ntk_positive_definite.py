@@ -13,14 +13,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.activations import activation
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Seeds, Within, keys
-from steepest.data import digits
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Prediction,
+    Rival,
+    Seeds,
+    UserError,
+    Within,
+    assume,
+    bound,
+    compiled,
+    equal,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
 from steepest.kernels import generic_rank, hermite_degrees, hidden_kernel, resolved_spectrum
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.nn.activations import activation
+from steepest.nn.data import digits
 
 SETS = ("sphere", "digits", "antipodes")
 
@@ -28,7 +46,10 @@ SETS = ("sphere", "digits", "antipodes")
 class Setting(NamedTuple):
     """Unit inputs, shape ``(sets, seeds, m, d)``."""
 
-    inputs: jax.Array
+    inputs: np.ndarray
+
+
+POLYNOMIALS = ("polynomial", "linear", "quadratic")
 
 
 @dataclass(frozen=True)
@@ -36,7 +57,12 @@ class NtkPositiveDefinite(Claim):
     """Random inputs on a sphere, digits projected to it, and antipodal pairs."""
 
     activations: tuple[str, ...] = ("relu", "erf", "gelu", "exp")  # no polynomials [name]
-    polynomials: tuple[str, ...] = ("polynomial(0,1,1)", "polynomial(0,0,0,1)", "polynomial(0,-3,0,1)")  # σ [name]
+    # σ [name]
+    polynomials: tuple[str, ...] = (
+        "polynomial(0,1,1)",
+        "polynomial(0,0,0,1)",
+        "polynomial(0,-3,0,1)",
+    )
     pairs: Count = 20  # half the number of inputs m [1]
     dimension: Annotated[int, Within(2)] = 4  # d, the inputs lie on S^{d−1} [1]
     seeds: Seeds = 5  # draws of the inputs [1]
@@ -65,61 +91,97 @@ class NtkPositiveDefinite(Claim):
         "σ_j ≠ 0: C(d+p−1, p) for the largest even p, and as much for the largest odd p. So z³ and z³ − 3z (which has "
         "one Hermite coefficient) have the same rank.",
     )
+    tiny = {"activations": ("relu", "erf"), "pairs": 8, "dimension": 3, "seeds": 3}
     full = {"activations": ("relu", "erf", "gelu", "exp", "sin", "gaussian", "tanh", "elu")}
-    beyond = {"repeated": 1}
+    out_of_scope = {"repeated": 1}
+
+    def check_fields(self) -> None:
+        for name in self.names:
+            polynomial = name.partition("(")[0] in POLYNOMIALS
+            if polynomial != (name in self.polynomials):
+                where = "--polynomials" if polynomial else "--activations"
+                raise UserError(f"{name} belongs to {where} alone: the theorem parts them")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All activations, polynomials last."""
+        """Return all activations, polynomials last."""
         return (*self.activations, *self.polynomials)
 
     def setting(self, key: Key) -> Setting:
         raw = np.asarray(digits().x)
         axes = np.linalg.svd(raw - raw.mean(0), full_matrices=False)[2][: self.dimension]
-        images = jnp.asarray((raw - raw.mean(0)) @ axes.T)
-        draws = [self.draw(k, images) for k in keys(key, self.seeds)]
-        return Setting(jnp.stack([jnp.stack(one) for one in zip(*draws, strict=True)]))
+        images = (raw - raw.mean(0)) @ axes.T
+        every = lambda key: jax.lax.map(lambda k: self.draw(k, images), keys(key, self.seeds))
+        return Setting(np.stack(compiled(every)(key)))
 
-    def draw(self, key: Key, images: jax.Array) -> tuple[jax.Array, ...]:
-        """Unit inputs of each set, shape ``(m, d)``."""
-        m, (for_sphere, for_images) = 2 * self.pairs, jax.random.split(key)
+    def draw(self, key: Key, images: np.ndarray) -> tuple[jax.Array, ...]:
+        """Return unit inputs of each set, shape ``(m, d)``."""
+        m = 2 * self.pairs
+        (for_sphere, for_images) = jax.random.split(key)
         x = jax.random.normal(for_sphere, (m, self.dimension))
-        chosen = images[jax.random.choice(for_images, len(images), (m,), replace=False)]
-        sphere, real = (each / jnp.linalg.norm(each, axis=1, keepdims=True) for each in (x, chosen))
+        chosen = jnp.asarray(images)[
+            jax.random.choice(for_images, len(images), (m,), replace=False)
+        ]
+        sphere, real = (
+            points / jnp.linalg.norm(points, axis=1, keepdims=True) for points in (x, chosen)
+        )
         half = sphere[: self.pairs]
         again = jnp.arange(m) % (m - self.repeated)
         return sphere[again], real[again], jnp.concatenate([half, -half])
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        gram = jnp.abs(jnp.einsum("...id,...jd->...ij", setting.inputs, setting.inputs)) - 2 * jnp.eye(2 * self.pairs)
-        nearest = jnp.sqrt(2 * jnp.maximum(0, 1 - gram.max((2, 3)))).min(1).tolist()  # ‖x_i ∓ x_j‖
+        gram = np.abs(np.einsum("...id,...jd->...ij", setting.inputs, setting.inputs))
+        gram -= 2 * np.eye(2 * self.pairs)
+        # ‖x_i ∓ x_j‖
+        nearest = np.sqrt(2 * np.maximum(0, 1 - gram.max((2, 3)))).min(1)
         return [
-            require(f"smallest distance of an input from ± another, {name}", nearest[i], ">", 1e-6, "choose others")
+            assume(
+                f"smallest distance of an input from ± another, {name}",
+                nearest[i],
+                ">",
+                1e-6,
+                "choose others",
+            )
             for i, name in enumerate(SETS[:2])
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        degrees, m = [hermite_degrees(activation(name)) for name in self.names], 2 * self.pairs
-        ranks = [[generic_rank(top, self.dimension, m, name == "antipodes") for name in SETS] for top in degrees]
+        degrees = [hermite_degrees(activation(name)) for name in self.names]
+        m = 2 * self.pairs
+        ranks = [
+            [generic_rank(top, self.dimension, m, name == "antipodes") for name in SETS]
+            for top in degrees
+        ]
         return Prediction(rank=("activation set", ranks))
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         spectra = [
             resolved_spectrum(hidden_kernel(activation(name), x))
-            for name in self.names for inputs in setting.inputs for x in inputs
-        ]  # fmt: skip
+            for name in self.names
+            for inputs in setting.inputs
+            for x in inputs
+        ]
         shape = (len(self.names), len(SETS), self.seeds)
         return Observation(
-            eigenvalues=("activation set seed input", np.reshape([s.values for s in spectra], (*shape, -1))),
+            eigenvalues=(
+                "activation set seed input",
+                np.reshape([s.values for s in spectra], (*shape, -1)),
+            ),
             level=("activation set seed", np.reshape([s.level for s in spectra], shape)),
             rank=("activation set seed", np.reshape([s.rank for s in spectra], shape)),
         )
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         last = observed["eigenvalues"].shape[-1] - observed["rank"][..., None]
-        least = np.take_along_axis(observed["eigenvalues"], np.minimum(last, 2 * self.pairs - 1), -1)[..., 0]
+        least = np.take_along_axis(
+            observed["eigenvalues"], np.minimum(last, 2 * self.pairs - 1), -1
+        )[..., 0]
         gap = (least / observed["level"]).min()
-        return [require("smallest positive eigenvalue / its error", gap, ">=", 10, "choose fewer --pairs")]
+        return [
+            assume(
+                "smallest positive eigenvalue / its error", gap, ">=", 10, "choose fewer --pairs"
+            )
+        ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         spread = np.stack([-observed["level"], observed["level"]], -1)
@@ -127,45 +189,108 @@ class NtkPositiveDefinite(Claim):
         note = "both ends of each eigenvalue's interval of rounding"
         return [
             *(
-                bound(f"λ_min, {name}, {kind}", both[i, j].ravel(), at_least=0.0, over="each", note=note)
-                for i, name in enumerate(self.activations) for j, kind in enumerate(SETS[:2])
+                bound(
+                    f"smallest_eigenvalue_{i}_{kind}",
+                    both[i, j].ravel(),
+                    at_least=0.0,
+                    aggregate="all",
+                    note=note,
+                    label=f"λ_min, {name}, {kind}",
+                )
+                for i, name in enumerate(self.activations)
+                for j, kind in enumerate(SETS[:2])
             ),
             *(
-                equal(f"rank, {name}, {kind}", predicted["rank"][i, j], observed["rank"][i, j], 0.0, over="each")
-                for i, name in enumerate(self.names) for j, kind in enumerate(SETS)
+                equal(
+                    f"rank_{i}_{kind}",
+                    predicted["rank"][i, j],
+                    observed["rank"][i, j],
+                    0.0,
+                    aggregate="all",
+                    label=f"rank, {name}, {kind}",
+                )
+                for i, name in enumerate(self.names)
+                for j, kind in enumerate(SETS)
             ),
-        ]  # fmt: skip
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        many, ranks, m = len(self.activations), predicted["rank"], 2 * self.pairs
-        definite, whole, distinct = ranks.copy(), ranks.copy(), ranks.copy()
-        definite[many:], distinct[:many] = m, m
+        many = len(self.activations)
+        ranks = predicted["rank"]
+        m = 2 * self.pairs
+        definite = ranks.copy()
+        whole = ranks.copy()
+        distinct = ranks.copy()
+        definite[many:] = m
+        distinct[:many] = m
         for i, name in enumerate(self.polynomials, many):
             top = max(hermite_degrees(activation(name)))
-            whole[i] = [generic_rank((top, top - 1), self.dimension, m, kind == "antipodes") for kind in SETS]
+            whole[i] = [
+                generic_rank((top, top - 1), self.dimension, m, kind == "antipodes")
+                for kind in SETS
+            ]
         return [
-            Rival("full rank for polynomials", predicted.replace(rank=("activation set", definite)),
-                "there are more weights than inputs"),
-            Rival("all polynomials up to the degree of σ", predicted.replace(rank=("activation set", whole)),
-                "parity forgotten"),
-            Rival("definite on antipodes", predicted.replace(rank=("activation set", distinct)),
-                "the notes ask for distinct inputs only"),
-        ]  # fmt: skip
+            Rival(
+                "polynomials_definite",
+                predicted.replace(rank=("activation set", definite)),
+                "there are more weights than inputs",
+                label="full rank for polynomials",
+            ),
+            Rival(
+                "parity_forgotten",
+                predicted.replace(rank=("activation set", whole)),
+                "parity forgotten",
+                label="all polynomials up to the degree of σ",
+            ),
+            Rival(
+                "antipodes_definite",
+                predicted.replace(rank=("activation set", distinct)),
+                "the notes ask for distinct inputs only",
+                label="definite on antipodes",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        order, shades = np.arange(1, 2 * self.pairs + 1), np.linspace(0, 1, len(self.names))
+        order = np.arange(1, 2 * self.pairs + 1)
+        shades = np.linspace(0, 1, len(self.names))
         curves = [
-            [seen(order, np.maximum(values[j, 0, ::-1], 1e-17), name, shade=shades[i])
-             for i, (name, values) in enumerate(zip(self.names, observed["eigenvalues"], strict=True))]
+            [
+                observed_curve(order, np.maximum(values[j, 0, ::-1], 1e-17), name, shade=shades[i])
+                for i, (name, values) in enumerate(
+                    zip(self.names, observed["eigenvalues"], strict=True)
+                )
+            ]
             for j in (0, 2)
-        ]  # fmt: skip
-        floors = [theory(order, 0 * order + observed["level"][:, j, 0].max(), "largest error") for j in (0, 2)]
-        which, x = np.arange(len(self.names)), 2 * self.pairs
+        ]
+        floors = [
+            predicted_curve(order, 0 * order + observed["level"][:, j, 0].max(), "largest error")
+            for j in (0, 2)
+        ]
+        which = np.arange(len(self.names))
+        x = 2 * self.pairs
         return (
-            panel("Random inputs: only polynomials fall to zero", "eigenvalue number", "eigenvalue", *curves[0],
-                floors[0], log="y"),
-            panel("Antipodal pairs: parity matters", "eigenvalue number", "eigenvalue", *curves[1], floors[1], log="y"),
-            panel("Ranks on random inputs", f"activation: {', '.join(self.names)}", "rank",
-                seen(which, observed["rank"][:, 0].mean(-1), "computed", kind="points"),
-                theory(which, predicted["rank"][:, 0], "predicted"), rival(which, 0 * which + x, "full")),
-        )  # fmt: skip
+            panel(
+                "Random inputs: only polynomials fall to zero",
+                "eigenvalue number",
+                "eigenvalue",
+                *curves[0],
+                floors[0],
+                log="y",
+            ),
+            panel(
+                "Antipodal pairs: parity matters",
+                "eigenvalue number",
+                "eigenvalue",
+                *curves[1],
+                floors[1],
+                log="y",
+            ),
+            panel(
+                "Ranks on random inputs",
+                f"activation: {', '.join(self.names)}",
+                "rank",
+                observed_curve(which, observed["rank"][:, 0].mean(-1), "computed", kind="points"),
+                predicted_curve(which, predicted["rank"][:, 0], "predicted"),
+                rival_curve(which, 0 * which + x, "full"),
+            ),
+        )

@@ -12,14 +12,34 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.activations import Activation, activation
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
-from steepest.descent import flow
-from steepest.judging import Check, Hypothesis, Rival, bound, exponent, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    Within,
+    assume,
+    bound,
+    compiled,
+    context_curve,
+    exponent,
+    keys,
+    observed_curve,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import flow
 from steepest.kernels import StayPut, sampled_first_layer_kernel, stay_put
-from steepest.panels import Panel, context, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.nn.activations import Activation, activation
 
 READINGS = 12  # of the clock, at which everything is recorded
 
@@ -27,8 +47,8 @@ READINGS = 12  # of the clock, at which everything is recorded
 class Setting(NamedTuple):
     """The data and the initial networks, those of narrow widths last; every list is over widths."""
 
-    x: jax.Array  # (m, d)
-    y: jax.Array  # (m,)
+    x: Values  # (m, d)
+    y: Values  # (m,)
     weights: list[jax.Array]  # (seeds, n, d) each
     outer: list[jax.Array]  # a, (seeds, n) each
     smallest: np.ndarray  # λ₀, (widths, seeds)
@@ -41,7 +61,8 @@ class NtkStaysPut(Claim):
 
     activation: str = "sin"  # σ with |σ'|, |σ''| ≤ 1 [name]
     widths: tuple[Count, ...] = (32_768, 65_536, 131_072)  # n, above the threshold [neurons]
-    narrow: tuple[Count, ...] = (64, 1024)  # n below the threshold, reported and not judged [neurons]
+    # n below the threshold, reported and not judged [neurons]
+    narrow: tuple[Count, ...] = (64, 1024)
     inputs: Annotated[int, Within(2)] = 3  # m, also their dimension [1]
     cosine: Annotated[float, Within(0, 0.9)] = 0.05  # of every two inputs [1]
     target: Positive = 0.25  # |y_i| [1]
@@ -73,8 +94,9 @@ class NtkStaysPut(Claim):
         "bound on ‖ẇ‖ leaves less than 10⁻² of Δ* to move.",
         "The exponent is that of the largest movement over √L(0)/λ₀, because L(0) differs from seed to seed.",
     )
+    tiny = {"widths": (4096, 8192, 16_384), "narrow": (64,), "inputs": 2, "seeds": 3}
     full = {"inputs": 4, "widths": (262_144, 524_288, 1_048_576), "seeds": 6}
-    beyond = {"widths": (256, 512, 1024)}
+    out_of_scope = {"widths": (256, 512, 1024)}
 
     def setting(self, key: Key) -> Setting:
         for_signs, for_nets = jax.random.split(key)
@@ -85,38 +107,59 @@ class NtkStaysPut(Claim):
 
         def draw(key: Key) -> tuple[list[tuple[jax.Array, jax.Array]], jax.Array]:
             nets = []
-            for n, (for_w, for_a) in zip(self.all, keys(key, 2 * len(self.all)).reshape(-1, 2), strict=True):
+            for n, (for_w, for_a) in zip(
+                self.all, keys(key, 2 * len(self.all)).reshape(-1, 2), strict=True
+            ):
                 w = jax.random.uniform(for_w, (n, m), minval=-1, maxval=1)
                 nets.append((w, jax.random.rademacher(for_a, (n,), float)))
             kernels = jnp.stack([sampled_first_layer_kernel(sigma, x, *net) for net in nets])
             risks = jnp.stack([_risk(sigma, w, a, x, y) for w, a in nets])
             return nets, jnp.stack([jnp.linalg.eigvalsh(kernels)[:, 0], risks])
 
-        nets, numbers = jax.jit(lambda each: jax.lax.map(draw, each))(keys(for_nets, self.seeds))
+        nets, numbers = compiled(lambda seeds: jax.lax.map(draw, seeds))(keys(for_nets, self.seeds))
         weights, outer = map(list, zip(*nets, strict=True))
         smallest, risk = np.transpose(np.asarray(numbers), (1, 2, 0))
         return Setting(x, y, weights, outer, smallest, risk)
 
     @property
     def all(self) -> tuple[int, ...]:
-        """All widths, narrow ones last."""
+        """Return all widths, narrow ones last."""
         return (*self.widths, *self.narrow)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        sigma, grid = activation(self.activation), jnp.linspace(-20, 20, 8001)
+        sigma = activation(self.activation)
+        grid = jnp.linspace(-20, 20, 8001)
         second = jax.jvp(sigma.slope, (grid,), (jnp.ones_like(grid),))[1]
         ratio = (np.array(self.all)[:, None] / self.lemmas(setting).width).min(1)
         return [
-            require("largest |σ'|", float(jnp.abs(sigma.slope(grid)).max()), "<=", 1, "choose another --activation"),
-            require("largest |σ''|", float(jnp.abs(second).max()), "<=", 1, "choose another --activation"),
+            assume(
+                "largest |σ'|",
+                float(jnp.abs(sigma.slope(grid)).max()),
+                "<=",
+                1,
+                "choose another --activation",
+            ),
+            assume(
+                "largest |σ''|",
+                float(jnp.abs(second).max()),
+                "<=",
+                1,
+                "choose another --activation",
+            ),
             *(
-                require(f"n = {n} / threshold width", ratio[i], ">", 1, "choose larger --widths or fewer --inputs")
+                assume(
+                    f"n = {n} / threshold width",
+                    ratio[i],
+                    ">",
+                    1,
+                    "choose larger --widths or fewer --inputs",
+                )
                 for i, n in enumerate(self.widths)
             ),
         ]
 
     def lemmas(self, setting: Setting) -> StayPut:
-        """Δ*, Δ and the threshold of every network, each of shape ``(widths, seeds)``."""
+        """Return Δ*, Δ and the threshold of every network, each of shape ``(widths, seeds)``."""
         return stay_put(self.inputs, setting.smallest, setting.risk, np.array(self.all)[:, None])
 
     def predict(self, setting: Setting) -> Prediction:
@@ -125,20 +168,25 @@ class NtkStaysPut(Claim):
             movement=("width seed", lemmas.movement),
             threshold=("width seed", lemmas.width, "neurons"),
             rate=("width seed", setting.smallest / self.inputs),
-            unit=("width seed", np.sqrt(setting.risk) / setting.smallest),  # Δ* is proportional to it
+            unit=(
+                "width seed",
+                np.sqrt(setting.risk) / setting.smallest,
+            ),  # Δ* is proportional to it
             kept=0.5,  # of λ₀, at least
             exponent=-0.5,
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         times = jnp.linspace(0, self.horizon * self.inputs, READINGS + 1)[1:]
-        sigma, x, y = activation(self.activation), setting.x, setting.y
+        sigma = activation(self.activation)
+        x = setting.x
+        y = setting.y
 
         def follow(nets: list[tuple[jax.Array, jax.Array]]) -> tuple:
             first = jnp.stack([sampled_first_layer_kernel(sigma, x, *net) for net in nets])
 
             def look(moved: list[jax.Array]) -> jax.Array:
-                """Largest movement, smallest eigenvalue, change of the kernel, risk: one row a width."""
+                """Return the largest movement, smallest eigenvalue, change of the kernel and risk: one row a width."""
                 now = [(w + step, a) for (w, a), step in zip(nets, moved, strict=True)]
                 farthest = jnp.stack([jnp.sqrt((step**2).sum(1).max()) for step in moved])
                 kernels = jnp.stack([sampled_first_layer_kernel(sigma, x, *net) for net in now])
@@ -149,15 +197,22 @@ class NtkStaysPut(Claim):
             # The flow of a sum of risks follows each network on its own, with one integrator for all. What is
             # integrated is the displacement, so that the tolerance is relative to what moves.
             def total(moved: list[jax.Array]) -> jax.Array:
-                risks = [_risk(sigma, w + step, a, x, y) for (w, a), step in zip(nets, moved, strict=True)]
+                risks = [
+                    _risk(sigma, w + step, a, x, y)
+                    for (w, a), step in zip(nets, moved, strict=True)
+                ]
                 return jnp.stack(risks).sum()
 
-            path = flow(total, [jnp.zeros_like(w) for w, _ in nets], times, observe={"all": look}, rtol=1e-4)
+            path = flow(
+                total, [jnp.zeros_like(w) for w, _ in nets], times, observe={"all": look}, rtol=1e-4
+            )
             return path.observed["all"], path.ok
 
         nets = list(zip(setting.weights, setting.outer, strict=True))
-        found, ok = jax.jit(lambda each: jax.lax.map(follow, each))(nets)  # (seeds, times, widths, 4)
-        movement, smallest, change, risk = np.transpose(np.asarray(found), (3, 2, 0, 1))
+        records, ok = compiled(lambda nets: jax.lax.map(follow, nets))(
+            nets
+        )  # (seeds, times, widths, 4)
+        movement, smallest, change, risk = np.transpose(np.asarray(records), (3, 2, 0, 1))
         return Observation(
             time=("time", times),
             movement=("width seed time", movement),
@@ -169,60 +224,130 @@ class NtkStaysPut(Claim):
             first_risk=("width seed", setting.risk),
         )
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         left = (observed["risk"][..., -1] / observed["first_risk"])[: len(self.widths)].max()
         return [
-            require("flows that were followed", observed["ok"].mean(), "==", 1, "shorten --horizon"),
-            require("largest risk at the end / at the start", left, "<=", 1e-4, "raise --horizon"),
+            assume("flows that were followed", observed["ok"].mean(), "==", 1, "shorten --horizon"),
+            assume("largest risk at the end / at the start", left, "<=", 1e-4, "raise --horizon"),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         wide = slice(len(self.widths))
         farthest = observed["movement"].max(-1)
         kept = (observed["smallest"] / observed["first_smallest"][..., None]).min(-1)
-        decay = np.exp(-predicted["rate"][..., None] * observed["time"]) * observed["first_risk"][..., None]
+        decay = (
+            np.exp(-predicted["rate"][..., None] * observed["time"])
+            * observed["first_risk"][..., None]
+        )
         late = (observed["risk"] / decay).max(-1)
         lipschitz = (observed["change"] / (2 * self.inputs * observed["movement"])).max(-1)
         scaled = (farthest / predicted["unit"])[wide].T
         return [
-            bound("movement / Δ*", (farthest / predicted["movement"])[wide].ravel(), at_most=1.0, over="each"),
-            bound("λ_min(K) / λ₀", kept[wide].ravel(), at_least=float(predicted["kept"]), over="each"),
-            bound("L(t) / (exp(−rate t) L(0))", late[wide].ravel(), at_most=1.0, over="each"),
-            bound("‖K − K(0)‖ / (2m movement)", lipschitz[wide].ravel(), at_most=1.0, over="each"),
-            exponent("largest movement against n", float(predicted["exponent"]), self.widths, scaled, 0.1),
+            bound(
+                "movement",
+                (farthest / predicted["movement"])[wide].ravel(),
+                at_most=1.0,
+                aggregate="all",
+                label="movement / Δ*",
+            ),
+            bound(
+                "kernel_kept",
+                kept[wide].ravel(),
+                at_least=float(predicted["kept"]),
+                aggregate="all",
+                label="λ_min(K) / λ₀",
+            ),
+            bound(
+                "risk_decay",
+                late[wide].ravel(),
+                at_most=1.0,
+                aggregate="all",
+                label="L(t) / (exp(−rate t) L(0))",
+            ),
+            bound(
+                "kernel_change",
+                lipschitz[wide].ravel(),
+                at_most=1.0,
+                aggregate="all",
+                label="‖K − K(0)‖ / (2m movement)",
+            ),
+            exponent(
+                "movement_exponent",
+                float(predicted["exponent"]),
+                self.widths,
+                scaled,
+                0.1,
+                label="largest movement against n",
+            ),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         m = self.inputs
         return [
-            Rival("movement does not depend on the width", predicted.replace(exponent=0.0), "so it is in mean field"),
-            Rival("movement falls like 1/n", predicted.replace(exponent=-1.0), "so does the change of the kernel"),
-            Rival("decay at the rate λ₀", predicted.replace(rate=("width seed", predicted["rate"] * m)),
-                "the mean over the examples forgotten, as in lecture 10/10"),
-        ]  # fmt: skip
+            Rival(
+                "width_is_nothing",
+                predicted.replace(exponent=0.0),
+                "so it is in mean field",
+                label="movement does not depend on the width",
+            ),
+            Rival(
+                "inverse_width",
+                predicted.replace(exponent=-1.0),
+                "so does the change of the kernel",
+                label="movement falls like 1/n",
+            ),
+            Rival(
+                "rate_without_mean",
+                predicted.replace(rate=("width seed", predicted["rate"] * m)),
+                "the mean over the examples forgotten, as in lecture 10/10",
+                label="decay at the rate λ₀",
+            ),
+        ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        wide, time, n = len(self.widths), observed["time"], np.array(self.all)
-        order, farthest = np.argsort(n), observed["movement"].max(-1)
+        wide = len(self.widths)
+        time = observed["time"]
+        n = np.array(self.all)
+        order = np.argsort(n)
+        farthest = observed["movement"].max(-1)
         kept = (observed["smallest"] / observed["first_smallest"][..., None]).min(-1)
         law = farthest[0].mean() * np.sqrt(n[0] / n)
-        first, rate = observed["first_risk"][0, 0], predicted["rate"][0, 0]
+        first = observed["first_risk"][0, 0]
+        rate = predicted["rate"][0, 0]
         threshold = np.full(2, predicted["threshold"][:wide].max())
         return (
-            panel("Neurons move like n^{-1/2}, far less than Δ*", "width n", "largest movement",
-                seen(n[order], farthest[order].mean(1), "observed", kind="points"),
-                theory(n[order], predicted["movement"][order].mean(1), "Δ*"),
-                theory(n[order], law[order], "∝ n^{-1/2}"),
-                rival(n[order], 0 * law + farthest[0].mean(), "independent of n"), log="xy"),
-            panel("The kernel stays; the theorem speaks right of its threshold", "width n", "least λ_min(K)/λ₀",
-                seen(n[order], kept[order].T, "observed"), theory(n[order], 0 * law + 0.5, "1/2"),
-                context(threshold, (0, 1), "threshold", kind="dashed"), log="x"),
-            panel(f"The risk decays, n = {n[0]}", "time", "L(t)/L(0)", seen(time, observed["risk"][0, 0] / first),
-                theory(time, np.exp(-rate * time), "exp(−λ₀t/m)"),
-                rival(time, np.exp(-rate * self.inputs * time), "exp(−λ₀t)"), log="y", ylim=(1e-14, 2)),
-        )  # fmt: skip
+            panel(
+                "Neurons move like n^{-1/2}, far less than Δ*",
+                "width n",
+                "largest movement",
+                observed_curve(n[order], farthest[order].mean(1), "observed", kind="points"),
+                predicted_curve(n[order], predicted["movement"][order].mean(1), "Δ*"),
+                predicted_curve(n[order], law[order], "∝ n^{-1/2}"),
+                rival_curve(n[order], 0 * law + farthest[0].mean(), "independent of n"),
+                log="xy",
+            ),
+            panel(
+                "The kernel stays; the theorem speaks right of its threshold",
+                "width n",
+                "least λ_min(K)/λ₀",
+                observed_curve(n[order], kept[order].T, "observed"),
+                predicted_curve(n[order], 0 * law + 0.5, "1/2"),
+                context_curve(threshold, (0, 1), "threshold", kind="dashed"),
+                log="x",
+            ),
+            panel(
+                f"The risk decays, n = {n[0]}",
+                "time",
+                "L(t)/L(0)",
+                observed_curve(time, observed["risk"][0, 0] / first),
+                predicted_curve(time, np.exp(-rate * time), "exp(−λ₀t/m)"),
+                rival_curve(time, np.exp(-rate * self.inputs * time), "exp(−λ₀t)"),
+                log="y",
+                ylim=(1e-14, 2),
+            ),
+        )
 
 
 def _risk(sigma: Activation, w: jax.Array, a: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """L = (1/2m) Σ r² of the network n^{-1/2} Σ_k a_k σ(w_k·x)."""
+    """Return L = (1/2m) Σ r² of the network n^{-1/2} Σ_k a_k σ(w_k·x)."""
     return 0.5 * jnp.mean((a @ sigma(w @ x.T) / jnp.sqrt(a.size) - y) ** 2)

@@ -13,15 +13,35 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
-from steepest.data import digits
-from steepest.descent import descend, logarithmic
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    Within,
+    agreement,
+    assume,
+    compiled,
+    equal,
+    keys,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import descend, logarithmic
 from steepest.kernels import KernelDynamics, gram, kernel_dynamics
-from steepest.networks import Limit, Mlp, mlp
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.nn.data import digits
+from steepest.nn.networks import Limit, Mlp, mlp
 
 SETS = ("circle", "digits")
 FINE = 4096  # angles of the Fourier coefficients of the kernel
@@ -31,7 +51,7 @@ FLOOR = 1e-9  # Mercer sums leave out eigenvalues below this part of the largest
 class Setting(NamedTuple):
     """Inputs of both sets, the orthonormal modes that are followed with their eigenvalues, and the kernel's profile."""
 
-    inputs: list[jax.Array]  # (m, d)
+    inputs: list[np.ndarray]  # (m, d)
     modes: list[np.ndarray]  # v_k in columns, (m, modes)
     eigenvalues: np.ndarray  # λ_k of Θ/m, (set, mode)
     profile: np.ndarray  # Θ between the first of FINE points on the circle and all of them
@@ -43,7 +63,8 @@ class SpectralBias(Claim):
     """Networks with one hidden layer, NTK parameterization, f − f₀ trained towards a sum of eigenvectors."""
 
     width: Count = 1024  # n [neurons]
-    modes: Annotated[int, Within(2, 8)] = 4  # followed: frequencies 0, 1, … or the largest eigenvalues [1]
+    # followed: frequencies 0, 1, … or the largest eigenvalues [1]
+    modes: Annotated[int, Within(2, 8)] = 4
     circle: Annotated[int, Within(8, 256)] = 32  # points on the circle, equally spaced [1]
     digits: Annotated[int, Within(8, 150)] = 24  # images [1]
     multiple: Positive = 0.5  # ηλ_max [1]
@@ -67,55 +88,85 @@ class SpectralBias(Claim):
         "On the circle the Gram matrix of m equally spaced points has the eigenvalues Σ_a λ_{k+am}: the integral "
         "operator's, with frequencies folded. Here they agree to rounding.",
     )
+    tiny = {"width": 128, "modes": 2, "circle": 8, "digits": 8, "steps": 30, "seeds": 4}
     full = {"width": 4096, "modes": 5, "steps": 800, "seeds": 60}
-    beyond = {"multiple": 2.5}
+    out_of_scope = {"multiple": 2.5}
 
     def network(self, dimension: int, width: int) -> Mlp:
-        """One hidden layer with biases, which both parities of frequencies need."""
+        """Return one hidden layer with biases, which both parities of frequencies need."""
         return mlp((dimension, width, 1), "erf", parameterized="ntk", c_w=2.0, c_b=1.0)
 
     def limit(self, dimension: int) -> Limit:
-        """The infinitely wide network."""
+        """Return the infinitely wide network."""
         return self.network(dimension, self.width).limit()
 
     def setting(self, key: Key) -> Setting:
         for_data, for_function = jax.random.split(key)
-        m, k = self.circle, np.arange(self.modes)
-        angles, fine = 2 * np.pi * np.arange(m) / m, 2 * np.pi * np.arange(FINE) / FINE
+        m = self.circle
+        k = np.arange(self.modes)
+        angles = 2 * np.pi * np.arange(m) / m
+        fine = 2 * np.pi * np.arange(FINE) / FINE
         around, every = (np.sqrt(2) * np.stack([np.cos(a), np.sin(a)], 1) for a in (angles, fine))
         fourier = np.cos(np.outer(angles, k))
         raw = digits(n=self.digits, key=for_data)
-        images = np.asarray(raw.x - raw.x.mean(0))
-        if raw.n < raw.d:  # Gaussian weights and descent see no more than scalar products: turned into their span
+        pixels = np.asarray(raw.x)
+        images = pixels - pixels.mean(0)
+        if (
+            raw.n < raw.d
+        ):  # Gaussian weights and descent see no more than scalar products: turned into their span
             images = np.linalg.qr(images.T)[1].T * np.sqrt(raw.n / raw.d)
-        found = kernel_dynamics(gram(self.limit(images.shape[1]), images).ntk)
+        dynamics = kernel_dynamics(gram(self.limit(images.shape[1]), images).ntk)
         profile = gram(self.limit(2), every[:1], every).ntk[0]
-        eigenvalues = np.stack([_folded(profile, m)[: self.modes], found.eigenvalues[::-1][: self.modes]])
-        modes = [fourier / np.linalg.norm(fourier, axis=0), found.vectors[:, ::-1][:, : self.modes]]
+        eigenvalues = np.stack(
+            [_folded(profile, m)[: self.modes], dynamics.eigenvalues[::-1][: self.modes]]
+        )
+        modes = [
+            fourier / np.linalg.norm(fourier, axis=0),
+            dynamics.vectors[:, ::-1][:, : self.modes],
+        ]
         coefficients = np.asarray(jax.random.normal(for_function, (m,)))
-        return Setting([jnp.asarray(around), jnp.asarray(images)], modes, eigenvalues, profile, coefficients)
+        return Setting([around, images], modes, eigenvalues, profile, coefficients)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         slowest = (self.multiple * setting.eigenvalues[:, -1] / setting.eigenvalues.max(1)).min()
         gap = (setting.eigenvalues[:, :-1] / setting.eigenvalues[:, 1:]).min()
         return [
-            require("ηλ_max", self.multiple, "<", 2, "descent diverges above"),
-            require("steps × slowest ηλ_k", self.steps * slowest, ">=", 1, "more --steps, or fewer --modes"),
-            require("width / points", self.width / max(self.circle, self.digits), ">=", 16, "the theorem is for n ≫ m"),
-            require("smallest ratio of neighbouring eigenvalues", gap, ">", 1, "eigenvectors must be distinct"),
+            assume("ηλ_max", self.multiple, "<", 2, "descent diverges above"),
+            assume(
+                "steps × slowest ηλ_k",
+                self.steps * slowest,
+                ">=",
+                1,
+                "more --steps, or fewer --modes",
+            ),
+            assume(
+                "width / points",
+                self.width / max(self.circle, self.digits),
+                ">=",
+                16,
+                "the theorem is for n ≫ m",
+            ),
+            assume(
+                "smallest ratio of neighbouring eigenvalues",
+                gap,
+                ">",
+                1,
+                "eigenvectors must be distinct",
+            ),
         ]
 
     @property
     def marks(self) -> np.ndarray:
-        """The steps that are recorded."""
+        """Return the steps that are recorded."""
         return logarithmic(self.steps, 40)
 
     def steps_of(self, setting: Setting) -> np.ndarray:
-        """η λ_k, shape (set, mode)."""
+        """Return η λ_k, shape (set, mode)."""
         return self.multiple * setting.eigenvalues / setting.eigenvalues.max(1, keepdims=True)
 
     def predict(self, setting: Setting) -> Prediction:
-        m, a = self.circle, setting.coefficients
+        m = self.circle
+        a = setting.coefficients
         kernel = setting.profile[:: FINE // m][np.subtract.outer(np.arange(m), np.arange(m)) % m]
         return Prediction(
             rates=("set mode", np.log(np.abs(1 - self.steps_of(setting)))),
@@ -125,90 +176,181 @@ class SpectralBias(Claim):
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        seeds, paths = keys(key, self.seeds), []
+        paths = []
         kernel = gram(self.limit(2), np.asarray(setting.inputs[0])).ntk
-        found: KernelDynamics = kernel_dynamics(kernel)
-        kept = found.eigenvalues > FLOOR * found.eigenvalues[-1]
-        values, psi = found.eigenvalues[kept], np.sqrt(self.circle) * found.vectors[:, kept]
-        inner = psi.T @ (kernel @ setting.coefficients) / self.circle  # ⟨f, ψ_k⟩ in L² of the points
-        for x, modes, largest in zip(setting.inputs, setting.modes, setting.eigenvalues.max(1), strict=True):
-            paths.append(self.residuals(x, modes, self.multiple / largest, seeds))
+        dynamics: KernelDynamics = kernel_dynamics(kernel)
+        kept = dynamics.eigenvalues > FLOOR * dynamics.eigenvalues[-1]
+        values = dynamics.eigenvalues[kept]
+        psi = np.sqrt(self.circle) * dynamics.vectors[:, kept]
+        inner = (
+            psi.T @ (kernel @ setting.coefficients) / self.circle
+        )  # ⟨f, ψ_k⟩ in L² of the points
+        for x, modes, largest in zip(
+            setting.inputs, setting.modes, setting.eigenvalues.max(1), strict=True
+        ):
+            paths.append(self.residuals(x, modes, self.multiple / largest, key))
         return Observation(
-            left=("set seed step mode", jnp.stack(paths)),
-            spectrum=("eigenvalue", found.eigenvalues),
+            left=("set seed step mode", np.stack(paths)),
+            spectrum=("eigenvalue", dynamics.eigenvalues),
             diagonal=("point", psi**2 @ values),
             norm=(inner**2 / values).sum(),
         )
 
-    def residuals(self, x: jax.Array, modes: np.ndarray, lr: float, seeds: Key) -> jax.Array:
-        """⟨v_k, f_t − f_0 − y⟩ over its start, for targets y = √m Σ v_k, shape (seeds, records, modes)."""
-        net, scale = self.network(x.shape[1], self.width), np.sqrt(len(modes))
-        y = jnp.asarray(scale * modes.sum(1))
+    def residuals(self, x: Values, modes: np.ndarray, lr: float, key: Key) -> np.ndarray:
+        """Return ⟨v_k, f_t − f_0 − y⟩ over its start, for targets y = √m Σ v_k, shape (seeds, records, modes)."""
+        net = self.network(x.shape[1], self.width)
+        scale = np.sqrt(len(modes))
+        y = scale * modes.sum(1)
 
         def one(key: Key) -> jax.Array:
             start = net.init(key)
-            residual = lambda params: net.apply(params, x) - net.apply(start, x) - y
+            goal = net.apply(start, x) + y
+            residual = lambda params: net.apply(params, x) - goal
             risk = lambda params: 0.5 * jnp.mean(residual(params) ** 2)
             look = {"left": lambda params: -modes.T @ residual(params) / scale}
-            return descend(risk, start, optax.sgd(lr), self.steps, record=self.marks, observe=look).observed["left"]
+            path = descend(risk, start, optax.sgd(lr), self.steps, record=self.marks, observe=look)
+            return path.observed["left"]
 
-        return jax.jit(lambda every: jax.lax.map(one, every, batch_size=10))(seeds)
+        every = compiled(lambda key: jax.lax.map(one, keys(key, self.seeds)))
+        return np.asarray(every(key))
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        rates, marks, checks = predicted["rates"], self.marks[1:], []
+        rates = predicted["rates"]
+        marks = self.marks[1:]
+        checks = []
         for i, name in enumerate(SETS):
-            found = {}
+            decay = {}
             for k, rate in enumerate(rates[i]):
                 at = int(np.argmin(np.abs(rate * marks + 1)))
                 left = observed["left"][i, :, at + 1, k]
-                found[f"{k}"] = -np.log(np.abs(left)) / marks[at]
-                checks.append(equal(f"{name}: decay of mode {k}", -rate, found[f"{k}"], 0.1))
-            checks.append(order(f"{name}: order of decay", [f"{k}" for k in np.argsort(-rates[i])], found))
+                decay[f"{k}"] = -np.log(np.abs(left)) / marks[at]
+                checks.append(
+                    equal(
+                        f"{name}_decay_{k}",
+                        -rate,
+                        decay[f"{k}"],
+                        0.1,
+                        label=f"{name}: decay of mode {k}",
+                    )
+                )
+            checks.append(
+                order(
+                    f"{name}_decay_order",
+                    [f"{k}" for k in np.argsort(-rates[i])],
+                    decay,
+                    label=f"{name}: order of decay",
+                )
+            )
         top = predicted["spectrum"].max()
         spectrum = np.abs(observed["spectrum"] - predicted["spectrum"]).max() / top
         diagonal = np.abs(observed["diagonal"] / predicted["diagonal"] - 1).max()
         return [
             *checks,
-            bound("circle: eigenvalues − folded Fourier coefficients", spectrum, at_most=1e-10),
-            bound("circle: Σ λ_k ψ_k(x)² / K(x, x) − 1", diagonal, at_most=1e-6),
-            equal("circle: ‖f‖² by Mercer", predicted["norm"], observed["norm"], 1e-6),
+            agreement(
+                "circle_spectrum",
+                spectrum,
+                1e-10,
+                label="circle: eigenvalues − folded Fourier coefficients",
+            ),
+            agreement("circle_mercer", diagonal, 1e-6, label="circle: Σ λ_k ψ_k(x)² / K(x, x) − 1"),
+            equal(
+                "circle_norm",
+                predicted["norm"],
+                observed["norm"],
+                1e-6,
+                label="circle: ‖f‖² by Mercer",
+            ),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        rates, m = predicted["rates"], self.circle
+        rates = predicted["rates"]
+        m = self.circle
         instead = lambda values: predicted.replace(rates=("set mode", values))
-        kernel = setting.profile[:: FINE // m][np.subtract.outer(np.arange(m), np.arange(m)) % m] / m
+        kernel = (
+            setting.profile[:: FINE // m][np.subtract.outer(np.arange(m), np.arange(m)) % m] / m
+        )
         f = m * kernel @ setting.coefficients
         power = lambda matrix: float(f @ matrix @ f) / m
         return [
-            Rival("all modes decay at the mean rate", instead(0 * rates + rates.mean(1, keepdims=True)), "one risk"),
-            Rival("high frequencies first", instead(rates[:, ::-1]), "they have the steepest slopes"),
-            Rival("exp(−ηλ_k t), the flow", instead(-self.steps_of(setting)), "the limit of small steps"),
-            Rival("the RKHS is T⁻¹L²", predicted.replace(norm=power(kernel @ kernel)), "as printed: ‖f‖² = ‖Tf‖²"),
-            Rival("the norm of L²", predicted.replace(norm=power(np.eye(m))), "the notes' basis {ψ_k} of H_K"),
+            Rival(
+                "one_rate",
+                instead(0 * rates + rates.mean(1, keepdims=True)),
+                "one risk",
+                label="all modes decay at the mean rate",
+            ),
+            Rival(
+                "high_first",
+                instead(rates[:, ::-1]),
+                "they have the steepest slopes",
+                label="high frequencies first",
+            ),
+            Rival(
+                "gradient_flow",
+                instead(-self.steps_of(setting)),
+                "the limit of small steps",
+                label="exp(−ηλ_k t), the flow",
+            ),
+            Rival(
+                "printed_space",
+                predicted.replace(norm=power(kernel @ kernel)),
+                "as printed: ‖f‖² = ‖Tf‖²",
+                label="the RKHS is T⁻¹L²",
+            ),
+            Rival(
+                "square_norm",
+                predicted.replace(norm=power(np.eye(m))),
+                "the notes' basis {ψ_k} of H_K",
+                label="the norm of L²",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        marks, drawn = self.marks, []
+        marks = self.marks
+        drawn = []
         for i, name in enumerate(SETS):
-            curves, mean = [], predicted["rates"][i].mean()
+            curves = []
+            mean = predicted["rates"][i].mean()
             for k, rate in enumerate(predicted["rates"][i]):
                 shade = k / (self.modes - 1)
-                curves += [seen(marks, observed["left"][i, :, :, k].mean(0), f"mode {k}", shade=shade),
-                    theory(marks, np.exp(rate * marks), shade=shade)]  # fmt: skip
-            curves.append(rival(marks, np.exp(mean * marks), "mean rate"))
-            drawn.append(panel(f"Each mode at its own rate: {name}", "1 + step", "residual / start", *curves, log="y",
-                ylim=(1e-2, 2)))  # fmt: skip
+                curves += [
+                    observed_curve(
+                        marks, observed["left"][i, :, :, k].mean(0), f"mode {k}", shade=shade
+                    ),
+                    predicted_curve(marks, np.exp(rate * marks), shade=shade),
+                ]
+            curves.append(rival_curve(marks, np.exp(mean * marks), "mean rate"))
+            drawn.append(
+                panel(
+                    f"Each mode at its own rate: {name}",
+                    "1 + step",
+                    "residual / start",
+                    *curves,
+                    log="y",
+                    ylim=(1e-2, 2),
+                )
+            )
         k = np.arange(self.circle)
         top = predicted["spectrum"].max()
         return (
             *drawn,
-            panel("The circle's spectrum is Fourier's", "eigenvalue", "λ_k / λ_0",
-                seen(k, np.maximum(observed["spectrum"][::-1] / top, 1e-17), "Gram matrix", kind="points"),
-                theory(k, np.maximum(predicted["spectrum"][::-1] / top, 1e-17), "Fourier coefficients"), log="y"),
-        )  # fmt: skip
+            panel(
+                "The circle's spectrum is Fourier's",
+                "eigenvalue",
+                "λ_k / λ_0",
+                observed_curve(
+                    k,
+                    np.maximum(observed["spectrum"][::-1] / top, 1e-17),
+                    "Gram matrix",
+                    kind="points",
+                ),
+                predicted_curve(
+                    k, np.maximum(predicted["spectrum"][::-1] / top, 1e-17), "Fourier coefficients"
+                ),
+                log="y",
+            ),
+        )
 
 
 def _folded(profile: np.ndarray, m: int) -> np.ndarray:
-    """Σ_a λ_{k+am} for k = 0 … m − 1, from the kernel's Fourier coefficients λ over the circle, shape (m,)."""
+    """Return Σ_a λ_{k+am} for k = 0 … m − 1, from the kernel's Fourier coefficients λ over the circle, shape (m,)."""
     return np.fft.fft(profile).real.reshape(-1, m).sum(0) / len(profile)

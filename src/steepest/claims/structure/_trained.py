@@ -1,5 +1,6 @@
 """Classifiers of the first C digits, trained alike for every C: what the claims about their Hessians look at."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,13 +12,14 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from steepest.claims._claim import keys
-from steepest.data import balanced, digits
-from steepest.descent import cross_entropy, descend, minibatch
-from steepest.networks import Mlp, mlp
-from steepest.types import Key
+from steepest.claim import Key, UserError, Values, compiled, keys
+from steepest.dynamics import descend, minibatch
+from steepest.nn.data import balanced_choices, digits
+from steepest.nn.losses import cross_entropy
+from steepest.nn.networks import Mlp, mlp
 
-DIGITS, POOL = 10, 150  # outputs of every network; images of each digit to choose from
+DIGITS = 10
+POOL = 150  # outputs of every network; images of each digit to choose from
 
 
 class Lanes(NamedTuple):
@@ -30,21 +32,29 @@ class Lanes(NamedTuple):
         keys: of initial weights and batches.
     """
 
-    x: Float[Array, "lanes n d"]
-    y: Int[Array, "lanes n"]
-    shift: Float[Array, "lanes 10"]
+    x: Float[Values, "lanes n d"]
+    y: Int[Values, "lanes n"]
+    shift: Float[Values, "lanes 10"]
     keys: Key
 
 
 def lanes(key: Key, classes: tuple[int, ...], seeds: int, n: int) -> Lanes:
     """The digits 0 … C−1 for every C, with the images of each seed drawn anew."""
+    if len({c * (n // c) for c in classes}) > 1:
+        raise UserError(
+            f"n must be a multiple of every number of classes, got n = {n} and {classes}; try a multiple of "
+            f"{math.lcm(*classes)}"
+        )
     for_images, for_training = jax.random.split(key)
-    pools = [np.asarray(balanced(digits(), POOL, k).x).reshape(DIGITS, POOL, -1) for k in keys(for_images, seeds)]
+    data = digits()
+    pools = np.asarray(data.x)[balanced_choices(data, POOL, keys(for_images, seeds))]
     x = np.stack([pool[:c, : n // c].reshape(c * (n // c), -1) for c in classes for pool in pools])
     y = np.stack([np.repeat(np.arange(c), n // c) for c in classes for _ in pools])
     shift = np.stack([np.where(np.arange(DIGITS) < c, 0.0, -1e9) for c in classes for _ in pools])
-    again = jnp.concatenate([keys(for_training, seeds)] * len(classes))
-    return Lanes(jnp.asarray(x - x.mean(1, keepdims=True)), jnp.asarray(y), jnp.asarray(shift), again)
+    again = np.tile(np.asarray(jax.random.key_data(keys(for_training, seeds))), (len(classes), 1))
+    return Lanes(
+        x - x.mean(1, keepdims=True), y, shift, jax.random.wrap_key_data(jnp.asarray(again))
+    )
 
 
 @dataclass(frozen=True)
@@ -75,7 +85,9 @@ class Training:
     def unflatten(self, w: Float[Array, " p"]) -> Any:
         """The network's own form of a flat vector of weights."""
         shapes = jax.eval_shape(self.net.init, jax.random.key(0))
-        return ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))[1](w)
+        return ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes))[
+            1
+        ](w)
 
     def outputs(self, w: Float[Array, " p"], lane: Lanes) -> Float[Array, "n 10"]:
         """Logits of one lane; those of absent classes are so low that nothing depends on them."""
@@ -87,20 +99,30 @@ class Training:
 
     def __call__(self, all_lanes: Lanes, records: np.ndarray) -> tuple[Array, Array, Array]:
         """Weights ``(lanes, records, p)``, risks and errors ``(lanes, records)`` at some steps."""
-        rule = optax.chain(optax.add_decayed_weights(self.decay), optax.sgd(self.rate, momentum=0.9))
+        rule = optax.chain(
+            optax.add_decayed_weights(self.decay), optax.sgd(self.rate, momentum=0.9)
+        )
 
         def one(lane: Lanes) -> tuple[Array, Array, Array]:
             start, batches = jax.random.split(lane.keys)
-            each = lambda p, x, y: cross_entropy(self.net.apply(p, x) + lane.shift, y)
+            losses = lambda p, x, y: cross_entropy(self.net.apply(p, x) + lane.shift, y)
             wrong = lambda p: (self.net.apply(p, lane.x) + lane.shift).argmax(1) != lane.y
             path = descend(
-                lambda p: each(p, lane.x, lane.y).mean(), self.net.init(start), rule, self.steps, record=records,
-                stochastic=minibatch(each, lane.x, lane.y, self.batch), key=batches,
-                observe={"weights": lambda p: ravel_pytree(p)[0], "error": lambda p: wrong(p).mean()},
-            )  # fmt: skip
+                lambda p: losses(p, lane.x, lane.y).mean(),
+                self.net.init(start),
+                rule,
+                self.steps,
+                record=records,
+                stochastic=minibatch(losses, lane.x, lane.y, self.batch),
+                key=batches,
+                observe={
+                    "weights": lambda p: ravel_pytree(p)[0],
+                    "error": lambda p: wrong(p).mean(),
+                },
+            )
             return path.observed["weights"], path.risk, path.observed["error"]
 
-        return jax.jit(lambda a: jax.lax.map(one, a))(all_lanes)
+        return compiled(lambda a: jax.lax.map(one, a))(all_lanes)
 
     def rate(self, step: Any) -> Array:
         """The step size."""

@@ -11,13 +11,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Within,
+    assume,
+    compiled,
+    equal,
+    keys,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
 from steepest.claims.structure._trained import Lanes, Setting, Training, lanes
-from steepest.judging import Check, Hypothesis, Rival, equal, order, require
-from steepest.measures import error_parts, explained, feature_parts, softmax
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.measurement.quantities import error_parts, explained, feature_parts, softmax
 
 SHARE = 0.8  # of the outliers, at least, that class means carry in the last hidden layer
 
@@ -55,41 +73,58 @@ class ClassCovariances(Claim):
         "layer already separates digits.",
     )
     full = {"seeds": 10, "n": 450, "width": 64, "steps": 3000}
-    beyond = {"steps": 5, "seeds": 3}
+    tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
+    out_of_scope = {"steps": 5, "seeds": 3}
 
     def setting(self, key: Key) -> Setting:
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
         return Setting(training, lanes(key, (self.classes,), self.seeds, self.n))
 
     def predict(self, setting: Setting) -> Prediction:
-        return Prediction(last=1.0, rank=("layer", np.arange(self.depth)))  # of the layers, by what means explain
+        return Prediction(
+            last=1.0, rank=("layer", np.arange(self.depth))
+        )  # of the layers, by what means explain
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         training, all_lanes = setting
         weights, _, error = training(all_lanes, np.array([0, self.steps]))
-        shuffled = jnp.stack(
-            [jax.random.permutation(k, y) for k, y in zip(keys(key, self.seeds), all_lanes.y, strict=True)]
-        )
-        split = jax.jit(lambda *lanes: jax.lax.map(lambda lane: self.parts(training, *lane), lanes))
-        start, end, random = (
-            split(weights[:, i], all_lanes, y) for i, y in ((0, all_lanes.y), (1, all_lanes.y), (1, shuffled))
-        )
-        features = np.asarray(end[0]).swapaxes(0, 1)[:, :, -1]  # (part, seed, q, q), last layer
+
+        @compiled
+        def split(weights: jax.Array, lanes: Lanes, again: Key) -> tuple:
+            """Parts with the true classes at the start and at the end, and with shuffled ones at the end."""
+            shuffled = jax.vmap(jax.random.permutation)(again, lanes.y)
+            moments = jnp.stack([weights[:, 0], weights[:, 1], weights[:, 1]])
+            labels = jnp.stack([lanes.y, lanes.y, shuffled])
+            lanes = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), lanes)
+            one = lambda job: self.parts(training, *job)
+            return jax.lax.map(lambda jobs: jax.lax.map(one, jobs), (moments, lanes, labels))
+
+        parts = jax.tree.map(np.asarray, split(weights, all_lanes, keys(key, self.seeds)))
+        start, end, random = (tuple(part[i] for part in parts) for i in range(3))
+        features = end[0].swapaxes(0, 1)[:, :, -1]  # (part, seed, q, q), last layer
         spectrum = lambda matrices: np.linalg.eigvalsh(matrices)[:, ::-1][:, : 2 * self.classes]
         return Observation(
             error=("seed", error[:, -1]),
-            **{k: ("what seed layer", self.shares(v)) for k, v in (("start", start), ("end", end), ("random", random))},
+            **{
+                k: ("what seed layer", self.shares(v))
+                for k, v in (("start", start), ("end", end), ("random", random))
+            },
             spectrum=("seed rank", spectrum(features.sum(0))),
             of_means=("seed rank", spectrum(features[0])),
         )
 
-    def parts(self, training: Training, w: jax.Array, lane: Lanes, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def parts(
+        self, training: Training, w: jax.Array, lane: Lanes, y: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         """Parts of H and of Δ at each hidden layer, shapes ``(part, layer, q, q)``."""
-        params, c = training.unflatten(w), self.classes
+        params = training.unflatten(w)
+        c = self.classes
         z = training.net.preactivations(params, lane.x)
         p = softmax(z[-1][:, :c])
-        delta, above = p[:, None] - jnp.eye(c), params[-1]["w"][:c]  # of the outputs, (n, C, C)
-        features, errors = [], []
+        delta = p[:, None] - jnp.eye(c)
+        above = params[-1]["w"][:c]  # of the outputs, (n, C, C)
+        features = []
+        errors = []
         for i in range(self.depth - 1, -1, -1):
             delta = (delta @ above) * (z[i] > 0)[:, None]
             above = params[i]["w"]
@@ -97,23 +132,41 @@ class ClassCovariances(Claim):
             errors.insert(0, jnp.stack(error_parts(delta, p / len(p), y)))
         return jnp.stack(features, 1), jnp.stack(errors, 1)
 
-    def shares(self, found: tuple[jax.Array, jax.Array]) -> np.ndarray:
+    def shares(self, parts: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Shares of the outliers of H and of Δ that means carry: class means, with those of pairs for Δ."""
-        features, errors = (list(np.asarray(each).swapaxes(0, 1)) for each in found)
+        features, errors = (list(part.swapaxes(0, 1)) for part in parts)
         top = self.classes - 1
-        return np.stack([explained(features, features[:1], top), explained(errors, errors[:2], top)])
+        return np.stack(
+            [explained(features, features[:1], top), explained(errors, errors[:2], top)]
+        )
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
-        return [require("largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps")]
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        return [
+            assume(
+                "largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps"
+            )
+        ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        rank, checks = predicted["rank"].astype(int), []
+        rank = predicted["rank"].astype(int)
+        checks = []
         for name, share in zip(("features", "errors"), observed["end"], strict=True):
             values = {f"layer {i + 1}": share[:, i] for i in range(self.depth)}
             increasing = [f"layer {i + 1}" for i in np.argsort(rank)]
             checks += [
-                equal(f"{name}, last layer: share of the means", predicted["last"], share[:, -1], (SHARE, 2 - SHARE)),
-                order(f"{name}: share of the means by layer", increasing, values),
+                equal(
+                    f"{name}_last",
+                    predicted["last"],
+                    share[:, -1],
+                    (SHARE, 2 - SHARE),
+                    label=f"{name}, last layer: share of the means",
+                ),
+                order(
+                    f"{name}_order",
+                    increasing,
+                    values,
+                    label=f"{name}: share of the means by layer",
+                ),
             ]
         return checks
 
@@ -121,18 +174,51 @@ class ClassCovariances(Claim):
         chance = (self.classes - 1) / (self.n - 1)
         reverse = ("layer", predicted["rank"][::-1])
         return [
-            Rival("any grouping of the images would do", predicted.replace(last=chance), "there are C means, too"),
-            Rival("early layers see classes best", predicted.replace(rank=reverse), "they are next to the images"),
+            Rival(
+                "any_grouping",
+                predicted.replace(last=chance),
+                "there are C means, too",
+                label="any grouping of the images would do",
+            ),
+            Rival(
+                "early_layers",
+                predicted.replace(rank=reverse),
+                "they are next to the images",
+                label="early layers see classes best",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        layer, found = np.arange(1, self.depth + 1), []
-        kinds = (("end", "trained", 0.0), ("start", "at the start", 0.5), ("random", "random classes", 1.0))
-        for i, title in enumerate(("Class means make the outliers of features …", "… and of backpropagated errors")):
-            curves = [seen(layer, observed[k][i], label, shade=shade) for k, label, shade in kinds]
-            ends = theory(layer[[0, -1]], (1, 1), "all"), rival(layer[[0, -1]], (0, 0), "chance")
-            found.append(panel(title, "hidden layer", "share of the C − 1 largest eigenvalues", *curves, *ends))
+        layer = np.arange(1, self.depth + 1)
+        shares = []
+        kinds = (
+            ("end", "trained", 0.0),
+            ("start", "at the start", 0.5),
+            ("random", "random classes", 1.0),
+        )
+        for i, title in enumerate(
+            ("Class means make the outliers of features …", "… and of backpropagated errors")
+        ):
+            curves = [
+                observed_curve(layer, observed[k][i], label, shade=shade)
+                for k, label, shade in kinds
+            ]
+            ends = (
+                predicted_curve(layer[[0, -1]], (1, 1), "all"),
+                rival_curve(layer[[0, -1]], (0, 0), "chance"),
+            )
+            shares.append(
+                panel(
+                    title, "hidden layer", "share of the C − 1 largest eigenvalues", *curves, *ends
+                )
+            )
         rank = np.arange(1, observed["spectrum"].shape[-1] + 1)
         both = (("spectrum", "H", 0.0), ("of_means", "class means", 0.7))
-        last = [seen(rank, np.maximum(observed[k], 1e-12), name, shade=shade) for k, name, shade in both]
-        return (*found, panel("Features, last layer", "rank", "eigenvalue", *last, log="y", ylim=(1e-6, None)))
+        last = [
+            observed_curve(rank, np.maximum(observed[k], 1e-12), name, shade=shade)
+            for k, name, shade in both
+        ]
+        return (
+            *shares,
+            panel("Features, last layer", "rank", "eigenvalue", *last, log="y", ylim=(1e-6, None)),
+        )

@@ -14,19 +14,50 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
-from steepest.data import balanced, digits
-from steepest.descent import cross_entropy, descend, logarithmic, minibatch, squared
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
-from steepest.measures import collapse, settled, upper_pairs
-from steepest.networks import mlp, unconstrained, unconstrained_minimum, unconstrained_risk
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Within,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    equal,
+    keys,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
+from steepest.dynamics import descend, logarithmic, minibatch
+from steepest.measurement.quantities import collapse, settled, upper_pairs
+from steepest.nn.data import balanced_choices, digits
+from steepest.nn.losses import cross_entropy, squared
+from steepest.nn.networks import mlp, unconstrained, unconstrained_minimum, unconstrained_risk
 
 _LOSSES = ("cross-entropy", "squared")  # the axis "loss"
+_EXACT = {
+    "loss": "loss",
+    "singular": "singular values",
+    "variability": "NC1",
+    "cosines": "cosines",
+    "raw_cosines": "cosines before centring",
+    "duality": "NC3",
+}  # of the free features: ids and labels of the checks
 _FALL = 10.0  # by at least this factor NC1 falls once the error is zero
-_RANK_CUT = 0.1  # a direction of the class means counts when it is at least this long against the longest
+_RANK_CUT = (
+    0.1  # a direction of the class means counts when it is at least this long against the longest
+)
 
 
 @dataclass(frozen=True)
@@ -39,12 +70,14 @@ class NeuralCollapse(Claim):
     dimension: Count = 20  # p, dimension of the free features [1]
     decay: Positive = 0.005  # λ_W = λ_H of the free features [1]
     steps: Count = 3000  # steps of the free features [steps]
-    loss: Literal["cross-entropy", "squared"] = "squared"  # the loss of the networks that are judged [name]
+    # the loss of the networks that are judged [name]
+    loss: Literal["cross-entropy", "squared"] = "squared"
     images: Annotated[int, Within(2, 174)] = 60  # digits of each class [1]
     width: Count = 64  # hidden width of the network [neurons]
     depth: Count = 3  # hidden layers of the network [layers]
     batch: Count = 32  # images in a batch [1]
-    net_lr: Positive = 0.1  # largest step size of the network: after warm-up, till a third of the steps [1]
+    # largest step size of the network: after warm-up, till a third of the steps [1]
+    net_lr: Positive = 0.1
     net_decay: Positive = 0.002  # weight decay of the network [1]
     net_steps: Count = 6000  # steps of the network [steps]
 
@@ -73,23 +106,58 @@ class NeuralCollapse(Claim):
         "features collapse with both, as each is decayed by itself. No dimension of the class means was lost at any "
         "setting.",
     )
-    beyond = {"decay": 0.1}
-    full = {"seeds": 6, "images": 170, "width": 128, "batch": 64, "net_decay": 5e-4, "net_steps": 40_000}
+    tiny = {
+        "classes": 5,
+        "seeds": 3,
+        "copies": 10,
+        "dimension": 6,
+        "steps": 2000,
+        "images": 10,
+        "width": 16,
+        "depth": 2,
+        "batch": 10,
+        "net_steps": 1000,
+    }
+    out_of_scope = {"decay": 0.1}
+    full = {
+        "seeds": 6,
+        "images": 170,
+        "width": 128,
+        "batch": 64,
+        "net_decay": 5e-4,
+        "net_steps": 40_000,
+    }
 
-    def setting(self, key: Key) -> jax.Array:
+    def setting(self, key: Key) -> np.ndarray:
         data = digits(tuple(range(self.classes)))
-        x = jnp.stack([balanced(data, self.images, k).x for k in keys(key, self.seeds)])
+        chosen = balanced_choices(data, self.images, keys(key, self.seeds))
+        x = np.asarray(data.x)[chosen.reshape(self.seeds, -1)]
         return x - x.mean(1, keepdims=True)  # (seeds, C·images, d), sorted by class
 
-    def hypotheses(self, setting: jax.Array) -> list[Hypothesis]:
+    def hypotheses(self, setting: np.ndarray) -> list[Hypothesis]:
         pull = self.classes * self.decay * self.copies**0.5
         return [
-            require("dimension p of the free features", self.dimension, ">=", self.classes, "choose --dimension ≥ C"),
-            require("Cμ of the free features", pull, "<", 1, "else they vanish; choose a smaller --decay"),
+            assume(
+                "dimension p of the free features",
+                self.dimension,
+                ">=",
+                self.classes,
+                "choose --dimension ≥ C",
+            ),
+            assume(
+                "Cμ of the free features",
+                pull,
+                "<",
+                1,
+                "else they vanish; choose a smaller --decay",
+            ),
         ]
 
-    def predict(self, setting: jax.Array) -> Prediction:
-        least = [unconstrained_minimum(self.classes, self.copies, self.decay, self.decay, loss) for loss in _LOSSES]
+    def predict(self, setting: np.ndarray) -> Prediction:
+        least = [
+            unconstrained_minimum(self.classes, self.copies, self.decay, self.decay, loss)
+            for loss in _LOSSES
+        ]
         return Prediction(
             cosine=-1 / (self.classes - 1),
             rank=self.classes - 1,
@@ -100,12 +168,23 @@ class NeuralCollapse(Claim):
             free_duality=("loss", [m.duality for m in least]),
         )
 
-    def observe(self, setting: jax.Array, key: Key) -> Observation:
-        starts, n = keys(key, self.seeds), self.seeds
-        lanes = (jnp.arange(2 * n) >= n, jnp.concatenate([starts] * 2), jnp.concatenate([setting] * 2))
-        run = lambda f: jax.jit(lambda a: jax.lax.map(lambda lane: f(*lane), a))(lanes)
-        found = jax.tree.map(lambda a: a.reshape(2, n, *a.shape[1:]), (run(self.free), run(self.network)))
-        (loss, end, singular, gradient), (net, error) = found
+    def observe(self, setting: np.ndarray, key: Key) -> Observation:
+        n = self.seeds
+
+        @compiled
+        def run(starts: Key, images: jax.Array) -> tuple:
+            """Free features and networks of every start, with cross-entropy and with the squared loss."""
+            lanes = (
+                jnp.arange(2 * n) >= n,
+                jnp.concatenate([starts] * 2),
+                jnp.concatenate([images] * 2),
+            )
+            both = lambda lane: (self.free(*lane), self.network(*lane))
+            return jax.lax.map(both, lanes)
+
+        paths = run(keys(key, n), setting)
+        paths = jax.tree.map(lambda a: np.reshape(a, (2, n, *a.shape[1:])), paths)
+        (loss, end, singular, gradient), (net, error) = paths
         names = ("variability", "norm_spread", "duality", "mismatch")
         return Observation(
             free_step=("time", logarithmic(self.steps, 40), "steps"),
@@ -125,90 +204,177 @@ class NeuralCollapse(Claim):
 
     def free(self, square: jax.Array, key: Key, x: jax.Array) -> tuple:
         """Free features descended from a random start: the loss, and at its end collapse, singular values, gradient."""
-        n, y = self.classes * self.copies, jnp.repeat(jnp.arange(self.classes), self.copies)
-        net, targets = unconstrained(self.classes, self.dimension, n), jax.nn.one_hot(y, self.classes)
+        n = self.classes * self.copies
+        y = jnp.repeat(jnp.arange(self.classes), self.copies)
+        net = unconstrained(self.classes, self.dimension, n)
+        targets = jax.nn.one_hot(y, self.classes)
         risk = unconstrained_risk(net, partial(_loss, square), targets, self.decay, self.decay)
-        rule, marks = optax.sgd(2.0, momentum=0.98, nesterov=True), logarithmic(self.steps, 40)
+        rule = optax.sgd(2.0, momentum=0.98, nesterov=True)
+        marks = logarithmic(self.steps, 40)
         path = descend(risk, net.init(key), rule, self.steps, record=marks)
-        p, slope = path.params, optax.tree.norm(jax.grad(risk)(path.params))
+        p = path.params
+        slope = optax.tree.norm(jax.grad(risk)(path.params))
         singular = jnp.linalg.svd(net.apply(p, jnp.arange(n)), compute_uv=False)
         return path.risk, collapse(p["h"], y, p["w"]), singular, slope
 
     def network(self, square: jax.Array, key: Key, x: jax.Array) -> tuple:
         """Stochastic descent of a network on one seed's images: collapse and training error along it."""
-        y, third = jnp.repeat(jnp.arange(self.classes), self.images), self.net_steps // 3
-        widths, targets = (x.shape[1], *[self.width] * self.depth, self.classes), jax.nn.one_hot(y, self.classes)
+        y = jnp.repeat(jnp.arange(self.classes), self.images)
+        third = self.net_steps // 3
+        widths = (x.shape[1], *[self.width] * self.depth, self.classes)
+        targets = jax.nn.one_hot(y, self.classes)
         net = mlp(widths, "relu", c_w=2.0)
-        each = lambda p, x, t: _loss(square, net.apply(p, x), t)
+        losses = lambda p, x, t: _loss(square, net.apply(p, x), t)
         # warm-up over a twentieth of the steps, then a tenth of the step size after each third
         lr = lambda t: self.net_lr * jnp.minimum(20 * t / self.net_steps, 1) * 0.1 ** (t // third)
         path = descend(
-            lambda p: each(p, x, targets).mean(), net.init(key),
-            optax.chain(optax.add_decayed_weights(self.net_decay), optax.sgd(lr, momentum=0.9)), self.net_steps,
-            record=logarithmic(self.net_steps, 60), stochastic=minibatch(each, x, targets, self.batch), key=key,
+            lambda p: losses(p, x, targets).mean(),
+            net.init(key),
+            optax.chain(optax.add_decayed_weights(self.net_decay), optax.sgd(lr, momentum=0.9)),
+            self.net_steps,
+            record=logarithmic(self.net_steps, 60),
+            stochastic=minibatch(losses, x, targets, self.batch),
+            key=key,
             observe={
                 "collapse": lambda p: collapse(net.features(p, x), y, p[-1]["w"], p[-1]["b"]),
                 "error": lambda p: jnp.mean(net.apply(p, x).argmax(1) != y),
             },
-        )  # fmt: skip
+        )
         return path.observed["collapse"], path.observed["error"]
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         error = observed["error"][_LOSSES.index(self.loss)]
         begun = observed["step"][settled(error)].max() / self.net_steps
         return [
-            require("largest gradient at the end, free features", observed["free_gradient"].max(), "<=", 1e-8),
-            require("largest training error at the end", error[:, -1].max(), "==", 0),
-            require("share of training before zero error", begun, "<=", 0.2, "choose more --net-steps"),
+            assume(
+                "largest gradient at the end, free features",
+                observed["free_gradient"].max(),
+                "<=",
+                1e-8,
+            ),
+            assume("largest training error at the end", error[:, -1].max(), "==", 0),
+            assume(
+                "share of training before zero error", begun, "<=", 0.2, "choose more --net-steps"
+            ),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        exact = {
+        raw_cosine = predicted["free_raw_cosine"][:, None, None]
+        deviations = {
             "loss": observed["free_loss"][..., -1] - predicted["free_loss"][:, None],
-            "singular values": observed["free_singular"] - predicted["free_singular"][:, None],
-            "NC1": observed["free_variability"],
+            "singular": observed["free_singular"] - predicted["free_singular"][:, None],
+            "variability": observed["free_variability"],
             "cosines": observed["free_cosines"] - predicted["cosine"],
-            "cosines before centring": observed["free_raw_cosines"] - predicted["free_raw_cosine"][:, None, None],
-            "NC3": observed["free_duality"] - predicted["free_duality"][:, None],
+            "raw_cosines": observed["free_raw_cosines"] - raw_cosine,
+            "duality": observed["free_duality"] - predicted["free_duality"][:, None],
         }
-        worst = {name: np.abs(a).reshape(2, self.seeds, -1).max((0, 2)) for name, a in exact.items()}
-        checks = [bound(f"free features, {k}: deviation", v, at_most=1e-6, over="each") for k, v in worst.items()]
+        checks = [
+            agreement(
+                f"free_{id}",
+                np.abs(deviation).reshape(2, self.seeds, -1).max((0, 2)),
+                1e-6,
+                label=f"free features, {_EXACT[id]}: deviation",
+            )
+            for id, deviation in deviations.items()
+        ]
         lane = _LOSSES.index(self.loss)
-        found = {name: observed[name][lane] for name in ("variability", "norm_spread", "duality", "mismatch", "rank")}
-        found["angle"] = np.abs(observed["cosines"][lane] - predicted["cosine"]).mean(-1)
+        measures = {
+            name: observed[name][lane]
+            for name in ("variability", "norm_spread", "duality", "mismatch", "rank")
+        }
+        measures["angle"] = np.abs(observed["cosines"][lane] - predicted["cosine"]).mean(-1)
         start = np.arange(self.seeds), settled(observed["error"][lane])
-        then = {name: a[start] for name, a in found.items()}
-        end = {name: a[:, -1] for name, a in found.items()}
+        then = {name: a[start] for name, a in measures.items()}
+        end = {name: a[:, -1] for name, a in measures.items()}
         return [
             *checks,
-            _falls("log NC1", end["variability"], then["variability"], _FALL, float(predicted["remaining"])),
-            _falls("log mean |cos − theory|", end["angle"], then["angle"], 1.0, 0.0),
-            bound("NC2: mean |cos − theory|", end["angle"], at_most=0.1),
-            bound("NC2: spread of the means' lengths", end["norm_spread"], at_most=0.1),
-            bound("NC3: distance of W from the means", end["duality"], at_most=0.3),
-            bound("NC4: share decided against the nearest mean", end["mismatch"], at_most=0.01),
-            equal("rank of Σ_B", predicted["rank"], end["rank"], 0.0, over="each"),
+            _falls(
+                "variability_falls",
+                "log NC1",
+                end["variability"],
+                then["variability"],
+                _FALL,
+                float(predicted["remaining"]),
+            ),
+            _falls("angles_fall", "log mean |cos − theory|", end["angle"], then["angle"], 1.0, 0.0),
+            bound("angles", end["angle"], at_most=0.1, label="NC2: mean |cos − theory|"),
+            bound(
+                "norm_spread",
+                end["norm_spread"],
+                at_most=0.1,
+                label="NC2: spread of the means' lengths",
+            ),
+            bound(
+                "duality", end["duality"], at_most=0.3, label="NC3: distance of W from the means"
+            ),
+            bound(
+                "nearest_mean",
+                end["mismatch"],
+                at_most=0.01,
+                label="NC4: share decided against the nearest mean",
+            ),
+            equal(
+                "rank", predicted["rank"], end["rank"], 0.0, aggregate="all", label="rank of Σ_B"
+            ),
         ]
 
-    def rivals(self, setting: jax.Array, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: np.ndarray, predicted: Prediction) -> list[Rival]:
         same = ("loss", np.full(2, predicted["cosine"]))
         return [
-            Rival("orthogonal class means", predicted.replace(cosine=0.0), "so the notes say; true before centring"),
-            Rival("a simplex before centring", predicted.replace(free_raw_cosine=same), "true for cross-entropy"),
-            Rival("features rest at zero error", predicted.replace(remaining=1.0), "every example is right already"),
+            Rival(
+                "orthogonal",
+                predicted.replace(cosine=0.0),
+                "so the notes say; true before centring",
+                label="orthogonal class means",
+            ),
+            Rival(
+                "raw_simplex",
+                predicted.replace(free_raw_cosine=same),
+                "true for cross-entropy",
+                label="a simplex before centring",
+            ),
+            Rival(
+                "rest",
+                predicted.replace(remaining=1.0),
+                "every example is right already",
+                label="features rest at zero error",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        free, steps, flat = observed["free_step"][1:], observed["step"][1:], np.ones(len(observed["step"]) - 1)
+        free = observed["free_step"][1:]
+        steps = observed["step"][1:]
+        flat = np.ones(len(observed["step"]) - 1)
         gap = np.abs(observed["free_loss"] - predicted["free_loss"][:, None, None]) + 1e-17
-        both = lambda t, y: [seen(t, y[i, :, 1:], loss, shade=float(i)) for i, loss in enumerate(_LOSSES)]
-        nc1, nc3 = both(steps, observed["variability"]), both(steps, observed["duality"])
-        pairs = seen(steps, observed["cosines"][_LOSSES.index(self.loss), 0, 1:].T, "pairs of classes")
-        lines = theory(steps, predicted["cosine"] * flat, "−1/(C−1)"), rival(steps, 0 * flat, "orthogonal")
+        both = lambda t, y: [
+            observed_curve(t, y[i, :, 1:], loss, shade=float(i)) for i, loss in enumerate(_LOSSES)
+        ]
+        nc1 = both(steps, observed["variability"])
+        nc3 = both(steps, observed["duality"])
+        pairs = observed_curve(
+            steps, observed["cosines"][_LOSSES.index(self.loss), 0, 1:].T, "pairs of classes"
+        )
+        lines = (
+            predicted_curve(steps, predicted["cosine"] * flat, "−1/(C−1)"),
+            rival_curve(steps, 0 * flat, "orthogonal"),
+        )
         return (
-            panel("Free features reach the predicted minimum", "step", "loss − theory", *both(free, gap), log="xy"),
+            panel(
+                "Free features reach the predicted minimum",
+                "step",
+                "loss − theory",
+                *both(free, gap),
+                log="xy",
+            ),
             panel("The squared loss gathers the classes", "step", "NC1", *nc1, log="xy"),
-            panel("Centred means become a simplex", "step", f"cosines, {self.loss}, one seed", pairs, *lines, log="x"),
+            panel(
+                "Centred means become a simplex",
+                "step",
+                f"cosines, {self.loss}, one seed",
+                pairs,
+                *lines,
+                log="x",
+            ),
             panel("The classifier turns to the class means", "step", "NC3", *nc3, log="x"),
         )
 
@@ -218,8 +384,15 @@ def _loss(square: jax.Array, outputs: jax.Array, targets: jax.Array) -> jax.Arra
     return jnp.where(square, squared(outputs, targets), cross_entropy(outputs, targets))
 
 
-def _falls(name: str, end: np.ndarray, then: np.ndarray, factor: float, remaining: float) -> Check:
-    """Whether what was ``then`` at zero error falls to less than a ``factor``-th, as theory says with ``remaining``."""
+def _falls(
+    id: str, name: str, end: np.ndarray, then: np.ndarray, factor: float, remaining: float
+) -> Check:
+    """Check whether what was ``then`` at zero error ends below a ``factor``-th of it; theory says ``remaining``."""
     expected = {"at the end": factor * remaining, "at zero error": 1.0}
     logs = {"at the end": np.log(factor * end), "at zero error": np.log(then)}
-    return order(f"{name} falls by more than log {factor:g}", sorted(expected, key=lambda k: expected[k]), logs)
+    return order(
+        id,
+        sorted(expected, key=lambda k: expected[k]),
+        logs,
+        label=f"{name} falls by more than log {factor:g}",
+    )

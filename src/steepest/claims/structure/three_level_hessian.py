@@ -6,24 +6,58 @@ rank C(C − 2), what is left within the classes, and the terms of the true labe
 notes give them to the class part alone, which is so only where features of different classes are orthogonal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
-from steepest.arrays import Observation, Prediction
-from steepest.claims._claim import Claim, Count, Positive, Seeds, Within, keys
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Within,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    equal,
+    keys,
+    observed_curve,
+    order,
+    panel,
+    predicted_curve,
+    rival_curve,
+)
 from steepest.claims.structure._trained import Lanes, Setting, Training, lanes
-from steepest.curvature import row_by_row, top_eigenpairs
-from steepest.judging import Check, Hypothesis, Rival, bound, equal, order, require
-from steepest.measures import Levels, Parts, level_forms, level_products, outlier_count, three_levels
-from steepest.panels import Panel, panel, rival, seen, theory
-from steepest.types import Key
+from steepest.linalg import row_by_row, top_eigenpairs
+from steepest.measurement.quantities import (
+    Levels,
+    Parts,
+    level_forms,
+    level_products,
+    outlier_count,
+    three_levels,
+)
 
-REMOVED = {"classes": ("classes",), "both": ("classes", "cross"), "cross": ("cross",), "within": ("within",)}
+REMOVED = {
+    "classes": ("classes",),
+    "both": ("classes", "cross"),
+    "cross": ("cross",),
+    "within": ("within",),
+}
 LEVELS = ("classes", "cross", "within")  # the axis "level"
 PROBES = 64  # random vectors for the traces
 TOLERANCE = 1e-4  # of the eigenvalues' residuals, relative to the largest
@@ -42,7 +76,8 @@ class ThreeLevelHessian(Claim):
     decay: Positive = 0.02  # weight decay [1]
     batch: Count = 32  # images in a batch [1]
     steps: Count = 900  # of training [steps]
-    without: Literal["classes", "both"] = "both"  # what is removed: the class part or the cross-class part too [name]
+    # what is removed: the class part or the cross-class part too [name]
+    without: Literal["classes", "both"] = "both"
 
     statement = (
         r"G=\sum_c w_c\,g_c g_c^\top+\sum_{c\neq c'}w_{cc'}(g_{cc'}-g_c)(g_{cc'}-g_c)^\top"
@@ -74,7 +109,8 @@ class ThreeLevelHessian(Claim):
         "hardest examples, and the spectrum is theirs: no gap at C − 1. Tanh networks had none with decay either.",
     )
     full = {"seeds": 8, "n": 450, "width": 48, "steps": 3000}
-    beyond = {"steps": 5, "seeds": 3}
+    tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
+    out_of_scope = {"steps": 5, "seeds": 3}
 
     def setting(self, key: Key) -> Setting:
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
@@ -83,17 +119,23 @@ class ThreeLevelHessian(Claim):
     def predict(self, setting: Setting) -> Prediction:
         c = self.classes
         # removed parts in the order of REMOVED; with a common feature the class part has C/(2(C − 1)) of each outlier
-        return Prediction(outliers=c - 1, left=("removed", [0, 0, c - 1, c - 1]), share=c / (2 * (c - 1)))
+        return Prediction(
+            outliers=c - 1, left=("removed", [0, 0, c - 1, c - 1]), share=c / (2 * (c - 1))
+        )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         training, all_lanes = setting
         weights, _, error = training(all_lanes, np.array([self.steps]))
-        compiled = [jax.jit(partial(of, training)) for of in (_levels, _products, _forms)]
-        found = []
-        for i, seed in enumerate(keys(key, self.seeds)):
-            lane = jax.tree.map(lambda a, i=i: a[i], all_lanes)
-            found.append(self.spectra(compiled, weights[i, 0], lane, seed))
-        stacked = {name: np.stack([each[name] for each in found]) for name in found[0]}
+        measure = compiled(jax.vmap(partial(_measure, training)))
+        measured = measure(weights[:, 0], all_lanes, keys(key, self.seeds))
+        lanes = all_lanes._replace(keys=None)  # the keys have done their work
+        networks = jax.tree.map(np.asarray, (weights[:, 0], lanes, measured))
+        product = jax.jit(partial(_products, training))  # hundreds of calls: worth optimizing
+        spectra = [
+            self.spectra(product, *jax.tree.map(lambda a, i=i: a[i], networks))
+            for i in range(self.seeds)
+        ]
+        stacked = {name: np.stack([network[name] for network in spectra]) for name in spectra[0]}
         return Observation(
             error=("seed", error[:, 0]),
             deviation=("seed probe", stacked["deviation"]),
@@ -104,76 +146,178 @@ class ThreeLevelHessian(Claim):
             residual=("seed", stacked["residual"]),
         )
 
-    def spectra(self, compiled: list, w: jax.Array, lane: Lanes, key: Key) -> dict[str, np.ndarray]:
-        """Spectra of G and of what is left of it, for one network."""
-        (levels, products, forms), c = compiled, self.classes
-        rows, vectors = levels(w, lane), jax.random.rademacher(key, (PROBES, w.size), w.dtype)
-        signs = {name: np.where(np.isin(Parts._fields, parts), -1.0, 0.0) for name, parts in REMOVED.items()}
-        of = lambda sign: row_by_row(lambda v: products(w, lane, rows, v, sign))
-        top = lambda sign, count: top_eigenpairs(of(sign), np.asarray(vectors[0]), count, tolerance=TOLERANCE)
+    def spectra(
+        self, product: Callable, w: np.ndarray, lane: Lanes, measured: "Measured"
+    ) -> dict[str, Any]:
+        """Return spectra of G and of what is left of it, for one network."""
+        c = self.classes
+        levels = measured.levels
+        signs = {
+            name: np.where(np.isin(Parts._fields, parts), -1.0, 0.0)
+            for name, parts in REMOVED.items()
+        }
+        of = lambda sign: row_by_row(lambda v: product(w, lane, levels, v, sign))
+        top = lambda sign, count: top_eigenpairs(
+            of(sign), np.asarray(measured.start), count, tolerance=TOLERANCE
+        )
         whole = np.eye(len(Parts._fields))[0]
-        found, left = top(whole, 2 * c + 1), [top(whole + sign, c + 2) for sign in signs.values()]
-        outliers = found.vectors[: c - 1]
-        along = lambda factor: ((outliers @ np.asarray(factor).T) ** 2).sum(1)  # v · A v
-        of_classes = along(rows.classes)
-        deviation, trace = forms(w, lane, rows, vectors)
+        spectrum = top(whole, 2 * c + 1)
+        left = [top(whole + sign, c + 2) for sign in signs.values()]
+        outliers = spectrum.vectors[: c - 1]
+        along = lambda factor: ((outliers @ factor.T) ** 2).sum(1)  # v · A v
+        of_classes = along(levels.classes)
+        residual = max(pairs.residuals.max() for pairs in (spectrum, *left))
         return {
-            "eigenvalues": found.values,
-            "left": np.stack([each.values for each in left]),
-            "class_share": of_classes / (of_classes + along(rows.cross)),
-            "deviation": deviation,
-            "trace": trace,
-            "residual": max(each.residuals.max() for each in (found, *left)) / found.values[0],
+            "eigenvalues": spectrum.values,
+            "left": np.stack([pairs.values for pairs in left]),
+            "class_share": of_classes / (of_classes + along(levels.cross)),
+            "deviation": measured.deviation,
+            "trace": measured.trace,
+            "residual": residual / spectrum.values[0],
         }
 
-    def premises(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         return [
-            require("largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps"),
-            require("largest residual / largest eigenvalue", observed["residual"].max(), "<=", 10 * TOLERANCE),
+            assume(
+                "largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps"
+            ),
+            assume(
+                "largest residual / largest eigenvalue",
+                observed["residual"].max(),
+                "<=",
+                10 * TOLERANCE,
+            ),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        values, k, c = observed["eigenvalues"], int(predicted["outliers"]), self.classes
-        counts = [outlier_count(each, 2 * c) for each in values]
+        values = observed["eigenvalues"]
+        k = int(predicted["outliers"])
+        c = self.classes
+        counts = [outlier_count(spectrum, 2 * c) for spectrum in values]
         # an outlier lies above the middle of the gap that theory names
         gap = np.sqrt(values[:, k - 1] * values[:, k])[:, None, None]
         left = dict(zip(REMOVED, (observed["left"] > gap).sum(-1).T, strict=True))
         expected = dict(zip(REMOVED, predicted["left"], strict=True))
         least = float(predicted["share"])
-        within_one = lambda name, many, found: equal(name, many, found, (-1, 1), absolute=True)
         ranks = np.array([c, c * (c - 2), self.n * (c - 1)])  # at most
-        levels: dict[str, np.ndarray] = dict(zip(LEVELS, np.log(observed["trace"] / ranks).T, strict=True))
+        levels: dict[str, np.ndarray] = dict(
+            zip(LEVELS, np.log(observed["trace"] / ranks).T, strict=True)
+        )
         return [
-            bound("sum of the parts − G, relative", observed["deviation"].max(1), at_most=1e-10, over="each"),
-            within_one("outliers of G", k, counts),
-            within_one(f"outliers without {self.without}", expected[self.without], left[self.without]),
-            within_one("outliers without within", expected["within"], left["within"]),
-            bound("class / (class + cross) in the outliers", observed["class_share"].mean(1), at_least=least),
-            order("log of the mean eigenvalue of each level", LEVELS[::-1], levels),
+            agreement(
+                "parts_sum",
+                observed["deviation"].max(1),
+                1e-10,
+                label="sum of the parts − G, relative",
+            ),
+            equal("outliers", k, counts, (-1, 1), absolute=True, label="outliers of G"),
+            equal(
+                "outliers_without_means",
+                expected[self.without],
+                left[self.without],
+                (-1, 1),
+                absolute=True,
+                label=f"outliers without {self.without}",
+            ),
+            equal(
+                "outliers_without_within",
+                expected["within"],
+                left["within"],
+                (-1, 1),
+                absolute=True,
+                label="outliers without within",
+            ),
+            bound(
+                "class_share",
+                observed["class_share"].mean(1),
+                at_least=least,
+                label="class / (class + cross) in the outliers",
+            ),
+            order(
+                "level_order",
+                LEVELS[::-1],
+                levels,
+                label="log of the mean eigenvalue of each level",
+            ),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        some, whole = self.classes - 1, predicted.replace(share=1.0)
+        some = self.classes - 1
+        whole = predicted.replace(share=1.0)
         examples = predicted.replace(left=("removed", [some, some, some, 0]))
         return [
-            Rival("outliers come from examples", examples, "a few hard ones would do"),
-            Rival("outliers are the class part's alone", whole, "so the notes; true without a common feature"),
+            Rival(
+                "examples",
+                examples,
+                "a few hard ones would do",
+                label="outliers come from examples",
+            ),
+            Rival(
+                "class_part",
+                whole,
+                "so the notes; true without a common feature",
+                label="outliers are the class part's alone",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        values, left, c = observed["eigenvalues"], observed["left"], self.classes
-        scale, rank = values[:, :1], np.arange(1, values.shape[1] + 1)
-        ratio, shorter = left / scale[:, None], rank[: left.shape[-1]]
-        mark = theory((c - 0.5,) * 2, (0.02, 1), "C − 1 outliers")
-        without = [seen(shorter, ratio[:, i], f"without {name}", shade=(i + 1) / 4) for i, name in enumerate(REMOVED)]
-        outliers, share = np.arange(1, c), float(predicted["share"])
+        values = observed["eigenvalues"]
+        left = observed["left"]
+        c = self.classes
+        scale = values[:, :1]
+        rank = np.arange(1, values.shape[1] + 1)
+        ratio = left / scale[:, None]
+        shorter = rank[: left.shape[-1]]
+        mark = predicted_curve((c - 0.5,) * 2, (0.02, 1), "C − 1 outliers")
+        without = [
+            observed_curve(shorter, ratio[:, i], f"without {name}", shade=(i + 1) / 4)
+            for i, name in enumerate(REMOVED)
+        ]
+        outliers = np.arange(1, c)
+        share = float(predicted["share"])
         return (
-            panel("Without class and cross-class parts the outliers are gone", "rank", "eigenvalue / largest",
-                  seen(rank, values / scale, "G"), *without, mark, log="y"),
-            panel("The class part has half of each outlier, or more", "outlier", "its share",
-                  seen(outliers, observed["class_share"]), theory(outliers, np.full(c - 1, share), "C/(2(C − 1))"),
-                  rival(outliers, np.ones(c - 1), "all of it"), ylim=(0, 1.05)),
-        )  # fmt: skip
+            panel(
+                "Without class and cross-class parts the outliers are gone",
+                "rank",
+                "eigenvalue / largest",
+                observed_curve(rank, values / scale, "G"),
+                *without,
+                mark,
+                log="y",
+            ),
+            panel(
+                "The class part has half of each outlier, or more",
+                "outlier",
+                "its share",
+                observed_curve(outliers, observed["class_share"]),
+                predicted_curve(outliers, np.full(c - 1, share), "C/(2(C − 1))"),
+                rival_curve(outliers, np.ones(c - 1), "all of it"),
+                ylim=(0, 1.05),
+            ),
+        )
+
+
+class Measured(NamedTuple):
+    """What is compiled into one program of one network.
+
+    Attributes:
+        levels: factors of the class and cross-class parts.
+        start: a random vector from which eigenvalues are sought, shape ``(p,)``.
+        deviation: of the sum of the parts from G along random vectors, relative, shape ``(probes,)``.
+        trace: of the three levels, estimated, shape ``(3,)``.
+    """
+
+    levels: Levels
+    start: Float[Array, " p"]
+    deviation: Float[Array, " probes"]
+    trace: Float[Array, " levels"]
+
+
+def _measure(training: Training, w: jax.Array, lane: Lanes, key: Key) -> Measured:
+    """Return factors, traces and the deviation of the parts from G, of one network."""
+    levels = _levels(training, w, lane)
+    vectors = jax.random.rademacher(key, (PROBES, w.size), w.dtype)
+    return Measured(levels, vectors[0], *_forms(training, w, lane, levels, vectors))
 
 
 def _levels(training: Training, w: jax.Array, lane: Lanes) -> Levels:
@@ -182,7 +326,9 @@ def _levels(training: Training, w: jax.Array, lane: Lanes) -> Levels:
     return three_levels(lambda u: back(u)[0], outputs, lane.y)
 
 
-def _products(training: Training, w: jax.Array, lane: Lanes, rows: Levels, v: jax.Array, sign: jax.Array) -> jax.Array:
+def _products(
+    training: Training, w: jax.Array, lane: Lanes, rows: Levels, v: jax.Array, sign: jax.Array
+) -> jax.Array:
     """A sum of the parts, in the order of ``Parts``, times a vector."""
     outputs, ahead = jax.linearize(lambda w: training.outputs(w, lane), w)
     back = jax.linear_transpose(ahead, w)
@@ -190,7 +336,9 @@ def _products(training: Training, w: jax.Array, lane: Lanes, rows: Levels, v: ja
     return sign @ jnp.stack([product(v) for product in parts])
 
 
-def _forms(training: Training, w: jax.Array, lane: Lanes, rows: Levels, vectors: jax.Array) -> tuple[jax.Array, ...]:
+def _forms(
+    training: Training, w: jax.Array, lane: Lanes, rows: Levels, vectors: jax.Array
+) -> tuple[jax.Array, ...]:
     """How far the parts, each by its definition, are from G along random vectors; traces of the three levels."""
 
     def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -1,0 +1,1 @@
+"""Claims about descent with momentum."""

@@ -1,0 +1,1 @@
+"""What users call: the Python interface and the command line."""

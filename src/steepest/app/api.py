@@ -1,0 +1,112 @@
+"""What ``import steepest`` offers."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from steepest.app.notebook import ShownResult, ShownSweep, shown, shown_sweep
+from steepest.claim import Claim
+from steepest.engine import run as engine
+from steepest.engine import sweeps
+from steepest.engine.store import Store
+
+
+def run(
+    claim: str | Path | Claim,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    out: str | Path | None = None,
+    force: bool = False,
+    **fields: Any,
+) -> ShownResult:
+    """Run one claim and return its result, which a notebook shows as a table with its picture.
+
+    Args:
+        claim: its name, such as ``"edge-of-stability"``; the path of a file that holds one; or a claim with its fields.
+        preset: ``"quick"`` (seconds), ``"full"`` (minutes) or ``"tiny"`` (a test of the pipeline).
+        seed: seed of every random number.
+        out: a folder to keep results in, and to answer from; None keeps nothing.
+        force: run even if ``out`` has the result.
+        **fields: parameters of the claim that differ from the preset.
+
+    Raises:
+        UserError: unknown claim, preset or field, or a value that the field does not take.
+
+    >>> result = run("early-alignment", seeds=3)
+    >>> result.checks[0].verdict.value
+    'holds'
+    """
+    store = None if out is None else Store(Path(out))
+    result = engine.run(claim, preset=preset, seed=seed, store=store, force=force, **fields)
+    return shown(result)
+
+
+def sweep(
+    claim: str | Path,
+    over: Mapping[str, Any] | None = None,
+    *,
+    sobol: int | None = None,
+    preset: str = "quick",
+    seed: int = 0,
+    out: str | Path | None = None,
+    on: Any = None,
+    workers: int | None = None,
+    shard: tuple[int, int] | None = None,
+    force: bool = False,
+    retry: bool = False,
+    whole: bool = False,
+    batch: int = sweeps.BATCH,
+    **fields: Any,
+) -> ShownSweep:
+    """Compute a claim at many points of its fields, and return them as a table and a phase diagram.
+
+    Points that differ only in numbers which the claim declares as ``batched`` run as one compiled computation.
+
+    Args:
+        claim: its name, or the path of a file that holds it.
+        over: for each field, or ``"seed"``, its values: a sequence, or a range in words such as ``"log:0.01:1:20"``,
+            ``"linear:0:1:5"``, ``"64,256"``, ``"0:8"``; None for the claim's own phase diagram.
+        sobol: how many Sobol points to draw in ranges without a number of points, such as ``"log:0.01:1"``.
+        preset: ``"quick"`` or ``"full"``, for all other fields.
+        seed: seed of every random number, unless it is swept.
+        out: a folder that keeps every point, and from which a sweep that was interrupted goes on; None keeps nothing.
+        on: where: None for this process, ``"local"`` for a pool of processes (then call it under ``if __name__ ==
+            "__main__":``), ``"dask:ADDRESS"`` for a running cluster, or anything with ``submit``.
+        workers: processes of a local pool; None for one a core.
+        shard: ``(i, n)`` for the i-th of n parts, counted from 1.
+        force: recompute stored points too.
+        retry: compute again the points that crashed.
+        whole: run the whole claim at each point, even where it has a smaller experiment for sweeps.
+        batch: most points computed together.
+        **fields: parameters of the claim that differ from the preset.
+
+    Raises:
+        UserError: an unknown claim or field, a range that cannot be read, a cluster that does not answer.
+
+    >>> phases = sweep("catapult", {"multiple": [1.0, 3.0, 5.0], "width": [64]})
+    >>> phases.columns["phase_measured"].tolist()  # lazy, catapulted, divergent
+    [0.0, 1.0, 2.0]
+    """
+    options = {"preset": preset, "seed": seed, "changes": fields, "whole": whole, "batch": batch}
+    plan = sweeps.plan(claim, over, sobol=sobol, **options)
+    if out is None:
+        with TemporaryDirectory() as folder:
+            return _swept(plan, Path(folder), on, workers, shard, force, retry)
+    return _swept(plan, Path(out), on, workers, shard, force, retry)
+
+
+def _swept(
+    plan: sweeps.Plan,
+    out: Path,
+    on: Any,
+    workers: int | None,
+    shard: tuple[int, int] | None,
+    force: bool,
+    retry: bool,
+) -> ShownSweep:
+    left = sweeps.work(plan, out, shard=shard, force=force, retry=retry)
+    if left.missing:
+        left.run(on, workers)
+    return shown_sweep(sweeps.gather(plan, out))

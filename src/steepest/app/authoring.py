@@ -1,0 +1,60 @@
+"""``steepest new`` and ``steepest check``: for authors of claims."""
+
+import re
+from importlib import resources
+from pathlib import Path
+
+from steepest import catalogue
+from steepest.catalogue import NAME
+from steepest.core.errors import UserError
+
+
+def write_template(target: str) -> Path:
+    """Write a new claim that runs as it is, and return its path.
+
+    Args:
+        target: a name such as ``my-claim``, or the path of a file such as ``drafts/my_claim.py``.
+
+    Raises:
+        UserError: a name that is no plain word or that is taken, a file that is there, a folder that is not.
+    """
+    path = Path(target)
+    if path.suffix != ".py":
+        path = path.with_name(path.name.replace("-", "_") + ".py")
+    name = path.stem.replace("_", "-")
+    if not re.fullmatch(NAME, name):
+        raise UserError(
+            f"a claim's name is lower-case words joined by hyphens, got {target!r}; try my-claim or my_claim.py"
+        )
+    if name in catalogue.catalogue():
+        origin = catalogue.catalogue()[name].origin
+        raise UserError(f"there is a claim {name!r} in {origin} already; choose another name")
+    if path.exists():
+        raise UserError(f"{path} is there already and was not touched; choose another name")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"there is no folder {path.parent}; make it first")
+    title = "".join(word.capitalize() for word in name.split("-"))
+    text = (resources.files("steepest.app") / "template.py").read_text("utf-8")
+    try:
+        path.write_text(text.replace("class Template", f"class {title}"), "utf-8")
+    except OSError as trouble:
+        raise UserError(
+            f"cannot write {path} ({trouble.strerror}); choose another folder"
+        ) from None
+    return path
+
+
+def check_claim(target: str) -> int:
+    """Print what a claim still lacks, in plain words; return how many things that are."""
+    from steepest.app.contract import problems  # JAX is imported only where a claim runs
+
+    entry = catalogue.entry(target)
+    count = 0
+    for title, missing in problems(entry):
+        print(f"{'✗' if missing else '✓'} {title}")
+        for problem in missing:
+            print(f"    {problem}")
+        count += len(missing)
+    words = "nothing is missing" if not count else f"{count} to mend"
+    print(f"{entry.name}: {words}")
+    return count

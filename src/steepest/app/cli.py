@@ -1,0 +1,392 @@
+"""The command line. Nothing here imports JAX until a command needs it."""
+
+import argparse
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from steepest import __version__, catalogue
+from steepest.app.console import speak_plainly
+from steepest.core.errors import UserError, nearest
+
+USAGE = 2
+"""Exit code of bad input; 0 is all hold, 1 something fails, 3 something is inconclusive or out of range."""
+PRESETS = ("quick", "full", "tiny")
+RESULTS = Path("results")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    if sys.stdout is None:
+        return _refuse("standard output is closed; send it to a file, or to /dev/null", 1)
+    speak_plainly()
+    options, fields = read(sys.argv[1:] if arguments is None else arguments)
+    _show_warnings_in_a_sentence()
+    try:
+        code = options.action(options, fields)
+        sys.stdout.flush()
+        return code
+    except UserError as trouble:
+        return _refuse(" ".join(str(trouble).split()))
+    except KeyboardInterrupt:
+        return _refuse("stopped; what is finished is kept, run the same command to go on", 130)
+    except BrokenPipeError:  # the reader of a pipe, such as head, went away
+        _close_output()
+        return 0
+    except MemoryError:
+        return _refuse("there is not enough memory for this; choose smaller fields", 1)
+    except OSError as trouble:
+        _close_output()
+        where = f" {trouble.filename}" if trouble.filename else ""
+        return _refuse(f"cannot read or write{where} ({trouble.strerror or trouble})", 1)
+
+
+def read(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the options of a command line, and the words that are a claim's own fields."""
+    parser = build_parser()
+    if not arguments:
+        parser.print_help()
+        raise SystemExit(USAGE)
+    options, fields = parser.parse_known_args(arguments)
+    if fields and options.command not in ("run", "sweep"):
+        parser.error(f"unexpected {' '.join(fields)}; see steepest {options.command} --help")
+    return options, fields
+
+
+def _refuse(sentence: str, code: int = USAGE) -> int:
+    brief = re.sub(r"\S{300,}", lambda word: f"{word[0][:40]}…", sentence)
+    print(f"steepest: {brief}", file=sys.stderr)
+    return code
+
+
+def _close_output() -> None:
+    """Let what is left to flush go nowhere."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # standard output is no file
+        return
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        command = self.prog.partition(" ")[2]
+        print(f"steepest{' ' + command if command else ''}: {_clear(message)}", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
+def _clear(message: str) -> str:
+    """A message of argparse's with the nearest command where one is misspelt."""
+    start = "argument COMMAND: invalid choice: "
+    if message.startswith(start):
+        word = message.removeprefix(start).partition(" (")[0].strip("'")
+        return f"there is no command {word!r}; {nearest(word, COMMANDS)}"
+    return " ".join(message.split())
+
+
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers within limits, for argparse."""
+
+    def whole(word: str) -> int:
+        try:
+            value = int(word)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            short = word if len(word) <= 20 else f"{word[:20]}…"
+            raise argparse.ArgumentTypeError(f"a whole number from {low} to {high}, got {short!r}")
+        return value
+
+    return whole
+
+
+SEED = whole_number(0, 2**31 - 1)
+SOME = whole_number(1, 2**31 - 1)
+COMMANDS = ("run", "list", "show", "atlas", "sweep", "measure", "new", "check")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = _Parser(
+        prog="steepest",
+        description="Put the theory of deep learning to the test.",
+        epilog="Start with: steepest run catapult",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"steepest {__version__}")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Parser
+    )
+
+    def command(name: str, action: Any, help: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        sub.set_defaults(action=action)
+        return sub
+
+    _run_options(command("run", _run, "run one claim, or every claim and then the atlas"))
+    listing = command("list", _list, "list the claims and their last verdicts")
+    listing.add_argument("--chapter", help="only this chapter")
+    listing.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+    show = command("show", _show, "show a claim's statement, explanation, source and fields")
+    show.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    atlas = command("atlas", _atlas, "write the pages of all results")
+    atlas.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+    atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages")
+    _sweep_options(command("sweep", _sweep, "compute a claim at many points of its fields"))
+    _measure_options(
+        command("measure", _measure, "measure the theory's quantities of your own model")
+    )
+    new = command("new", _new, "write a new claim of your own, which runs as it is")
+    new.add_argument("name", metavar="NAME", help="such as my-claim, or a path such as my_claim.py")
+    check = command("check", _check, "say what a claim of yours still lacks")
+    check.add_argument("claim", metavar="CLAIM", help="a file such as my_claim.py, or a name")
+    return parser
+
+
+def _run_options(run: argparse.ArgumentParser) -> None:
+    claims = "names, or files such as my_claim.py; all claims without any"
+    run.add_argument("claims", nargs="*", metavar="CLAIM", help=claims)
+    run.add_argument("--preset", choices=PRESETS, default="quick", help="seconds, minutes, a test")
+    run.add_argument("--seed", type=SEED, default=0, help="seed of every random number")
+    json_help = (
+        "print JSON on standard output and nothing else there: an object for one claim, else a list"
+    )
+    run.add_argument("--json", action="store_true", help=json_help)
+    run.add_argument(
+        "--out", type=Path, default=RESULTS, help="folder of results (default: results)"
+    )
+    run.add_argument("--force", "--again", action="store_true", help="run even what is stored")
+    run.add_argument("--workers", type=SOME, help="processes (default: as many as fit)")
+    run.add_argument(
+        "--atlas",
+        type=Path,
+        default=Path("atlas"),
+        help="folder of the pages, when all claims are run",
+    )
+    run.epilog = (
+        "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
+    )
+
+
+def _sweep_options(sweep: argparse.ArgumentParser) -> None:
+    sweep.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    ranges = "log:0.01:1:20, linear:0:1:5, 64,256,1024 or 0:8; without any, the claim's own phase diagram"
+    over = f"a field, or seed: {ranges}"
+    sweep.add_argument("--over", action="append", metavar="FIELD=VALUES", help=over)
+    sobol = "draw N Sobol points in ranges such as lr=log:0.01:1"
+    sweep.add_argument("--sobol", type=SOME, metavar="N", help=sobol)
+    sweep.add_argument("--preset", choices=PRESETS, default="quick", help="for all other fields")
+    seed = "seed of every random number, unless it is swept"
+    sweep.add_argument("--seed", type=SEED, default=0, help=seed)
+    sweep.add_argument(
+        "--out", type=Path, default=RESULTS, help="folder of results (default: results)"
+    )
+    sweep.add_argument("--on", default="local", help="local, here or dask:ADDRESS (default: local)")
+    workers = "processes of a local pool (default: one a core for long sweeps)"
+    sweep.add_argument("--workers", type=SOME, help=workers)
+    shard = "only the I-th of N parts, counted from 1, for job arrays"
+    sweep.add_argument("--shard", metavar="I/N", help=shard)
+    batch = "most points computed together (default: 64)"
+    sweep.add_argument("--batch", type=SOME, default=64, help=batch)
+    whole = "run the whole claim at each point, not its diagram's part"
+    sweep.add_argument("--whole", action="store_true", help=whole)
+    sweep.add_argument(
+        "--force", "--again", action="store_true", help="recompute stored points too"
+    )
+    sweep.add_argument("--retry", action="store_true", help="compute again the points that crashed")
+    plan = "print the plan; compute only the point that is timed"
+    sweep.add_argument("--plan", action="store_true", help=plan)
+    sweep.add_argument("--yes", action="store_true", help="start even what takes more than an hour")
+    export = "also write a table: .csv or .parquet"
+    sweep.add_argument("--export", type=Path, metavar="FILE", help=export)
+    json_help = "print JSON on standard output and nothing else there"
+    sweep.add_argument("--json", action="store_true", help=json_help)
+    sweep.epilog = (
+        "CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
+    )
+
+
+def _measure_options(measure: argparse.ArgumentParser) -> None:
+    model = "a function that returns (model, loss, data)"
+    measure.add_argument("model", metavar="FILE.py:FUNCTION", help=model)
+    what = "quantities, separated by commas (default: all that make sense)"
+    measure.add_argument("--what", help=what)
+    lr = "your step size, to compare the sharpness with 2/η"
+    measure.add_argument("--lr", type=float, help=lr)
+    measure.add_argument("--momentum", type=float, default=0.0, help="your heavy-ball momentum β")
+    kinds = ("hessian", "gauss-newton", "fisher")
+    curvature = "of which matrix (default: hessian)"
+    measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)
+    since = "a checkpoint to measure drift from: .pt (a state dict) or .npz"
+    measure.add_argument("--since", type=Path, help=since)
+    micro = "examples evaluated at once (default: 1024)"
+    measure.add_argument("--micro-batch", type=SOME, default=1024, help=micro)
+    measure.add_argument("--seed", type=SEED, default=0, help="seed of probes")
+    page = "also write the report as a page, an HTML file"
+    measure.add_argument("--page", type=Path, help=page)
+    json_help = "print JSON on standard output and nothing else there"
+    measure.add_argument("--json", action="store_true", help=json_help)
+
+
+def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
+    entries = [catalogue.entry(name) for name in known.claims]
+    if not entries:
+        entries = list(catalogue.catalogue().values())
+    if words and len(entries) != 1:
+        raise UserError(
+            f"fields such as {words[0]} need exactly one claim, got {len(entries)}; name one before them"
+        )
+    _prepare()
+    from steepest.app.run import run_one, run_several, show_outcomes
+    from steepest.engine.store import Store
+
+    store = Store(known.out)
+    options = (store, known.preset, known.seed, known.force)
+    if len(entries) == 1:
+        outcomes = [run_one(entries[0], _fields(entries[0], words), *options)]
+    else:
+        outcomes = run_several(entries, *options, known.workers)
+    results = [outcome.result for outcome in outcomes if outcome.result is not None]
+    if known.json:
+        records = [{**result.to_json(), "how": result.how} for result in results]
+        single = len(known.claims) == 1 and records
+        print(json.dumps(records[0] if single else records, indent=1))
+        for outcome in outcomes:
+            if outcome.result is None:
+                print(f"steepest: {outcome.name} crashed: {outcome.crash}", file=sys.stderr)
+    else:
+        show_outcomes(outcomes, store)
+    if not known.claims and results:
+        from steepest.site.pages import build
+
+        page = build(known.out, known.atlas)
+        print(f"atlas: {page}", file=sys.stderr if known.json else sys.stdout)
+    verdicts = {str(result.verdict) for result in results}
+    if len(results) < len(outcomes) or "fails" in verdicts:
+        return 1
+    return 3 if verdicts - {"holds"} else 0
+
+
+def _fields(entry: catalogue.Entry, words: Sequence[str]) -> dict[str, Any]:
+    """Read a claim's own fields from ``--field value`` words."""
+    if not words:
+        return {}
+    from steepest.core.fields import field_type, field_types
+
+    kind = catalogue.load(entry)
+    values: dict[str, list[str]] = {}
+    name = ""
+    for word in words:
+        if word.startswith("--") and len(word) > 2:
+            option, sign, value = word[2:].partition("=")
+            name = option.replace("-", "_")
+            if name in values:
+                raise UserError(f"--{option} is given twice; write it once")
+            field_type(kind, name)
+            values[name] = value.split() if sign else []
+        elif not name:
+            raise UserError(f"unexpected {word!r}; fields are written as --field value")
+        else:
+            values[name].append(word)
+    return {name: field_types(kind)[name].read(given) for name, given in values.items()}
+
+
+def _list(known: argparse.Namespace, words: Sequence[str]) -> int:
+    from steepest.app.listing import list_claims
+
+    list_claims(known.chapter, known.results, known.json)
+    return 0
+
+
+def _show(known: argparse.Namespace, words: Sequence[str]) -> int:
+    catalogue.entry(known.claim)
+    _prepare()
+    from steepest.app.listing import describe
+
+    describe(known.claim)
+    return 0
+
+
+def _atlas(known: argparse.Namespace, words: Sequence[str]) -> int:
+    _prepare()
+    from steepest.site.pages import build
+
+    print(build(known.results, known.out))
+    return 0
+
+
+def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
+    _prepare()
+    from steepest.app.measure import measured
+
+    if known.page is not None and known.page.suffix not in (".html", ".htm"):
+        raise UserError(f"a page is an .html file, got --page {known.page}")
+    report = measured(known)
+    if known.json:
+        print(json.dumps(report.to_json(), indent=1))
+    if known.page is not None:
+        from steepest.site.pages import report_page
+
+        page = report_page(report, known.page)
+        print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
+    return 0
+
+
+def _sweep(known: argparse.Namespace, words: Sequence[str]) -> int:
+    entry = catalogue.entry(known.claim)
+    _prepare()
+    from steepest.app.sweep import sweep
+
+    return 1 if sweep(known, _fields(entry, words)).crashes else 0
+
+
+def _new(known: argparse.Namespace, words: Sequence[str]) -> int:
+    from steepest.app.authoring import write_template
+
+    path = write_template(known.name)
+    print(
+        f"{path}: run it with steepest run {path}, and see what it lacks with steepest check {path}"
+    )
+    return 0
+
+
+def _check(known: argparse.Namespace, words: Sequence[str]) -> int:
+    catalogue.entry(known.claim)
+    _prepare()
+    from steepest.app.authoring import check_claim
+
+    return 1 if check_claim(known.claim) else 0
+
+
+def _prepare() -> None:
+    """Set what only the command line may change: float64, and a compilation cache."""
+    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "steepest"))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+    os.environ.setdefault("JAX_ENABLE_X64", "1")
+
+
+def _show_warnings_in_a_sentence() -> None:
+    """Print our own warnings as sentences on standard error."""
+    from steepest.catalogue import Broken
+    from steepest.engine.store import Damaged
+
+    ours = (Broken, Damaged)
+    for kind in ours:
+        warnings.simplefilter("always", kind)
+    usual = warnings.showwarning
+
+    def sentence(message: Any, category: Any, *rest: Any, **more: Any) -> None:
+        if issubclass(category, ours):
+            print(f"steepest: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *rest, **more)
+
+    warnings.showwarning = sentence

@@ -1,0 +1,63 @@
+"""What the terminal shows of a measurement."""
+
+from typing import Any
+
+from rich.table import Table
+
+from steepest.app.console import bar, wide
+from steepest.measurement import Report, load_checkpoint, load_model, measure, number
+
+
+def measured(known: Any) -> Report:
+    """Measure as the command line says; show progress, and the table unless JSON is wanted."""
+    with bar() as shown:
+        task = shown.add_task("", total=None, claim=known.model, stage="loading")
+        model, loss, data, optimizer = load_model(known.model)
+        report = measure(
+            model,
+            loss,
+            data,
+            what=known.what.split(",") if known.what else None,
+            lr=known.lr,
+            momentum=known.momentum,
+            optimizer=optimizer,
+            curvature=known.curvature,
+            since=None if known.since is None else load_checkpoint(known.since),
+            micro_batch=known.micro_batch,
+            seed=known.seed,
+            watch=lambda stage: shown.update(task, stage=stage),
+        )
+    if not known.json:
+        _report(report)
+    return report
+
+
+def _report(report: Report) -> None:
+    console = wide()
+    title = f"{report.model}: {report.weights} weights, {report.examples} examples"
+    console.print(f"[bold]{title}[/]", highlight=False)
+    table = Table(
+        "quantity",
+        "value",
+        "theory",
+        "what it means",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    for quantity in report.quantities:
+        numeric = quantity.compared is not None and "η" in quantity.theory
+        compared = f" = {quantity.compared:.4g}" if numeric else ""
+        table.add_row(
+            quantity.name, number(quantity), quantity.theory + compared, quantity.interpretation
+        )
+    console.print(table, markup=False)
+    asked = [
+        (quantity.name, text, holds)
+        for quantity in report.quantities
+        for text, holds in quantity.assumes
+    ]
+    for name, text, holds in asked:
+        sign = {True: "✓", False: "✗", None: "?"}[holds]
+        console.print(f"  {sign} {name} assumes: {text}", markup=False, highlight=False)
+    console.print(f"{report.passes} passes over the data, {report.seconds:.1f} s", highlight=False)

@@ -1,0 +1,88 @@
+"""Results and sweeps as notebooks show them: a table with intervals and assumptions, and the picture."""
+
+from dataclasses import fields
+from html import escape
+from typing import Any
+
+from steepest.core.checks import Check
+from steepest.core.words import LOOKS
+from steepest.engine.results import Result
+from steepest.engine.sweeps import Sweep
+from steepest.site.drawing import draw, svg
+
+
+class ShownResult(Result):
+    """A result that a notebook shows, with its figure."""
+
+    def figure(self) -> Any:
+        """Return the claim's figure as a matplotlib ``Figure``, which a notebook shows without any magic."""
+        return draw(self.panels)
+
+    def _repr_html_(self) -> str:
+        look = LOOKS[self.verdict]
+        head = (
+            f"<p><b>{escape(self.claim)}</b>: {look.sign} {look.word} ({escape(self.reason)})</p>"
+        )
+        assumed = "".join(
+            f"<li>{'✓' if hypothesis.holds else '✗'} {escape(str(hypothesis))}</li>"
+            for hypothesis in self.assumptions
+        )
+        titles = ("check", "predicted", "measured", "interval", "agrees if", "verdict")
+        rows = [_cells(check) for check in self.checks]
+        rivals = "".join(
+            f"<li>{'rejected' if rival.rejected else 'not rejected'}: {escape(rival.name)}</li>"
+            for rival in self.rivals
+        )
+        parts = [head, _listed("assumed", assumed), _table(titles, rows), _listed("rivals", rivals)]
+        return "".join(parts) + (svg(self.panels) if self.panels else "")
+
+
+class ShownSweep(Sweep):
+    """A sweep that a notebook shows, with its phase diagram."""
+
+    def figure(self) -> Any:
+        """Return the phase diagram as a matplotlib ``Figure``, which a notebook shows without any magic."""
+        return draw(self.panels)
+
+    def _repr_html_(self) -> str:
+        counts = ", ".join(
+            f"{count} {LOOKS[verdict].word}" for verdict, count in self.counts.items()
+        )
+        over = "; ".join(self.axes)
+        head = f"<p><b>{escape(self.claim)}</b> over {escape(over)}: {counts} of {self.total} points</p>"
+        rows = [
+            (self.labels[id], self.ends(f"{id}_measured"), self.ends(f"{id}_predicted"))
+            for id in (*self.judged, *self.others)
+        ]
+        picture = svg(self.panels) if self.panels else ""
+        return head + _table(("quantity", "measured", "predicted"), rows) + picture
+
+
+def shown(result: Result) -> ShownResult:
+    """Return a result as a notebook shows it."""
+    return ShownResult(**{field.name: getattr(result, field.name) for field in fields(result)})
+
+
+def shown_sweep(sweep: Sweep) -> ShownSweep:
+    """Return a sweep as a notebook shows it."""
+    return ShownSweep(sweep.plan, sweep.points)
+
+
+def _cells(check: Check) -> tuple[str, ...]:
+    numbers = (f"{check.predicted:.4g}", f"{check.measured:.4g}")
+    ends = [f"{i.low:.4g} … {i.high:.4g}" for i in (check.interval, check.margin)]
+    return (check.name, *numbers, *ends, LOOKS[check.verdict].word)
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    if not rows:
+        return ""
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _listed(title: str, items: str) -> str:
+    return f"<p>{title}</p><ul>{items}</ul>" if items else ""

@@ -1,0 +1,177 @@
+"""``steepest run``: one claim in this process, several in processes of their own."""
+
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from steepest.app.console import bar, say, styled, wide
+from steepest.catalogue import Entry
+from steepest.core.checks import Check
+from steepest.core.errors import UserError
+from steepest.core.hypotheses import Hypothesis
+from steepest.core.words import CRASHED
+from steepest.engine.crew import Outcome, run_all, stored
+from steepest.engine.results import Result
+from steepest.engine.store import Question, Store
+
+HOW = {"stored": ", stored earlier: --force runs it again", "judged anew": ", judged anew"}
+
+
+def run_one(
+    entry: Entry, changes: Mapping[str, Any], store: Store, preset: str, seed: int, force: bool
+) -> Outcome:
+    """Run one claim here; one that crashes is reported.
+
+    Args:
+        entry: the claim.
+        changes: fields that differ from the preset.
+        store: where results are kept, and found.
+        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
+        seed: seed of every random number.
+        force: run even what is in the store.
+    """
+    store.prepare()
+    kept = None if force or changes else stored(entry, store, preset, seed)
+    if kept is not None:
+        return Outcome(entry.name, kept)
+    from steepest.engine.run import answer, ready  # JAX is imported only where something runs
+
+    asked = ready(entry, preset, seed, changes)
+    with bar() as shown:
+        task = shown.add_task("", total=1, completed=0, claim=entry.name, stage="starting")
+        watch = lambda stage: shown.update(task, stage=stage)
+        try:
+            return Outcome(entry.name, answer(asked, store=store, force=force, watch=watch))
+        except UserError:
+            raise
+        except Exception as trouble:
+            lines = f"{type(trouble).__name__}: {trouble}".splitlines()
+            return Outcome(entry.name, None, lines[0][:300], traceback.format_exc())
+
+
+def run_several(
+    entries: Sequence[Entry], store: Store, preset: str, seed: int, force: bool, workers: int | None
+) -> list[Outcome]:
+    """Run several claims on all cores; each verdict is shown as it lands, with how many are left."""
+    landed: dict[str, Outcome] = {}
+    console = Console(file=sys.stderr)
+
+    def progress() -> Table:
+        table = _table([landed[e.name] for e in entries if e.name in landed])
+        table.caption = f"{len(landed)} of {len(entries)} claims"
+        return table
+
+    options: dict[str, Any] = {
+        "preset": preset,
+        "seed": seed,
+        "force": force,
+        "workers": workers,
+        "function": "steepest.app.worker:work",
+    }
+    if not console.is_terminal:
+
+        def print_line(outcome: Outcome) -> None:
+            landed[outcome.name] = outcome
+            result = outcome.result
+            word = f"{result.verdict} ({result.seconds:.1f} s)" if result else CRASHED
+            how = ", stored earlier" if result and result.how == "stored" else ""
+            say(f"[{len(landed)}/{len(entries)}] {outcome.name}: {word}{how}")
+
+        return run_all(entries, store, done=print_line, **options)
+    with Live(progress(), console=console, transient=True, refresh_per_second=4) as live:
+
+        def refresh(outcome: Outcome) -> None:
+            landed[outcome.name] = outcome
+            live.update(progress())
+
+        return run_all(entries, store, done=refresh, **options)
+
+
+def show_outcomes(outcomes: Sequence[Outcome], store: Store) -> None:
+    """Print the verdicts; of a single claim its checks too, and where its picture is."""
+    console = wide()
+    for outcome in outcomes:
+        if outcome.trace:
+            say(outcome.trace)
+    if len(outcomes) == 1 and outcomes[0].result is not None:
+        _details(console, outcomes[0].result)
+        picture = draw_picture(outcomes[0].result, store)
+        if picture is not None:
+            console.print(f"  picture: {picture}", markup=False, highlight=False, soft_wrap=True)
+        return
+    console.print(_table(outcomes))
+
+
+def draw_picture(result: Result, store: Store) -> Path | None:
+    """Write the figure of a result beside it as SVG, once; None where nothing was observed."""
+    if not result.panels:
+        return None
+    folder = store.root / result.claim / Question.of(result).key
+    path = folder / "figure.svg"
+    if result.how != "stored" or not path.is_file():
+        from steepest.site.drawing import svg  # matplotlib only where something is drawn
+
+        path.write_text(svg(result.panels), "utf-8")
+    return path
+
+
+def _table(outcomes: Sequence[Outcome]) -> Table:
+    columns = ("claim", "verdict", "why", "seconds")
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for outcome in outcomes:
+        result = outcome.result
+        if result is None:
+            table.add_row(outcome.name, styled(CRASHED), outcome.crash, "")
+            continue
+        note = {"stored": " (stored)", "judged anew": " (judged anew)"}.get(result.how, "")
+        table.add_row(
+            result.claim, styled(result.verdict) + note, result.reason, f"{result.seconds:.1f}"
+        )
+    return table
+
+
+def _details(console: Console, result: Result) -> None:
+    console.print(
+        f"[bold]{result.claim}[/]: {styled(result.verdict)} — {result.reason}", highlight=False
+    )
+    for hypothesis in result.assumptions:
+        console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
+    titles = ("check", "predicted", "measured", "interval", "margin", "verdict")
+    table = Table(*titles, box=None, header_style="bold")
+    for check in result.checks:
+        table.add_row(
+            check.name,
+            f"{check.predicted:.4g}",
+            f"{check.measured:.4g}",
+            _span(check, "interval"),
+            _span(check, "margin"),
+            styled(check.verdict),
+        )
+    console.print(table)
+    for rival in result.rivals:
+        verdict = f"rejected by {', '.join(rival.by)}" if rival.rejected else NOT_REJECTED
+        console.print(f"  rival: {rival.name} — {verdict}", markup=False, highlight=False)
+    how = HOW.get(result.how, "")
+    console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)
+    console.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
+
+
+NOT_REJECTED = "not rejected: this run cannot tell the claim from this wrong theory"
+
+
+def _assumption(hypothesis: Hypothesis) -> str:
+    advice = f" — {hypothesis.note}" if hypothesis.note and not hypothesis.holds else ""
+    return f"{'✓' if hypothesis.holds else '✗'} {hypothesis}{advice}"
+
+
+def _span(check: Check, which: str) -> str:
+    interval = getattr(check, which)
+    if interval.low == interval.high:
+        return interval.how
+    return f"{interval.low:.4g} … {interval.high:.4g}"

@@ -1,7 +1,0 @@
-"""The atlas: stored results as a static site that opens from disk, without network or server.
-
-Only the pages of phase diagrams have a script, and they show everything without it too.
-"""
-
-from ._build import build as build
-from ._report import report_page as report_page

@@ -1,0 +1,239 @@
+"""Which claims there are: those of this package, of installed packages, and of the reader's own files.
+
+The sources are read and not imported, so that a list needs no JAX and a broken claim takes nothing else down.
+"""
+
+import ast
+import importlib
+import importlib.util
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from steepest.core.errors import UserError, nearest
+from steepest.files import import_file, raised, where
+
+if TYPE_CHECKING:
+    from steepest.claim import Claim
+
+ROOT = Path(__file__).parent / "claims"
+CHAPTERS = ("initialization", "kernels", "optimization", "structure", "implicit_bias", "margins")
+"""The chapters of this package, in the order of the book."""
+GROUP = "steepest.claims"
+"""The entry-point group under which packages register their claims."""
+HERE = "steepest"
+"""Where the claims of this package come from."""
+
+
+class Broken(UserWarning):
+    """A claim could not be read; it is left out of the list."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the catalogue.
+
+    Attributes:
+        name: as on the command line, such as ``edge-of-stability``.
+        chapter: the folder it lives in; of other packages the package's name, of a file ``"files"``.
+        says: the statement in one sentence.
+        origin: where it comes from: ``"steepest"``, a package with its version, or the file as it was named.
+        path: its source.
+        module: dotted path of its module; empty for a file.
+    """
+
+    name: str
+    chapter: str
+    says: str
+    origin: str
+    path: Path
+    module: str = ""
+
+    @property
+    def target(self) -> str:
+        """What finds the claim again, in another process too: its name, or the absolute path of its file."""
+        return self.name if self.module else str(self.path)
+
+
+@cache
+def built_in() -> dict[str, Entry]:
+    """Return the claims of this package by name, in the order of chapters and names."""
+    return _readable(_own(path) for chapter in _chapters() for path in _files(ROOT / chapter))
+
+
+@cache
+def registered() -> dict[str, Entry]:
+    """Return the claims that installed packages register, by name; one whose name is taken is left out and said."""
+    entries: dict[str, Entry] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        package = point.dist.metadata["Name"] if point.dist else "a package"
+        version = f" {point.dist.version}" if point.dist else ""
+        try:
+            path, module = _source_of(point)
+            taken = built_in().get(point.name) or entries.get(point.name)
+            if taken is not None:
+                raise UserError(f"the name is taken by {taken.origin}")
+            says = first_sentence(path)
+            entries[point.name] = Entry(point.name, package, says, package + version, path, module)
+        except (UserError, OSError, SyntaxError, ValueError) as trouble:
+            warnings.warn(
+                f"the claim {point.name!r} of {package} is left out: {where(trouble)}",
+                Broken,
+                stacklevel=2,
+            )
+    return entries
+
+
+def catalogue() -> dict[str, Entry]:
+    """Return every claim by name: those of this package in the order of the book, then those of others.
+
+    >>> catalogue()["catapult"].chapter
+    'optimization'
+    """
+    return {**built_in(), **registered()}
+
+
+def entry(target: str | Path) -> Entry:
+    """Return the catalogue's line for a claim's name, or for a file that holds a claim.
+
+    Raises:
+        UserError: for an unknown name, with the nearest one; for a file that is not there or cannot be read.
+    """
+    name = str(target)
+    if not name.endswith(".py"):
+        lines = catalogue()
+        if name in lines:
+            return lines[name]
+        file = f"; for a claim of your own name its file, {name}.py" * Path(f"{name}.py").is_file()
+        raise UserError(f"there is no claim {name!r}; {nearest(name, lines)}{file}") from None
+    path = Path(name)
+    if not path.is_file():
+        raise UserError(f"there is no file {path}; steepest new {path.name} writes one")
+    stem = path.stem.replace("_", "-")
+    own = "" if not re.fullmatch(NAME, stem) else stem
+    if not own:
+        raise UserError(
+            f"a claim is called like its file, in lower-case words, got {path.name}; try my_claim.py"
+        )
+    if own in catalogue():
+        origin = catalogue()[own].origin
+        raise UserError(f"the name {own!r} is taken by {origin}; give the file {path} another name")
+    try:
+        says = first_sentence(path)
+    except (SyntaxError, ValueError, OSError) as trouble:
+        raise UserError(f"cannot read {path}: {where(trouble)}") from None
+    return Entry(own, "files", says, str(target), path.absolute())
+
+
+NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+
+
+def load(target: "str | Path | Entry") -> "type[Claim]":
+    """Import a claim's class (this imports JAX).
+
+    Raises:
+        UserError: for an unknown name, with the nearest one; for a file that cannot be imported or has no claim.
+    """
+    line = target if isinstance(target, Entry) else entry(target)
+    module = _import_module(line) if line.module else import_file(line.path)
+    base = importlib.import_module("steepest.claim").Claim
+    classes = [
+        kind
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, base) and kind.__module__ == module.__name__
+    ]
+    if len(classes) != 1:
+        names = ", ".join(kind.__name__ for kind in classes) or "none"
+        raise UserError(
+            f"{line.path} must define exactly one claim, a subclass of Claim; got {names}"
+        )
+    return classes[0]
+
+
+def first_sentence(path: Path) -> str:
+    """Return the first paragraph of a file's docstring, on one line; empty where there is none."""
+    text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+    return text.split("\n\n")[0].replace("\n", " ")
+
+
+def chapter_title(chapter: str) -> str:
+    """Return a chapter's name in words.
+
+    >>> chapter_title("implicit_bias")
+    'implicit bias'
+    """
+    return chapter.replace("_", " ")
+
+
+def _chapters() -> list[str]:
+    folders = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"]
+    rank = {chapter: place for place, chapter in enumerate(CHAPTERS)}
+    return sorted(folders, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+def _files(chapter: Path) -> list[Path]:
+    """The claims' own files of a chapter: ``name.py`` or ``name/claim.py``."""
+    single = chapter.glob("[a-z]*.py")
+    folders = chapter.glob("[a-z]*/claim.py")
+    return sorted([*single, *folders], key=lambda path: _stem(path))
+
+
+def _stem(path: Path) -> str:
+    return path.parent.name if path.name == "claim.py" else path.stem
+
+
+def _own(path: Path) -> tuple[str, Path, str, str, str]:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    module = ".".join(("steepest", "claims", *parts))
+    return _stem(path).replace("_", "-"), path, parts[0], HERE, module
+
+
+def _readable(lines: Iterable[tuple[str, Path, str, str, str]]) -> dict[str, Entry]:
+    """Entries of the files that can be parsed; the others are said."""
+    entries = {}
+    for name, path, chapter, origin, module in lines:
+        try:
+            entries[name] = Entry(name, chapter, first_sentence(path), origin, path, module)
+        except (SyntaxError, ValueError, OSError) as trouble:
+            warnings.warn(f"the claim {name!r} is left out: {where(trouble)}", Broken, stacklevel=2)
+    return entries
+
+
+def _source_of(point: EntryPoint) -> tuple[Path, str]:
+    """The file and the module that an entry point names, without importing anything of the package."""
+    if EntryPoint.pattern.match(point.value) is None:
+        raise UserError(
+            f"its entry point {point.value!r} names no module; install the package again"
+        )
+    top, *inner = point.module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        raise UserError(f"there is no module {top}; install the package again")
+    if not inner and spec.origin:
+        return Path(spec.origin), point.module
+    for folder in spec.submodule_search_locations or ():
+        base = Path(folder, *inner)
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                return path, point.module
+    raise UserError(f"{top} has no module {point.module}; install the package again")
+
+
+def _import_module(line: Entry) -> ModuleType:
+    """Import a claim's module; one of another package that breaks off is said in a sentence."""
+    try:
+        return importlib.import_module(line.module)
+    except (Exception, SystemExit) as trouble:
+        if line.origin == HERE:  # a defect of ours, with all that belongs to it
+            raise
+        reason = raised(trouble, line.path)
+        raise UserError(f"cannot import {line.name} of {line.origin}: {reason}") from trouble

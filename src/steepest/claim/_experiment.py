@@ -1,0 +1,220 @@
+"""The form of an experiment, of a point of its diagram, and of a claim."""
+
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import jax
+import numpy as np
+
+from steepest.core.errors import UserError
+from steepest.core.fields import field_types
+
+if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
+    from steepest.core.arrays import Observation, Prediction
+    from steepest.core.checks import Check, Rival
+    from steepest.core.hypotheses import Hypothesis
+    from steepest.core.panels import Curve, Panel
+    from steepest.nn.types import Key
+
+Arrays = Mapping[str, np.ndarray]
+"""Named arrays, such as an :class:`Observation` or what one point's experiment gave."""
+
+
+@dataclass(frozen=True)
+class Experiment(ABC):
+    """An experiment at one setting of its fields, with what theory says of it.
+
+    A frozen dataclass: its *fields* are the experiment's parameters. Its *methods* run in this order, and data flow
+    only this way::
+
+        setting(key) ──► hypotheses(setting)
+                    ├──► predict(setting) ─────────┐
+                    └──► observe(setting, key) ────┴──► run_conditions(observed), judge(predicted, observed)
+
+    ``setting`` is what theory and experiment may both see: the data, the initial network. ``predict`` never sees the
+    observation and ``observe`` never sees the prediction.
+
+    The attributes say how a sweep maps the experiment over a plane of its fields.
+
+    Attributes:
+        precision: ``"float64"`` or ``"float32"``.
+        diagram: the experiment's own phase diagram: a range for each field, as on the command line; horizontal first.
+        batched: fields that may differ inside one compiled computation: numbers that shape no array of ``observe``,
+            which is then pure JAX. Everything else runs point by point.
+        base: fields that the diagram and every other sweep change from the preset, to be quick.
+        labels: what the columns of :meth:`quantities` are called in figures, by id.
+        contours: boundaries where a column such as ``"ID_predicted"`` takes a value: value and label of each.
+        diagram_remarks: what a reader of the diagram should know, one sentence each.
+    """
+
+    precision: ClassVar[str] = "float64"
+    diagram: ClassVar[Mapping[str, str]] = {}
+    batched: ClassVar[tuple[str, ...]] = ()
+    base: ClassVar[Mapping[str, Any]] = {}
+    labels: ClassVar[Mapping[str, str]] = {}
+    contours: ClassVar[Mapping[str, tuple[float, str]]] = {}
+    diagram_remarks: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name, kind in field_types(type(self)).items():
+            object.__setattr__(self, name, kind.check(getattr(self, name)))
+        self.check_fields()
+
+    def check_fields(self) -> None:
+        """Refuse fields that contradict each other, such as lists of different lengths, with a ``UserError``."""
+        return
+
+    def setting(self, key: "Key") -> Any:
+        """Make what theory and experiment may both see, such as the data and the initial network."""
+        del key
+
+    def hypotheses(self, setting: Any) -> "list[Hypothesis]":
+        """Check what the theorem assumes on the actual setting."""
+        del setting
+        return []
+
+    @abstractmethod
+    def predict(self, setting: Any) -> "Prediction":
+        """Return the numbers that theory gives."""
+
+    @abstractmethod
+    def observe(self, setting: Any, key: "Key") -> Any:
+        """Run the experiment and return its numbers, an :class:`Observation`; of a point, a dict of arrays."""
+
+    def run_conditions(self, observed: Any) -> "list[Hypothesis]":
+        """Check what the theory assumes about the run itself, such as zero training error, on the observation."""
+        del observed
+        return []
+
+    @abstractmethod
+    def judge(self, predicted: "Prediction", observed: Any) -> "list[Check]":
+        """Compare prediction and observation: the checks that decide, under the same ids wherever they apply."""
+
+    def quantities(self, predicted: "Prediction", observed: Any) -> dict[str, float]:
+        """Return other measured numbers that a sweep maps and nothing judges, by id."""
+        del predicted, observed
+        return {}
+
+    def boundaries(self, x: str, y: str) -> "tuple[Curve, ...]":
+        """Return predicted boundaries in the plane of two fields, with abscissae in ``x``; empty where none."""
+        del x, y
+        return ()
+
+    def traced(self, values: Mapping[str, Any]) -> Self:
+        """Return a twin whose fields may be traced numbers, whose limits were checked when they were planned."""
+        twin = copy(self)
+        for name, value in values.items():
+            object.__setattr__(twin, name, value)
+        return twin
+
+
+@dataclass(frozen=True)
+class Point(Experiment):
+    """One point of a claim's diagram: the experiment at one setting, small enough to be repeated over a plane.
+
+    Its fields are some of its claim's fields, under the same names and without defaults of their own; where the claim's
+    field is a tuple, the point's may be one element of it.
+    """
+
+    @classmethod
+    def of(cls, claim: "Claim") -> Self:
+        """Return the point of a claim: each field is the claim's, or the first element of the claim's tuple."""
+        values = {}
+        for field in fields(cls):
+            value = getattr(claim, field.name)
+            single = isinstance(value, tuple) and not field_types(cls)[field.name].many
+            values[field.name] = value[0] if single else value
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Claim(Experiment):
+    """One statement of the theory, ready to be tested.
+
+    The fields are the experiment's parameters with the quick preset as defaults; the comment behind each field is its
+    documentation, with the unit in brackets. The same ``judge`` is applied to every rival's prediction.
+
+    Attributes:
+        statement: the statement in LaTeX, for the page.
+        source: where it is stated.
+        corrections: what the source gets wrong, one sentence each, with what is right.
+        remarks: what a reader of the page should know about protocol or result, one sentence each.
+        full: fields that the full preset changes.
+        tiny: fields that make a run of about a second, which tests the pipeline and not the theory.
+        out_of_scope: fields that take the claim out of its theorem's range, so that OUT_OF_RANGE can be seen.
+        version: raise it when settings change after results were seen: each version has its own block of seeds.
+        point: what a sweep computes at each point instead of the whole claim; None for the claim itself.
+    """
+
+    statement: ClassVar[str]
+    source: ClassVar[str]
+    corrections: ClassVar[tuple[str, ...]] = ()
+    remarks: ClassVar[tuple[str, ...]] = ()
+    full: ClassVar[Mapping[str, Any]] = {}
+    tiny: ClassVar[Mapping[str, Any]] = {}
+    out_of_scope: ClassVar[Mapping[str, Any]] = {}
+    version: ClassVar[int] = 1
+    point: ClassVar[type[Point] | None] = None
+
+    @abstractmethod
+    def observe(self, setting: Any, key: "Key") -> "Observation":
+        """Run the experiment and return its numbers."""
+
+    @abstractmethod
+    def rivals(self, setting: Any, predicted: "Prediction") -> "list[Rival]":
+        """Return wrong theories that the same observation must reject."""
+
+    @abstractmethod
+    def panels(self, predicted: "Prediction", observed: "Observation") -> "tuple[Panel, ...]":
+        """Return what the figure shows."""
+
+
+def documentation(claim: type[Experiment]) -> dict[str, str]:
+    """Return the comment of each field of a claim, by field name: behind the field, or in the lines above it."""
+    source = textwrap.dedent(inspect.getsource(claim))
+    comments = {
+        token.start[0]: token.string.lstrip("# ")
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    (body,) = (node.body for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+    meanings = {}
+    last = 0
+    for node in body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            lines = (line for line in sorted(comments) if last < line <= (node.end_lineno or 0))
+            meanings[node.target.id] = " ".join(comments[line] for line in lines).strip()
+        last = node.end_lineno or last
+    own = {field.name for field in fields(claim)}
+    return {name: text for name, text in meanings.items() if name in own and text}
+
+
+def keys(key: "Key", seeds: int) -> "Key":
+    """Return one key a seed, shape ``(seeds,)``."""
+    return jax.random.split(key, seeds)
+
+
+def same_lengths(claim: Experiment, *names: str) -> None:
+    """Refuse tuples of different lengths that must go together, element by element.
+
+    Raises:
+        UserError: with the lengths.
+    """
+    lengths = {name: len(getattr(claim, name)) for name in names}
+    if len(set(lengths.values())) > 1:
+        given = ", ".join(f"{length} of {name}" for name, length in lengths.items())
+        raise UserError(f"{' and '.join(names)} go together, one to one; got {given}")
+
+
+def seeded(seed: int) -> "tuple[Key, Key]":
+    """Return the keys of a run's setting and of its observation."""
+    for_setting, for_observation = jax.random.split(jax.random.key(seed))
+    return for_setting, for_observation

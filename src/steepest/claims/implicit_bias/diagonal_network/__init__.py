@@ -1,0 +1,1 @@
+"""The claim diagonal-network: what it says, and its experiment at one point."""

@@ -1,0 +1,321 @@
+"""Between 2/λ₀ and 4/λ₀ the step size throws descent off its start and into a flatter minimum.
+
+A two-layer linear network on one example obeys an exact recursion of its output and its tangent kernel λ. Below
+γλ₀ = 2 it stays lazy; between 2 and 4 the loss first grows to the order of the width m, then λ falls below 2/γ and
+descent converges to a flatter point; above 4 it diverges. ReLU networks are catapulted too.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from steepest.claim import (
+    Check,
+    Claim,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Positive,
+    Prediction,
+    Rival,
+    Seeds,
+    Values,
+    agreement,
+    assume,
+    bound,
+    compiled,
+    context_curve,
+    equal,
+    exponent,
+    observed_curve,
+    panel,
+    predicted_curve,
+)
+from steepest.claims.optimization.catapult.experiment import (
+    DIVERGED,
+    CatapultPoint,
+    descend_linear,
+    linear_network,
+    output_and_ntk,
+    risks_over_widths,
+    two_layers,
+)
+from steepest.dynamics import Trajectory, descend, stability_bracket
+from steepest.kernels import catapult_map, ntk_top
+from steepest.nn.data import digits, signs
+from steepest.nn.networks import mlp
+from steepest.nn.types import Params
+
+RELU_IMAGES = 30  # of the two classes
+RELU_NETWORKS = 3
+SCALING_STEPS = 100  # long enough for the peak at every width
+
+
+class Setting(NamedTuple):
+    """Initial networks, one a seed, with the two numbers that theory needs of each."""
+
+    noise: Values  # normal numbers, (seeds, widest, dimension + 1): see two_layers
+    output: Values  # z_0, (seeds,)
+    ntk: Values  # λ_0, (seeds,)
+
+
+@dataclass(frozen=True)
+class Catapult(Claim):
+    """Two-layer linear networks on one example, ReLU networks on two classes of digits."""
+
+    multiple: Positive = 2.5  # γλ₀ of the trajectories compared with the recursion [1]
+    # γλ₀ of the phases [1]
+    multiples: tuple[Positive, ...] = (1.0, 1.5, 2.2, 2.8, 3.4, 3.8, 3.99, 4.01, 4.2)
+    width: Count = 1000  # hidden width m of the phases [neurons]
+    # hidden widths m of the scaling laws [neurons]
+    widths: tuple[Count, ...] = (100, 300, 1000, 3000)
+    dimension: Count = 4  # input dimension d [1]
+    steps: Count = 1000  # steps of each descent [steps]
+    seeds: Seeds = 10  # independent initial networks [1]
+    relu_width: Count = 200  # hidden width of the ReLU networks [neurons]
+    # γλ₀ for ReLU, the second is judged [1]
+    relu_multiples: tuple[Positive, ...] = (1.0, 3.0, 6.0, 12.0, 24.0, 48.0)
+    relu_steps: Count = 200  # steps of the ReLU networks [steps]
+
+    statement = (
+        r"\frac{2}{\lambda_0}<\gamma<\frac{4}{\lambda_0}\;\Longrightarrow\;"
+        r"\max_t L_t=\Theta(m),\quad \lambda_\infty<\frac{2}{\gamma}"
+    )
+    source = "ORF 543, lectures 10/5 and 11/7; Lewkowycz et al. 2020"
+    corrections = (
+        "The notes print the second equation of the recursion with γλ − 4/(z−y); the network obeys "
+        "λ' = λ + γ a r (γλr − 4z) with r = z − y and a = ‖x‖²/(md), to rounding.",
+    )
+    remarks = (
+        "For ReLU networks theory gives no threshold. The law of thumb 12/λ₀ is shown beside the measurement and not "
+        "judged: where training ends depends on the data. On raw digits it is not even a divergence (the network "
+        "dies: no neuron is active any more); on centred digits it is one, and earlier.",
+    )
+    tiny = {
+        "multiples": (1.0, 3.0, 4.2),
+        "width": 50,
+        "widths": (50, 70, 100),
+        "steps": 50,
+        "seeds": 3,
+        "relu_width": 20,
+        "relu_multiples": (1.0, 3.0),
+        "relu_steps": 10,
+    }
+    out_of_scope = {"multiple": 4.5}
+    point = CatapultPoint
+    full = {"seeds": 30, "steps": 4000, "relu_width": 512, "relu_steps": 400}
+
+    def setting(self, key: Key) -> Setting:
+        def draw(key: Key) -> tuple[jax.Array, jax.Array, jax.Array]:
+            net = linear_network(self.dimension, self.width)
+            shape = (self.seeds, max(self.width, *self.widths), self.dimension + 1)
+            noise = jax.random.normal(key, shape)
+            start = two_layers(noise[:, : self.width])
+            output, ntk = jax.vmap(lambda params: output_and_ntk(net, params))(start)
+            return noise, output, ntk
+
+        return Setting(*compiled(draw)(key))
+
+    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+        return [
+            assume("γλ₀", self.multiple, between=(2, 4), note="choose --multiple between 2 and 4"),
+            assume(
+                "smallest width m",
+                min(*self.widths, self.width),
+                ">=",
+                50,
+                "the theorem is for m ≫ 1",
+            ),
+        ]
+
+    def predict(self, setting: Setting) -> Prediction:
+        def follow(output: jax.Array, ntk: jax.Array) -> tuple[jax.Array, jax.Array]:
+            curvature = 1 / self.width  # ‖x‖²/(m d)
+            return catapult_map(output, ntk, 0.0, self.multiple / ntk, curvature, self.steps)
+
+        output, ntk = map(np.asarray, compiled(jax.vmap(follow))(setting.output, setting.ntk))
+        return Prediction(
+            loss=("seed step", output**2 / 2),
+            steepness=("seed step", self.multiple * ntk / ntk[:, :1]),
+            threshold=4.0,
+            flatness=2.0,  # γλ_∞ at most
+            peak_exponent=1.0,
+            # |z| grows by the factor γλ₀ − 1 a step until it is of order √m
+            peak_time_slope=("", 1 / np.log(self.multiple - 1), "steps"),
+        )
+
+    def observe(self, setting: Setting, key: Key) -> Observation:
+        raw = signs(digits((3, 8), RELU_IMAGES))
+        pixels = np.asarray(raw.x)
+        images = np.stack([pixels, pixels - pixels.mean(0)])
+        observed = compiled(self.descents)(setting.noise, key, images, np.asarray(raw.y))
+        # NumPy from here on: every operation of JAX would be a program of its own
+        trace, phases, scaling, relu = jax.tree.map(np.asarray, observed)
+        return Observation(
+            loss=("seed step", trace.risk),
+            steepness=("seed step", trace.observed["steepness"]),
+            diverged=("seed multiple", phases.diverged),
+            flatness=("seed multiple", phases.observed["steepness"][..., -1]),
+            start_loss=("seed width", scaling[..., 0].T),
+            peak_loss=("seed width", scaling.max(2).T),
+            peak_time=("seed width", scaling.argmax(2).T, "steps"),
+            relu_loss=("data seed multiple", relu.risk[..., -1] / relu.risk[..., 0]),
+            relu_flatness=("data seed multiple", relu.observed["steepness"][..., -1]),
+        )
+
+    def descents(
+        self, noise: jax.Array, key: Key, images: jax.Array, labels: jax.Array
+    ) -> tuple[Trajectory, Trajectory, jax.Array, Trajectory]:
+        """Return a descent at every step, ends over γλ₀, risks over widths, and ends of the ReLU networks."""
+        net = linear_network(self.dimension, self.width)
+
+        def both(start: Params) -> tuple[Trajectory, Trajectory]:
+            trace = descend_linear(net, start, self.multiple, self.steps)
+            end = lambda multiple: descend_linear(net, start, multiple, self.steps, self.steps)
+            return trace, jax.vmap(end)(jnp.array(self.multiples))
+
+        trace, phases = jax.lax.map(both, two_layers(noise[:, : self.width]))
+        scaling = risks_over_widths(noise, self.widths, self.multiple, SCALING_STEPS)
+        relu_noise = jax.random.normal(key, (RELU_NETWORKS, self.relu_width, images.shape[2] + 1))
+        over_multiples = jax.vmap(self.descend_relu, (None, None, None, 0))
+        over_networks = jax.vmap(over_multiples, (None, None, 0, None))
+        over_images = jax.vmap(over_networks, (0, None, None, None))
+        relu_multiples = jnp.array(self.relu_multiples)
+        relu = over_images(images, labels, two_layers(relu_noise), relu_multiples)
+        return trace, phases, scaling, relu
+
+    def descend_relu(
+        self, images: jax.Array, labels: jax.Array, start: Params, multiple: jax.Array
+    ) -> Trajectory:
+        """Descend with a ReLU network at γ = multiple/λ₀ and look at the ends alone."""
+        widths = (images.shape[1], self.relu_width, 1)
+        net = mlp(widths, "relu", parameterized="ntk", c_w=2.0, bias=False)
+        lr = multiple / ntk_top(net, start, images)
+        return descend(
+            lambda params: 0.5 * jnp.mean((net.apply(params, images) - labels) ** 2),
+            start,
+            optax.sgd(lr),
+            self.relu_steps,
+            record=self.relu_steps,
+            observe={"steepness": lambda params: lr * ntk_top(net, params, images)},
+            ceiling=DIVERGED,
+        )
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        paths = [(observed[name], predicted[name]) for name in ("loss", "steepness")]
+        deviation = max(np.max(np.abs(a - b) / np.abs(b).max(1, keepdims=True)) for a, b in paths)
+        thrown = (np.array(self.multiples) > 2) & ~observed["diverged"].any(0)
+        growth = 0.5 * np.log(self.widths / observed["start_loss"])
+        peaks = zip(growth, observed["peak_time"], strict=True)
+        slopes = [np.polyfit(logs, times, 1)[0] for logs, times in peaks]
+        flat = float(predicted["flatness"])
+        relu = observed["relu_flatness"][0, :, 1]
+        # both ends of every seed's bracket: a coarse grid then gives a wide interval, not a wrong number
+        threshold = stability_bracket(self.multiples, observed["diverged"]).ravel()
+        ends = "both ends of each bracket"
+        return [
+            agreement(
+                "recursion",
+                deviation,
+                1e-9,
+                label="largest relative deviation from the recursion",
+            ),
+            equal(
+                "threshold",
+                predicted["threshold"],
+                threshold,
+                0.01,
+                aggregate="all",
+                note=ends,
+                label="γλ₀ where divergence starts",
+            ),
+            bound(
+                "final_flatness",
+                observed["flatness"][:, thrown].max(1),
+                at_most=flat,
+                aggregate="all",
+                label="γλ after the catapult",
+            ),
+            bound(
+                "relu_flatness",
+                relu,
+                at_most=flat,
+                aggregate="all",
+                label=f"γλ after γλ₀ = {self.relu_multiples[1]:g}, ReLU on digits",
+            ),
+            exponent(
+                "peak_exponent",
+                float(predicted["peak_exponent"]),
+                self.widths,
+                observed["peak_loss"],
+                0.1,
+                label="peak loss against width",
+            ),
+            equal(
+                "peak_time",
+                predicted["peak_time_slope"],
+                slopes,
+                0.15,
+                label="steps to the peak per log √(m/L₀)",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+        why = "descent on the linearized network diverges there"
+        return [
+            Rival(
+                "diverges_at_two", predicted.replace(threshold=2.0), why, label="divergence at 2/λ₀"
+            )
+        ]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        steps = np.arange(41)
+        flat = np.where(observed["diverged"], np.nan, observed["flatness"])
+        peaks = observed["peak_loss"].mean(0)
+        names = ("raw pixels", "centred pixels")
+        relu = [
+            observed_curve(self.relu_multiples, y, names[i], shade=float(i))
+            for i, y in enumerate(observed["relu_loss"])
+        ]
+        return (
+            panel(
+                f"At γλ₀ = {self.multiple:g} the loss grows, then falls",
+                "step",
+                "loss",
+                observed_curve(steps, observed["loss"][:4, :41], "networks"),
+                predicted_curve(steps, predicted["loss"][0, :41], "recursion"),
+                log="y",
+                ylim=(1e-8, None),
+            ),
+            panel(
+                "Descent ends where γλ < 2",
+                "γλ₀",
+                "γλ at the end",
+                predicted_curve(self.multiples, 0 * flat[0] + 2, "2"),
+                observed_curve(self.multiples, flat[0], "one seed", kind="points"),
+            ),
+            panel(
+                "The peak grows with the width",
+                "width m",
+                "peak loss",
+                observed_curve(self.widths, peaks, kind="points"),
+                predicted_curve(
+                    self.widths, peaks[0] * np.array(self.widths) / self.widths[0], "∝ m"
+                ),
+                log="xy",
+            ),
+            panel(
+                "ReLU on digits: where training ends is empirical",
+                "γλ₀",
+                "loss at the end / at the start",
+                *relu,
+                context_curve((12, 12), (0, 1), "12", kind="dashed"),
+                log="x",
+            ),
+        )

@@ -1,0 +1,136 @@
+"""One point of the edge of stability: full-batch descent at one step size, with its sharpness."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Hypothesis,
+    Key,
+    Point,
+    Positive,
+    Prediction,
+    Seeds,
+    assume,
+    equal,
+    keys,
+)
+from steepest.dynamics import Observer, Trajectory, descend
+from steepest.linalg import sharpness
+from steepest.nn.data import Dataset, digits
+from steepest.nn.losses import mean_risk, squared
+from steepest.nn.networks import Mlp, mlp
+from steepest.nn.types import Params, Risk
+
+MARGIN = (0.95, 1.15)  # factors of 2/η between which the late sharpness agrees with it
+RECORDS = 25  # points of each path at which the sharpness is measured
+
+
+class Setting(NamedTuple):
+    """Network, risk and one initial point a seed."""
+
+    net: Mlp
+    risk: Risk
+    keys: Key
+
+
+@dataclass(frozen=True)
+class EdgePoint(Point):
+    """The late sharpness in units of 2/η, which theory wants to be one, over step size and width."""
+
+    lr: Positive
+    steps: Count
+    width: Count
+    depth: Count
+    c_w: Positive
+    n: Count
+    seeds: Seeds
+    products: Count
+
+    precision = "float32"
+    batched = ("lr",)
+    diagram = {"lr": "log:0.1:2:14", "width": "16,32,64"}
+    base = {"steps": 725}
+    labels = {"start_sharpness": "sharpness at the start / (2/η)"}
+    contours = {"start_sharpness_measured": (1.0, "the start is at 2/η")}
+    diagram_remarks = (
+        "Every step size takes the same number of steps, so that small ones end at an earlier flow time η × steps, "
+        "before the sharpness has risen to 2/η: there the point fails, for theory does not say when it will.",
+        "Points leave the range beyond the line, where the sharpness at the start, in the mean over seeds, is 2/η. "
+        "That sharpness is measured: the limit kernel alone gives 1.9, while at widths 16 to 64 it is 3.6 to 2.6.",
+    )
+
+    def networks(self, key: Key) -> Setting:
+        """Return the network, its risk on centred digits and the keys of its initial points."""
+        raw = digits(n=self.n)
+        data = Dataset(raw.x - raw.x.mean(0), raw.y, "centred digits")
+        net = mlp((data.d, *[self.width] * self.depth, 10), "tanh", c_w=self.c_w)
+        return Setting(net, mean_risk(squared, net.apply, data.x, data.y), keys(key, self.seeds))
+
+    def predict(self, setting: None) -> Prediction:
+        return Prediction(sharpness=2 / self.lr)
+
+    def observe(self, setting: None, key: Key) -> Mapping[str, jax.Array]:
+        start = self.networks(key)
+        look = {"sharpness": partial(self.sharpness, start.risk)}
+        descent = lambda seed: self.path(start, start.net.init(seed), self.lr, look)
+        path = jax.vmap(descent)(start.keys)
+        return {"risk": path.risk, **path.observed["sharpness"]}
+
+    def path(
+        self,
+        setting: Setting,
+        start: Params,
+        lr: jax.Array | float,
+        observe: Mapping[str, Observer],
+    ) -> Trajectory:
+        """Descend with one step size from one initial point, and look at the records."""
+        return descend(
+            setting.risk,
+            start,
+            optax.sgd(lr),
+            self.steps,
+            record=max(1, self.steps // RECORDS),
+            observe=observe,
+        )
+
+    def sharpness(self, risk: Risk, params: Params) -> dict[str, jax.Array]:
+        """Return the sharpness and its residual relative to it."""
+        pair = sharpness(risk, params, jax.random.key(0), self.products)
+        return {"value": pair.value, "residual": pair.residual / jnp.abs(pair.value)}
+
+    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+        start = observed["value"][:, 0] * self.lr / 2
+        return starts_below_the_edge(start, observed["residual"])
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        late = late_mean(observed["value"]) / predicted["sharpness"]
+        return [equal("late_sharpness", 1.0, late, MARGIN, label="late sharpness / (2/η)")]
+
+    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+        start = observed["value"][:, 0].mean() / predicted["sharpness"]
+        return {"start_sharpness": float(start)}
+
+
+def starts_below_the_edge(start: np.ndarray, residual: np.ndarray) -> list[Hypothesis]:
+    """Check the sharpness at the start, in units of 2/η, and the residuals of all sharpnesses."""
+    lower = "choose a smaller --lr or --c_w"
+    largest = np.nanmax(residual)
+    return [
+        assume("largest sharpness at the start / (2/η)", start.max(), "<", 1, lower),
+        assume("largest relative residual of a sharpness", largest, "<=", 0.2, "raise --products"),
+    ]
+
+
+def late_mean(sharpness: np.ndarray) -> np.ndarray:
+    """Return the mean over the last fifth of the records, ``(..., records)``."""
+    return sharpness[..., -(sharpness.shape[-1] // 5) :].mean(-1)

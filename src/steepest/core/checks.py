@@ -1,0 +1,399 @@
+"""Checks, intervals and verdicts: how a prediction is compared with an observation.
+
+Every check reduces to one rule (:func:`decide`): an *interval* for the measured quantity against a *margin*, the set
+of values that agree with the prediction, declared before the run. The check HOLDS when the interval lies inside the
+margin, FAILS when the two are disjoint, and is INCONCLUSIVE otherwise. Four kinds of check are built on it:
+:func:`equal`, :func:`exponent`, :func:`bound` and :func:`order`; :func:`agreement` is the bound on a numerical error.
+Every check has an *id*, which rivals, tables and JSON use, and a label, which people read. Nothing here imports JAX.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from steepest.core.hypotheses import Hypothesis
+from steepest.core.intervals import Interval, estimate, fit_exponent
+from steepest.core.records import number, plain
+from steepest.core.words import Verdict
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison of a predicted with a measured number.
+
+    Attributes:
+        id: what rivals, tables and JSON call it: the same at every setting and in every version.
+        name: the quantity compared, for people.
+        kind: ``"equal"``, ``"exponent"``, ``"bound"``, ``"order"`` or ``"agreement"``.
+        predicted: the theory's number.
+        measured: the experiment's number (mean over seeds, where there are seeds).
+        interval: where the measured quantity lies, in the units of ``measured``.
+        margin: the values that count as agreement, in the same units.
+        verdict: HOLDS, FAILS or INCONCLUSIVE.
+        note: anything a reader needs to know, else empty.
+    """
+
+    id: str
+    name: str
+    kind: str
+    predicted: float
+    measured: float
+    interval: Interval
+    margin: Interval
+    verdict: Verdict
+    note: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the one form that a check has in JSON; ends that are not finite are null."""
+        return plain(asdict(self))
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Check":
+        """Return the inverse of :meth:`to_json`."""
+        interval = record["interval"]
+        margin = record["margin"]
+        read = {
+            "predicted": number(record["predicted"]),
+            "measured": number(record["measured"]),
+            "interval": Interval(
+                number(interval["low"]), number(interval["high"]), interval["how"]
+            ),
+            "margin": Interval(
+                number(margin["low"], -math.inf), number(margin["high"], math.inf), margin["how"]
+            ),
+            "verdict": Verdict(record["verdict"]),
+        }
+        return cls(**{**record, **read})
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A deliberately wrong theory that the same judge must reject on the same observation.
+
+    Attributes:
+        id: what tables and JSON call it.
+        prediction: what it predicts, with the names of the claim's own prediction that it replaces.
+        why: why one might believe it.
+        label: the wrong statement in a few words, for people; the id without underscores where it is left out.
+    """
+
+    id: str
+    prediction: Mapping[str, Any]
+    why: str = ""
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """How a rival fared.
+
+    Attributes:
+        id: the rival's id.
+        name: the rival's name.
+        rejected: whether a check that the claim itself passes fails under the rival's prediction.
+        by: the ids of those checks.
+        checks: all checks under the rival's prediction.
+        why: why one might believe the rival.
+    """
+
+    id: str
+    name: str
+    rejected: bool
+    by: tuple[str, ...]
+    checks: tuple[Check, ...]
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its form in JSON."""
+        return {**plain(asdict(self)), "checks": [check.to_json() for check in self.checks]}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Rejection":
+        """Return the inverse of :meth:`to_json`."""
+        checks = tuple(Check.from_json(check) for check in record["checks"])
+        return cls(**{**record, "by": tuple(record["by"]), "checks": checks})
+
+
+def decide(interval: Interval, margin: Interval) -> Verdict:
+    """Compare an interval with an equivalence margin: the one rule behind every check.
+
+    >>> decide(Interval(0.9, 1.0), Interval(0.8, 1.2)).value
+    'holds'
+    >>> decide(Interval(0.7, 1.0), Interval(0.8, 1.2)).value
+    'inconclusive'
+    """
+    if not (math.isnan(interval.low) or math.isnan(interval.high)):
+        if interval.inside(margin):
+            return Verdict.HOLDS
+        if not interval.disjoint(margin):
+            return Verdict.INCONCLUSIVE
+    return Verdict.FAILS
+
+
+def equal(
+    id: str,
+    predicted: ArrayLike,
+    measured: ArrayLike,
+    within: float | tuple[float, float],
+    *,
+    absolute: bool = False,
+    label: str = "",
+    aggregate: str = "mean",
+    note: str = "",
+) -> Check:
+    """Check that a measured quantity equals the predicted one.
+
+    Args:
+        id: of the check.
+        predicted: a number, or a vector over seeds (then the ratio measured/predicted is compared with 1).
+        measured: a number (deterministic) or a vector over seeds.
+        within: relative error allowed, or a pair of factors ``(low, high)``; with ``absolute`` the absolute error.
+        absolute: whether ``within`` is absolute.
+        label: the quantity in words; the id without underscores where it is left out.
+        aggregate: ``"mean"`` (Student's interval of the mean) or ``"all"`` (every seed must agree: the range).
+        note: shown beside the check.
+
+    Raises:
+        ValueError: a margin that does not contain its own prediction.
+
+    >>> equal("sharpness", 20.0, [20.5, 20.7, 20.4], within=(0.95, 1.15)).verdict.value
+    'holds'
+    """
+    if np.ndim(predicted):
+        measured = np.asarray(measured, float) / np.asarray(predicted, float)
+        predicted = 1.0
+    target = float(np.asarray(predicted))
+    if absolute:
+        low, high = within if isinstance(within, tuple) else (-within, within)
+        ends = (target + low, target + high)
+    else:
+        low, high = within if isinstance(within, tuple) else (1 - within, 1 + within)
+        ends = (target * low, target * high)
+    margin = Interval(min(ends), max(ends))
+    if not margin.low <= target <= margin.high:
+        raise ValueError(
+            f"check {id!r}: the margin {within} leaves out the prediction itself; factors go around 1, such as "
+            "(0.95, 1.15), and absolute errors around 0, such as (-0.1, 0.2)"
+        )
+    return _check(id, label, "equal", target, measured, margin, aggregate, note)
+
+
+def bound(
+    id: str,
+    measured: ArrayLike,
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+    label: str = "",
+    aggregate: str = "mean",
+    note: str = "",
+) -> Check:
+    """Check that a measured quantity stays at or below, or at or above, a predicted number.
+
+    >>> bound("normalized margin", 0.995, at_least=0.99).verdict.value
+    'holds'
+    """
+    if (at_most is None) == (at_least is None):
+        raise ValueError("bound() takes exactly one of at_most and at_least")
+    if at_most is not None:
+        return _check(
+            id,
+            label,
+            "bound",
+            at_most,
+            measured,
+            Interval(-math.inf, float(at_most)),
+            aggregate,
+            note,
+        )
+    assert at_least is not None
+    return _check(
+        id, label, "bound", at_least, measured, Interval(float(at_least), math.inf), aggregate, note
+    )
+
+
+def agreement(
+    id: str,
+    deviation: ArrayLike,
+    tolerance: float,
+    *,
+    label: str = "",
+    aggregate: str = "all",
+    note: str = "",
+) -> Check:
+    """Check that two ways to one quantity agree to a numerical tolerance: their deviation is predicted to be zero.
+
+    Args:
+        id: of the check.
+        deviation: absolute or relative, not negative: a number or a vector over seeds.
+        tolerance: the largest deviation that counts as none.
+        label: what deviates from what, in words.
+        aggregate: as in :func:`equal`.
+        note: shown beside the check.
+
+    >>> agreement("recursion", 3e-12, 1e-9).predicted
+    0.0
+    """
+    return _check(
+        id,
+        label,
+        "agreement",
+        0.0,
+        deviation,
+        Interval(-math.inf, float(tolerance)),
+        aggregate,
+        note,
+    )
+
+
+def exponent(
+    id: str,
+    predicted: float,
+    x: ArrayLike,
+    y: ArrayLike,
+    within: float,
+    *,
+    label: str = "",
+    aggregate: str = "mean",
+    note: str = "",
+) -> Check:
+    """Check the exponent of a power law ``y ∝ x^p`` by its slope in logarithms.
+
+    Args:
+        id: of the check.
+        predicted: the exponent p.
+        x: abscissae, shape ``(points,)`` or ``(seeds, points)``.
+        y: ordinates, shape ``(points,)`` (interval from the residuals of the fit) or ``(seeds, points)`` (interval
+            over the seeds' slopes).
+        within: absolute error allowed in the exponent.
+        label: what scales with what, in words.
+        aggregate: as in :func:`equal`.
+        note: shown beside the check.
+    """
+    margin = Interval(predicted - within, predicted + within)
+    y = np.asarray(y, float)
+    if y.ndim == 2:
+        x = np.broadcast_to(np.asarray(x, float), y.shape)
+        slopes = np.array([fit_exponent(a, b)[0] for a, b in zip(x, y, strict=True)])
+        return _check(id, label, "exponent", predicted, slopes, margin, aggregate, note)
+    slope, interval = fit_exponent(x, y)
+    note = "; ".join(filter(None, (note, interval.how if math.isnan(slope) else "")))
+    return Check(
+        id,
+        label or _worded(id),
+        "exponent",
+        predicted,
+        slope,
+        interval,
+        margin,
+        decide(interval, margin),
+        note,
+    )
+
+
+def order(
+    id: str,
+    increasing: Sequence[str],
+    values: Mapping[str, ArrayLike],
+    *,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check a ranking: the named quantities increase in the predicted order.
+
+    The statistic is the smallest gap between neighbours in the predicted order, paired by seed.
+
+    Args:
+        id: of the check.
+        increasing: names in the predicted order, smallest first.
+        values: a vector over seeds, or a number, for each name.
+        label: what is ranked, in words.
+        note: shown beside the check.
+
+    >>> order("distance", ["near", "far"], {"near": [1.0, 1.1], "far": [2.0, 2.2]}).verdict.value
+    'holds'
+    """
+    pairs = itertools.pairwise(increasing)
+    gaps = [np.asarray(values[b], float) - np.asarray(values[a], float) for a, b in pairs]
+    positive = Interval(float(np.nextafter(0.0, 1.0)), math.inf)
+    note = note or "smallest gap of " + " < ".join(increasing)
+    checks = [_check(id, label, "order", 0.0, gap, positive, "mean", note) for gap in gaps]
+    refuted = [
+        check for check in checks if check.verdict is Verdict.FAILS
+    ]  # one refuted gap refutes the order
+    return min(refuted or checks, key=lambda check: np.nan_to_num(check.interval.low, nan=-np.inf))
+
+
+def _check(
+    id: str,
+    label: str,
+    kind: str,
+    predicted: float,
+    measured: Any,
+    margin: Interval,
+    aggregate: str,
+    note: str,
+) -> Check:
+    centre, interval, trouble = estimate(measured, aggregate)
+    notes = "; ".join(part for part in (note, trouble) if part)
+    return Check(
+        id,
+        label or _worded(id),
+        kind,
+        float(predicted),
+        centre,
+        interval,
+        margin,
+        decide(interval, margin),
+        notes,
+    )
+
+
+def _worded(id: str) -> str:
+    return id.replace("_", " ")
+
+
+def reject(rival: Rival, own: Sequence[Check], against: Sequence[Check]) -> Rejection:
+    """Whether a rival is rejected: some check that the claim itself does not fail must fail under the rival.
+
+    A check that fails under both says nothing for the claim, so it does not count.
+    """
+    passed = {check.id for check in own if check.verdict is not Verdict.FAILS}
+    by = tuple(
+        check.id for check in against if check.verdict is Verdict.FAILS and check.id in passed
+    )
+    return Rejection(
+        rival.id, rival.label or _worded(rival.id), bool(by), by, tuple(against), rival.why
+    )
+
+
+def conclude(
+    hypotheses: Sequence[Hypothesis], checks: Sequence[Check], rivals: Sequence[Rejection]
+) -> tuple:
+    """The verdict of a whole claim, and the reason in one sentence.
+
+    A hypothesis that fails puts the claim out of range whatever the checks say. A claim that agrees with the data but
+    whose rival agrees too has no power, which is inconclusive.
+    """
+    if missing := [h.name for h in hypotheses if not h.holds]:
+        return Verdict.OUT_OF_RANGE, f"assumed but not true here: {', '.join(missing)}"
+    if not checks:
+        return Verdict.INCONCLUSIVE, "nothing was checked"
+    for verdict, words in (
+        (Verdict.FAILS, "disagrees"),
+        (Verdict.INCONCLUSIVE, "the interval straddles the margin"),
+    ):
+        if names := [c.name for c in checks if c.verdict is verdict]:
+            return verdict, f"{words}: {', '.join(names)}"
+    if accepted := [r.name for r in rivals if not r.rejected]:
+        return Verdict.INCONCLUSIVE, f"no power: the data do not reject {', '.join(accepted)}"
+    return Verdict.HOLDS, f"agrees in {_count(checks, 'check')}, {_count(rivals, 'rival')} rejected"
+
+
+def _count(things: Sequence[Any], word: str) -> str:
+    return f"{len(things)} {word}{'s' * (len(things) != 1)}"

@@ -1,0 +1,1 @@
+"""Runs, results on disk, fingerprints of code, workers, sweeps."""

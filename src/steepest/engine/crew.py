@@ -1,0 +1,186 @@
+"""Run several claims at once, each in a process of its own; nothing here imports JAX.
+
+Workers write their results to the store themselves, whole or not at all, and answer with the folder. The most expensive
+claims start first. Every worker has the settings of a single run, so that the bits are those of one after the other.
+"""
+
+import json
+import os
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from steepest import catalogue
+from steepest.catalogue import Entry
+from steepest.core.errors import UserError
+from steepest.engine.fingerprint import stamp
+from steepest.engine.results import Result
+from steepest.engine.store import Store
+from steepest.engine.workers import drive, pool
+
+FUNCTION = "steepest.engine.crew:work"
+"""What a worker does with a request, unless it is told otherwise."""
+UNKNOWN = 15.0
+"""CPU-seconds that a claim without a recorded cost is taken to need."""
+ROOM = 3 * 2**30
+"""Bytes of memory that a worker may need."""
+PROGRAMS = 8
+"""Claims after which a worker frees its compiled programs: each holds memory maps, and a process has 65 530 of them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one claim.
+
+    Attributes:
+        name: the claim.
+        result: its result; None where it crashed.
+        crash: the last line of the error; empty where there is a result.
+        trace: the whole error, for authors.
+    """
+
+    name: str
+    result: Result | None
+    crash: str = ""
+    trace: str = ""
+
+
+Done = Callable[[Outcome], None]
+"""Called with each outcome as it lands."""
+
+
+def run_all(
+    entries: Sequence[Entry],
+    store: Store,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    force: bool = False,
+    workers: int | None = None,
+    function: str = FUNCTION,
+    done: Done = lambda outcome: None,
+) -> list[Outcome]:
+    """Run claims, as many at once as there are cores and memory, and return their outcomes in the order given.
+
+    Args:
+        entries: the claims.
+        store: where results are kept, and found.
+        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
+        seed: seed of every random number.
+        force: run even what is in the store.
+        workers: processes; None for as many as fit.
+        function: what a worker does with a request, as ``"module:function"``.
+        done: called with each outcome as it lands.
+    """
+    store.prepare()
+    outcomes: dict[str, Outcome] = {}
+
+    def land(outcome: Outcome) -> None:
+        outcomes[outcome.name] = outcome
+        done(outcome)
+
+    missing = []
+    for entry in entries:
+        result = None if force else stored(entry, store, preset, seed)
+        if result is None:
+            missing.append(entry)
+        else:
+            land(Outcome(entry.name, result))
+    costs = recorded_costs()
+    missing.sort(key=lambda entry: -costs.get(entry.name, UNKNOWN))
+    requests = [
+        {
+            "name": entry.name,
+            "target": entry.target,
+            "preset": preset,
+            "seed": seed,
+            "force": force,
+            "out": str(store.root),
+        }
+        for entry in missing
+    ]
+
+    def answered(request: Mapping[str, Any], answer: Mapping[str, str]) -> None:
+        land(_outcome(request["name"], answer, store))
+
+    size = min(workers or processes(), len(requests))
+    died = lambda request, reason: {"crash": reason}
+    if size <= 1:
+        drive(function, requests, None, answered, died)
+    else:
+        with pool(size, ahead=1) as crew:
+            drive(function, requests, crew, answered, died)
+    return [outcomes[entry.name] for entry in entries]
+
+
+def stored(entry: Entry, store: Store, preset: str, seed: int) -> Result | None:
+    """Return the stored result of a claim at a preset, if no code has changed since; no class is loaded for it."""
+    now = stamp(entry)
+    for result in store.of_claim(entry.name):
+        asked = result.preset == preset and result.seed == seed and not result.changes
+        unchanged = now.same_experiment(result.stamp, result.versions)
+        if asked and unchanged and result.stamp["judgement"] == now.judgement:
+            return replace(result, how="stored")
+    return None
+
+
+def processes() -> int:
+    """Return how many workers this machine has cores and memory for."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        memory = ROOM
+    return max(1, min(cores or 1, memory // ROOM))
+
+
+def recorded_costs() -> dict[str, float]:
+    """Return the CPU-seconds of each claim's cold quick preset, as ``benchmarks/cold`` wrote them down."""
+    path = resources.files("steepest.engine") / "costs.json"
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _outcome(name: str, answer: Mapping[str, str], store: Store) -> Outcome:
+    if "crash" in answer:
+        return Outcome(name, None, answer["crash"], answer.get("trace", ""))
+    result = store.read(Path(answer["folder"]))
+    if result is None:
+        return Outcome(name, None, "its result could not be read back from the disk")
+    return Outcome(name, replace(result, how=answer["how"]))
+
+
+_DONE = 0
+
+
+def work(request: Mapping[str, Any]) -> dict[str, str]:
+    """Run one claim in this process and return the folder of its result, or how it crashed."""
+    global _DONE
+    import jax  # a worker's business: the process that hands out work needs none
+
+    from steepest.engine.run import answer, ready
+
+    _DONE += 1
+    store = Store(Path(request["out"]))
+    try:
+        entry = catalogue.entry(request["target"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            asked = ready(entry, request["preset"], request["seed"])
+            result = answer(asked, store=store, force=request["force"])
+        folder = store.root / entry.name / asked.question.key
+        return {"folder": str(folder), "how": result.how}
+    except UserError:
+        raise
+    except Exception as trouble:  # a defect of one claim must not cost the user the others
+        text = f"{type(trouble).__name__}: {trouble}".splitlines()[0][:300]
+        return {"crash": text, "trace": traceback.format_exc()}
+    finally:
+        if _DONE % PROGRAMS == 0:
+            jax.clear_caches()

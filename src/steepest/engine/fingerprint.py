@@ -1,0 +1,412 @@
+"""Which code a result came from: digests of a claim's source and of all in steepest that it imports.
+
+A result answers for the code that gave it. Three digests tell what has changed since:
+
+* *experiment*: what ``setting``, ``hypotheses``, ``predict`` and ``observe`` reach, followed through the claim's own
+  functions, its neighbours and every module of steepest that they import, and so on;
+* *rivals*: what ``rivals`` reaches besides;
+* *judgement*: everything, panels and prose included.
+
+Sources are compared as syntax trees: comments, layout and the docstrings of functions do not count. The sources are
+read and not imported.
+"""
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property, lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import steepest
+from steepest.catalogue import Entry, catalogue
+
+ROOT = Path(steepest.__file__).parent
+COMPUTING = ("jax", "jaxlib", "numpy")
+"""Packages whose version may change a number."""
+OF_THE_EXPERIMENT = ("setting", "hypotheses", "predict", "observe")
+BASE = ("steepest.claim._experiment",)
+"""What every experiment depends on, imported by name or not."""
+JUDGING = ("steepest.core.checks", "steepest.core.panels", "steepest.engine.run")
+"""What every judgement depends on."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The digests of the code that gives a result.
+
+    Attributes:
+        experiment: of what gives the arrays.
+        rivals: of what gives the rivals' predictions.
+        judgement: of everything.
+    """
+
+    experiment: str
+    rivals: str
+    judgement: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the digests by name."""
+        return asdict(self)
+
+    def same_experiment(self, stored: Mapping[str, str], versions: Mapping[str, str]) -> bool:
+        """Whether stored arrays came from this experiment, under these versions of what computes."""
+        computing = all(versions.get(name) == version(name) for name in COMPUTING)
+        return stored["experiment"] == self.experiment and computing
+
+
+def stamp(entry: Entry, kind: type | None = None) -> Stamp:
+    """Return the stamp of a claim's code as it is on disk now.
+
+    Args:
+        entry: the claim's line in the catalogue.
+        kind: its class, where it has no file: a class typed in a notebook.
+    """
+    if not entry.path.is_file():
+        return _stamp_of_class(kind)
+    source = read(entry.module, entry.path)
+    reached = source.reached(OF_THE_EXPERIMENT)
+    reached_by_rivals = source.reached(("rivals",))
+    experiment = _digest([source.text_of(reached), *closure(source, reached, BASE)])
+    rivals = _digest([source.text_of(reached_by_rivals), *closure(source, reached_by_rivals)])
+    judgement = _digest([experiment, source.whole, *closure(source, None, JUDGING)])
+    return Stamp(experiment, rivals, judgement)
+
+
+def current(entry: Entry, result: Any) -> bool:
+    """Whether a stored result, its verdict included, is that of the code that is here now."""
+    return not staleness(entry, result)
+
+
+def staleness(entry: Entry, result: Any) -> str:
+    """Return why a stored verdict may not be that of the code that is here now; empty where it is."""
+    if not entry.path.is_file():
+        return "the claim's source is not here any more, so nobody can tell"
+    now = stamp(entry)
+    if not now.same_experiment(result.stamp, result.versions):
+        return "the claim, a part of it, or JAX or NumPy has changed since"
+    if result.stamp["judgement"] != now.judgement:
+        return (
+            "its judgement or a text of it has changed since; the arrays need only be judged anew"
+        )
+    return ""
+
+
+def entry_of(result: Any) -> Entry:
+    """Return the catalogue's line for a result, or what the result itself says where there is none."""
+    about = result.about
+    target = about["target"]
+    line = catalogue().get(result.claim)
+    if line is not None and target == line.target:
+        return line
+    return Entry(result.claim, about["chapter"], about["says"], about["origin"], Path(target))
+
+
+@cache
+def everything() -> str:
+    """Return the version of steepest with a digest of all its sources, and the versions of what computes.
+
+    Workers of a sweep compare it: numbers of two programs are comparable only if it is the same.
+
+    >>> everything().startswith(f"steepest {steepest.__version__}")
+    True
+    """
+    digest = hashlib.sha256()
+    for path in sorted(ROOT.rglob("*.py")):
+        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    packages = " ".join(f"{name} {version(name)}" for name in COMPUTING)
+    return f"steepest {steepest.__version__} ({digest.hexdigest()[:8]}) {packages}"
+
+
+class Source:
+    """One file as definitions and imports.
+
+    Attributes:
+        module: its dotted name; empty for a reader's file.
+        path: the file.
+        tree: its syntax, without docstrings.
+    """
+
+    def __init__(self, module: str, path: Path) -> None:
+        self.module = module
+        self.path = path
+        self.tree: ast.Module = _Stripped().visit(ast.parse(path.read_text("utf-8")))
+
+    @cached_property
+    def whole(self) -> str:
+        """A digest of all of it."""
+        return _digest([ast.dump(self.tree)])
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """The names that it defines."""
+        names = {node.name for node in self.tree.body if isinstance(node, _NAMED)}
+        return frozenset(names | {name for node in self.tree.body for name in _assigned(node)})
+
+    @cached_property
+    def imports(self) -> dict[str, tuple[str, str]]:
+        """Where each imported name comes from: module and name."""
+        imports: dict[str, tuple[str, str]] = {}
+        for node in _executed(self.tree):
+            imports |= _imports(node, self.module, self.path)
+        return imports
+
+    @cached_property
+    def nodes(self) -> dict[str, list[ast.AST]]:
+        """Every top-level definition by name, and every method of a claim; two methods of one name are one."""
+        nodes: dict[str, list[ast.AST]] = {}
+        for node in self.tree.body:
+            if isinstance(node, ast.ClassDef) and _is_experiment(node):
+                for name, parts in _parts_of_experiment(node).items():
+                    nodes.setdefault(name, []).extend(parts)
+            elif isinstance(node, _NAMED):
+                nodes.setdefault(node.name, []).append(node)
+                if (
+                    isinstance(node, ast.ClassDef) and node.bases
+                ):  # it may be a claim that inherits all
+                    nodes.setdefault(f"class {node.name}", []).append(node)
+            for name in _assigned(node):
+                nodes.setdefault(name, []).append(node)
+        return nodes
+
+    @cached_property
+    def loose(self) -> list[ast.AST]:
+        """Statements that are neither definitions nor imports."""
+        imports = (ast.Import, ast.ImportFrom)
+        return [
+            node
+            for node in self.tree.body
+            if not isinstance(node, (*_NAMED, *imports)) and not _assigned(node)
+        ]
+
+    def uses(self, name: str) -> frozenset[str]:
+        """Return the names that a definition mentions."""
+        return frozenset[str]().union(*map(_mentioned, self.nodes[name]))
+
+    def reached(self, methods: Iterable[str]) -> frozenset[str]:
+        """Return the definitions that some methods reach: what they mention, what that mentions, and so on."""
+        waiting = [name for name in methods if name in self.nodes]
+        waiting += [name for name in self.nodes if name.startswith("class ")]
+        loose = frozenset[str]().union(*map(_mentioned, self.loose))
+        waiting += [name for name in loose if name in self.nodes]
+        reached: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            if name in reached:
+                continue
+            reached.add(name)
+            waiting += [used for used in self.uses(name) if used in self.nodes]
+        return frozenset(reached)
+
+    def text_of(self, names: Iterable[str]) -> str:
+        """Return the text of some definitions, and of all loose statements."""
+        nodes = [node for name in sorted(names) for node in self.nodes[name]]
+        return "\n".join(ast.dump(node) for node in (*nodes, *self.loose))
+
+    def imported(self, names: Iterable[str] | None) -> list[tuple[str, str]]:
+        """Return what some definitions import, as modules and names; everything for None."""
+        if names is None:
+            return sorted(set(self.imports.values()))
+        mentioned = [self.uses(name) for name in names]
+        used = frozenset[str]().union(*mentioned, *map(_mentioned, self.loose))
+        # a star may bring any name
+        return sorted({self.imports[name] for name in self.imports if name in used or "*" in name})
+
+
+def read(module: str, path: Path) -> Source:
+    """Return the source of a file, which is kept as long as the file is the same."""
+    state = path.stat()
+    return _read(module, path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4096)
+def _read(module: str, path: Path, changed: int, size: int) -> Source:
+    return Source(module, path)
+
+
+def closure(source: Source, names: Iterable[str] | None, also: Iterable[str] = ()) -> Iterator[str]:
+    """Yield name and text of every module that some definitions of a file import, directly or not."""
+    waiting = [*source.imported(names), *((module, "*") for module in also)]
+    modules: dict[str, Source] = {}
+    done: set[tuple[str, str]] = set()
+    while waiting:
+        pair = waiting.pop()
+        if pair in done:
+            continue
+        done.add(pair)
+        origin = _origin(*pair, near=source.path.parent)
+        if origin is None or origin.path == source.path:
+            continue
+        if str(origin.path) not in modules:
+            modules[str(origin.path)] = origin
+            waiting += origin.imported(None)
+    # in an order that does not depend on where the files lie
+    yield from sorted(
+        f"{module.module or module.path.name}\n{module.whole}" for module in modules.values()
+    )
+
+
+def _origin(module: str, name: str, near: Path) -> Source | None:
+    """The file in which an imported name is defined, through packages that only pass it on; None outside of ours."""
+    path = _file_of(module, near)
+    if path is None:
+        return None
+    inner = _file_of(f"{module}.{name}", near)
+    if inner is not None:
+        return read(f"{module}.{name}", inner)
+    source = read(module, path)
+    if name in source.imports and name not in source.own:
+        further = source.imports[name]
+        if further != (module, name):
+            return _origin(*further, near) or source
+    return source
+
+
+def _file_of(module: str, near: Path) -> Path | None:
+    """The file of a module of steepest, or of a neighbour of the reader's file."""
+    parts = module.split(".")
+    if parts[0] == "steepest":
+        base = ROOT.joinpath(*parts[1:])
+    elif (near / parts[0]).is_dir() or (near / f"{parts[0]}.py").is_file():
+        base = near.joinpath(*parts)
+    elif parts[0] == near.name:  # a plugin that names its own package
+        base = near.parent.joinpath(*parts)
+    else:
+        return None
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _assigned(node: ast.AST) -> list[str]:
+    """The names that a statement at the top of a file assigns."""
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    if isinstance(node, ast.Assign):
+        targets = [inner for target in node.targets for inner in ast.walk(target)]
+        return [target.id for target in targets if isinstance(target, ast.Name)]
+    return []
+
+
+def _executed(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every node that runs: what is under ``if TYPE_CHECKING`` is for readers only."""
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting += node.orelse
+            continue
+        yield node
+        waiting += ast.iter_child_nodes(node)
+
+
+def _is_experiment(node: ast.ClassDef) -> bool:
+    """Whether a class has methods of a claim, which belong to different digests; others may be inherited."""
+    methods = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
+    return bool(methods & {*OF_THE_EXPERIMENT, "judge", "rivals", "panels", "run_conditions"})
+
+
+# What a claim says of itself: no number depends on it. Presets are part of the question that was asked.
+_PROSE = frozenset(
+    {
+        "statement",
+        "source",
+        "corrections",
+        "remarks",
+        "full",
+        "tiny",
+        "out_of_scope",
+        "diagram",
+        "base",
+        "labels",
+        "contours",
+        "diagram_remarks",
+        "point",
+    }
+)
+
+
+def _parts_of_experiment(node: ast.ClassDef) -> dict[str, list[ast.AST]]:
+    """A claim's class, method by method; ``class NAME`` stands for its head and its fields."""
+    head: list[ast.AST] = [*node.bases, *node.decorator_list]
+    parts: dict[str, list[ast.AST]] = {f"class {node.name}": head}
+    for inner in node.body:
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+            parts.setdefault(inner.name, []).append(inner)
+        elif _attribute(inner) not in _PROSE:
+            head.append(inner)
+    return parts
+
+
+def _attribute(node: ast.AST) -> str:
+    """The name of the class attribute that a statement sets; empty for fields and for anything else."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return node.target.id if "ClassVar" in ast.unparse(node.annotation) else ""
+    return ""
+
+
+def _mentioned(node: ast.AST) -> frozenset[str]:
+    """Names and attributes in a piece of source: a method may be reached as ``self.name``, a part as ``part.name``."""
+    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    attributes = {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+    return frozenset(names | attributes)
+
+
+def _imports(node: ast.AST, module: str, path: Path) -> dict[str, tuple[str, str]]:
+    """The names that an import statement binds, with module and name of each."""
+    if isinstance(node, ast.Import):
+        return {alias.asname or alias.name.split(".")[0]: (alias.name, "*") for alias in node.names}
+    if not isinstance(node, ast.ImportFrom):
+        return {}
+    source = node.module or ""
+    if node.level:
+        package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+        parent = package[: len(package) - node.level + 1]
+        source = ".".join([*parent, *([source] if source else [])])
+    star = f"* of {source}"  # several modules may be imported so
+    return {
+        alias.asname or (star if alias.name == "*" else alias.name): (source, alias.name)
+        for alias in node.names
+    }
+
+
+def _is_prose(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+class _Stripped(ast.NodeTransformer):
+    """A tree without its docstrings."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_prose(body[0]):
+            node.body = body[1:]  # type: ignore[attr-defined]
+        return node
+
+
+def _stamp_of_class(kind: type | None) -> Stamp:
+    """The stamp of a class without a file: of its source if it can be had, else one that never matches."""
+    try:
+        text = textwrap.dedent(inspect.getsource(kind)) if kind else ""
+    except (OSError, TypeError):
+        text = ""
+    digest = _digest([text, everything()]) if text else _digest([repr(object())])
+    return Stamp(digest, digest, digest)
+
+
+def _digest(parts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()[:16]

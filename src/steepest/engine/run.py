@@ -1,0 +1,331 @@
+"""Run one claim: setting, hypotheses, prediction, observation, judgement, rivals."""
+
+import inspect
+import platform
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from steepest import catalogue
+from steepest.catalogue import Entry
+from steepest.claim import Claim, documentation, seeded
+from steepest.core.arrays import Observation, Prediction
+from steepest.core.checks import Check, Rejection, Rival, conclude, reject
+from steepest.core.errors import UserError
+from steepest.core.fields import LARGEST_SEED, field_type
+from steepest.engine.fingerprint import Stamp, stamp
+from steepest.engine.results import Result
+from steepest.engine.store import Question, Store
+
+Watch = Callable[[str], None]
+"""Called with the name of each stage as it starts."""
+
+PRESETS = ("quick", "full", "tiny")
+PACKAGES = ("steepest", "jax", "jaxlib", "numpy", "optax", "diffrax", "cvxpy-base", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A claim with its fields, ready to run.
+
+    Attributes:
+        entry: where it comes from.
+        claim: the claim itself.
+        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
+        seed: the seed of every random number.
+    """
+
+    entry: Entry
+    claim: Claim
+    preset: str
+    seed: int
+
+    @property
+    def question(self) -> Question:
+        """What the store calls it."""
+        claim = self.claim
+        return Question(self.entry.name, claim.version, asdict(claim), self.preset, self.seed)
+
+
+def ready(
+    target: str | Path | Entry | Claim,
+    preset: str = "quick",
+    seed: int = 0,
+    changes: Mapping[str, Any] | None = None,
+) -> Ready:
+    """Find a claim and set its fields.
+
+    Args:
+        target: a claim's name, the path of a file that holds one, its line in the catalogue, or a claim.
+        preset: ``"quick"`` (seconds), ``"full"`` (minutes) or ``"tiny"`` (a test of the pipeline).
+        seed: seed of every random number.
+        changes: fields that differ from the preset.
+
+    Raises:
+        UserError: unknown claim, preset or field, or a value that a field does not take.
+    """
+    check_seed(seed)
+    if isinstance(target, Claim):
+        if changes:
+            name = next(iter(changes))
+            raise UserError(f"the claim has its fields already; set {name} where you make it")
+        return Ready(entry_of(type(target)), target, preset, seed)
+    entry = target if isinstance(target, Entry) else catalogue.entry(target)
+    claim = build(catalogue.load(entry), preset, changes or {})
+    return Ready(entry, claim, preset, seed)
+
+
+def check_seed(seed: Any) -> None:
+    """Refuse a seed that is no whole number of 31 bits."""
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= LARGEST_SEED:
+        raise UserError(f"a seed is a whole number from 0 to {LARGEST_SEED}, got {seed!r}; try 0")
+
+
+def entry_of(kind: type[Claim]) -> Entry:
+    """Return the catalogue's line for a claim's class, wherever it was defined."""
+    for entry in catalogue.catalogue().values():
+        if entry.module == kind.__module__:
+            return entry
+    name = "-".join(word.lower() for word in re.findall("[A-Z][a-z0-9]*", kind.__name__))
+    if name in catalogue.catalogue():
+        raise UserError(f"the name {name!r} is taken; give the class {kind.__name__} another name")
+    module = sys.modules.get(kind.__module__)
+    text = inspect.getdoc(module) or inspect.getdoc(kind) or ""
+    says = text.split("\n\n")[0].replace("\n", " ")
+    path = Path(getattr(module, "__file__", None) or kind.__name__)
+    return Entry(name, "files", says, f"class {kind.__qualname__}", path)
+
+
+def run(
+    target: str | Path | Entry | Claim,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    store: Store | None = None,
+    force: bool = False,
+    watch: Watch = lambda stage: None,
+    **changes: Any,
+) -> Result:
+    """Run a claim, or read it from the store if the same run is already there and no code has changed.
+
+    Args:
+        target: a claim's name, the path of a file that holds one, or a claim.
+        preset: ``"quick"`` (seconds), ``"full"`` (minutes) or ``"tiny"``.
+        seed: seed of every random number.
+        store: where results are kept; None keeps nothing.
+        force: run even if the result is in the store.
+        watch: called with the name of each stage.
+        **changes: fields of the claim that differ from the preset.
+
+    Raises:
+        UserError: unknown claim, preset or field, or a value out of its limits.
+
+    >>> run("catapult", multiple=5.0).verdict.value  # out of the theorem's range: nothing is run
+    'out-of-range'
+    """
+    return answer(ready(target, preset, seed, changes), store=store, force=force, watch=watch)
+
+
+def answer(
+    asked: Ready,
+    *,
+    store: Store | None = None,
+    force: bool = False,
+    watch: Watch = lambda stage: None,
+) -> Result:
+    """Return the result of a claim that is ready: stored, judged anew or computed, whichever is right."""
+    if store is None:
+        return execute(asked, watch)
+    store.prepare()
+    now = stamp(asked.entry, type(asked.claim))
+    stored = None if force else store.find(asked.question)
+    if stored is not None and now.same_experiment(stored.stamp, stored.versions):
+        if stored.stamp["judgement"] == now.judgement:
+            return replace(stored, how="stored")
+        watch("judging anew")
+        result = rejudge(asked, stored, now)
+    else:
+        result = execute(asked, watch)
+    store.save(result, asked.question)
+    return result
+
+
+def build(kind: type[Claim], preset: str, changes: Mapping[str, Any]) -> Claim:
+    """Return a claim at a preset with some fields changed.
+
+    Raises:
+        UserError: unknown preset or field, or a value that the field does not take.
+    """
+    if preset not in PRESETS:
+        raise UserError(f"preset must be quick, full or tiny, got {preset!r}")
+    for name in changes:
+        field_type(kind, name)
+    values = {"quick": {}, "full": kind.full, "tiny": kind.tiny}[preset]
+    return kind(**{**values, **changes})
+
+
+def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
+    """Run a claim whatever the store holds; the precision is the claim's, and the caller's is restored."""
+    start = time.perf_counter()
+    claim = asked.claim
+    predicted = Prediction()
+    observed = Observation()
+    rivals: Sequence[Rival] = ()
+    with jax.enable_x64(claim.precision == "float64"):
+        for_setting, for_observation = seeded(asked.seed)
+        watch("setting up")
+        setting = claim.setting(for_setting)
+        hypotheses = claim.hypotheses(setting)
+        in_range = all(hypothesis.holds for hypothesis in hypotheses)
+        if in_range:
+            watch("predicting")
+            predicted = claim.predict(setting)
+            watch("observing")
+            observed = claim.observe(setting, for_observation)
+            watch("judging")
+            rivals = claim.rivals(setting, predicted)
+        judged = judge(claim, predicted, observed, rivals) if in_range else {}
+    now = timestamp()
+    conditions = judged.get("run_conditions", ())
+    verdict, reason = conclude(
+        [*hypotheses, *conditions], judged.get("checks", ()), judged.get("rivals", ())
+    )
+    return Result(
+        claim=asked.entry.name,
+        claim_version=claim.version,
+        verdict=verdict,
+        reason=reason,
+        checks=judged.get("checks", ()),
+        hypotheses=tuple(hypotheses),
+        run_conditions=conditions,
+        rivals=judged.get("rivals", ()),
+        params=asdict(claim),
+        changes=changed(asked),
+        preset=asked.preset,
+        seed=asked.seed,
+        seconds=round(time.perf_counter() - start, 3),
+        versions=versions(),
+        command=command(asked),
+        about=about(asked.entry, type(claim)),
+        stamp=stamp(asked.entry, type(claim)).to_json(),
+        observed_at=now,
+        judged_at=now,
+        predicted=predicted,
+        observed=observed,
+        rival_predictions=tuple(rivals),
+        panels=judged.get("panels", ()),
+    )
+
+
+def judge(
+    claim: Claim, predicted: Prediction, observed: Observation, rivals: Sequence[Rival]
+) -> dict[str, Any]:
+    """Judge stored or fresh arrays: conditions of the run, checks, rivals and panels."""
+    checks = tuple(claim.judge(predicted, observed))
+    return {
+        "run_conditions": tuple(claim.run_conditions(observed)),
+        "checks": checks,
+        "rivals": tuple(_confront(claim, rival, checks, observed) for rival in rivals),
+        "panels": tuple(claim.panels(predicted, observed)),
+    }
+
+
+def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
+    """Judge the arrays of a stored result with the judgement that is here now; no experiment is run."""
+    claim = asked.claim
+    description = about(asked.entry, type(claim))
+    fresh = {"about": description, "stamp": now.to_json(), "judged_at": timestamp()}
+    if not stored.observed:  # a hypothesis failed, which is part of the experiment
+        return replace(stored, **fresh, how="judged anew")
+    with jax.enable_x64(claim.precision == "float64"):
+        rivals = stored.rival_predictions
+        if stored.stamp["rivals"] != now.rivals:
+            for_setting, _ = seeded(asked.seed)
+            rivals = tuple(claim.rivals(claim.setting(for_setting), stored.predicted))
+        judged = judge(claim, stored.predicted, stored.observed, rivals)
+    verdict, reason = conclude(
+        [*stored.hypotheses, *judged["run_conditions"]], judged["checks"], judged["rivals"]
+    )
+    return replace(
+        stored,
+        **fresh,
+        **judged,
+        verdict=verdict,
+        reason=reason,
+        rival_predictions=rivals,
+        how="judged anew",
+    )
+
+
+def _confront(claim: Claim, rival: Rival, own: Sequence[Check], observed: Observation) -> Rejection:
+    prediction: Any = rival.prediction
+    return reject(rival, own, claim.judge(prediction, observed))
+
+
+def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
+    """Return what a claim says of itself: all that a page needs besides the result."""
+    text = inspect.getdoc(sys.modules[kind.__module__]) or inspect.getdoc(kind) or ""
+    try:
+        meanings = documentation(kind)
+    except (OSError, TypeError):  # a class without a source, such as one typed at a prompt
+        meanings = {}
+    return {
+        "says": entry.says,
+        "explanation": text.partition("\n\n")[2],
+        "experiment": inspect.getdoc(kind) or "",
+        "statement": kind.statement,
+        "source": kind.source,
+        "corrections": list(kind.corrections),
+        "remarks": list(kind.remarks),
+        "chapter": entry.chapter,
+        "origin": entry.origin,
+        "target": entry.target,
+        "meanings": {field.name: meanings.get(field.name, "") for field in fields(kind)},
+        "precision": kind.precision,
+        "diagram": list((kind.point or kind).diagram),
+    }
+
+
+def command(asked: Ready) -> str:
+    """Return what to type to get a result again: only what differs from the preset is spelled out."""
+    words = ["steepest", "run", asked.entry.name if asked.entry.module else asked.entry.origin]
+    if asked.preset != "quick":
+        words.append(f"--preset {asked.preset}")
+    if asked.seed != 0:
+        words.append(f"--seed {asked.seed}")
+    words += [f"--{name} {spell(value)}" for name, value in changed(asked).items()]
+    return " ".join(words)
+
+
+def changed(asked: Ready) -> dict[str, Any]:
+    """Return the fields that differ from the preset."""
+    usual = build(type(asked.claim), asked.preset, {})
+    values = asdict(asked.claim)
+    return {name: value for name, value in values.items() if value != getattr(usual, name)}
+
+
+def spell(value: Any) -> str:
+    """Return a field's value as one types it.
+
+    >>> spell((1.0, 2.0))
+    '1.0 2.0'
+    """
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def timestamp() -> str:
+    """Return the time, UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a number may depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}

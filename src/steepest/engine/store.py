@@ -1,0 +1,341 @@
+"""Results on disk: one folder a result, written under a temporary name and moved into place.
+
+``results/<claim>/<hash>/`` holds ``result.json``, ``arrays.npz`` and ``panels.json``. A folder is there whole or not at
+all; checksums tell a damaged one, which is reported and never trusted. No pickle is ever read or written.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import time
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steepest.core.arrays import Observation, Prediction, Quantities
+from steepest.core.checks import Rival
+from steepest.core.errors import UserError
+from steepest.core.panels import panels_from_json, panels_to_json
+from steepest.core.records import canonical_digest
+from steepest.engine.results import Result
+
+DAY = 86_400
+FORMAT = 2
+"""Of the files; results of another format are outdated."""
+LARGEST = 2**31
+"""Bytes of arrays beyond which a file is not one of ours."""
+DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    EOFError,
+    RecursionError,
+    MemoryError,
+    NotImplementedError,
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+)
+"""What reading a damaged file may raise."""
+
+
+class Damaged(UserWarning):
+    """A stored result could not be trusted; it is left out and will be recomputed."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a result answers: a claim with all its fields, at a preset and a seed.
+
+    Attributes:
+        claim: its name.
+        version: its version.
+        params: every field.
+        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
+        seed: the seed of every random number.
+    """
+
+    claim: str
+    version: int
+    params: Mapping[str, Any]
+    preset: str
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """What the result's folder is called.
+
+        >>> wide = Question("catapult", 1, {"width": 10}, "quick", 0)
+        >>> wide.key != Question("catapult", 1, {"width": 11}, "quick", 0).key
+        True
+        """
+        parts = {
+            "claim": self.claim,
+            "version": self.version,
+            "params": {name: _listed(value) for name, value in self.params.items()},
+            "preset": self.preset,
+            "seed": self.seed,
+        }
+        return canonical_digest(parts)[:16]
+
+    @classmethod
+    def of(cls, result: Result) -> "Question":
+        """Return the question that a result says it answers."""
+        version = result.claim_version
+        return cls(result.claim, version, result.params, result.preset, result.seed)
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of results.
+
+    Attributes:
+        root: the folder; made when first needed.
+    """
+
+    root: Path
+
+    def prepare(self) -> None:
+        """Make the folder and see that it can be written, before any work is done.
+
+        Raises:
+            UserError: if it cannot.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{os.getpid()}"
+            probe.write_text("")
+            probe.unlink()
+        except OSError as trouble:
+            reason = trouble.strerror or trouble
+            raise UserError(
+                f"cannot write to the folder {self.root} ({reason}); choose another with --out"
+            ) from None
+
+    def find(self, question: Question) -> Result | None:
+        """Return the stored result of a question, or None where there is none or it is damaged.
+
+        Damage is said in a :class:`Damaged` warning: a result that answers another question is damaged too.
+        """
+        return self.read(self.root / question.claim / question.key)
+
+    def of_claim(self, claim: str) -> Iterator[Result]:
+        """Yield every sound result of a claim."""
+        for folder in sorted((self.root / claim).glob("[0-9a-f]*")):
+            result = self.read(folder) if _is_key(folder.name) else None
+            if result is not None:
+                yield result
+
+    def save(self, result: Result, question: Question) -> Path:
+        """Write a result, replacing what was there; the folder appears whole or not at all.
+
+        Raises:
+            UserError: if it cannot be written.
+        """
+        parent = self.root / result.claim
+        key = question.key
+        temporary = parent / f".new-{key}-{os.getpid()}"
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(parent)
+            temporary.mkdir(exist_ok=True)
+            _write(result, temporary)
+            return move_into_place(temporary, parent / key)
+        except OSError as trouble:
+            shutil.rmtree(temporary, ignore_errors=True)
+            reason = trouble.strerror or trouble
+            raise UserError(
+                f"cannot write the result of {result.claim} to {parent} ({reason}); make room, or choose another "
+                "folder with --out"
+            ) from None
+
+    def __iter__(self) -> Iterator[tuple[Path, Result]]:
+        """Yield every sound result with its folder, claims in alphabetical order, oldest first."""
+        folders = [path for path in self.root.glob("*/[0-9a-f]*") if _is_key(path.name)]
+        for folder in sorted(
+            folders, key=lambda path: (path.parent.name, _age(path / "result.json"), path.name)
+        ):
+            result = self.read(folder)
+            if result is not None:
+                yield folder, result
+
+    def read(self, folder: Path) -> Result | None:
+        """Return the result in a folder, or None where there is none or it is damaged, which is said."""
+        if not (folder.exists() or folder.is_symlink()):
+            return None
+        try:
+            return _read(folder)
+        except DAMAGE as trouble:
+            text = str(trouble) or type(trouble).__name__
+            reason = text.splitlines()[0][:200]
+            message = f"the result in {folder} is damaged ({reason}); it is not used"
+            warnings.warn(message, Damaged, stacklevel=3)
+            return None
+
+
+def _write(result: Result, folder: Path) -> None:
+    arrays, axes = _flat(result)
+    contents: Any = arrays
+    np.savez(folder / "arrays.npz", **contents)
+    text = json.dumps(panels_to_json(result.panels), allow_nan=False)
+    (folder / "panels.json").write_text(text, "utf-8")
+    record = result.to_json()
+    record["format"] = FORMAT
+    record["axes"] = axes
+    record["rival_predictions"] = [
+        {"id": rival.id, "label": rival.label, "why": rival.why}
+        for rival in result.rival_predictions
+    ]
+    record["files"] = {name: _digest(folder / name) for name in ("arrays.npz", "panels.json")}
+    record["digest"] = canonical_digest(record)
+    (folder / "result.json").write_text(json.dumps(record, indent=1, allow_nan=False), "utf-8")
+
+
+def _read(folder: Path) -> Result:
+    if folder.is_symlink() or not folder.is_dir():
+        raise ValueError("it is not a folder of ours")
+    record = json.loads(_text(folder / "result.json"))
+    digest = record.pop("digest")
+    if canonical_digest(record) != digest:
+        raise ValueError("result.json does not match its checksum")
+    if record["format"] != FORMAT:
+        raise ValueError(f"it is of format {record['format']}, and this is format {FORMAT}")
+    for name in ("arrays.npz", "panels.json"):
+        if _digest(folder / name) != record["files"][name]:
+            raise ValueError(f"{name} does not match its checksum")
+    arrays = _arrays(folder / "arrays.npz", record["axes"])
+    predicted = Prediction(**arrays.get("predicted", {}))
+    rivals = tuple(
+        Rival(
+            rival["id"],
+            predicted.replace(**arrays.get(f"rival:{rival['id']}", {})),
+            rival["why"],
+            rival["label"],
+        )
+        for rival in record["rival_predictions"]
+    )
+    result = Result.from_json(
+        record,
+        predicted=predicted,
+        observed=Observation(**arrays.get("observed", {})),
+        rival_predictions=rivals,
+        panels=panels_from_json(json.loads(_text(folder / "panels.json"))),
+    )
+    question = Question.of(result)
+    if question.key != folder.name or result.claim != folder.parent.name:
+        raise ValueError("it is the result of another question")
+    return result
+
+
+def _flat(result: Result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """All arrays under one name each, and their axes; of rivals what differs from the prediction."""
+    sides: dict[str, Quantities] = {"predicted": result.predicted, "observed": result.observed}
+    for rival in result.rival_predictions:
+        if isinstance(rival.prediction, Quantities):
+            sides[f"rival:{rival.id}"] = rival.prediction
+    arrays: dict[str, np.ndarray] = {}
+    axes: dict[str, Any] = {}
+    for side, quantities in sides.items():
+        for name in quantities:
+            quantity = quantities.quantity(name)
+            if side.startswith("rival:") and _same(result.predicted, name, quantity.values):
+                continue
+            path = f"{side}/{name}"
+            arrays[path] = quantity.values
+            axes[path] = [list(quantity.dims), quantity.unit]
+    return arrays, axes
+
+
+def _same(predicted: Prediction, name: str, values: np.ndarray) -> bool:
+    return name in predicted and np.array_equal(predicted[name], values, equal_nan=True)
+
+
+def _arrays(path: Path, axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    with zipfile.ZipFile(path) as archive:
+        if sum(member.file_size for member in archive.infolist()) > LARGEST:
+            raise ValueError("arrays.npz says that it holds more than 2 GB")
+    sides: dict[str, dict[str, Any]] = {}
+    with np.load(path, allow_pickle=False) as arrays:
+        for name, (dims, unit) in axes.items():
+            side, _, quantity = name.partition("/")
+            sides.setdefault(side, {})[quantity] = (tuple(dims), arrays[name], unit)
+    return sides
+
+
+def move_into_place(temporary: Path, final: Path) -> Path:
+    """Put a finished folder in its place; what was there, a file or a link too, is replaced and not followed.
+
+    Where that fails the old one comes back. Where another process was quicker its folder stays: it is the same answer.
+    """
+    try:
+        os.rename(temporary, final)
+        return final
+    except OSError:
+        if not os.path.lexists(final):
+            raise
+    stale = final.parent / f".old-{final.name}-{os.getpid()}"
+    with suppress(FileNotFoundError):
+        os.rename(final, stale)
+    try:
+        os.rename(temporary, final)
+    except OSError:
+        if not os.path.lexists(final):
+            os.rename(stale, final)
+            raise
+        remove(temporary)
+    remove(stale)
+    return final
+
+
+def remove(path: Path) -> None:
+    """Remove a folder, a file or a link; never what a link points to."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove what killed runs left behind; a day old, so that no running neighbour loses its folder."""
+    for leftover in parent.glob(".*-*"):
+        try:
+            if time.time() - leftover.lstat().st_mtime > DAY:
+                remove(leftover)
+        except OSError:  # another process was quicker
+            continue
+
+
+def _text(path: Path) -> str:
+    if path.stat().st_size > LARGEST // 8:
+        raise ValueError(f"{path.name} is larger than any of ours")
+    return path.read_text("utf-8")
+
+
+def _digest(path: Path) -> str:
+    if path.stat().st_size > LARGEST:
+        raise ValueError(f"{path.name} is larger than any of ours")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _is_key(name: str) -> bool:
+    return len(name) == 16 and set(name) <= set("0123456789abcdef")
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,301 @@
+"""Gram matrices larger than memory: computed in tiles on disk, by this process or by many, resumable after a kill."""
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from steepest import __version__
+from steepest.core.errors import UserError
+from steepest.kernels._direct import Direct
+from steepest.kernels._gram import TILE as BLOCK
+from steepest.kernels._gram import as_inputs, fill
+from steepest.kernels._tabulated import TOLERANCE
+from steepest.kernels.tiled._files import (
+    MANIFEST,
+    TABLE,
+    alike,
+    describe,
+    digest,
+    inputs_trouble,
+    load_way,
+    probes,
+    save_way,
+    storable,
+    way_trouble,
+    written,
+)
+from steepest.kernels.tiled._matrix import TILES, TiledGram, open_tiled
+from steepest.nn.activations import jumps
+from steepest.nn.networks import Limit
+
+TILE = 2048  # rows of a tile
+IN_FLIGHT = 256  # tiles that wait or run at an executor at a time
+LEFTOVER = 3600  # seconds after which a half-written file is that of a killed process
+KERNELS = ("nngp", "ntk")
+
+
+class DamagedTile(UserWarning):
+    """A stored file could not be trusted and is made again."""
+
+
+def tiled_gram(
+    limit: Limit,
+    x: Float[np.ndarray, "n d"],
+    folder: str | os.PathLike,
+    other: Float[np.ndarray, "m d"] | None = None,
+    *,
+    tile: int = TILE,
+    kernels: Sequence[str] = KERNELS,
+    submit: Callable[..., Any] | None = None,
+    tolerance: float | None = None,
+    watch: Callable[[str], None] = lambda stage: None,
+) -> TiledGram:
+    """Compute NNGP and NTK as ``gram`` does, in a folder instead of in memory.
+
+    Memory holds a few tiles and the blocks of inputs that belong to them. Tiles already in the folder are checked and
+    kept: after a kill call it again, with the same arguments. Use ``open_tiled`` to read without that check.
+
+    With ``submit``, tiles are computed elsewhere: ``submit(function, *arguments)`` must return a future with
+    ``result()``, as that of an executor of ``concurrent.futures`` or of a ``dask.distributed.Client`` does. Workers
+    get the path of the folder and two indices, so they must see its disk, and import steepest. Start processes by
+    spawn, not fork: ``ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))``.
+
+    Args:
+        limit: of ``mlp(...).limit()``.
+        x: inputs, one a row, none of them zero; may be memory-mapped.
+        folder: where the tiles go: empty, new, or the one of an interrupted call.
+        other: a second set; without it only the tiles on and above the diagonal are computed.
+        tile: rows of the square tiles.
+        kernels: which to keep; ``("nngp",)`` alone takes half the disk, and with a table half the time.
+        submit: where tiles are computed; None for this process, which writes one while it computes the next.
+        tolerance: of the table, relative to √(K_αα K_ββ).
+        watch: called with a sentence after every tile.
+
+    Raises:
+        UserError: inputs as for ``gram``; the folder holds something else; the tangent kernel of a σ that jumps.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from steepest.nn.networks import mlp
+    >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
+    >>> with TemporaryDirectory() as folder:
+    ...     tiled = tiled_gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]]), folder, tile=1)
+    ...     tiled.ntk.toarray().round(4).tolist(), tiled.complete
+    ([[6.0, 1.3714], [1.3714, 6.0]], True)
+    """
+    x = as_inputs(x)
+    other = None if other is None else as_inputs(other).astype(x.dtype, copy=False)
+    tolerance = tolerance or TOLERANCE[x.dtype.itemsize]
+    choose = lambda: (
+        "direct" if isinstance(storable(limit, x, other, tolerance), Direct) else "table"
+    )
+    _begin(
+        Path(folder).absolute(), _manifest(limit, x, other, tile, tuple(kernels), tolerance), choose
+    )
+    gram = open_tiled(folder)
+    todo = _todo(gram)
+    if todo:
+        _provide(gram, limit, x, other, tolerance)
+        _fill(gram, todo, submit, watch)
+    return gram
+
+
+def compute(folder: str, identity: str, i: int, j: int) -> None:
+    """Compute one tile and store it; workers call this."""
+    files = sorted(
+        (path.name, path.stat().st_ino, path.stat().st_mtime_ns)
+        for path in Path(folder).glob("*.np?")
+    )
+    source = _source(folder, identity, tuple(files))  # read again if the files have been replaced
+    source.gram.write(i, j, source.values(i, j))
+
+
+class _Source:
+    """The folder as a worker reads it: the table, and the inputs block by block."""
+
+    def __init__(self, gram: TiledGram):
+        self.gram = gram
+        self.way = load_way(gram.folder)
+        self.x = np.load(gram.folder / "x.npy", mmap_mode="r", allow_pickle=False)
+        self.other = (
+            self.x
+            if gram.symmetric
+            else np.load(gram.folder / "other.npy", mmap_mode="r", allow_pickle=False)
+        )
+        self.block = lru_cache(maxsize=4)(self._block)
+
+    def _block(self, down: bool, index: int) -> tuple[NDArray, ...]:
+        part = (self.gram.rows if down else self.gram.columns)[index]
+        return self.way.rows(np.asarray((self.x if down else self.other)[part]))
+
+    def values(self, i: int, j: int) -> NDArray:
+        """Compute the kernels of a tile, shape ``(kernels, p, q)``, in blocks that stay in the processor's cache."""
+        across = self.gram.symmetric
+        rows = self.block(True, i)
+        columns = self.block(across, j)
+        same = across and i == j
+        out = np.empty((len(self.gram.kernels), len(rows[0]), len(columns[0])), self.gram.dtype)
+        kernels = [KERNELS.index(kernel) for kernel in self.gram.kernels]
+        fill(out, self.way, rows, columns, tile=BLOCK, symmetric=same, kernels=kernels)
+        return out
+
+
+@lru_cache(maxsize=2)
+def _source(folder: str, identity: str, files: tuple) -> _Source:
+    gram = open_tiled(folder)
+    if _identity(gram.folder) != identity:
+        raise UserError(
+            f"{folder} is another folder on this machine; workers and master need one on a shared disk"
+        )
+    return _Source(gram)
+
+
+def _identity(folder: Path) -> str:
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+
+
+def _fill(
+    gram: TiledGram,
+    todo: list[tuple[int, int]],
+    submit: Callable | None,
+    watch: Callable[[str], None],
+) -> None:
+    """Compute tiles here or elsewhere, with a bounded number on their way."""
+    writer = ThreadPoolExecutor(1)
+    if submit is None:
+        source = _Source(gram)
+        room = 2
+        start = lambda i, j: writer.submit(gram.write, i, j, source.values(i, j))
+    else:
+        folder = str(gram.folder)
+        identity = _identity(gram.folder)
+        room = IN_FLIGHT
+        start = lambda i, j: submit(compute, folder, identity, i, j)
+    waiting = deque()
+    done = count(1)
+
+    def finish() -> None:
+        waiting.popleft().result()
+        watch(f"tile {next(done)} of {len(todo)}")
+
+    try:
+        for pair in todo:
+            if len(waiting) == room:
+                finish()
+            waiting.append(start(*pair))
+        while waiting:
+            finish()
+    finally:
+        for future in waiting:  # none are left unless something failed
+            future.cancel()
+        writer.shutdown()
+    if gram.missing:
+        raise UserError(
+            f"the workers' tiles are not in {gram.folder}: they must write to the same disk"
+        )
+
+
+def _todo(gram: TiledGram) -> list[tuple[int, int]]:
+    """List the tiles to compute: the missing ones, and those that are damaged, which are reported."""
+    for leftover in [*gram.folder.glob(".new-*"), *(gram.folder / TILES).glob(".new-*")]:
+        if time.time() - leftover.stat().st_mtime > LEFTOVER:
+            leftover.unlink(missing_ok=True)
+    damaged = gram.damaged()
+    for pair in damaged:
+        warnings.warn(
+            f"the tile {gram.path(*pair)} is damaged; it is computed again",
+            DamagedTile,
+            stacklevel=3,
+        )
+    return sorted({*gram.missing, *damaged})
+
+
+def _manifest(
+    limit: Limit, x: NDArray, other: NDArray | None, tile: int, kernels: tuple, tolerance: float
+) -> dict:
+    """Describe which Gram it is: network, inputs, tiles, kernels, tolerance, version."""
+    if tile < 1 or int(tile) != tile:
+        raise UserError(f"a tile has at least one row and a whole number of them, got tile={tile}")
+    if not kernels or len(set(kernels)) < len(kernels) or not set(kernels) <= set(KERNELS):
+        raise UserError(f"kernels are one or both of {KERNELS}, got {kernels}")
+    if other is not None and other.shape[1] != x.shape[1]:
+        raise UserError(
+            f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
+        )
+    if "ntk" in kernels and any(value for _, value, _ in jumps(limit.activation)):
+        raise UserError(
+            f"{limit.activation.name} jumps and has no tangent kernel; choose kernels=('nngp',)"
+        )
+    return {
+        "version": __version__,
+        "network": describe(limit),
+        "activation": probes(limit.activation),
+        "shape": [len(x), len(x if other is None else other)],
+        "dtype": x.dtype.str,
+        "x": digest(x),
+        **({} if other is None else {"other": digest(other)}),
+        "tile": int(tile),
+        "kernels": list(kernels),
+        "tolerance": tolerance,
+    }
+
+
+def _begin(folder: Path, manifest: dict, choose: Callable[[], str]) -> None:
+    """Make the folder, with the way to the kernels chosen, or see that it is that of this Gram."""
+    try:
+        if not (folder / MANIFEST).exists():
+            way = choose()  # before anything is written: it may turn out that there is none
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(not path.name.startswith(".new-") for path in folder.iterdir()):
+                raise UserError(
+                    f"{folder} has files but no {MANIFEST} of a Gram matrix; choose an empty folder"
+                )
+            with written(folder / MANIFEST) as file:
+                file.write(json.dumps(manifest | {"way": way}, indent=1).encode())
+        (folder / TILES).mkdir(exist_ok=True)
+        open_tiled(folder)
+        stored = json.loads((folder / MANIFEST).read_text("utf-8"))
+    except OSError as trouble:
+        raise UserError(
+            f"cannot write to the folder {folder} ({trouble.strerror or trouble})"
+        ) from None
+    wrong = [key for key in manifest if key != "activation" and manifest[key] != stored.get(key)]
+    if not alike(manifest["activation"], stored["activation"]):
+        wrong.append("activation")
+    if wrong or ("other" in stored) != ("other" in manifest):
+        what = " and ".join(wrong or ["other"])
+        raise UserError(
+            f"{folder} holds another Gram matrix (of another {what}); choose another folder"
+        )
+
+
+def _provide(
+    gram: TiledGram, limit: Limit, x: NDArray, other: NDArray | None, tolerance: float
+) -> None:
+    """See that inputs and the way to their kernels lie in the folder, undamaged."""
+    for path, wanted in ((gram.folder / "x.npy", x), (gram.folder / "other.npy", other)):
+        if wanted is not None and (trouble := inputs_trouble(path, wanted)) is not None:
+            _report(path, trouble)
+            with written(path) as file:
+                np.save(file, wanted, allow_pickle=False)
+    if (trouble := way_trouble(gram.folder)) is not None:
+        _report(gram.folder / TABLE, trouble)
+        save_way(gram.folder, storable(limit, x, other, tolerance), gram.kernels)
+
+
+def _report(path: Path, trouble: str) -> None:
+    """Warn of damage; absence is not reported."""
+    if trouble:
+        warnings.warn(f"{path} is damaged ({trouble}); it is made again", DamagedTile, stacklevel=4)

@@ -1,0 +1,11 @@
+"""The theory's quantities of a user's own model."""
+
+from steepest.measurement._loading import load_checkpoint as load_checkpoint
+from steepest.measurement._loading import load_model as load_model
+from steepest.measurement._measure import measure as measure
+from steepest.measurement._monitor import Monitor as Monitor
+from steepest.measurement._monitor import read_log as read_log
+from steepest.measurement._quantities import QUANTITIES as QUANTITIES
+from steepest.measurement._report import Reading as Reading
+from steepest.measurement._report import Report as Report
+from steepest.measurement._report import number as number

@@ -1,0 +1,97 @@
+"""The context of a measure: the subject, the user's training settings, and results that several measures share."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.linalg import Eigenpairs, top_eigenpairs
+from steepest.measurement._optimizer import Optimizer
+from steepest.measurement.adapters import Kind, Subject
+
+
+@dataclass
+class Context:
+    """One measurement.
+
+    Attributes:
+        subject: model, loss and data.
+        rng: source of probes and starting vectors.
+        optimizer: the user's, as far as it is known.
+        since: weights of a checkpoint, shape ``(p,)``, if there is one.
+        start: where Lanczos starts, shape ``(p,)``: the eigenvectors found last, or nothing.
+        kind: which curvature: the Hessian, the Gauss–Newton matrix or the empirical Fisher matrix.
+        several: whether more than the largest eigenpair is wanted.
+    """
+
+    subject: Subject
+    rng: np.random.Generator
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    since: NDArray | None = None
+    start: NDArray | None = None
+    kind: Kind = "hessian"
+    several: bool = True
+
+    @cached_property
+    def classes(self) -> int:
+        """Return the number of outputs of a classifier, whose targets are class numbers.
+
+        Raises:
+            UserError: for anything else.
+        """
+        outputs, targets = self.outputs
+        if (
+            outputs.ndim != 2
+            or targets.shape != outputs.shape[:1]
+            or not np.issubdtype(targets.dtype, np.integer)
+        ):
+            raise UserError(
+                "a classifier has outputs (n, classes) and class numbers (n,) as targets; "
+                f"these are {outputs.shape} and {targets.shape} of {targets.dtype}"
+            )
+        if targets.min() < 0 or targets.max() >= outputs.shape[1]:
+            raise UserError(
+                f"class numbers lie between 0 and {outputs.shape[1] - 1}, got {targets.min()} to {targets.max()}"
+            )
+        return outputs.shape[1]
+
+    @cached_property
+    def outputs(self) -> tuple[NDArray, NDArray]:
+        """Return outputs and targets of all examples."""
+        return self.subject.outputs()
+
+    @cached_property
+    def top(self) -> Eigenpairs:
+        """Find the largest eigenpairs of the curvature: one, or as many as classes up to ten."""
+        try:
+            count = min(self.classes, 10) if self.several else 1
+        except UserError:
+            count = 1
+        return top_eigenpairs(
+            self.products, self._first(), min(count, self.subject.size), tolerance=self._tolerance
+        )
+
+    @cached_property
+    def preconditioned(self) -> Eigenpairs:
+        """Find the largest eigenpair of ``P^{-1/2} H P^{-1/2}`` with Adam's P."""
+        scale = 1.0 if self.optimizer.scale is None else self.optimizer.scale**-0.5
+        scale = np.asarray(scale, self.subject.dtype)
+        return top_eigenpairs(
+            lambda v: scale * self.products(scale * v), self._first(), tolerance=self._tolerance
+        )
+
+    def products(self, vectors: NDArray) -> NDArray:
+        """Multiply vectors by the curvature matrix that was asked for."""
+        return self.subject.products(vectors, self.kind)
+
+    @property
+    def _tolerance(self) -> float:
+        return 1e-10 if self.subject.dtype == np.float64 else 1e-4
+
+    def _first(self) -> NDArray:
+        start = (
+            self.start if self.start is not None else self.rng.standard_normal(self.subject.size)
+        )
+        return start.astype(self.subject.dtype)

@@ -1,0 +1,270 @@
+"""Curvature of the mean loss: how sharp, how much in all, how it is spread, and where it sits."""
+
+import numpy as np
+from scipy import stats
+
+from steepest.core.panels import Panel, observed_curve, panel
+from steepest.linalg import Density, spectral_density, top_eigenpairs, trace
+from steepest.measurement._context import Context
+from steepest.measurement._report import Reading
+from steepest.measurement.adapters import block, forms_by_group
+
+NAMES = {
+    "hessian": "Hessian",
+    "gauss-newton": "Gauss–Newton matrix",
+    "fisher": "empirical Fisher matrix",
+}
+GROUPS = 20  # of examples, for the error over examples
+PROBES = 30  # random vectors of traces and densities
+SIGNS = 5  # random vectors of the error of a trace over examples
+
+
+def measure_sharpness(context: Context) -> list[Reading]:
+    """Measure the largest eigenvalue, beside the largest that the step size allows."""
+    top = context.top
+    optimizer = context.optimizer
+    size = NAMES[context.kind]
+    value = float(top.values[0])
+    residual = float(top.residuals[0])
+    forms, shares = forms_by_group(
+        context.subject, top.vectors[:1], GROUPS, context.rng, context.kind
+    )
+    name = "sharpness" if context.kind == "hessian" else f"largest eigenvalue of the {size}"
+    theory = ""
+    compared = None
+    interpretation = "the largest curvature of the mean loss; descent is stable up to the step 2/it"
+    if optimizer.scale is None and optimizer.limit is not None:
+        theory = optimizer.law
+        compared = optimizer.limit
+        interpretation = _stability(value, optimizer.limit)
+    if not top.converged[0]:
+        interpretation += " (Lanczos has not converged: see the interval)"
+    lines = [
+        Reading(
+            name,
+            value,
+            (value - residual, value + residual),
+            "residual",
+            theory,
+            compared,
+            _assumptions(compared),
+            interpretation,
+            over_examples=_over_examples(value, forms[:, 0], shares),
+        )
+    ]
+    return lines if optimizer.scale is None else [*lines, _preconditioned(context)]
+
+
+def _preconditioned(context: Context) -> Reading:
+    """Measure the largest eigenvalue of ``P^{-1/2} H P^{-1/2}`` with Adam's P."""
+    optimizer = context.optimizer
+    top = context.preconditioned
+    value = float(top.values[0])
+    residual = float(top.residuals[0])
+    limit = optimizer.limit
+    interpretation = "the largest curvature in the coordinates in which Adam descends"
+    return Reading(
+        "preconditioned sharpness",
+        value,
+        (value - residual, value + residual),
+        "residual",
+        optimizer.law,
+        limit,
+        _assumptions(limit),
+        interpretation if limit is None else _stability(value, limit),
+    )
+
+
+def _assumptions(compared: float | None) -> tuple[tuple[str, bool | None], ...]:
+    text = "full-batch descent on this loss and these data, without weight decay"
+    return () if compared is None else ((text, None),)
+
+
+def _stability(value: float, limit: float) -> str:
+    """Say what a largest curvature means beside the limit of a step size."""
+    if value <= 0:
+        return "no direction curves upwards: every step size is stable to second order"
+    interpretation = f"your step size is {value / limit:.2f} of the stable limit"
+    if value > 1.1 * limit:
+        return (
+            f"{interpretation}, so that full-batch descent would leave along the sharpest direction"
+        )
+    return f"{interpretation}: the edge of stability" if value > 0.9 * limit else interpretation
+
+
+def _over_examples(
+    value: float, forms: np.ndarray, shares: np.ndarray, more: float = 0.0
+) -> tuple[float, float]:
+    """Return the 95 % interval of a mean over examples, from the means of groups.
+
+    For an eigenvalue this is the first order, ``dλ = vᵀ dH v``; ``more`` is another standard error, added in squares.
+    """
+    g = len(forms)
+    if g < 2:
+        return (-np.inf, np.inf)
+    variance = float((shares**2 * (forms - shares @ forms) ** 2).sum()) * g / (g - 1)
+    half = float(stats.t.ppf(0.975, g - 1)) * np.sqrt(variance + more**2)
+    return value - half, value + half
+
+
+def measure_spectrum(context: Context) -> list[Reading]:
+    """Measure the trace, and how much of the gradient lies in the top space."""
+    subject = context.subject
+    top = context.top
+    size = NAMES[context.kind]
+    estimate = trace(context.products, subject.size, context.rng, probes=PROBES)
+    signs = 2.0 * context.rng.integers(0, 2, (SIGNS, subject.size)) - 1
+    forms, shares = forms_by_group(
+        subject, signs.astype(subject.dtype), GROUPS, context.rng, context.kind
+    )
+    gradient = subject.gradient()
+    inside = top.vectors @ gradient
+    length = float(gradient @ gradient)
+    count = len(top.values)
+    return [
+        Reading(
+            f"trace of the {size}",
+            estimate.value,
+            estimate.interval(),
+            "probes",
+            interpretation=f"the mean curvature is {estimate.value / subject.size:.3g} over {subject.size} directions",
+            over_examples=_over_examples(
+                estimate.value, forms.mean(1), shares, estimate.standard_error
+            ),
+        ),
+        Reading(
+            "gradient in the top space",
+            float(inside @ inside) / length if length else np.nan,
+            theory=f"{count} of {subject.size} for a random direction",
+            compared=count / subject.size,
+            assumes=(("eigenvectors converged", bool(top.converged.all())),),
+            interpretation=f"the {count} sharpest directions hold this share of the squared gradient",
+            parts={
+                f"eigenvalue {i + 1}": float(eigenvalue) for i, eigenvalue in enumerate(top.values)
+            },
+        ),
+    ]
+
+
+def measure_density(context: Context) -> list[Reading]:
+    """Measure the shares of flat and downward directions and the Frobenius norm; draw all eigenvalues."""
+    spectrum = spectral_density(
+        context.products, context.subject.size, context.rng, probes=PROBES, steps=40
+    )
+    largest = float(np.abs(spectrum.nodes).max())
+    if largest == 0:
+        return [
+            Reading(
+                "share of flat directions", 1.0, interpretation=f"the {NAMES[context.kind]} is zero"
+            )
+        ]
+    edge = 0.01 * largest
+    share_below = lambda at: (spectrum.weights * (spectrum.nodes <= at)).sum(1)
+    below = share_below(-edge)
+    flat = share_below(edge) - share_below(-edge)
+    say = lambda name, shares, interpretation, figure=None: Reading(
+        name,
+        float(shares.mean()),
+        _share(shares),
+        "probes",
+        interpretation=interpretation,
+        panel=figure,
+    )
+    return [
+        say(
+            "share of flat directions",
+            flat,
+            f"curvature below {edge:.3g}, 1 % of the largest, in size",
+            _drawn(spectrum, edge, 1e-3 / (context.subject.size * largest), NAMES[context.kind]),
+        ),
+        say("share of descending directions", below, f"curvature below −{edge:.3g}"),
+        _frobenius(spectrum, NAMES[context.kind]),
+    ]
+
+
+def _drawn(spectrum: Density, width: float, floor: float, name: str) -> Panel:
+    """Draw the density of the eigenvalues, smoothed to this width and no lower than the floor."""
+    ends = spectrum.nodes.min() - 3 * width, spectrum.nodes.max() + 3 * width
+    axis = np.linspace(*ends, 600)
+    height = np.maximum(spectrum.smoothed(axis, width), floor)
+    return panel(
+        f"Eigenvalues of the {name}",
+        "eigenvalue",
+        "density",
+        observed_curve(axis, height),
+        log="y",
+    )
+
+
+def _frobenius(spectrum: Density, name: str) -> Reading:
+    """Return the root of the second moment, which the quadrature has exactly for each probe."""
+    second = spectrum.moment(2)
+    low, high = (spectrum.size * max(end, 0.0) for end in second.interval())
+    return Reading(
+        f"Frobenius norm of the {name}",
+        (spectrum.size * second.value) ** 0.5,
+        (low**0.5, high**0.5),
+        "probes",
+        interpretation="the root of the sum of all squared eigenvalues",
+    )
+
+
+def _share(samples: np.ndarray) -> tuple[float, float]:
+    """Return the interval of a mean of shares over probes, within [0, 1]."""
+    half = (
+        float(stats.t.ppf(0.975, len(samples) - 1))
+        * float(samples.std(ddof=1))
+        / len(samples) ** 0.5
+    )
+    return max(0.0, float(samples.mean()) - half), min(1.0, float(samples.mean()) + half)
+
+
+def measure_blocks(context: Context) -> list[Reading]:
+    """Measure the largest eigenvalue and the trace of every array's diagonal block."""
+    subject = context.subject
+    largest, residuals = _largest_by_block(context)
+    # one set of probes serves all blocks: zᵀHz is the sum over arrays, and signs of other arrays have mean zero
+    signs = (2.0 * context.rng.integers(0, 2, (PROBES, subject.size)) - 1).astype(subject.dtype)
+    forms = signs * context.products(signs)
+    by_name = {weight.name: forms[:, weight.place].sum(1) for weight in subject.weights}
+    traces = {name: float(sums.mean()) for name, sums in by_name.items()}
+    sharpest, heaviest = (max(of, key=lambda name: of[name]) for of in (largest, traces))
+    value = largest[sharpest]
+    error = residuals[sharpest]
+    sums = by_name[heaviest]
+    half = float(stats.t.ppf(0.975, PROBES - 1)) * float(sums.std(ddof=1)) / PROBES**0.5
+    return [
+        Reading(
+            "largest curvature of a layer",
+            value,
+            (value - error, value + error),
+            "residual",
+            f"at most that of the whole {NAMES[context.kind]}",
+            float(context.top.values[0]),
+            interpretation=f"{sharpest} is the sharpest array of weights when the others are fixed",
+            parts=largest,
+        ),
+        Reading(
+            "largest trace of a layer",
+            traces[heaviest],
+            (traces[heaviest] - half, traces[heaviest] + half),
+            "probes",
+            interpretation=f"{heaviest} holds most of the curvature",
+            parts=traces,
+        ),
+    ]
+
+
+def _largest_by_block(context: Context) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the largest eigenvalue of every array's diagonal block, and its residual."""
+    subject = context.subject
+    tolerance = 1e-6 if subject.dtype == np.float64 else 1e-2
+    largest = {}
+    residuals = {}
+    for weight in subject.weights:
+        products, size = block(subject, [weight.name], context.kind)
+        start = context.rng.standard_normal(size).astype(subject.dtype)
+        pairs = top_eigenpairs(products, start, tolerance=tolerance, limit=200)
+        largest[weight.name] = float(pairs.values[0])
+        residuals[weight.name] = float(pairs.residuals[0])
+    return largest, residuals

@@ -1,0 +1,134 @@
+"""Measure a user's model."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from steepest.core.errors import UserError, nearest
+from steepest.measurement._context import Context
+from steepest.measurement._optimizer import optimizer_of
+from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
+from steepest.measurement._report import Reading, Report
+from steepest.measurement.adapters import KINDS, Kind, Subject
+from steepest.measurement.adapters import subject as make_subject
+
+
+def measure(
+    model: Any,
+    loss: Any = None,
+    data: Any = None,
+    *,
+    what: Sequence[str] | None = None,
+    lr: float | None = None,
+    momentum: float = 0.0,
+    optimizer: Any = None,
+    curvature: Kind = "hessian",
+    since: Any = None,
+    micro_batch: int = 1024,
+    features: Any = None,
+    seed: int = 0,
+    watch: Callable[[str], None] = lambda stage: None,
+) -> Report:
+    """Measure the theory's quantities of your own model, with errors, and beside them what theory says.
+
+    Args:
+        model: a ``Subject``, or a pair ``(apply, params)`` of JAX or a ``torch.nn.Module``, which stays as it is.
+        loss: mean over a batch, of ``(outputs, targets)`` or of ``(params, batch)``.
+        data: a pair of arrays or an iterable of batches; see ``steepest.measurement.adapters.subject``.
+        what: ids of quantities; without it all that make sense for this model, which a note says of the others.
+        lr: your step size η, to compare the sharpness with 2/η.
+        momentum: heavy-ball momentum β, which makes it 2(1+β)/η.
+        optimizer: instead of these, your torch optimizer (SGD, Adam, AdamW), or an optax state with Adam's moments and
+            ``lr``; with Adam the sharpness in its own coordinates is compared with 38/η.
+        curvature: of which matrix: ``"hessian"``, ``"gauss-newton"`` or ``"fisher"``, the empirical one.
+        since: an earlier checkpoint, to measure the drift from: parameters like the model's own, a state dict, or a
+            flat vector.
+        micro_batch: examples evaluated at once, at most.
+        features: see ``steepest.measurement.adapters.subject``.
+        seed: of probes and starting vectors.
+        watch: called with the id of each quantity as it starts.
+
+    Raises:
+        UserError: an unknown quantity, or one that was asked for and does not exist for this model; whatever
+            ``subject`` refuses.
+
+    >>> import jax.numpy as jnp
+    >>> x, y = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 1.0])
+    >>> squared = lambda f, y: ((f - y) ** 2).mean() / 2
+    >>> report = measure((lambda w, x: x @ w, jnp.zeros(2)), squared, (x, y), what=["sharpness"], lr=0.5)
+    >>> report["sharpness"].interpretation
+    'your step size is 0.50 of the stable limit'
+    """
+    started = time.perf_counter()
+    names = None if what is None else chosen(what)
+    watch("checking derivatives")
+    subject = (
+        model
+        if isinstance(model, Subject)
+        else make_subject(model, loss, data, micro_batch=micro_batch, features=features)
+    )
+    options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
+    options |= {"since": since, "seed": seed, "watch": watch}
+    report, _ = report_on(subject, names, **options)
+    return replace(report, seconds=round(time.perf_counter() - started, 3))
+
+
+def report_on(
+    subject: Subject,
+    what: Sequence[str] | None,
+    *,
+    lr: float | None = None,
+    momentum: float = 0.0,
+    optimizer: Any = None,
+    curvature: Kind = "hessian",
+    since: Any = None,
+    seed: int = 0,
+    start: np.ndarray | None = None,
+    watch: Callable[[str], None] = lambda stage: None,
+) -> tuple[Report, np.ndarray | None]:
+    """Report on a subject that has been checked; also say where Lanczos should start next time."""
+    if curvature not in KINDS:
+        raise UserError(f"there is no curvature {curvature!r}; {nearest(str(curvature), KINDS)}")
+    optimizer = optimizer_of(optimizer, subject, lr, momentum)
+    started = time.perf_counter()
+    passes = subject.passes
+    names = what or [*DEFAULT, *["drift"] * (since is not None)]
+    rng = np.random.default_rng(seed)
+    since = _flat(subject, since)
+    context = Context(subject, rng, optimizer, since, start, curvature, "spectrum" in names)
+    lines: list[Reading] = []
+    for name in names:
+        watch(name)
+        try:
+            with jax.enable_x64(True):  # the subject keeps its own precision
+                readings = QUANTITIES[name](context)
+        except UserError as trouble:
+            if what:
+                raise
+            readings = [Reading(name, np.nan, interpretation=f"not measured: {trouble}")]
+        lines += [replace(reading, id=name) for reading in readings]
+    examples = sum(count for _, count in subject.batches)
+    seconds = round(time.perf_counter() - started, 3)
+    made = Report(
+        subject.name, subject.size, examples, tuple(lines), subject.passes - passes, seconds
+    )
+    return made, context.top.vectors.sum(0) if "top" in vars(context) else start
+
+
+def _flat(subject: Subject, since: Any) -> np.ndarray | None:
+    """Return a checkpoint as a flat vector in the subject's order."""
+    if since is None:
+        return None
+    if hasattr(since, "shape"):
+        flat = np.asarray(since, subject.dtype)
+    else:
+        flat = subject.flatten(since)
+    if flat.shape != (subject.size,) or not np.isfinite(flat).all():
+        raise UserError(
+            f"the checkpoint has {flat.size} weights, {subject.name} has {subject.size}, all of them finite"
+        )
+    return flat

@@ -1,0 +1,177 @@
+"""The quantities by their ids."""
+
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from scipy import stats
+
+from steepest.core.errors import UserError, nearest
+from steepest.measurement._class_decomposition import measure_class_decomposition
+from steepest.measurement._classes import measure_class_covariances
+from steepest.measurement._context import Context
+from steepest.measurement._curvature import (
+    measure_blocks,
+    measure_density,
+    measure_sharpness,
+    measure_spectrum,
+)
+from steepest.measurement._examples import margins_of, median_interval
+from steepest.measurement._inputs import measure_input_margins
+from steepest.measurement._kernel import measure_drift, measure_tangent_kernel
+from steepest.measurement._regions import measure_regions
+from steepest.measurement._report import ALIASES, Reading
+from steepest.measurement._signal_propagation import measure_signal_propagation
+from steepest.measurement._weights import measure_alignment, measure_norms
+from steepest.measurement.quantities import collapse
+
+
+def measure_risk(context: Context) -> list[Reading]:
+    """Measure the mean loss and the size of its gradient."""
+    gradient = float(np.linalg.norm(context.subject.gradient()))
+    return [
+        Reading("risk", context.subject.risk(), interpretation="the mean loss over these examples"),
+        Reading(
+            "gradient norm",
+            gradient,
+            interpretation="how steep the mean loss is; zero at a stationary point",
+        ),
+    ]
+
+
+def measure_margins(context: Context) -> list[Reading]:
+    """Measure margins ``f_y − max_{j≠y} f_j`` of a classifier."""
+    (outputs, targets) = context.outputs
+    n = len(context.outputs[0])
+    if context.classes < 2:
+        raise UserError("margins need at least two classes")
+    margins_each = margins_of(outputs, targets)
+    wrong = int((margins_each <= 0).sum())
+    low, high = stats.binomtest(wrong, n).proportion_ci(method="exact")
+    middle, ends = median_interval(margins_each)
+    return [
+        Reading(
+            "error rate",
+            wrong / n,
+            (float(low), float(high)),
+            "examples",
+            interpretation=f"{wrong} of {n} are wrong",
+        ),
+        Reading(
+            "smallest margin",
+            float(margins_each.min()),
+            interpretation="positive when every example is classified correctly",
+        ),
+        Reading(
+            "median margin", middle, ends, "examples", interpretation="of f_y − max f_j, in logits"
+        ),
+    ]
+
+
+def measure_collapse(context: Context) -> list[Reading]:
+    """Measure NC1 to NC4 of the features before the last layer."""
+    outputs, targets = context.outputs
+    features, matrix, bias = _last_layer(context)
+    collapsed = collapse(features, jnp.asarray(targets), matrix, bias)
+    assumes = (("error rate 0", bool((outputs.argmax(1) == targets).all())),)
+    theory = "0 in the terminal phase (Papyan, Han and Donoho 2020)"
+    say = lambda name, value, interpretation: Reading(
+        name,
+        float(value),
+        theory=theory,
+        compared=0.0,
+        assumes=assumes,
+        interpretation=interpretation,
+    )
+    return [
+        say(
+            "NC1, variability within classes",
+            collapsed.variability,
+            "features of a class are the same point at 0",
+        ),
+        say("NC2, deviation of angles", collapsed.angle_error, "class means form a simplex at 0"),
+        say(
+            "NC3, classifier against class means",
+            collapsed.duality,
+            "rows of the last layer are the class means at 0",
+        ),
+        say(
+            "NC4, disagreement with nearest mean",
+            collapsed.mismatch,
+            "share that the nearest class mean decides otherwise",
+        ),
+    ]
+
+
+def _last_layer(context: Context) -> tuple[Array, Array, Array | None]:
+    """Return the features ``(n, q)`` that the last layer reads, its matrix ``(C, q)`` and its bias."""
+    subject = context.subject
+    classes = context.classes
+    names = subject.classifier
+    if names is None:
+        raise UserError(
+            f"neural collapse needs the last layer, and that of {subject.name} is not known"
+        )
+    matrix = subject.weight(names[0])
+    bias = None if names[1] is None else jnp.asarray(subject.weight(names[1]))
+    features = subject.features()
+    if not np.array_equal(features, subject.features()):
+        raise UserError(
+            "the data come in another order in every pass; give a loader that does not shuffle, or arrays"
+        )
+    if features.ndim != 2 or matrix.shape != (classes, features.shape[1]):
+        raise UserError(
+            f"{names[0]} of shape {matrix.shape} does not read features of shape {features.shape}"
+        )
+    return jnp.asarray(features), jnp.asarray(matrix), bias
+
+
+QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
+    "risk": measure_risk,
+    "sharpness": measure_sharpness,
+    "spectrum": measure_spectrum,
+    "density": measure_density,
+    "blocks": measure_blocks,
+    "margins": measure_margins,
+    "input-margins": measure_input_margins,
+    "norms": measure_norms,
+    "signal-propagation": measure_signal_propagation,
+    "alignment": measure_alignment,
+    "collapse": measure_collapse,
+    "class-covariances": measure_class_covariances,
+    "class-decomposition": measure_class_decomposition,
+    "regions": measure_regions,
+    "ntk": measure_tangent_kernel,
+    "drift": measure_drift,
+}
+"""Each quantity by its id: what users ask for, and what a report answers to."""
+
+# What is measured without being asked for: it takes less than a minute on a small model.
+DEFAULT = (
+    "risk",
+    "sharpness",
+    "spectrum",
+    "margins",
+    "norms",
+    "signal-propagation",
+    "alignment",
+    "collapse",
+    "ntk",
+)
+
+
+def chosen(what: Sequence[str]) -> tuple[str, ...]:
+    """Return checked ids of quantities, the present ones in place of former ones.
+
+    Raises:
+        UserError: an unknown id.
+
+    >>> chosen(["risk", "signals"])
+    ('risk', 'signal-propagation')
+    """
+    ids = tuple(ALIASES.get(name, name) for name in what)
+    for name in ids:
+        if name not in QUANTITIES:
+            raise UserError(f"there is no quantity {name!r}; {nearest(name, QUANTITIES)}")
+    return ids

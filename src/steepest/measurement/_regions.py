@@ -1,0 +1,150 @@
+"""Linear regions of a network of ReLU along segments and in a plane (Hanin and Rolnick 2019)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.core.intervals import mean_interval
+from steepest.measurement._chain import activation_of, compose, kinked, require_chain, written
+from steepest.measurement._context import Context
+from steepest.measurement._examples import first_examples
+from steepest.measurement._report import Reading
+from steepest.measurement.adapters import Dense
+
+PAIRS = 50
+GRID = 64
+AT_START = (("weights and biases are random, as at initialization", None),)
+
+
+def measure_regions(context: Context) -> list[Reading]:
+    """Count regions in which the network is linear: along segments between examples, and in a plane through three.
+
+    A region is a set of inputs at which the same neurons are active. Segments join random pairs of different classes,
+    or of different examples where there are no classes.
+
+    Raises:
+        UserError: no chain of dense layers whose hidden activations all have a corner at zero; fewer than two classes
+            or examples.
+
+    Source: Hanin and Rolnick 2019, Complexity of linear regions in deep networks; Deep ReLU networks have
+    surprisingly few activation patterns.
+    """
+    layers = require_chain(context.subject, "regions")
+    if len(layers) < 2 or not all(kinked(layer) for layer in layers[:-1]):
+        raise UserError(
+            "regions need hidden layers whose activation has a corner at zero, such as ReLU"
+        )
+    x, targets = first_examples(context)
+    rows = np.asarray(x, float).reshape(len(x), -1)
+    units = sum(len(layer.matrix) for layer in layers[:-1])
+    pairs = _pairs(context, targets)
+    counts = np.array([on_segment(layers, rows[[i, j]]) for i, j in pairs])
+    lines = [_segments(counts, units)]
+    return lines + (
+        [_plane(layers, rows[[*pairs[0], _third(pairs[0], len(rows))]], units)]
+        if len(rows) > 2
+        else []
+    )
+
+
+def _segments(counts: NDArray, units: int) -> Reading:
+    value = float(counts.mean() / units)
+    spread = mean_interval(counts / units)
+    return Reading(
+        "regions along a segment, per hidden unit",
+        value,
+        (float(spread.low), float(spread.high)),
+        "probes",
+        theory="of order 1 at most, not exponential in the depth (Hanin and Rolnick 2019)",
+        assumes=AT_START,
+        interpretation=f"{counts.mean():.3g} linear pieces between two examples, exactly counted, "
+        f"mean over {len(counts)} pairs; there are {units} hidden units",
+        parts={"most": float(counts.max()), "fewest": float(counts.min())},
+    )
+
+
+def _plane(layers: Sequence[Dense], corners: Float[ndarray, "3 d"], units: int) -> Reading:
+    patterns = in_plane(layers, corners)
+    return Reading(
+        "regions in a plane",
+        float(patterns),
+        theory=f"of order (hidden units)²/2 = {units**2 / 2:.3g} at most",
+        assumes=AT_START,
+        interpretation=f"a lower bound: patterns seen at {GRID} × {GRID} points of the parallelogram of three examples",
+    )
+
+
+def on_segment(layers: Sequence[Dense], ends: Float[ndarray, "2 d"]) -> int:
+    """Count the regions that a segment crosses, exactly, for activations with one corner at zero.
+
+    Between the corners that the layers below make, pre-activations are linear along the segment, so that their zeros
+    are known; they are the next corners. Regions are convex: none is met twice.
+
+    >>> one = lambda matrix, bias, name: Dense("", np.array(matrix), np.array(bias), name)
+    >>> tent = [one([[2.0], [4.0]], [0.0, -2.0], "relu"), one([[1.0, -1.0]], [0.0], "linear")]
+    >>> on_segment(tent, np.array([[0.1], [0.9]]))
+    2
+    """
+    t = np.array([0.0, 1.0])
+    h = np.asarray(ends, float)
+    for layer in layers[:-1]:
+        t, z = _with_zeros(t, written(layer, h))
+        h = activation_of(layer)(z)
+    middles = (t[1:] + t[:-1]) / 2
+    points = ends[0] + middles[:, None] * (ends[1] - ends[0])
+    patterns = pattern(layers, points)
+    return 1 + int((patterns[1:] != patterns[:-1]).any(1).sum())
+
+
+def _with_zeros(t: Float[ndarray, " k"], z: Float[ndarray, "k n"]) -> tuple[NDArray, NDArray]:
+    """Add to the places t the sign changes of pre-activations, linear in between; return z at all of them."""
+    piece, unit = np.nonzero((z[:-1] > 0) != (z[1:] > 0))
+    share = z[piece, unit] / (z[piece, unit] - z[piece + 1, unit])
+    added = z[piece] + share[:, None] * (z[piece + 1] - z[piece])
+    added[np.arange(len(unit)), unit] = 0.0
+    places = np.concatenate([t, t[piece] + share * (t[piece + 1] - t[piece])])
+    values = np.concatenate([z, added])
+    places, kept = np.unique(places, return_index=True)
+    return places, values[kept]
+
+
+def pattern(layers: Sequence[Dense], points: Float[ndarray, "m d"]) -> Bool[ndarray, "m units"]:
+    """Tell which hidden neurons are active."""
+    return np.concatenate([z > 0 for z in compose(layers, points)[:-1]], axis=1)
+
+
+def in_plane(layers: Sequence[Dense], corners: Float[ndarray, "3 d"], grid: int = GRID) -> int:
+    """Count patterns on a grid of ``x_1 + s (x_2 − x_1) + t (x_3 − x_1)``, s and t from 0 to 1."""
+    s, t = np.meshgrid(*[np.linspace(0, 1, grid)] * 2)
+    first, second, third = np.asarray(corners, float)
+    points = first + s.reshape(-1, 1) * (second - first) + t.reshape(-1, 1) * (third - first)
+    return len(np.unique(np.packbits(pattern(layers, points), axis=1), axis=0))
+
+
+def _pairs(context: Context, targets: NDArray) -> list[tuple[int, int]]:
+    """Draw pairs of examples of different classes, where there are classes."""
+    n = len(targets)
+    labels = targets if _is_classifier(context) else np.arange(n)
+    if len(np.unique(labels)) < 2:
+        raise UserError("regions along segments need two examples of different classes")
+    pairs: list[tuple[int, int]] = []
+    for i in context.rng.integers(0, n, PAIRS).tolist():
+        others = np.flatnonzero(labels != labels[i])
+        pairs.append((i, int(context.rng.choice(others))))
+    return pairs
+
+
+def _is_classifier(context: Context) -> bool:
+    try:
+        return context.classes > 1
+    except UserError:
+        return False
+
+
+def _third(pair: tuple[int, int], n: int) -> int:
+    """Return an example that is none of these two."""
+    return next(i for i in range(n) if i not in pair)

@@ -1,0 +1,121 @@
+"""Reports of measurements: numbers with their errors, what theory says, and one plain sentence each."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from steepest.core.panels import Panel
+
+ALIASES = {"signals": "signal-propagation", "levels": "class-decomposition"}
+"""Former ids of quantities, which keep working."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One measured number.
+
+    Attributes:
+        name: what was measured.
+        value: the number; NaN when it does not exist here, and ``interpretation`` says why.
+        interval: where it lies: a 95 % interval, or value ± residual of an iteration; None for exact arithmetic.
+        source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"`` or ``"rounding"``.
+        theory: what the value is compared with, or nothing.
+        compared: the number that theory gives, if it gives one.
+        assumes: what theory assumes, and whether it holds on this model; None where that is unknown.
+        interpretation: one sentence for readers who do not know the papers.
+        parts: the same for parts of the model, such as its layers.
+        over_examples: 95 % interval of where the number would lie for other examples like these, if that is known.
+        panel: a picture, as data, if one number does not tell.
+        id: of the quantity that it belongs to; a quantity may have several readings.
+    """
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None = None
+    source_of_error: str = "rounding"
+    theory: str = ""
+    compared: float | None = None
+    assumes: tuple[tuple[str, bool | None], ...] = ()
+    interpretation: str = ""
+    parts: dict[str, float] = field(default_factory=dict)
+    over_examples: tuple[float, float] | None = None
+    panel: Panel | None = None
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of ``steepest.measure``; a table in the terminal and in a notebook.
+
+    Attributes:
+        model: its name.
+        weights: number of weights.
+        examples: number of examples.
+        quantities: the readings, in the order in which they were asked for.
+        passes: passes over the data that measuring took.
+        seconds: wall time.
+    """
+
+    model: str
+    weights: int
+    examples: int
+    quantities: tuple[Reading, ...]
+    passes: int
+    seconds: float
+
+    def __getitem__(self, name: str) -> Reading:
+        """Return the first reading of a quantity by its id, or one reading by its name."""
+        for reading in self.quantities:
+            if name in (reading.id, reading.name):
+                return reading
+        readings = self.readings(name)
+        if readings:
+            return readings[0]
+        measured = [*dict.fromkeys(reading.id for reading in self.quantities)]
+        names = [reading.name for reading in self.quantities]
+        raise KeyError(
+            f"{name!r} was not measured; measured were: {', '.join(filter(None, [*measured, *names]))}"
+        )
+
+    def readings(self, id: str) -> tuple[Reading, ...]:
+        """Return all readings of a quantity by its id."""
+        id = ALIASES.get(id, id)
+        return tuple(reading for reading in self.quantities if reading.id == id)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON-ready object; numbers that are not finite become null."""
+        return _plain(asdict(self))
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{q.name}</td><td>{number(q)}</td><td>{q.interpretation}</td></tr>"
+            for q in self.quantities
+        )
+        return f"<table><caption>{self.model}, {self.weights} weights</caption>{rows}</table>"
+
+
+def number(reading: Reading) -> str:
+    """Return the value with its error as text.
+
+    >>> number(Reading("trace", 10.0, (9.0, 11.0)))
+    '10 [9, 11]'
+    """
+    if math.isnan(reading.value):
+        return "–"
+    value = f"{reading.value:.4g}"
+    if reading.interval is None:
+        return value
+    low, high = reading.interval
+    return f"{value} [{low:.4g}, {high:.4g}]"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,14 @@
+"""Your model with its loss and data, from JAX or torch, as functions of a flat vector of weights."""
+
+from steepest.measurement.adapters._attach import in_evaluation as in_evaluation
+from steepest.measurement.adapters._attach import subject as subject
+from steepest.measurement.adapters._batches import Batches as Batches
+from steepest.measurement.adapters._checks import check_subject as check_subject
+from steepest.measurement.adapters._checks import few as few
+from steepest.measurement.adapters._dense import Dense as Dense
+from steepest.measurement.adapters._parts import block as block
+from steepest.measurement.adapters._parts import forms_by_group as forms_by_group
+from steepest.measurement.adapters._subject import KINDS as KINDS
+from steepest.measurement.adapters._subject import Kind as Kind
+from steepest.measurement.adapters._subject import Subject as Subject
+from steepest.measurement.adapters._subject import Weight as Weight

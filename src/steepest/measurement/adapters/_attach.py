@@ -1,0 +1,80 @@
+"""Attaching to a user's model, loss and data."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from steepest.core.errors import UserError
+from steepest.measurement.adapters._batches import Batches
+from steepest.measurement.adapters._checks import check_subject
+from steepest.measurement.adapters._loss import Loss
+from steepest.measurement.adapters._subject import Subject
+
+
+def subject(
+    model: Any,
+    loss: Any,
+    data: Any,
+    *,
+    micro_batch: int = 1024,
+    features: Any = None,
+    check: bool = True,
+) -> Subject:
+    """Attach to a model with its loss and data, as functions of its weights.
+
+    Args:
+        model: a pair ``(apply, params)`` with a JAX function of ``(params, x)``, or a network of ours, and any pytree
+            of parameters; or a ``torch.nn.Module``, which is left exactly as it is.
+        loss: mean over the examples of a batch, of ``(outputs, targets)``; or of ``(params, batch)`` if its first
+            argument is called ``params``.
+        data: a pair of arrays ``(x, y)`` or an iterable of batches that can be passed over many times.
+        micro_batch: largest number of examples that are evaluated at once; bounds memory.
+        features: of a JAX model, the function of ``(params, x)`` whose values the last layer reads; of a module, the
+            name of its last linear layer.
+        check: whether to check determinism and second derivatives (a few passes over the data).
+
+    Raises:
+        UserError: no such model, loss or data; a model in training mode; a failed check.
+
+    >>> import jax.numpy as jnp
+    >>> data = jnp.array([[1.0], [2.0]]), jnp.array([1.0, 2.0])
+    >>> attached = subject((lambda w, x: x @ w, jnp.zeros(1)), lambda f, y: ((f - y) ** 2).mean() / 2, data)
+    >>> attached.risk(), attached.products(jnp.ones(1)).tolist()
+    (1.25, [2.5])
+    """
+    loss = Loss.of(loss)
+    if is_torch_module(model):
+        from steepest.measurement.adapters._torch import TorchBatches, TorchSubject
+
+        attached: Subject = TorchSubject.of(model, loss, TorchBatches(data, micro_batch), features)
+    elif isinstance(model, tuple | list) and len(model) == 2:
+        from steepest.measurement.adapters._jax import JaxSubject
+
+        attached = JaxSubject.of(model, loss, Batches(data, micro_batch), features)
+    else:
+        raise UserError(
+            f"a model is a pair (apply, params) of JAX or a torch.nn.Module, got {type(model).__name__}; "
+            "of an equinox module give the pair of equinox.partition, with a function that combines it again"
+        )
+    if check:
+        check_subject(attached)
+    attached.passes = 0
+    return attached
+
+
+def is_torch_module(model: Any) -> bool:
+    """Tell whether this is a module of torch, without importing torch."""
+    return any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__)
+
+
+@contextmanager
+def in_evaluation(model: Any) -> Iterator[None]:
+    """Put a module of torch in evaluation mode, and every part of it back afterwards; other models have no mode."""
+    parts = [(part, part.training) for part in model.modules()] if is_torch_module(model) else []
+    try:
+        for part, _ in parts:
+            part.training = False
+        yield
+    finally:
+        for part, mode in parts:
+            part.training = mode

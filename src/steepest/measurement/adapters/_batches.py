@@ -1,0 +1,170 @@
+"""Data as a stream of small batches that can be passed over again and again."""
+
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from steepest.core.errors import UserError
+
+
+class Batches:
+    """Examples in batches of bounded size; every pass goes over the same source again.
+
+    Attributes:
+        source: a pair of arrays ``(x, y)``, or anything that can be iterated over more than once and gives batches,
+            such as a list or a data loader. A batch is a pair ``(inputs, targets)``; only a loss of ``(params, batch)``
+            may have others: arrays in a tuple, list or dict.
+        size: examples of a batch at most; larger ones are cut, so that memory stays bounded.
+
+    Raises:
+        UserError: a generator, which could be passed over once only; arrays of different length; no examples.
+    """
+
+    def __init__(self, source: Any, size: int = 1024) -> None:
+        if size < 1:
+            raise UserError(f"a batch holds at least one example, got micro_batch={size}")
+        if isinstance(source, Iterator):
+            raise UserError(
+                f"data of type {type(source).__name__} can be passed over only once, and curvature needs many passes; "
+                "give a list of batches, a data loader or a pair of arrays"
+            )
+        if not isinstance(source, Iterable):
+            raise UserError(
+                f"data are a pair of arrays (x, y) or an iterable of batches, got {type(source).__name__}"
+            )
+        self.source = source
+        self.size = size
+        self.whole = is_pair_of_arrays(source)
+
+    def __iter__(self) -> Generator[tuple[Any, int], None, None]:
+        """Yield each batch with its number of examples."""
+        nothing = True
+        for batch in [self.source] if self.whole else self.source:
+            count = examples(batch)
+            nothing = nothing and not count
+            for start in range(0, count, self.size):
+                stop = min(start + self.size, count)
+                yield (
+                    (batch if stop - start == count else _cut(batch, slice(start, stop))),
+                    stop - start,
+                )
+        if nothing:
+            raise UserError("the data hold no examples; check the arrays or the loader")
+
+    def first(self) -> tuple[Any, int]:
+        """Return the first batch; the pass ends there."""
+        run = iter(self)
+        batch = next(run)
+        run.close()  # what a pass restores, it restores now
+        return batch
+
+
+def is_pair_of_arrays(source: Any) -> bool:
+    """Tell whether this is ``(x, y)``, and not a list of two batches."""
+    return (
+        isinstance(source, tuple | list)
+        and len(source) == 2
+        and all(hasattr(array, "shape") for array in source)
+    )
+
+
+def examples(batch: Any) -> int:
+    """Count the examples of a batch: the common length of its arrays.
+
+    >>> examples({"x": np.zeros((3, 2)), "y": np.zeros(3)})
+    3
+    """
+    lengths = {len(leaf) for leaf in leaves(batch) if leaf.shape}
+    if len(lengths) != 1:
+        raise UserError(
+            f"the arrays of a batch need one length, got {sorted(lengths) or 'no arrays'}; "
+            "give pairs (inputs, targets) with one row for each example"
+        )
+    return lengths.pop()
+
+
+def leaves(batch: Any) -> list[Any]:
+    """Return the arrays of a batch."""
+    if hasattr(batch, "shape"):
+        return [batch]
+    if isinstance(batch, dict):
+        return [leaf for part in batch.values() for leaf in leaves(part)]
+    if isinstance(batch, tuple | list):
+        return [leaf for part in batch for leaf in leaves(part)]
+    return []
+
+
+def repeated(batch: Any) -> Any:
+    """Repeat every example twice.
+
+    >>> repeated((np.array([1, 2]), np.array([3, 4])))[0].tolist()
+    [1, 2, 1, 2]
+    """
+    return _cut(batch, np.tile(np.arange(examples(batch)), 2))
+
+
+def _cut(batch: Any, rows: slice | np.ndarray) -> Any:
+    if hasattr(batch, "shape"):
+        return batch[rows] if batch.shape else batch
+    if isinstance(batch, dict):
+        return {key: _cut(part, rows) for key, part in batch.items()}
+    if isinstance(batch, tuple | list):
+        return type(batch)(_cut(part, rows) for part in batch)
+    return batch
+
+
+def as_pair(batch: Any) -> tuple[Any, Any]:
+    """Return inputs and targets of a batch.
+
+    Raises:
+        UserError: if it is no pair.
+    """
+    if not (isinstance(batch, tuple | list) and len(batch) == 2):
+        raise UserError(
+            f"a batch is a pair (inputs, targets), got {type(batch).__name__}"
+            f"{f' of {len(batch)}' if hasattr(batch, '__len__') else ''}; for other batches give a loss(params, batch)"
+        )
+    return batch[0], batch[1]
+
+
+def inputs_of(batch: Any) -> Any:
+    """Return the inputs of a batch, one array.
+
+    Raises:
+        UserError: if they are several.
+    """
+    x, _ = as_pair(batch)
+    if not hasattr(x, "shape"):
+        raise UserError(
+            f"measures of layers and inputs need inputs in one array, these are a {type(x).__name__}"
+        )
+    return x
+
+
+def finite(array: np.ndarray) -> bool:
+    """Tell whether no entry is NaN or infinite; whole numbers are finite."""
+    return not np.issubdtype(array.dtype, np.inexact) or bool(np.isfinite(array).all())
+
+
+def joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Join batches one after the other.
+
+    Raises:
+        UserError: batches of different shapes.
+    """
+    shapes = {part.shape[1:] for part in parts}
+    if len(shapes) > 1:
+        raise UserError(
+            f"batches of different shapes cannot be put together: {sorted(shapes)}; pad them to one"
+        )
+    return np.concatenate(parts)
+
+
+def by_name(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Join batches of several arrays, of those that all of them have."""
+    return {
+        name: joined([part[name] for part in parts])
+        for name in parts[0]
+        if all(name in part for part in parts)
+    }

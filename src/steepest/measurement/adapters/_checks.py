@@ -1,0 +1,131 @@
+"""Checks of a new model: its loss is a function of the weights, with the derivatives that it claims."""
+
+from typing import Any
+
+import numpy as np
+
+from steepest.core.errors import UserError
+from steepest.measurement.adapters._batches import repeated
+from steepest.measurement.adapters._subject import Subject
+
+EXAMPLES = 32  # of the check
+STEPS = (1e-4, 1e-5, 1e-6, 1e-7)  # of central differences, relative to the size of the weights
+
+INSIDE = (
+    "an operation without a second derivative (a custom autograd function, detach) may be inside"
+)
+
+
+def check_subject(subject: Subject) -> None:
+    """Pass twice; compare products with the Hessian with differences of the gradient and with their transpose.
+
+    Differences are taken on a few examples at several distances, and the nearest counts: a corner of ReLU between the
+    two ends spoils one of them, a wrong second derivative all.
+
+    Raises:
+        UserError: losses that differ between two passes, are not finite, or whose second derivative is wrong.
+    """
+    first = subject.risk()
+    second = subject.risk()
+    if not np.isfinite(first):
+        raise UserError(
+            f"the loss of {subject.name} is {first}; check the inputs and the weights for NaN"
+        )
+    eps = np.finfo(subject.dtype).eps
+    if abs(first - second) > 1e3 * eps * abs(first) + eps:
+        raise UserError(
+            f"the loss of {subject.name} was {first:.8g} and then {second:.8g}: model or loader are random; "
+            "call model.eval(), and let the loader give the same examples in every pass"
+        )
+    small = few(subject)
+    _mean_of_examples(small)
+    try:  # in double precision differences are so short that they rarely reach a corner of ReLU
+        small.precise().gradient()
+        small = small.precise()
+    except UserError:  # something inside insists on single precision
+        pass
+    _second_derivative(small, float(np.finfo(small.dtype).eps))
+
+
+def few(subject: Subject, examples: int = EXAMPLES) -> Subject:
+    """Return the same subject on the first few examples, at most as many as one batch has."""
+    batch, count = type(subject.batches)(
+        subject.batches.source, min(examples, subject.batches.size)
+    ).first()
+    small = subject.at(subject.values())
+    small.batches = type(subject.batches)(_Once(batch), count)
+    return small
+
+
+def _mean_of_examples(subject: Subject) -> None:
+    """Check that the loss is a mean: the same when examples come twice, and for one output when they come singly."""
+    batch, count = subject.batches.first()
+    alone = subject.risk()
+    other = few(subject)
+    other.batches = type(subject.batches)(_Once(repeated(batch)), 2 * count)
+    grown = other.risk()
+    if alone and abs(grown / alone - 2) < 1e-3:
+        raise UserError(
+            "the loss is a sum over the examples, as it doubles when they come twice; take the mean"
+        )
+    try:
+        outputs, targets = subject.outputs()
+    except UserError:  # the loss is of (params, batch), and there may be no outputs
+        return
+    if outputs.ndim != 2 or outputs.shape[1] != 1 or targets.shape != outputs.shape[:1]:
+        return
+    other.batches = type(subject.batches)(_Once(batch), 1)
+    if abs(other.risk() - alone) > 1e-3 * abs(alone):
+        raise UserError(
+            f"outputs {outputs.shape} and targets {targets.shape} are broadcast against each other by the loss; "
+            "give targets of shape (n, 1), or let the model return shape (n,)"
+        )
+
+
+class _Once:
+    """One batch, however often it is asked for."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __iter__(self):
+        return iter([self.batch])
+
+
+def _second_derivative(subject: Subject, eps: float) -> None:
+    rng = np.random.default_rng(0)
+    weights = subject.values()
+    u, v = (
+        vector / np.linalg.norm(vector)
+        for vector in rng.standard_normal((2, subject.size)).astype(subject.dtype)
+    )
+    of_u, of_v = subject.products(np.stack([u, v]))
+    size = max(float(np.linalg.norm(of_u)), float(np.linalg.norm(of_v)))
+    if not np.isfinite(size):
+        raise UserError(
+            f"products with the Hessian of {subject.name} are not finite at these weights"
+        )
+    twist = abs(float(v @ of_u - u @ of_v))
+    if twist > 1e4 * eps * size:
+        raise UserError(
+            f"the second derivative of {subject.name} is not symmetric, by {twist / size:.1e} of its size; {INSIDE}"
+        )
+    scale = float(np.linalg.norm(weights)) or 1.0
+    smallest = np.inf
+    noise = np.inf
+    for step in STEPS:
+        h = step * scale * (1.0 if subject.dtype == np.float64 else 100.0)
+        ends = [
+            subject.at((weights + sign * h * v).astype(subject.dtype)).gradient()
+            for sign in (1, -1)
+        ]
+        distance = float(np.linalg.norm((ends[0] - ends[1]) / (2 * h) - of_v))
+        if distance < smallest:
+            smallest = distance
+            noise = 10 * eps * float(np.linalg.norm(ends[0])) / h
+    if smallest > 0.02 * float(np.linalg.norm(of_v)) + 10 * noise:
+        raise UserError(
+            f"the second derivative of {subject.name} is not that of its gradient: a product with the Hessian is "
+            f"{smallest:.1e} from a difference of gradients, its size is {np.linalg.norm(of_v):.1e}; "
+            f"{INSIDE}"
+        )

@@ -1,0 +1,125 @@
+"""The graph of one batch of a torch module, through which its loss is differentiated twice."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import grad
+from torch.func import functional_call
+
+from steepest.core.errors import UserError
+from steepest.measurement.adapters._batches import as_pair
+from steepest.measurement.adapters._loss import Loss
+
+
+def run(module: nn.Module, precision: torch.dtype, tensors: dict[str, Tensor], x: Any) -> Any:
+    """Return outputs of a module at these weights; buffers are copies, in case the module writes to them."""
+    fixed = {
+        name: tensor.detach() for name, tensor in module.named_parameters() if name not in tensors
+    }
+    fixed |= {name: tensor.clone() for name, tensor in module.named_buffers()}
+    fixed = {
+        name: tensor.to(precision) if tensor.is_floating_point() else tensor
+        for name, tensor in fixed.items()
+    }
+    return functional_call(module, {**fixed, **tensors}, (x,))
+
+
+class Graph:
+    """Outputs, loss and gradient of one batch, with the graph through which they are differentiated again."""
+
+    def __init__(
+        self, name: str, forward: Callable, loss: Loss, tensors: dict[str, Tensor], batch: Any
+    ) -> None:
+        self.name = name
+        self.forward = forward
+        self.loss_of = loss
+        self.batch = batch
+        self.tensors = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}
+        self.leaves = list(self.tensors.values())
+
+    @cached_property
+    def outputs(self) -> Tensor:
+        out = self.forward(self.tensors, as_pair(self.batch)[0])
+        if not isinstance(out, Tensor):
+            raise UserError(
+                f"{self.name} returns a {type(out).__name__}, not one tensor; wrap it in a module that returns "
+                "the outputs, or give a loss(params, batch)"
+            )
+        return out
+
+    @cached_property
+    def loss(self) -> Tensor:
+        loss = self.loss_of
+        if loss.of_params:
+            return loss.checked(loss.function(self.tensors, self.batch))
+        return loss.checked(loss.function(self.outputs, as_pair(self.batch)[1]))
+
+    @cached_property
+    def gradient(self) -> tuple[Tensor, ...]:
+        return gradients(self.loss, self.leaves, None, again=True)
+
+    def hessian(self, vector: list[Tensor]) -> tuple[Tensor, ...]:
+        return gradients(self.gradient, self.leaves, vector)
+
+    def jvp(self, vector: list[Tensor]) -> Tensor:
+        return self._along(*self._linear, vector)
+
+    def gauss_newton(self, vector: list[Tensor]) -> tuple[Tensor, ...]:
+        if self.loss_of.of_params:
+            raise UserError(
+                "the Gauss–Newton matrix needs a loss of (outputs, targets), not of (params, batch)"
+            )
+        at = self.outputs.detach().requires_grad_()
+        slope = grad(self.loss_of.function(at, as_pair(self.batch)[1]), at, create_graph=True)
+        return gradients(self.outputs, self.leaves, gradients(slope, [at], [self.jvp(vector)])[0])
+
+    def fisher(self, vector: list[Tensor]) -> tuple[Tensor, ...]:
+        slopes = self._along(*self._each, vector)
+        return gradients(self.losses, self.leaves, slopes / len(slopes))
+
+    @cached_property
+    def losses(self) -> Tensor:
+        """Return the loss of each example alone, shape (b,)."""
+        loss = self.loss_of
+        (_, y) = as_pair(self.batch)
+        if loss.of_params:
+            raise UserError(
+                "the empirical Fisher matrix of a torch module needs a loss of (outputs, targets)"
+            )
+        rows = range(len(self.outputs))
+        return torch.stack([loss.function(self.outputs[i : i + 1], y[i : i + 1]) for i in rows])
+
+    # J v by differentiating Jᵀu, which is linear in u, with respect to u
+
+    @cached_property
+    def _linear(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        return self._transposed(self.outputs)
+
+    @cached_property
+    def _each(self) -> tuple[Tensor, tuple[Tensor, ...]]:
+        return self._transposed(self.losses)
+
+    def _transposed(self, values: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        u = torch.zeros_like(values, requires_grad=True)
+        return u, gradients(values, self.leaves, u, again=True)
+
+    def _along(self, u: Tensor, back: tuple[Tensor, ...], vector: list[Tensor]) -> Tensor:
+        return gradients(back, [u], vector)[0]
+
+
+def gradients(of: Any, at: list[Tensor], back: Any, again: bool = False) -> tuple[Tensor, ...]:
+    """Differentiate, zero where there is no dependence; with a graph of the derivatives if ``again``."""
+    several = isinstance(of, tuple)
+    parts = (
+        [(one, cotangent) for one, cotangent in zip(of, back, strict=True) if one.requires_grad]
+        if several
+        else [(of, back)]
+    )
+    if not parts or not parts[0][0].requires_grad:
+        return tuple(torch.zeros_like(tensor) for tensor in at)
+    ends = [one for one, _ in parts]
+    backs = [cotangent for _, cotangent in parts]
+    return grad(ends, at, backs, retain_graph=True, create_graph=again, materialize_grads=True)

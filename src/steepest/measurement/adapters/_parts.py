@@ -1,0 +1,74 @@
+"""Parts of a subject: groups of its examples, blocks of its weights."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from steepest.core.errors import UserError, nearest
+from steepest.linalg import Operator
+from steepest.measurement.adapters._subject import Kind, Subject
+
+
+def forms_by_group(
+    subject: Subject,
+    vectors: Float[np.ndarray, "k p"],
+    groups: int,
+    rng: np.random.Generator,
+    kind: Kind = "hessian",
+) -> tuple[Float[np.ndarray, "g k"], Float[np.ndarray, " g"]]:
+    """Return ``vᵀ H_g v`` of the mean loss of each group g of examples, and the groups' shares of all examples.
+
+    Their mean, weighted with the shares, is ``vᵀ H v``. One pass over the data for each vector.
+
+    Args:
+        subject: model, loss and data.
+        vectors: shape ``(k, p)``.
+        groups: their number at least, if there are so many examples. Arrays are shuffled first, as they may be sorted
+            by class; batches of a loader are taken as they come, and cut where they are too large.
+        rng: shuffles.
+        kind: which curvature.
+    """
+    source = subject.batches.source
+    count = sum(number for _, number in subject.batches)
+    if subject.batches.whole:
+        order = rng.permutation(count)
+        source = tuple(array[order] for array in source)
+    small = subject.at(subject.values())
+    small.batches = type(subject.batches)(
+        source, max(1, min(subject.batches.size, count // groups))
+    )
+    subject.passes += len(vectors)
+    by_batch = [
+        (np.einsum("kp,kp->k", vectors, small._products(kind, b, vectors)), n)
+        for b, n in small.batches
+    ]
+    forms, numbers = zip(*by_batch, strict=True)
+    return np.array(forms, float), np.array(numbers) / count
+
+
+def block(subject: Subject, names: Sequence[str], kind: Kind = "hessian") -> tuple[Operator, int]:
+    """Return products with the block of a curvature matrix of some of the weights, and the size of the block.
+
+    Args:
+        subject: model, loss and data.
+        names: of the arrays of weights.
+        kind: which curvature.
+
+    Raises:
+        UserError: an unknown name.
+    """
+    weights = {weight.name: weight for weight in subject.weights}
+    for name in names:
+        if name not in weights:
+            raise UserError(f"{subject.name} has no weights {name!r}; {nearest(name, weights)}")
+    places = [np.arange(subject.size)[weights[name].place] for name in names]
+    inside = np.concatenate([np.zeros(0, int), *places])
+
+    def products(vectors: Float[np.ndarray, "*k q"]) -> Float[np.ndarray, "*k q"]:
+        vectors = np.asarray(vectors)
+        padded = np.zeros((*vectors.shape[:-1], subject.size), subject.dtype)
+        padded[..., inside] = vectors
+        return subject.products(padded, kind)[..., inside]
+
+    return products, len(inside)

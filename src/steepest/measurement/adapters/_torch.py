@@ -1,0 +1,322 @@
+"""Modules of torch as subjects; this file is imported only when one arrives."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.autograd import grad
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from steepest.core.errors import UserError
+from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of, leaves
+from steepest.measurement.adapters._dense import Dense
+from steepest.measurement.adapters._graph import Graph, gradients, run
+from steepest.measurement.adapters._loss import Loss
+from steepest.measurement.adapters._subject import Kind, Subject, Vector, places
+from steepest.measurement.adapters._torch_layers import (
+    calls_of,
+    dense_layers,
+    linear_layers,
+    shifts_of,
+)
+
+STOCHASTIC = (
+    nn.modules.batchnorm._BatchNorm,
+    nn.modules.dropout._DropoutNd,
+    nn.RNNBase,
+    nn.MultiheadAttention,
+)
+
+
+class TorchSubject(Subject):
+    """A module with a loss and data; make it with ``subject``. The module itself is never changed.
+
+    Derivatives are those of ``functional_call`` on detached weights, by double backward, which is safe for every
+    operation that has a second derivative at all. The graph of the gradient is kept while the batch stays the same, so
+    that products with the Hessian of data in one batch cost one backward pass each.
+
+    Attributes:
+        module: the user's.
+        loss: mean loss.
+        tensors: weights by name, detached; frozen parameters are not among them.
+        head: name of the last linear layer that the forward pass reaches, or as the user said.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        loss: Loss,
+        batches: Batches,
+        tensors: dict[str, Tensor],
+        head: str | None,
+    ):
+        self.module = module
+        self.loss = loss
+        self.batches = batches
+        self.tensors = tensors
+        self.head = head
+        self.name = type(module).__name__
+        self.weights = places([(name, tuple(tensor.shape)) for name, tensor in tensors.items()])
+        first = next(iter(tensors.values()))
+        self.device = first.device
+        self.precision = first.dtype
+        self.dtype = np.dtype("float64" if first.dtype == torch.float64 else "float32")
+        # not a method: a graph that knew its subject would be a cycle
+        self.forward = partial(run, module, first.dtype)
+        self._kept: tuple[Any, Graph] | None = None
+
+    @classmethod
+    def of(
+        cls, module: nn.Module, loss: Loss, batches: Batches, head: str | None = None
+    ) -> "TorchSubject":
+        """Build it from a module as it is.
+
+        Raises:
+            UserError: batch normalization or dropout in training mode, no weights, several precisions, weights that
+                are not finite, an unknown ``head``.
+        """
+        for name, layer in module.named_modules():
+            # of dropping; batch normalization has none
+            chance = getattr(layer, "p", getattr(layer, "dropout", 1.0))
+            if layer.training and isinstance(layer, STOCHASTIC) and chance:
+                raise UserError(
+                    f"{name or type(layer).__name__} ({type(layer).__name__}) is in training mode, where the loss is "
+                    "no function of the weights alone; call model.eval() first"
+                )
+        tensors = {
+            name: weight.detach()
+            for name, weight in module.named_parameters()
+            if weight.requires_grad
+        }
+        kinds = sorted({str(weight.dtype) for weight in tensors.values()})
+        if len(kinds) != 1 or kinds[0] not in ("torch.float32", "torch.float64"):
+            raise UserError(
+                f"the weights need one type, float32 or float64, got {kinds or 'no weights that require gradients'}; "
+                "use model.float() or model.double()"
+            )
+        for name, weight in tensors.items():
+            if not bool(torch.isfinite(weight).all()):
+                raise UserError(
+                    f"the weights {name!r} are not finite; take a checkpoint from before the divergence"
+                )
+        linear = linear_layers(module, (nn.Linear,))
+        if head is not None and head not in linear:
+            raise UserError(
+                f"there is no linear layer {head!r}; known are: {', '.join(linear) or 'none'}"
+            )
+        made = cls(module, loss, batches, tensors, head)
+        made.head = head or (None if loss.of_params else made._last_linear())
+        return made
+
+    def values(self) -> Vector:
+        return (
+            torch.cat([tensor.reshape(-1) for tensor in self.tensors.values()]).cpu().numpy().copy()
+        )
+
+    def at(self, values: Vector) -> "TorchSubject":
+        if np.shape(values) != (self.size,):
+            raise UserError(
+                f"{self.name} has {self.size} weights, got a vector of shape {np.shape(values)}"
+            )
+        tensors = dict(zip(self.tensors, self.split(values), strict=True))
+        return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
+
+    def precise(self) -> "TorchSubject":
+        tensors = {name: tensor.double() for name, tensor in self.tensors.items()}
+        return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
+
+    def now(self, model: Any) -> "TorchSubject":
+        named = dict(model.named_parameters())
+        tensors = {name: named[name].detach() for name in self.tensors}
+        return TorchSubject(model, self.loss, self.batches, tensors, self.head)
+
+    @cached_property
+    def classifier(self) -> tuple[str, str | None] | None:
+        if self.head is None:
+            return None
+        layer = self.module.get_submodule(self.head)
+        names = {
+            id(parameter): name
+            for name, parameter in self.module.named_parameters()
+            if name in self.tensors
+        }
+        matrix = names.get(id(layer.weight))  # tied weights have the name of the first
+        bias = names.get(id(layer.bias))
+        return None if matrix is None else (matrix, bias)
+
+    def _named(self, params: Any) -> dict[str, Any]:
+        return {
+            name: weight.detach().cpu() if isinstance(weight, Tensor) else weight
+            for name, weight in dict(params).items()
+        }
+
+    def split(self, vector: Vector) -> list[Tensor]:
+        """Split a flat vector into tensors of the weights' shapes."""
+        flat = torch.tensor(np.asarray(vector, self.dtype), device=self.device)
+        return [flat[weight.place].reshape(weight.shape) for weight in self.weights]
+
+    def join(self, tensors: Any) -> Vector:
+        """Join tensors of the weights' shapes into a flat vector."""
+        return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).cpu().numpy()
+
+    def cast(self, batch: Any) -> Any:
+        """Turn arrays into tensors on the module's device; floating point ones in its precision."""
+        if isinstance(batch, dict):
+            return {key: self.cast(part) for key, part in batch.items()}
+        if isinstance(batch, tuple | list):
+            return type(batch)(self.cast(part) for part in batch)
+        if not hasattr(batch, "shape"):
+            return batch
+        tensor = batch.detach() if isinstance(batch, Tensor) else torch.as_tensor(np.array(batch))
+        return tensor.to(self.device, self.precision if tensor.is_floating_point() else None)
+
+    def graph(self, batch: Any) -> "Graph":
+        """Return the graph of this batch, kept until another one comes."""
+        if self._kept is None or self._kept[0] is not batch:
+            self._kept = None  # frees the last one first
+            self._kept = (
+                batch,
+                Graph(self.name, self.forward, self.loss, self.tensors, self.cast(batch)),
+            )
+        return self._kept[1]
+
+    def _risk(self, batch: Any) -> float:
+        with untouched(self.name, batch):
+            return float(self.graph(batch).loss.detach())
+
+    def _gradient(self, batch: Any) -> Vector:
+        with untouched(self.name, batch):
+            return self.join(self.graph(batch).gradient)
+
+    def _products(
+        self, kind: Kind, batch: Any, vectors: Float[np.ndarray, "k p"]
+    ) -> Float[np.ndarray, "k p"]:
+        with untouched(self.name, batch):
+            product = getattr(self.graph(batch), {"gauss-newton": "gauss_newton"}.get(kind, kind))
+            return np.stack([self.join(product(self.split(v))) for v in vectors])
+
+    def _outputs(self, batch: Any) -> tuple[NDArray, NDArray]:
+        x, y = as_pair(batch)
+        with untouched(self.name, batch), torch.no_grad():
+            out = self.forward(self.tensors, self.cast(x))
+        return out.cpu().numpy(), y.cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+
+    def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
+        if self.head is None:
+            raise UserError(
+                f"{self.name} has no linear layer last; name the one that reads the features, features=..."
+            )
+        with (
+            untouched(self.name, batch),
+            torch.no_grad(),
+            calls_of(self.module, [self.head]) as calls,
+        ):
+            self.forward(self.tensors, self.cast(as_pair(batch)[0]))
+        return calls[-1][1].cpu().numpy()
+
+    def _jvp(self, batch: Any, vector: Vector) -> NDArray:
+        with untouched(self.name, batch):
+            return self.graph(batch).jvp(self.split(vector)).detach().cpu().numpy()
+
+    def _vjp(self, batch: Any, cotangent: NDArray) -> Vector:
+        with untouched(self.name, batch):
+            graph = self.graph(batch)
+            back = torch.tensor(cotangent, device=self.device)
+            return self.join(gradients(graph.outputs, graph.leaves, back))
+
+    def _inputs(self, batch: Any) -> NDArray:
+        return self.cast(inputs_of(batch)).cpu().numpy()
+
+    def _evaluate(self, x: NDArray) -> NDArray:
+        with untouched(self.name, x), torch.no_grad():
+            return self.forward(self.tensors, self.cast(x)).cpu().numpy()
+
+    def _pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
+        with untouched(self.name, x):
+            at = self.cast(x).requires_grad_()
+            out = self.forward(self.tensors, at.clone())  # as the module may begin in place
+            back = torch.tensor(cotangent, device=self.device)
+            return grad(out, at, back, materialize_grads=True)[0].cpu().numpy()
+
+    def _layers(self, x: NDArray) -> dict[str, NDArray]:
+        with (
+            untouched(self.name, x),
+            torch.no_grad(),
+            calls_of(self.module, linear_layers(self.module)) as calls,
+        ):
+            self.forward(self.tensors, self.cast(x))
+        return {
+            name or self.name: out.cpu().numpy()
+            for name, _, out in calls
+            if out.shape[:1] == (len(x),)
+        }
+
+    def _errors(self, batch: Any) -> dict[str, NDArray]:
+        count = examples(batch)
+        with (
+            untouched(self.name, batch),
+            shifts_of(self.module, linear_layers(self.module)) as shifts,
+        ):
+            loss = Graph(self.name, self.forward, self.loss, self.tensors, self.cast(batch)).loss
+            slopes = grad(loss, list(shifts.values()), materialize_grads=True) if shifts else ()
+        named = zip(shifts, slopes, strict=True)
+        return {
+            name or self.name: (count * s).cpu().numpy()
+            for name, s in named
+            if s.shape[:1] == (count,)
+        }
+
+    def dense(self) -> list[Dense] | None:
+        return dense_layers(self.module, self.tensors)
+
+    def _last_linear(self) -> str | None:
+        """Return the linear layer that the forward pass reaches last, if it gives the outputs."""
+        names = linear_layers(self.module, (nn.Linear,))
+        batch, _ = self.batches.first()
+        with untouched(self.name, batch), torch.no_grad(), calls_of(self.module, names) as calls:
+            out = self.forward(self.tensors, self.cast(as_pair(batch)[0]))
+        if not calls or not isinstance(out, Tensor):
+            return None
+        name, _, given = calls[-1]
+        return name if torch.equal(given.flatten(), out.flatten()) else None
+
+
+class TorchBatches(Batches):
+    """Batches of a loader that may shuffle; the random state is as before after every pass."""
+
+    def __iter__(self) -> Generator[tuple[Any, int], None, None]:
+        state = torch.get_rng_state()
+        try:
+            yield from super().__iter__()
+        finally:
+            torch.set_rng_state(state)
+
+
+@contextmanager
+def untouched(name: str, batch: Any) -> Iterator[None]:
+    """Use the attention kernel with second derivatives, restore random states, and raise errors in one sentence."""
+    state = torch.get_rng_state()
+    ours = np.random.get_state()
+    try:
+        with sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
+            yield
+    except (RuntimeError, TypeError, IndexError) as trouble:
+        said = (
+            str(trouble).strip().splitlines()[0] if str(trouble).strip() else type(trouble).__name__
+        )
+        kinds = sorted(
+            {str(getattr(leaf, "dtype", "?")).removeprefix("torch.") for leaf in leaves(batch)}
+        )
+        given = f"a batch of {', '.join(kinds)}"
+        raise UserError(
+            f"{name} cannot be evaluated or differentiated on {given}: {said}"
+        ) from trouble
+    finally:
+        torch.set_rng_state(state)
+        np.random.set_state(ours)

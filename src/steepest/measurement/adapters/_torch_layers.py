@@ -1,0 +1,127 @@
+"""The layers of a torch module: what they read and write, shifts of what they write, and plain chains of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from steepest.measurement.adapters._dense import Dense
+
+LINEAR = (nn.Linear, nn.modules.conv._ConvNd)
+NAMES = {
+    nn.Identity: "linear",
+    nn.Dropout: "linear",
+    nn.ReLU: "relu",
+    nn.Tanh: "tanh",
+    nn.SiLU: "silu",
+    nn.Sigmoid: "sigmoid",
+}
+
+
+def linear_layers(module: nn.Module, kinds: tuple[type, ...] = LINEAR) -> list[str]:
+    """List the linear and convolutional layers by name; the module itself is called ``""``."""
+    return [name for name, layer in module.named_modules() if isinstance(layer, kinds)]
+
+
+@contextmanager
+def calls_of(module: nn.Module, names: list[str]) -> Iterator[list[tuple[str, Tensor, Tensor]]]:
+    """Record what these layers read and give, in the order in which they are reached; the hooks are removed again."""
+    calls: list[tuple[str, Tensor, Tensor]] = []
+    copied = lambda tensor: tensor.detach().clone()  # as the module may go on in place
+
+    def record(name: str, _, given: tuple, out: Tensor) -> None:
+        calls.append((name, copied(given[0]), copied(out)))
+
+    with _hooked(module, {name: partial(record, name) for name in names}):
+        yield calls
+
+
+@contextmanager
+def shifts_of(module: nn.Module, names: list[str]) -> Iterator[dict[str, Tensor]]:
+    """Add zeros to what these layers write, to differentiate by: of each layer that of its last call."""
+    shifts: dict[str, Tensor] = {}
+
+    def shifted(name: str):
+        def hook(_, given, out: Tensor) -> Tensor:
+            shifts[name] = torch.zeros_like(out, requires_grad=True)
+            return out + shifts[name]  # a tensor of its own, which an activation may overwrite
+
+        return hook
+
+    with _hooked(module, {name: shifted(name) for name in names}):
+        yield shifts
+
+
+@contextmanager
+def _hooked(module: nn.Module, hooks: dict) -> Iterator[None]:
+    handles = [
+        module.get_submodule(name).register_forward_hook(hook) for name, hook in hooks.items()
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def dense_layers(module: nn.Module, tensors: dict[str, Tensor]) -> list[Dense] | None:
+    """Return the layers of a chain of linear layers and activations, or None for anything else.
+
+    A module whose only part is such a chain counts too: the caller compares outputs.
+
+    Args:
+        module: an ``nn.Sequential``, a linear layer, or a module around one.
+        tensors: the weights that take the place of the module's own, by name.
+    """
+    named = {
+        id(parameter): tensors.get(name, parameter.detach())
+        for name, parameter in module.named_parameters()
+    }
+    chain: list[Dense] = []
+    for name, layer in _parts(module, ""):
+        if type(layer) is nn.Linear:
+            matrix = named.get(id(layer.weight))
+            bias = named.get(id(layer.bias))
+            if matrix is None:  # computed from others, as by weight normalization
+                return None
+            biased = None if bias is None else bias.cpu().numpy()
+            chain.append(
+                Dense(name or type(module).__name__, matrix.cpu().numpy(), biased, "linear")
+            )
+        elif type(layer) is not nn.Flatten:
+            activation = _activation(layer)
+            if activation is None or (
+                activation != "linear" and (not chain or chain[-1].activation != "linear")
+            ):
+                return None
+            if activation != "linear":
+                chain[-1] = chain[-1]._replace(activation=activation)
+    return chain or None
+
+
+def _parts(module: nn.Module, prefix: str) -> Iterator[tuple[str, nn.Module]]:
+    """Yield layers in order with their names; what surrounds a single part, and sequences, are opened."""
+    children = list(module.named_children())
+    opened = type(module) is nn.Sequential or (
+        len(children) == 1 and not list(module.parameters(recurse=False))
+    )
+    if not opened:
+        yield prefix, module
+        return
+    for name, child in children:
+        yield from _parts(child, f"{prefix}.{name}" if prefix else name)
+
+
+def _activation(module: nn.Module) -> str | None:
+    """Return the name of an elementwise activation that ``steepest.nn.activations`` knows."""
+    if type(module) is nn.GELU:
+        return "gelu" if module.approximate == "none" else None
+    if type(module) is nn.ELU:
+        return "elu" if module.alpha == 1 else None
+    if type(module) is nn.Softplus:
+        return "softplus" if module.beta == 1 else None
+    if type(module) is nn.LeakyReLU:
+        return f"leaky_relu({module.negative_slope!r})"
+    return NAMES.get(type(module))

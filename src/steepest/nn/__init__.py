@@ -1,0 +1,1 @@
+"""Networks: activations, architectures and their limits, losses, distributions of examples."""

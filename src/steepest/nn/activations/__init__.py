@@ -1,0 +1,21 @@
+"""Activation functions and their Gaussian expectations."""
+
+from steepest.nn.activations._activation import Activation as Activation
+from steepest.nn.activations._activation import abs_power as abs_power
+from steepest.nn.activations._activation import activation as activation
+from steepest.nn.activations._activation import activation_names as activation_names
+from steepest.nn.activations._activation import leaky_relu as leaky_relu
+from steepest.nn.activations._activation import polynomial as polynomial
+from steepest.nn.activations._activation import relu_power as relu_power
+from steepest.nn.activations._analysis import closed_form as closed_form
+from steepest.nn.activations._analysis import homogeneous_slopes as homogeneous_slopes
+from steepest.nn.activations._analysis import jumps as jumps
+from steepest.nn.activations._analysis import one_sided_taylor as one_sided_taylor
+from steepest.nn.activations._closed_forms import DualForm as DualForm
+from steepest.nn.activations._closed_forms import angle_of as angle_of
+from steepest.nn.activations._closed_forms import determinant as determinant
+from steepest.nn.activations._quadrature import Elementwise as Elementwise
+from steepest.nn.activations._quadrature import Estimate as Estimate
+from steepest.nn.activations._quadrature import gaussian_mean as gaussian_mean
+from steepest.nn.activations._quadrature import panel_breaks as panel_breaks
+from steepest.nn.activations._quadrature import panel_rule as panel_rule

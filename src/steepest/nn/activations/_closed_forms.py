@@ -1,0 +1,215 @@
+"""Dual activations in closed form: E σ(u)σ(v) and E σ'(u)σ'(v) for a centred Gaussian pair.
+
+Angles are computed by a square root and a polynomial, which compile to vector instructions; the library's arctangent
+does not. Each form is a function of the arrays ``(K_αα, K_ββ, K_αβ)``, which broadcast, and gives both arrays. The
+second is also the derivative of the first with respect to K_αβ (Price 1958), which is what the tests check. Who knows
+``root = √(K_αα K_ββ − K_αβ²)`` better than the rounded covariances tell gives it as a fourth array.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+Pair = tuple[Float[Array, "*shape"], Float[Array, "*shape"]]
+DualForm = Callable[..., Pair]
+"""``form(K_αα, K_ββ, K_αβ, root=None)``; see the module."""
+
+
+@lru_cache
+def _arc_series(terms: int) -> tuple[float, ...]:
+    """Expand ``arccos(s)/√(1−s)`` on [0, 1], highest power first: 9 terms are 1e-8, 21 terms 1e-16 from it."""
+    s = (np.polynomial.chebyshev.chebpts1(4 * terms) + 1) / 2
+    values = 2 * np.arcsin(np.sqrt((1 - s) / 2)) / np.sqrt(1 - s)
+    series = np.polynomial.Chebyshev.fit(s, values, terms - 1, domain=[0, 1])
+    return tuple(
+        float(coefficient)
+        for coefficient in series.convert(kind=np.polynomial.Polynomial).coef[::-1]
+    )
+
+
+def angle_of(root: Float[Array, "*shape"], c: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Return ``arctan2(root, c)`` for root ≥ 0: the angle θ between u and v, zero where both are zero.
+
+    >>> with jax.enable_x64(True):
+    ...     print(round(float(angle_of(jnp.float64(1.0), jnp.float64(-1.0)) / math.pi), 12))
+    0.75
+    """
+    root = jnp.asarray(root, float)
+    c = jnp.asarray(c, float)
+    size = jnp.abs(c)
+    length = jnp.sqrt(root**2 + size**2)
+    safe = jnp.where(length > 0, length, 1.0)
+    value = jnp.zeros_like(length)
+    for coefficient in _arc_series(9 if length.dtype == jnp.float32 else 21):
+        value = value * (size / safe) + coefficient
+    # √(1 − s) = root / √(length (length + size))
+    value = value * root / jnp.sqrt(safe * (safe + size))
+    return jnp.where(c < 0, math.pi - value, value)
+
+
+def homogeneous(left: float, right: float) -> DualForm:
+    """Return the dual of σ(z) = a± z for ±z > 0: the arc-cosine kernel of degree one.
+
+    ``(a₊−a₋)² √(K_αα K_ββ) (sin θ + (π−θ) cos θ)/2π + a₊a₋ K_αβ``. Source: Cho and Saul 2009.
+    """
+
+    def form(a, b, c, root=None):
+        root = _root(a, b, c, root)
+        supplement = math.pi - angle_of(root, c)  # π − θ
+        # √(K_αα K_ββ) (sin θ + (π−θ) cos θ), by its series where the terms cancel: sin δ − δ cos δ, δ = π − θ
+        near = (
+            jnp.sqrt(a * b)
+            * supplement**3
+            * jnp.polyval(jnp.asarray(_SERIES, supplement.dtype), supplement**2)
+        )
+        size = (right - left) ** 2 / (2 * math.pi)
+        value = size * jnp.where(supplement < 0.5, near, root + supplement * c) + left * right * c
+        return value, size * supplement + left * right
+
+    return form
+
+
+_SERIES = [(-1) ** (k + 1) * 2 * k / math.factorial(2 * k + 1) for k in range(9, 0, -1)]
+
+
+@jax.custom_jvp
+def determinant(a, b, c) -> Float[Array, "*shape"]:
+    """Return ``K_αα K_ββ − K_αβ²`` without cancellation, zero where it is negative.
+
+    The rounding errors of both products are computed exactly and subtracted too (Dekker 1971), so that covariances
+    near perfect correlation keep all the digits that they have.
+
+    >>> with jax.enable_x64(True):
+    ...     print(float(determinant(jnp.float64(1 + 2**-30), jnp.float64(1 - 2**-30), jnp.float64(1 - 2**-40))) > 0)
+    True
+    """
+    a, b, c = (jnp.asarray(entry, float) for entry in (a, b, c))
+    (product, lost) = _product(a, b)
+    (square, lost_too) = _product(c, c)
+    return jnp.maximum((product - square) + (lost - lost_too), 0.0)
+
+
+@determinant.defjvp
+def _determinant_jvp(at, change):
+    (a, b, c) = at
+    (da, db, dc) = change
+    return determinant(a, b, c), b * da + a * db - 2 * c * dc
+
+
+def _product(a, b):
+    """Return the rounded product and its rounding error."""
+    digits = jnp.finfo(a.dtype).nmant + 1
+
+    def halves(x):
+        scaled = x * (2.0 ** ((digits + 1) // 2) + 1)
+        high = scaled - (scaled - x)
+        return high, x - high
+
+    product = a * b
+    (a_high, a_low) = halves(a)
+    (b_high, b_low) = halves(b)
+    return product, a_low * b_low - (
+        ((product - a_high * b_high) - a_low * b_high) - a_high * b_low
+    )
+
+
+def _root(a, b, c, root):
+    """Return ``√(K_αα K_ββ − K_αβ²)``, unless it is known."""
+    return jnp.sqrt(determinant(a, b, c)) if root is None else root
+
+
+def _square(a, b, c, root):
+    return determinant(a, b, c) if root is None else root**2
+
+
+def step(a, b, c, root=None) -> Pair:
+    """Return the dual of the step, the probability ``(π − θ)/2π``; its derivative is the density at (0, 0)."""
+    root = _root(a, b, c, root)
+    return (math.pi - angle_of(root, c)) / (2 * math.pi), 1 / (2 * math.pi * root)
+
+
+def erf(a, b, c, root=None) -> Pair:
+    """Return ``(2/π) arcsin(2 K_αβ / √((1 + 2 K_αα)(1 + 2 K_ββ)))`` (Williams 1997)."""
+    adjacent = jnp.sqrt(1 + 2 * a + 2 * b + 4 * _square(a, b, c, root))
+    return 2 / math.pi * jnp.sign(c) * angle_of(2 * jnp.abs(c), adjacent), 4 / math.pi / adjacent
+
+
+def gelu(a, b, c, root=None) -> Pair:
+    """Return the dual of σ(z) = z Φ(z), by Stein's lemma from ``I = E Φ(u)Φ(v)``, a probability of a quadrant.
+
+    ``E uv Φ(u)Φ(v) = K_αβ I + (K_αα K_ββ + K_αβ²) I_uv + K_αβ (K_αα I_uu + K_ββ I_vv)``, where subscripts are
+    derivatives under the mean: ``I_uv = 1/(2πD)``, ``I_uu = −K_αβ/(2π(1 + K_αα)D)``, ``D² = (1+K_αα)(1+K_ββ) − K_αβ²``.
+    """
+    d = jnp.sqrt(1 + a + b + _square(a, b, c, root))
+    quadrant = (math.pi - angle_of(d, c)) / (2 * math.pi)
+    k = 1 / (1 + a) - b / (1 + b)
+    top = a * b + c**2 * k
+    value = c * quadrant + top / (2 * math.pi * d)
+    return value, quadrant + c / (2 * math.pi * d) * (1 + 2 * k + top / d**2)
+
+
+def sin(a, b, c, root=None) -> Pair:
+    """Return ``exp(−(K_αα + K_ββ)/2) sinh K_αβ``, and cosh, without overflow or cancellation."""
+    size = jnp.abs(c)
+    scale = jnp.exp(size - (a + b) / 2) / 2
+    return jnp.sign(c) * scale * -jnp.expm1(-2 * size), scale * (1 + jnp.exp(-2 * size))
+
+
+def cos(a, b, c, root=None) -> Pair:
+    """Return ``exp(−(K_αα + K_ββ)/2) cosh K_αβ``, and sinh."""
+    odd, even = sin(a, b, c)
+    return even, odd
+
+
+def exponential(a, b, c, root=None) -> Pair:
+    """Return the dual of exp z, ``exp((K_αα + K_ββ)/2 + K_αβ)``, its own derivative."""
+    value = jnp.exp((a + b) / 2 + c)
+    return value, value
+
+
+def gaussian(a, b, c, root=None) -> Pair:
+    """Return the dual of exp(−z²/2): ``1/D`` with ``D² = (1+K_αα)(1+K_ββ) − K_αβ²``, and ``K_αβ/D³``."""
+    square = 1 + a + b + _square(a, b, c, root)
+    return square**-0.5, c * square**-1.5
+
+
+def polynomial(coefficients: Sequence[float]) -> DualForm:
+    """Return the dual of Σ p_j z^j by Hermite expansion, ``Σ_k k! h_k(K_αα) h_k(K_ββ) K_αβ^k``.
+
+    ``h_k(K) = Σ_j p_j (j choose k) (j−k−1)!! K^{(j−k)/2}`` over j − k even.
+    """
+    slopes = [j * p for j, p in enumerate(coefficients)][1:]
+    return lambda a, b, c, root=None: (
+        _hermite_sum(coefficients, a, b, c),
+        _hermite_sum(slopes, a, b, c),
+    )
+
+
+def _hermite_sum(p: Sequence[float], a, b, c):
+    def h(k, variance):
+        terms = [
+            p[j] * math.comb(j, k) * _odd_factorial(j - k) * variance ** ((j - k) // 2)
+            for j in range(k, len(p), 2)
+        ]
+        return sum(terms, start=jnp.zeros_like(variance))
+
+    zero = jnp.zeros_like(a * b * c)
+    return sum((math.factorial(k) * h(k, a) * h(k, b) * c**k for k in range(len(p))), start=zero)
+
+
+def _odd_factorial(even: int) -> int:
+    """Return ``(m − 1)!!``, the m-th moment of a standard Gaussian for even m."""
+    return math.prod(range(1, even, 2))
+
+
+def relu_square(a, b, c, root=None) -> Pair:
+    """Return the arc-cosine kernel of degree two, ``K_αα K_ββ (3 sin θ cos θ + (π−θ)(1 + 2 cos²θ))/2π``."""
+    angle = angle_of(_root(a, b, c, root), c)
+    rho = jnp.cos(angle)
+    turned = 3 * jnp.sin(angle) * rho + (math.pi - angle) * (1 + 2 * rho**2)
+    return a * b * turned / (2 * math.pi), 4 * homogeneous(0.0, 1.0)(a, b, c, root)[0]

@@ -1,0 +1,69 @@
+"""Parameterizations: abc-exponents of the width for initial scale, multiplier and step size."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from steepest.core.errors import UserError, nearest
+
+
+class ByLayer(NamedTuple):
+    """One exponent for each kind of layer."""
+
+    first: float
+    hidden: float
+    last: float
+
+
+@dataclass(frozen=True)
+class Parameterization:
+    """Exponents of the hidden width n: a weight acts as ``n^-a w``, starts as ``w ~ N(0, n^-2b)``, steps as ``η n^-c``.
+
+    Constant factors (C_W and the input dimension n_0) stand beside the width factor that they accompany: in the
+    initial scale for the standard parameterization, in the multiplier for the others (``constants_in_multiplier``).
+
+    Attributes:
+        name: its usual name.
+        multiplier: the exponents a.
+        scale: the exponents b.
+        step: the exponent c, one for all layers.
+        constants_in_multiplier: where √C_W and 1/√n_0 stand.
+
+    Source: Yang and Hu 2021 (Tensor Programs IV), table 1; c is relative to the step size of the limit.
+    """
+
+    name: str
+    multiplier: ByLayer
+    scale: ByLayer
+    step: float
+    constants_in_multiplier: bool = True
+
+
+PARAMETERIZATIONS = {
+    p.name: p
+    for p in (
+        Parameterization(
+            "standard", ByLayer(0, 0, 0), ByLayer(0, 0.5, 0.5), 0, constants_in_multiplier=False
+        ),
+        Parameterization("ntk", ByLayer(0, 0.5, 0.5), ByLayer(0, 0, 0), 0),
+        Parameterization("mean-field", ByLayer(0, 0.5, 1), ByLayer(0, 0, 0), -1),
+        Parameterization("mup", ByLayer(-0.5, 0, 0.5), ByLayer(0.5, 0.5, 0.5), 0),
+    )
+}
+
+
+def parameterization(name: str | Parameterization) -> Parameterization:
+    """Find a parameterization by name: standard, ntk, mean-field or mup.
+
+    Raises:
+        UserError: for an unknown name.
+
+    >>> parameterization("mup").multiplier.last
+    0.5
+    """
+    if isinstance(name, Parameterization):
+        return name
+    if name not in PARAMETERIZATIONS:
+        raise UserError(
+            f"there is no parameterization {name!r}; {nearest(name, PARAMETERIZATIONS)}"
+        )
+    return PARAMETERIZATIONS[name]

@@ -1,0 +1,64 @@
+"""Two-layer networks with a scalar output, ReLU or its powers, from a balanced start."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from steepest.core.errors import UserError
+from steepest.nn.types import Key, Network
+
+
+class Neurons(NamedTuple):
+    """Parameters of a two-layer network.
+
+    Attributes:
+        w: input weights, one neuron a row, shape ``(h, d)``.
+        v: output weights, shape ``(h,)``.
+    """
+
+    w: Float[Array, "h d"]
+    v: Float[Array, " h"]
+
+
+def two_layer(dimension: int, width: int, *, scale: ArrayLike = 1.0, power: float = 1.0) -> Network:
+    """Build f(x) = Σ_j v_j σ(⟨w_j, x⟩)^p / ‖w_j‖^(p−1) with σ = ReLU: homogeneous of degree two for every p.
+
+    It starts balanced: w_j = ε g_j with g_j ~ N(0, I/d), and v_j = ±‖w_j‖ with random signs, so that gradient flow
+    keeps v_j² = ‖w_j‖² for all time.
+
+    Args:
+        dimension: d.
+        width: h, the number of neurons.
+        scale: ε; a traced number is fine.
+        power: p ≥ 1; one is the ReLU network.
+
+    Raises:
+        UserError: for a power below one.
+
+    Source: the talk of seeds 003; Min, Mallada and Vidal 2024 (p = 1).
+
+    >>> net = two_layer(3, 8, scale=0.1)
+    >>> start = net.init(jax.random.key(0))
+    >>> bool(jnp.allclose(start.v**2, (start.w**2).sum(1)))
+    True
+    """
+    if not power >= 1:
+        raise UserError(f"the power of a p-ReLU must be at least 1, got {power}")
+
+    def init(key: Key) -> Neurons:
+        for_w, for_sign = jax.random.split(key)
+        w = jnp.asarray(scale * jax.random.normal(for_w, (width, dimension)) / jnp.sqrt(dimension))
+        return Neurons(
+            w, jax.random.rademacher(for_sign, (width,), w.dtype) * jnp.linalg.norm(w, axis=1)
+        )
+
+    def apply(params: Neurons, x: Float[Array, "... d"]) -> Float[Array, "..."]:
+        active = jnp.maximum(x @ params.w.T, 0)
+        if power != 1:
+            active = active**power * jnp.linalg.norm(params.w, axis=1) ** (1 - power)
+        return active @ params.v
+
+    name = "two-layer ReLU network" if power == 1 else f"two-layer {power:g}-ReLU network"
+    return Network(init, apply, f"{name} of width {width}")

@@ -1,0 +1,40 @@
+"""The solver and the tolerances of every cvxpy problem here."""
+
+import warnings
+from typing import Any
+
+from steepest.core.errors import UserError
+
+_TOLERANCE = 1e-12
+
+
+def solve_tightly(problem: Any) -> None:
+    """Solve a cvxpy problem with Clarabel, as exactly as float64 allows.
+
+    The tolerance may be out of reach; cvxpy's warning about that is dropped, because every caller measures its own
+    duality gap and reports it.
+
+    Raises:
+        UserError: if the solver gives up.
+
+    >>> import cvxpy as cp
+    >>> z = cp.Variable()
+    >>> solve_tightly(cp.Problem(cp.Minimize(cp.square(z - 2))))
+    >>> round(float(z.value), 6)
+    2.0
+    """
+    import cvxpy as cp
+
+    settings = {"tol_gap_abs": _TOLERANCE, "tol_gap_rel": _TOLERANCE, "tol_feas": _TOLERANCE}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        try:
+            problem.solve(solver=cp.CLARABEL, **settings)
+            status = problem.status
+        except cp.SolverError as error:
+            status = str(error)
+    if status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        raise UserError(
+            f"convex program: expected a solution, got {status!r} from Clarabel; the inputs may differ too much in "
+            "size, try standardized features"
+        )

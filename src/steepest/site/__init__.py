@@ -1,0 +1,1 @@
+"""Drawing and pages: stored results as a static site."""

@@ -1,0 +1,111 @@
+"""Colours by meaning, and how much of a panel is drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steepest.core.words import CRASHED, LOOKS
+
+# One colour a role, readable on white; pages replace INK, GRID and these by variables of the theme.
+COLOURS = {"observed": "#1f6fb4", "predicted": "#c4451c", "rival": "#707070", "context": "#8a63b8"}
+INK = "#222221"
+GRID = "#dcdcda"
+PALE = "#ffffff"
+# Families of curves go from the role's colour towards a greener or lighter relative of it.
+FAMILY = {"observed": "#2fa37c", "predicted": "#c18a10", "rival": "#a3a3a3", "context": "#c65d9e"}
+# What differs between the roles besides colour, for print and for those who see colours differently.
+DASHES = {
+    "predicted": (0, (4.5, 2)),
+    "rival": (0, (1.2, 1.6)),
+    "context": (0, (6, 2, 1.2, 2)),
+    "observed": "--",
+}
+MARKERS = {"observed": "o", "predicted": "D", "rival": "X", "context": "s"}
+
+# Cells of a map: the atlas's verdicts with their signs, lighter than its text so that a sign can stand on them and
+# told apart by lightness too; a point that broke off; nothing at all.
+_CELLS = {
+    "holds": "#86cfa4",
+    "fails": "#c4453b",
+    "inconclusive": "#f2c84f",
+    "out-of-range": "#a08fdc",
+    CRASHED: "#85888c",
+}
+VERDICTS = {word: (colour, LOOKS[word].sign) for word, colour in _CELLS.items()}
+GAP = "#e3e3e0"
+GAP_LINE = "#b3b3af"
+MARK = "#232120"  # signs on cells: dark in every theme
+# Any other words: colours that readers with any kind of colour vision can tell apart, and signs that differ.
+OTHERS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#0072b2", "#d55e00")
+SIGNS = "●▲■◆▼★"
+LEVELS = 64
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much of a panel is drawn.
+
+    Attributes:
+        size: width and height in inches.
+        points: most points of a lone curve; curves of many seeds share six times as many.
+        seeds: most seeds drawn of one curve.
+        ticks: most labelled ticks of an axis.
+        bare: leave out title, legend and grid.
+    """
+
+    size: tuple[float, float]
+    points: int
+    seeds: int
+    ticks: int
+    bare: bool = False
+
+
+FULL = Detail((4.2, 3.1), points=400, seeds=30, ticks=6)
+SMALL = Detail((3.2, 1.9), points=60, seeds=3, ticks=4, bare=True)
+
+STYLE: dict[Any, Any] = {
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
+    "svg.hashsalt": "steepest", "svg.fonttype": "none",
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9.5,
+    "axes.titlesize": 10, "axes.titlelocation": "left",
+    "axes.spines.top": False, "axes.spines.right": False,
+    "axes.linewidth": 0.7, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
+    "grid.color": GRID, "grid.linewidth": 0.6, "lines.linewidth": 1.5,
+    "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 8.5,
+}  # fmt: skip
+
+
+def blend(role: str, shade: float) -> str:
+    """A role's colour mixed with its relative: shade 0 is the role's own, steps of a hundredth."""
+    first = COLOURS[role]
+    last = FAMILY[role]
+    shade = round(float(shade), 2)
+    mixed = (
+        int(first[i : i + 2], 16) * (1 - shade) + int(last[i : i + 2], 16) * shade
+        for i in (1, 3, 5)
+    )
+    return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
+def ramp() -> list[str]:
+    """The colours of numbers, lowest first: even in lightness, and neither end as dark or light as a page.
+
+    >>> len(ramp()), ramp()[0], ramp()[-1]
+    (64, '#472e7c', '#dfe318')
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    return [to_hex(colormaps["viridis"](0.13 + 0.82 * i / (LEVELS - 1))) for i in range(LEVELS)]
+
+
+def named(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Colour and sign of each word: a verdict's own, else the next of a list that differs for every eye.
+
+    >>> named(["holds", "lazy"])
+    [('#86cfa4', '✓'), ('#56b4e9', '●')]
+    """
+    other_words = [word for word in words if word not in VERDICTS]
+    place = {word: i for i, word in enumerate(other_words)}
+    other = lambda i: (OTHERS[i % len(OTHERS)], SIGNS[i % len(SIGNS)])
+    return [VERDICTS[word] if word in VERDICTS else other(place[word]) for word in words]

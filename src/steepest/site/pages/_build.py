@@ -1,0 +1,155 @@
+"""Build an atlas beside its place and move it there when it is whole."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from steepest.core.errors import UserError
+
+from . import _diagrams, _hover, _pages
+from ._runs import Run, entries, gather
+
+if TYPE_CHECKING:
+    from steepest.engine.sweeps import Sweep
+
+MARKER = ".steepest-atlas"
+"""Lies in every atlas and lists its files, one a line: a folder without it, or with other files, is never replaced."""
+
+
+def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: None) -> Path:
+    """Write the atlas of a folder of results: an index, and a page for every stored result and sweep.
+
+    The pages open from disk and ask nothing of any network. An atlas that is already there stays whole until the new
+    one is complete; a folder that is not an atlas, or in which other files lie, is left alone.
+
+    Args:
+        results: the folder of results, as :class:`steepest.engine.store.Store` keeps it.
+        out: the folder of the atlas.
+        watch: called with the name of each claim as its pages are written.
+
+    Returns:
+        the path of ``index.html``.
+
+    Raises:
+        UserError: no results, or a place that is not ours or cannot be written.
+    """
+    results = Path(results)
+    out = Path(out).absolute()
+    runs = gather(results)
+    sweeps = _diagrams.gather(results)
+    if not runs and not sweeps:
+        raise UserError(
+            f"there is no sound result in {results}; make some with `steepest run --out {results}`"
+        )
+    _refuse(results, out)
+    fresh = out.parent / f".{out.name}-new-{os.getpid()}"
+    try:
+        fresh.mkdir(parents=True)
+        _write(runs, sweeps, fresh, watch)
+        _replace(fresh, out)
+    except OSError as trouble:
+        reason = trouble.strerror or trouble
+        raise UserError(
+            f"cannot write the atlas to {out} ({reason}); choose another place with --out"
+        ) from None
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return out / "index.html"
+
+
+def _refuse(results: Path, out: Path) -> None:
+    """Refuse a place where something would be lost that is not ours."""
+    if results.resolve().is_relative_to(out.resolve()):
+        raise UserError(
+            f"the results in {results} lie inside {out}, which the atlas would replace; choose another --out"
+        )
+    if not (out.exists() or out.is_symlink()):
+        return
+    if not out.is_dir() or out.is_symlink():
+        raise UserError(f"{out} is not a folder; choose another place for the atlas with --out")
+    ours = (out / MARKER).read_text("utf-8").splitlines() if (out / MARKER).is_file() else []
+    files = sorted(
+        str(path.relative_to(out))
+        for path in out.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    )
+    if strange := [path for path in files if Path(path).as_posix() not in (*ours, MARKER)]:
+        what = "is not an atlas" if not ours else "holds a file that is not the atlas's"
+        raise UserError(
+            f"{out} {what} ({strange[0]}), and nothing in it was touched; choose another place with --out"
+        )
+
+
+def _write(
+    runs: dict[str, list[Run]],
+    sweeps: dict[str, list["Sweep"]],
+    folder: Path,
+    watch: Callable[[str], None],
+) -> None:
+    """Every file of the atlas."""
+    names = list(runs)
+    cards = []
+    shown = [run.result for claim in runs.values() for run in claim]
+    for entry in entries(shown):
+        name = entry.name
+        if name not in runs and name not in sweeps:
+            cards.append(_pages.Card(entry))
+            continue
+        watch(name)
+        (folder / name).mkdir()
+        diagrams = [
+            _diagrams.save(sweep, i, folder, alone=name not in runs)
+            for i, sweep in enumerate(sweeps.get(name, ()))
+        ]
+        if name not in runs:
+            cards.append(_pages.Card(entry, figure=diagrams[0].figure, diagrams=diagrams))
+            continue
+        place = names.index(name)
+        around = (
+            names[place - 1] if place else None,
+            names[place + 1] if place + 1 < len(names) else None,
+        )
+        small = [_save(run, runs[name], around, diagrams, folder) for run in runs[name]]
+        cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small[0], diagrams))
+    (folder / "index.html").write_text(_pages.index(cards), "utf-8")
+    (folder / "style.css").write_text(_pages.stylesheet(), "utf-8")
+    if sweeps:
+        (folder / _diagrams.SCRIPT).write_bytes(_hover.script())
+    files = sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
+    (folder / MARKER).write_text("".join(f"{path}\n" for path in files), "utf-8")
+
+
+def _save(
+    run: Run,
+    runs: list[Run],
+    around: tuple[str | None, str | None],
+    diagrams: list[_pages.Diagram],
+    folder: Path,
+) -> str:
+    """Write one page with its downloads; return the thumbnail."""
+    text, small = _pages.page(run, runs, around, diagrams)
+    files = folder / run.result.claim / run.folder.name
+    files.mkdir(parents=True)
+    for name in ("result.json", "arrays.npz", "panels.json"):
+        shutil.copyfile(run.folder / name, files / name)
+    (folder / run.page).write_text(text, "utf-8")
+    return small
+
+
+def _replace(fresh: Path, out: Path) -> None:
+    """Move the new atlas into place; the old one comes back if that fails."""
+    if not out.exists():
+        os.rename(fresh, out)
+        return
+    stale = out.parent / f".{out.name}-old-{os.getpid()}"
+    os.rename(out, stale)
+    try:
+        os.rename(fresh, out)
+    except OSError:
+        os.rename(stale, out)
+        raise
+    shutil.rmtree(stale)

@@ -1,0 +1,167 @@
+"""Matplotlib's SVG made fit to stand inside a page.
+
+The page's theme takes over the colours, identifiers become short and get a prefix so that several figures share a
+page, and only the few elements that a plot needs are let through: whatever else a stored file may hold stays out.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from xml.etree import ElementTree
+
+from markupsafe import Markup
+
+from steepest.core.panels import Map, Panel
+from steepest.site.drawing import COLOURS, GAP, GAP_LINE, GRID, INK, MARK, PALE, VERDICTS, blend
+
+_ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tspan", "image"}
+_ATTRIBUTES = {
+    "id",
+    "d",
+    "x",
+    "y",
+    "width",
+    "height",
+    "viewBox",
+    "transform",
+    "clip-path",
+    "style",
+    "href",
+}
+_PLAIN = {INK: "var(--ink)", GRID: "var(--grid)", "#000000": "var(--ink)", PALE: "var(--paper)"}
+_PLAIN |= {GAP: "var(--gap)", GAP_LINE: "var(--gap-line)", MARK: "var(--mark)"}
+_PLAIN |= {colour: f"var(--cell-{word})" for word, (colour, _) in VERDICTS.items()}
+# What the style sheet says of every figure needs no saying on every path.
+_USUAL = re.compile(
+    r"(font-family|font-size: 8.5px|stroke-linejoin|stroke-linecap: (?:butt|square)|stroke-miterlimit)[^;]*;?\s*"
+)
+
+
+def inline(svg: str, prefix: str, words: str) -> Markup:
+    """An SVG file's text as an element of a page.
+
+    Args:
+        svg: the file, as :func:`steepest.site.drawing.svg` writes it.
+        prefix: put before every identifier; unique on the page.
+        words: what the figure shows, for those who cannot see it.
+    """
+    root = _clean(ElementTree.fromstring(svg.encode()))
+    used = re.findall(
+        r"#([\w.-]+)", " ".join(value for part in root.iter() for value in _links(part))
+    )
+    names = {name: f"{prefix}{i}" for i, name in enumerate(dict.fromkeys(used))}
+    for part in root.iter():
+        _adopt(part, names)
+    for part in root.iter("g"):
+        _hoist(part)
+    _flatten(root)
+    root.attrib = {"viewBox": root.get("viewBox", "0 0 1 1"), "role": "img", "aria-label": words}
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _clean(part: ElementTree.Element) -> ElementTree.Element:
+    """A copy without namespaces, with known elements and attributes alone."""
+    copy = ElementTree.Element(_local(part.tag))
+    named = ((_local(name), value) for name, value in part.attrib.items())
+    copy.attrib = {
+        name: value for name, value in named if name in _ATTRIBUTES and _harmless(name, value)
+    }
+    copy.text = part.text if copy.tag in ("text", "tspan") else None
+    inside = [_clean(child) for child in part if _local(child.tag) in _ELEMENTS]
+    copy.extend(child for child in inside if child.tag != "image" or "href" in child.attrib)
+    return copy
+
+
+def _local(name: object) -> str:
+    return name.rpartition("}")[2] if isinstance(name, str) else ""
+
+
+def _harmless(name: str, value: str) -> bool:
+    """Whether an attribute points nowhere but into its own figure; the pixels of a map are in it too."""
+    if name == "href":
+        return value.startswith(("#", "data:image/png;base64,"))
+    return re.search(r"url\(\s*(?!#)|expression|@import|\\", value) is None
+
+
+def _links(part: ElementTree.Element) -> Iterator[str]:
+    return (part.get(name, "") for name in ("href", "clip-path"))
+
+
+def _adopt(part: ElementTree.Element, names: Mapping[str, str]) -> None:
+    """Rename what is referred to, drop other identifiers, and hand the colours to the theme."""
+    if name := names.get(part.attrib.pop("id", "")):
+        part.set("id", name)
+    for link in ("href", "clip-path"):
+        if value := part.get(link):
+            part.set(link, re.sub(r"#([\w.-]+)", lambda found: f"#{names[found[1]]}", value))
+    if path := part.get("d"):
+        part.set("d", re.sub(r"\s*([MLCQZz])\s*", r"\1", path.strip()))
+    if re.fullmatch(r"rotate\(-?0 .*\)", part.get("transform", "")):
+        part.attrib.pop("transform")
+    if style := part.get("style"):
+        style = re.sub(r"#[0-9a-f]{6}", lambda found: theme(found[0]), _USUAL.sub("", style))
+        style = re.sub(r"([:;]) ", r"\1", style).rstrip("; ")
+        if not _implied(part.tag, style):
+            part.set("style", style)
+        else:
+            part.attrib.pop("style")
+
+
+def _implied(tag: str, style: str) -> bool:
+    """Whether a tick has the stroke that its shape has by itself."""
+    return (
+        tag == "use"
+        and re.fullmatch(r"fill:(var\(--ink\));stroke:\1;stroke-width:[\d.]+", style) is not None
+    )
+
+
+def theme(colour: str) -> str:
+    """The theme's name for a colour of :mod:`steepest.site.drawing`; others stay as they are."""
+    return _PLAIN.get(colour) or _BLENDS.get(colour, colour)
+
+
+def label(panel: Panel | Map) -> str:
+    """What a panel shows, in words."""
+    curves = ", ".join(curve.label for curve in panel.curves if curve.label)
+    what = (
+        f"{panel.label} over {panel.x} and {panel.y}"
+        if isinstance(panel, Map)
+        else f"{panel.y} against {panel.x}"
+    )
+    return f"{panel.title}. {what}" + (f": {curves}" if curves else "")
+
+
+def _blends() -> dict[str, str]:
+    names = {}
+    for role in COLOURS:
+        for percent in range(100, -1, -1):
+            mixed = f"color-mix(in srgb,var(--{role}),var(--{role}-far) {percent}%)"
+            names[blend(role, percent / 100)] = {
+                0: f"var(--{role})",
+                100: f"var(--{role}-far)",
+            }.get(percent, mixed)
+    return names
+
+
+_BLENDS = _blends()
+
+
+def _hoist(group: ElementTree.Element) -> None:
+    """Write the style that all markers of a group share once, on the group."""
+    uses = list(group)
+    styles = {use.get("style") for use in uses}
+    if len(uses) > 1 and len(styles) == 1 and all(use.tag == "use" for use in uses):
+        group.set("style", uses[0].get("style", ""))
+        for use in uses:
+            use.attrib.pop("style", None)
+
+
+def _flatten(part: ElementTree.Element) -> None:
+    """Remove groups that say nothing, and invisible backgrounds."""
+    flat: list[ElementTree.Element] = []
+    for child in list(part):
+        _flatten(child)
+        if child.tag in ("g", "defs") and not child.attrib and (child.tag == "g" or not len(child)):
+            flat.extend(child)
+        elif not re.fullmatch(r"fill:none(;opacity:0)?", child.get("style", "")):
+            flat.append(child)
+    part[:] = flat

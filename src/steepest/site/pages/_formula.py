@@ -1,0 +1,64 @@
+"""LaTeX as MathML, written when the page is built: browsers set it without scripts."""
+
+import re
+import warnings
+from xml.etree import ElementTree
+
+from markupsafe import Markup
+
+_ROWS = ("math", "mrow", "mstyle", "mtd")
+
+
+def formula(latex: str) -> Markup:
+    r"""A displayed formula; a command that the converter does not know is printed as it is, with a warning.
+
+    >>> "<mfrac>" in formula(r"\frac{1}{\log t}")
+    True
+    """
+    from latex2mathml.converter import convert
+
+    plain = re.sub(r"\\arg(?![a-z])", r"\\operatorname{arg}", latex).replace(r"\sim", "\u223c")
+    root = ElementTree.fromstring(convert(plain, display="block"))
+    for part in root.iter():
+        part.tag = part.tag.rpartition("}")[2]
+        _correct(part)
+    for row in list(root.iter()):
+        if row.tag in _ROWS:
+            _space(row)
+    if unknown := re.search(r"\\[A-Za-z]+", "".join(root.itertext())):
+        warnings.warn(
+            f"{unknown[0]} in the formula {latex!r} is printed as it is; use simpler commands",
+            stacklevel=2,
+        )
+    root.attrib = {"display": "block", "alttext": latex}
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _correct(part: ElementTree.Element) -> None:
+    """Upright capital Greek, and relations that are operators."""
+    text = part.text or ""
+    if part.tag == "mi" and re.fullmatch("[Γ-Ω]", text):
+        part.set("mathvariant", "normal")
+    if text == "\u223c":
+        part.tag = "mo"
+    if (
+        part.tag == "mo" and len(text) > 3 and text.isalpha()
+    ):  # a named function; min, max, sup, inf and lim are operators
+        part.tag = "mi"
+
+
+def _space(row: ElementTree.Element) -> None:
+    """A thin space between a function's name and its argument, as in log t."""
+    spaced: list[ElementTree.Element] = []
+    children = list(row)
+    for child, following in zip(children, [*children[1:], None], strict=True):
+        spaced.append(child)
+        name = child[0] if child.tag in ("msub", "msup") else child
+        if (
+            name.tag == "mi"
+            and len(name.text or "") > 1
+            and following is not None
+            and following.tag != "mo"
+        ):
+            spaced.append(ElementTree.Element("mspace", {"width": "0.167em"}))
+    row[:] = spaced

@@ -1,0 +1,191 @@
+"""Pages from runs: what each template is given."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from steepest.catalogue import Entry, chapter_title
+from steepest.core.checks import Check, Interval, Rejection, Verdict
+from steepest.core.words import LOOKS
+from steepest.engine.fingerprint import entry_of
+from steepest.engine.results import Result
+
+from . import _text
+from ._bars import bar
+from ._drawn import drawn
+from ._figures import inline, label
+from ._formula import formula
+from ._runs import Run
+
+WORDS = {verdict: (look.sign, look.word) for verdict, look in LOOKS.items()}
+"""Sign and word of a verdict: colour alone says nothing to some readers."""
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A sweep and where to find it.
+
+    Attributes:
+        page: its page, relative to the atlas.
+        axes: what was swept, a sentence a field.
+        counts: how many points have each verdict.
+        figure: its first map or panel, small; empty where there is none.
+        stale: whether its points come from other code than that which is here.
+    """
+
+    page: str
+    axes: Sequence[str]
+    counts: Mapping[str, int]
+    figure: str
+    stale: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """A claim on the index.
+
+    Attributes:
+        entry: its line in the catalogue.
+        run: the run that is shown, or None.
+        runs: how many there are.
+        figure: its first panel, or that of its first sweep, or empty.
+        diagrams: its sweeps.
+    """
+
+    entry: Entry
+    run: Run | None = None
+    runs: int = 0
+    figure: str = ""
+    diagrams: Sequence[Diagram] = ()
+
+
+def index(cards: Sequence[Card]) -> str:
+    """The first page: every claim of the catalogue by chapter, in the order given."""
+    order = dict.fromkeys(card.entry.chapter for card in cards)
+    chapters = {
+        heading(name): [card for card in cards if card.entry.chapter == name] for name in order
+    }
+    verdicts = [card.run.result.verdict for card in cards if card.run and not card.run.stale]
+    counts = {verdict: verdicts.count(verdict) for verdict in Verdict}
+    stale = sum(bool(card.run and card.run.stale) for card in cards)
+    return (
+        environment()
+        .get_template("index.html")
+        .render(
+            root="",
+            chapters=chapters,
+            counts=counts,
+            missing=len(cards) - len(verdicts) - stale,
+            stale=stale,
+        )
+    )
+
+
+def page(
+    run: Run,
+    runs: Sequence[Run],
+    around: tuple[str | None, str | None],
+    diagrams: Sequence[Diagram] = (),
+) -> tuple[str, Markup]:
+    """The page of one run, and its thumbnail for the index.
+
+    Args:
+        run: the run to show.
+        runs: all runs of the claim.
+        around: the names of the claims before and after it, or None.
+        diagrams: the sweeps of the claim.
+    """
+    result = run.result
+    entry = entry_of(result)
+    figures, small = _figures(run)
+    explanation = result.about["explanation"]
+    template = environment().get_template("claim.html")
+    text = template.render(
+        root="../",
+        entry=entry,
+        chapter=heading(entry.chapter),
+        run=run,
+        runs=runs,
+        result=result,
+        about=result.about,
+        prose=_text.prose(explanation) if explanation.strip() else "",
+        figures=figures,
+        rivals=[(rival, list(_confronted(rival, result))) for rival in result.rivals],
+        parameters=list(_parameters(result)),
+        before=around[0],
+        after=around[1],
+        diagrams=diagrams,
+    )
+    return text, small
+
+
+def heading(chapter: str) -> str:
+    """Return a chapter's title with a capital."""
+    title = chapter_title(chapter)
+    return title[:1].upper() + title[1:]
+
+
+def _confronted(rival: Rejection, result: Result) -> Iterator[tuple[Check, Check]]:
+    """A claim's own checks beside the rival's, where the two predict differently."""
+    own = {check.id: check for check in result.checks}
+    for check in rival.checks:
+        mine = own.get(check.id)
+        # NaN differs from itself, its name does not
+        if mine and (repr(mine) != repr(check) or check.id in rival.by):
+            yield mine, check
+
+
+def _parameters(result: Result) -> Iterator[tuple[str, Any, str, str]]:
+    """Name, value, meaning and unit of every field."""
+    for name, value in result.params.items():
+        yield name, value, *_text.meaning(result.about["meanings"].get(name, ""))
+
+
+def _figures(run: Run) -> tuple[Sequence[tuple[str, Markup]], Markup]:
+    """Title and graphic of each panel, and a thumbnail of the first."""
+    panels = run.result.panels
+    drawings = drawn(panels, run.folder)
+    figures = [
+        (panel.title, inline(text, f"f{i}-", label(panel)))
+        for i, (panel, text) in enumerate(zip(panels, drawings.figures, strict=True))
+    ]
+    if not panels:
+        return figures, Markup("")
+    small = inline(drawings.thumbnail, f"t-{run.result.claim}-", label(panels[0]))
+    return figures, small
+
+
+@cache
+def environment() -> Environment:
+    """The templates with what they may call."""
+    loader = PackageLoader("steepest.site.pages", "templates")
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(bar=bar, words=WORDS, changed=_differences)
+    for name in ("number", "found", "allowed", "duration", "ticks"):
+        made.filters[name] = getattr(_text, name)
+    made.filters["formula"] = formula
+    made.filters["between"] = lambda pair: _text.ends(Interval(*pair))
+    return made
+
+
+def _differences(changed: Mapping[str, Any]) -> str:
+    return (
+        ", ".join(f"{name} = {_text.number(value)}" for name, value in changed.items())
+        or "as the preset"
+    )
+
+
+def stylesheet() -> str:
+    """The one style sheet of all pages."""
+    return (resources.files("steepest.site.pages") / "templates" / "style.css").read_text("utf-8")

@@ -1,0 +1,113 @@
+"""The report on a user's model as one page, which opens from disk and asks nothing of any network."""
+
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from steepest.core.errors import UserError
+from steepest.site.drawing import svg
+
+from . import _pages
+from ._figures import inline
+
+if TYPE_CHECKING:  # pages of results need no JAX
+    from steepest.measurement import Reading, Report
+
+ERRORS = {
+    "residual": "residual of the iteration",
+    "probes": "95 % over random probes",
+    "examples": "95 % over examples",
+    "rounding": "rounding",
+}
+SIGNS = {
+    True: ("holds", "✓", "true"),
+    False: ("fails", "✗", "not true"),
+    None: ("inconclusive", "?", "unknown"),
+}
+WIDTH = 160
+
+
+def report_page(report: "Report", file: str | Path) -> Path:
+    """Write a report as an HTML page, whole or not at all.
+
+    Args:
+        report: what ``steepest.measure`` returned.
+        file: where to; a page that is there is replaced.
+
+    Returns:
+        the file.
+
+    Raises:
+        UserError: a place that cannot be written.
+
+    >>> import tempfile
+    >>> from steepest.measurement import Reading, Report
+    >>> report = Report("Net", 3, 5, (Reading("risk", 0.5, interpretation="the mean loss"),), 1, 0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     "the mean loss" in report_page(report, Path(folder) / "net.html").read_text()
+    True
+    """
+    file = Path(file)
+    part = file.with_name(f".{file.name}-{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(_text_of(report), "utf-8")
+        os.replace(part, file)
+    except OSError as trouble:
+        reason = trouble.strerror or trouble
+        raise UserError(
+            f"cannot write the page {file} ({reason}); choose another place with --page"
+        ) from None
+    finally:
+        if part.is_file():
+            part.unlink()
+    return file
+
+
+def _text_of(report: "Report") -> str:
+    measured = [quantity for quantity in report.quantities if math.isfinite(quantity.value)]
+    drawn = [quantity.panel for quantity in measured if quantity.panel is not None]
+    figures = [
+        (
+            panel.title,
+            inline(
+                svg([replace(panel, title="")]),
+                f"f{i}-",
+                f"{panel.title}. {panel.y} against {panel.x}",
+            ),
+        )
+        for i, panel in enumerate(drawn)
+    ]
+    return (
+        _pages.environment()
+        .get_template("report.html")
+        .render(
+            sheet=Markup(_pages.stylesheet()),
+            report=report,
+            measured=measured,
+            absent=[
+                quantity for quantity in report.quantities if not math.isfinite(quantity.value)
+            ],
+            parted=[quantity for quantity in measured if quantity.parts],
+            figures=figures,
+            errors=ERRORS,
+            signs=SIGNS,
+            length=_length,
+        )
+    )
+
+
+def _length(value: float, quantity: "Reading") -> Markup:
+    """A bar as long as this part beside the largest."""
+    sizes = [abs(part) for part in quantity.parts.values() if math.isfinite(part)]
+    if not (math.isfinite(value) and sizes and max(sizes)):
+        return Markup("")
+    width = round(WIDTH * abs(value) / max(sizes), 1)
+    return Markup(
+        f'<svg class="bar" viewBox="0 0 {WIDTH} 18" aria-hidden="true"><path class="axis" d="M0 9H{WIDTH}"/>'
+        f'<rect class="length" y="5" width="{width}" height="8"/></svg>'
+    )

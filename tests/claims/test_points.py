@@ -1,0 +1,417 @@
+"""The points of the catalogue: one point of a diagram is the same alone, in a batch, and to an outside eye."""
+
+import ast
+import inspect
+import textwrap
+from dataclasses import fields
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.catalogue import catalogue, load
+from steepest.claim import keys
+from steepest.claims.implicit_bias.diagonal_network.experiment import limits
+from steepest.claims.initialization.depth_scale.experiment import fitted_scale
+from steepest.claims.optimization.catapult.experiment import linear_network
+from steepest.core.checks import conclude
+from steepest.core.fields import field_types
+from steepest.core.words import Verdict
+from steepest.engine.run import build
+from steepest.kernels import (
+    catapult_map,
+    depth_scales,
+    first_layer,
+    gram,
+    ntk_top,
+    planar_inputs,
+    propagate,
+)
+from steepest.nn.activations import activation
+from steepest.nn.data import digits
+from steepest.nn.networks import mlp
+from steepest.programs import min_norm_interpolation
+
+# What makes a point quick, and four points that differ only in batched fields.
+SMALL = {
+    "catapult": ({"width": 64, "steps": 100, "seeds": 3}, {"multiple": [1.0, 2.5, 3.0, 4.5]}),
+    "depth-scale": (
+        {"width": 300, "networks": 60, "layers": 10},
+        {"c_w": [0.6, 0.9, 2.8, 4.0], "c_b": [0.05, 0.2, 0.05, 0.1]},
+    ),
+    "edge-of-stability": (
+        {"width": 12, "depth": 1, "n": 40, "steps": 50, "products": 4},
+        {"lr": [0.1, 0.3, 0.5, 0.8]},
+    ),
+    "diagonal-network": (
+        {"n": 3, "dimension": 6, "seeds": 3},
+        {"alphas": [0.1, 0.3, 1.0, 1.0], "nonzero": [1, 3, 2, 3]},
+    ),
+}
+# Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
+# so few layers or steps.
+AGREE = {
+    "catapult": (1e-9, 0),
+    "depth-scale": (0, 2e-6),
+    "edge-of-stability": (1e-4, 1e-6),
+    "diagonal-network": (1e-9, 1e-20),
+}
+POINTS = {name: load(name).point for name in SMALL}
+each_point = pytest.mark.parametrize("name", POINTS)
+
+
+def point(name, **changes):
+    """A point where the claim has the point's base and these fields; a tuple field takes one number."""
+    kinds = field_types(load(name))
+    values = {
+        field: (value,) if kinds[field].many and not isinstance(value, tuple) else value
+        for field, value in {**POINTS[name].base, **changes}.items()
+    }
+    return POINTS[name].of(build(load(name), "quick", values))
+
+
+def precision(name):
+    return jax.enable_x64(POINTS[name].precision == "float64")
+
+
+def alone(name, key=0, **changes):
+    """Setting, prediction and observation of one point."""
+    with precision(name):
+        for_setting, for_observation = jax.random.split(jax.random.key(key))
+        single = point(name, **changes)
+        setting = single.setting(for_setting)
+        observed = jax.jit(lambda setting, key: dict(single.observe(setting, key)))(
+            setting, for_observation
+        )
+        return single, single.predict(setting), {k: np.asarray(v) for k, v in observed.items()}
+
+
+def verdict(single, predicted, observed):
+    return conclude(single.run_conditions(observed), single.judge(predicted, observed), [])[0]
+
+
+def together(name, changes, values, key=0):
+    """The same for many points as one compiled computation, as a sweep does it."""
+    with precision(name):
+        for_setting, for_observation = jax.random.split(jax.random.key(key))
+        rows = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+        points = [point(name, **changes, **row) for row in rows]
+        settings = [single.setting(for_setting) for single in points]
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *settings)
+        one = lambda values, setting: dict(
+            points[0].traced(values).observe(setting, for_observation)
+        )
+        out = jax.jit(jax.vmap(one))({k: jnp.asarray(v) for k, v in values.items()}, stacked)
+        observed = [{k: np.asarray(v[i]) for k, v in out.items()} for i in range(len(rows))]
+        predicted = [single.predict(s) for single, s in zip(points, settings, strict=True)]
+        return points, predicted, observed
+
+
+@pytest.fixture(scope="module")
+def batches():
+    """The small batch of each claim, computed once."""
+    return cache(lambda name: together(name, *SMALL[name]))
+
+
+def test_every_point_is_tested():
+    assert {name for name in catalogue() if load(name).point is not None} == set(SMALL)
+    for name, (_, values) in SMALL.items():
+        assert set(values) == set(POINTS[name].batched)
+
+
+@each_point
+def test_a_batch_is_its_points(name, batches):
+    """Points computed together equal each point alone, with its fields as plain numbers."""
+    points, _, observed = batches(name)
+    rtol, atol = AGREE[name]
+    changes = {k: v[2] for k, v in SMALL[name][1].items()}
+    _, predicted, single = alone(name, **SMALL[name][0], **changes)
+    assert set(single) == set(observed[2])
+    for quantity, value in single.items():
+        assert value.dtype == observed[2][quantity].dtype
+        np.testing.assert_allclose(
+            observed[2][quantity], value, rtol, atol, err_msg=f"{quantity} of {changes}"
+        )
+    names = [
+        {check.id: check.verdict for check in points[2].judge(predicted, o)}
+        for o in (single, observed[2])
+    ]
+    assert names[0] == names[1]
+
+
+@each_point
+def test_checks_have_the_same_ids_everywhere_and_other_numbers(name, batches):
+    points, predicted, observed = batches(name)
+    lists = [single.judge(p, o) for single, p, o in zip(points, predicted, observed, strict=True)]
+    common = set.intersection(*({check.id for check in checks} for checks in lists))
+    if name != "catapult":  # its second check is of converged points only
+        assert all(
+            [check.id for check in checks] == [check.id for check in lists[0]] for checks in lists
+        )
+    for check in lists[0]:
+        if check.id in common:
+            measured = [next(c.measured for c in checks if c.id == check.id) for checks in lists]
+            assert len(set(measured)) > 1, f"{check.id} is {measured} at every point"
+    maps = [
+        single.quantities(p, o) for single, p, o in zip(points, predicted, observed, strict=True)
+    ]
+    assert len({tuple(found) for found in maps}) == 1
+    for quantity in maps[0]:
+        assert len({found[quantity] for found in maps}) > 1
+
+
+@each_point
+def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches):
+    known = {
+        "catapult": {"multiple": 3.0, "width": 1024},
+        "depth-scale": {"c_w": 0.8, "c_b": 0.05},
+        "edge-of-stability": {"lr": 0.36},
+    }
+    wrong = {
+        "catapult": lambda p: p.replace(phase=0.0),
+        "depth-scale": lambda p: p.replace(scale=1.3 * p["scale"]),
+        "edge-of-stability": lambda p: p.replace(sharpness=p["sharpness"] / 2),
+        "diagonal-network": lambda p: p.replace(
+            beta=("seed alpha unknown", p["weighted"][:, None])
+        ),
+    }
+    # the flow of the small problems is no worse than that of the large ones
+    found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
+    single, predicted, observed = found
+    assert verdict(single, predicted, observed) is Verdict.HOLDS
+    checks = single.judge(wrong[name](predicted), observed)
+    assert verdict(single, wrong[name](predicted), observed) is Verdict.FAILS
+    for check, right in zip(checks, single.judge(predicted, observed), strict=False):
+        if check.id.startswith(("log", "depth_scale", "late", "phase")):
+            assert (check.verdict, right.verdict) == (Verdict.FAILS, Verdict.HOLDS)
+
+
+def test_run_conditions_put_points_out_of_range():
+    """Each condition by itself, on observations that are made up."""
+    start, small, late = np.full((3, 1), 0.9), np.full((3, 9), 0.01), np.full((3, 8), 1.0)
+    value = lambda start: np.hstack([start, late]) * 2 / 0.36
+    edge, diagonal = point("edge-of-stability", lr=0.36), point("diagonal-network")
+    rank, risk = np.full(6, 10), np.zeros((6, 1))
+    for holds, single, observed in (
+        (True, edge, {"value": value(start), "residual": small}),
+        (False, edge, {"value": value(start + 0.2), "residual": small}),
+        (False, edge, {"value": value(start), "residual": 30 * small}),
+        (True, diagonal, {"rank": rank, "risk": risk}),
+        (False, diagonal, {"rank": rank - (np.arange(6) == 3), "risk": risk}),
+        (False, diagonal, {"rank": rank, "risk": risk + 1e-9}),
+        (True, point("depth-scale", c_w=1.2, c_b=0.05), {}),
+        (False, point("depth-scale", c_w=1.8, c_b=0.05), {}),
+        (False, point("depth-scale", c_w=2.5, c_b=0.05, width=500), {}),
+    ):
+        with precision("depth-scale"):
+            assert all(condition.holds for condition in single.run_conditions(observed)) is holds, (
+                single,
+                observed,
+            )
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_depth_scale_without_a_resting_variance_is_out_of_range():
+    """At C_b = 0 the ordered phase ends at K* = 0, and ReLU explodes above C_W = 2: no number, no warning, no crash."""
+    single, predicted, observed = alone(
+        "depth-scale", c_w=0.8, c_b=0.0, networks=20, width=100, layers=4
+    )
+    relu = point("depth-scale", c_w=3.0, c_b=0.1, activation="relu")
+    with precision("depth-scale"):
+        assert relu.setting(jax.random.key(0)).shape == (3, 2)
+        same = {"correlation": np.ones((10, 17, 2))}
+        for each, theory, seen in ((single, predicted, observed), (relu, relu.predict(None), same)):
+            assert verdict(each, theory, seen) is Verdict.OUT_OF_RANGE
+            assert np.isnan(each.judge(theory, seen)[0].measured)
+
+
+@pytest.mark.parametrize(
+    ("c_w", "c_b"),
+    [(0.8, 0.05), (2.0909, 0.4343), (3.3636, 0.5171), (2.7273, 0.1857), (4.0, 0.6), (4.0, 0.0)],
+)
+def test_depth_scale_measures_its_own_definition(c_w, c_b):
+    """At infinite width the starts and the fit give −1/log χ to 5 %, half of the margin, near the line too."""
+    with jax.enable_x64(True):
+        single = point("depth-scale", c_w=c_w, c_b=c_b)
+        scales, x = depth_scales(activation("tanh"), c_w, c_b), single.setting(jax.random.key(0))
+        assert scales.xi_correlation < single.layers
+        correlations = []
+        for other in (1, 2):
+            start = first_layer(x[jnp.array([0, other])], c_w, c_b)
+            path = np.asarray(propagate(activation("tanh"), c_w, c_b, start, single.layers))
+            correlations.append(path[:, 2] / np.sqrt(path[:, 0] * path[:, 1]))
+        limit = np.repeat(np.stack(correlations, -1)[None], 10, 0)
+        difference = limit[..., 0] - limit[..., 1]
+        assert fitted_scale(difference, single.floor).mean() == pytest.approx(
+            scales.xi_correlation, rel=0.05
+        )
+
+
+@each_point
+def test_theory_and_experiment_do_not_meet(name, monkeypatch):
+    """``predict`` runs with the experiment forbidden, ``observe`` with the theory, and neither leaves a trace."""
+    kind = POINTS[name]
+    assert list(inspect.signature(kind.predict).parameters) == ["self", "setting"]
+    assert list(inspect.signature(kind.observe).parameters) == ["self", "setting", "key"]
+    tree = ast.parse(textwrap.dedent(inspect.getsource(kind.observe)))
+    read = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not read & {"predict", "judge", "scales"}
+    single = point(name, **SMALL[name][0], **{k: v[0] for k, v in SMALL[name][1].items()})
+
+    def forbidden(*_, **__):
+        raise AssertionError("theory and experiment met")
+
+    def runs_without(words, run):
+        with monkeypatch.context() as patch:
+            for word in words & set(vars(kind)):
+                patch.setattr(kind, word, forbidden)
+            return run()
+
+    with precision(name):
+        setting, key = single.setting(jax.random.key(0)), jax.random.key(1)
+        before = dict(vars(single))
+        first = runs_without(
+            {"path", "ends", "correlations", "outcome", "observe", "judge", "run_conditions"},
+            lambda: single.predict(setting),
+        )
+        # traced and not run: what an experiment reads it reads then
+        runs_without(
+            {"predict", "judge", "quantities", "hypotheses", "run_conditions"},
+            lambda: jax.eval_shape(single.observe, setting, key),
+        )
+        assert vars(single) == before
+        again = single.predict(setting)
+        for quantity in first:
+            np.testing.assert_array_equal(first[quantity], again[quantity])
+
+
+@each_point
+def test_diagrams_name_fields(name):
+    kind = POINTS[name]
+    own = [field.name for field in fields(kind)]
+    of_claim = {field.name for field in fields(load(name))}
+    assert len(kind.diagram) == 2
+    assert set(kind.diagram) | set(kind.batched) <= set(own) <= of_claim
+    assert set(kind.base) <= of_claim
+    assert kind.__doc__
+    single = point(name)
+    for field in kind.diagram:  # one number each, so that a sweep over only one of them has a point
+        assert not isinstance(getattr(single, field), tuple)
+    others = [field for field in own if field not in kind.diagram][:2]
+    for curve in single.boundaries(*others):
+        raise AssertionError(f"{curve.label} is drawn over fields that it does not depend on")
+
+
+def test_phases_of_the_catapult_end_at_its_lines():
+    """In the recursion of two numbers, wide: 0.01 on both sides of each line the loss does what it says."""
+    single = point("catapult")
+    at = [float(np.asarray(curve.x)[0]) for curve in single.boundaries("multiple", "width")]
+    with jax.enable_x64(True):
+        risk = lambda multiple: (
+            np.asarray(catapult_map(jnp.ones(()), jnp.ones(()), 0.0, multiple, 1e-4, 4000)[0]) ** 2
+        )
+        assert np.nanmax(risk(at[0] - 0.01)) == risk(at[0] - 0.01)[0]
+        assert np.nanmax(risk(at[0] + 0.01)) > 1.05
+        assert risk(at[1] - 0.01)[-1] < 1
+        assert not risk(at[1] + 0.01)[-1] < 1e12
+    flipped = single.boundaries("width", "multiple")
+    assert [float(np.asarray(curve.y)[0]) for curve in flipped] == at
+
+
+def test_the_critical_line_parts_order_and_chaos():
+    """1 % of C_W to both sides of the line χ⊥, found from the fixed variance, is on both sides of 1."""
+    (curve,) = point("depth-scale").boundaries("c_w", "c_b")
+    (flipped,) = point("depth-scale").boundaries("c_b", "c_w")
+    np.testing.assert_array_equal(curve.x, flipped.y)
+    inside = (np.asarray(curve.y) > 0.02) & (np.asarray(curve.y) < 0.6)
+    assert inside.sum() >= 10
+    with jax.enable_x64(True):
+        for c_w, c_b in zip(
+            np.asarray(curve.x)[inside][::8], np.asarray(curve.y)[inside][::8], strict=True
+        ):
+            chi = [
+                depth_scales(activation("tanh"), share * c_w, c_b).chi_perpendicular
+                for share in (0.99, 1, 1.01)
+            ]
+            assert chi[0] < 1 - 1e-3 < 1 + 1e-3 < chi[2]
+            assert chi[1] == pytest.approx(1, abs=1e-6)
+
+
+def test_contours_name_columns_of_the_table(batches):
+    """A contour is of a judged quantity's column, or of one that nothing judges."""
+    for name, kind in POINTS.items():
+        points, predicted, observed = batches(name)
+        checks = {c.id for c in points[1].judge(predicted[1], observed[1])}
+        columns = {f"{check}_{side}" for check in checks for side in ("measured", "predicted")}
+        columns |= {
+            f"{other}_measured" for other in points[1].quantities(predicted[1], observed[1])
+        }
+        assert set(kind.contours) <= columns
+
+
+def test_kept_programs_are_those_of_the_problem():
+    """What does not depend on α is kept by the numbers themselves, and nobody can change it."""
+    rng = np.random.default_rng(0)
+    x, y, shape = rng.normal(size=(4, 9)), rng.normal(size=4), rng.uniform(0.5, 2, 9)
+    sparse, weighted = limits(x, y, shape)
+    np.testing.assert_array_equal(sparse, min_norm_interpolation(x, y, "l1").beta)
+    np.testing.assert_array_equal(weighted, min_norm_interpolation(x, y, shape**-2.0).beta)
+    assert limits(x.copy(), y, shape)[0] is sparse
+    assert not np.allclose(limits(x, 2 * y, shape)[0], sparse)
+    with pytest.raises(ValueError, match="read-only"):
+        sparse[0] = 1.0
+
+
+def test_starts_too_far_from_the_fixed_correlation_find_another_scale():
+    """What the remark of depth-scale says: from c* ± 0.1 even infinite width gives 1.41 ξ near the line."""
+    with jax.enable_x64(True):
+        single = point("depth-scale", c_w=3.3636, c_b=0.5171)
+        scales, sigma = depth_scales(activation("tanh"), 3.3636, 0.5171), activation("tanh")
+        k, c = scales.k_star, scales.correlation
+        angles = np.arccos((np.array([c + 0.1, c - 0.1]) * k - 0.5171) / (k - 0.5171))
+        x = planar_inputs(k, 3.3636, 0.5171, (1, 0), *((1, angle) for angle in angles))
+        paths = [
+            np.asarray(
+                propagate(
+                    sigma, 3.3636, 0.5171, first_layer(x[jnp.array([0, other])], 3.3636, 0.5171), 16
+                )
+            )
+            for other in (1, 2)
+        ]
+        above, below = (path[:, 2] / np.sqrt(path[:, 0] * path[:, 1]) for path in paths)
+        measured = fitted_scale(np.repeat((above - below)[None], 10, 0), single.floor).mean()
+    assert measured / scales.xi_correlation == pytest.approx(1.41, abs=0.01)
+
+
+def test_the_limit_kernel_does_not_explain_the_sharpness_at_the_start():
+    """What the remark of the edge's diagram says: 1.9 from the kernel, and more is measured."""
+    single = point("edge-of-stability")
+    raw = digits(n=single.n)
+    x = np.asarray(raw.x - raw.x.mean(0), float)
+    limit = mlp((x.shape[1], *[single.width] * single.depth, 10), "tanh", c_w=single.c_w).limit()
+    with jax.enable_x64(True):
+        top = np.linalg.eigvalsh(np.asarray(gram(limit, x).ntk))[-1] / single.n
+    assert top == pytest.approx(1.86, abs=0.01)
+    _, _, observed = alone("edge-of-stability", lr=0.1, steps=5, width=64)
+    assert observed["value"][:, 0].min() > 1.2 * top
+
+
+@pytest.mark.parametrize(
+    ("width", "multiple", "lazy"), [(8, 2.125, 3), (16, 2.125, 1), (8, 2.5, 1), (32, 2.125, 0)]
+)
+def test_narrow_networks_are_not_catapulted_where_their_start_is_large(width, multiple, lazy):
+    """docs/findings.md: exactly the starts with a γ² z₀² > γλ₀ − 2 never exceed their loss, with a = 1/m."""
+    single, _, observed = alone("catapult", width=width, multiple=multiple)
+    net = linear_network(single.dimension, width)
+    x = jnp.ones((1, single.dimension))
+    with jax.enable_x64(True):
+        terms = []
+        for seed in keys(jax.random.split(jax.random.key(0))[1], single.seeds):
+            params = net.init(seed)
+            rate = multiple / ntk_top(net.apply, params, x)
+            terms.append(float((rate * net.apply(params, x)[0]) ** 2 / width))
+    stays = observed["growth"] <= 1
+    assert stays.sum() == lazy
+    np.testing.assert_array_equal(stays, np.array(terms) > multiple - 2)

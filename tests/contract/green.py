@@ -1,0 +1,56 @@
+"""Which verdicts were last seen, and with which code: the record of green runs.
+
+    python -m tests.contract.green
+
+runs the quick preset of every claim whose source has changed since, and writes ``green.json``. A verdict that differs
+from the recorded one is written down like any other: the difference in the commit is what a reviewer sees.
+"""
+
+import json
+from pathlib import Path
+
+import jax
+
+from steepest import catalogue
+from steepest.engine.fingerprint import stamp
+from steepest.engine.run import execute, ready
+
+PATH = Path(__file__).with_name("green.json")
+
+
+def recorded() -> dict[str, dict[str, str]]:
+    """Return the stamp and the verdict of every claim at its last green run."""
+    return json.loads(PATH.read_text("utf-8")) if PATH.is_file() else {}
+
+
+def changed() -> list[str]:
+    """Return the claims whose source, or anything in steepest that it imports, has changed since."""
+    green = recorded()
+    entries = catalogue.built_in()
+    return [
+        name
+        for name, entry in entries.items()
+        if green.get(name, {}).get("stamp") != stamp(entry).judgement
+    ]
+
+
+def main() -> None:
+    """Run what has changed and write the record."""
+    green = recorded()
+    for name in changed():
+        result = execute(ready(name))
+        accepted = [rival.id for rival in result.rivals if not rival.rejected]
+        green[name] = {
+            "stamp": result.stamp["judgement"],
+            "verdict": str(result.verdict),
+            "not rejected": ", ".join(accepted),
+        }
+        print(name, result.verdict, *accepted, flush=True)
+        known = {name: green[name] for name in catalogue.built_in() if name in green}
+        PATH.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+        jax.clear_caches()
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    main()

@@ -1,0 +1,27 @@
+"""What can be read from a claim's source, for every claim; nothing runs."""
+
+import pytest
+
+from steepest import catalogue
+from steepest.app import contract
+from steepest.app.authoring import write_template
+
+NAMES = list(catalogue.built_in())
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("look", contract.STATIC)
+def test_static(name, look):
+    assert contract.STATIC[look](catalogue.load(name)) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_a_tiny_preset(name):
+    assert catalogue.load(name).tiny
+
+
+@pytest.mark.parametrize("look", contract.STATIC)
+def test_the_template_is_a_sound_claim(look, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write_template("my-claim")
+    assert contract.STATIC[look](catalogue.load(path)) == []

@@ -1,0 +1,133 @@
+"""Points on disk: whole or not at all, checked when read."""
+
+import os
+import shutil
+import time
+import warnings
+
+import pytest
+
+from steepest.engine.store import Damaged
+from steepest.engine.sweeps import _points as sweeps_points
+from steepest.engine.sweeps._points import FILE, Points
+
+RECORD = {"verdict": "holds", "checks": [{"name": "γ", "measured": 0.1}], "seconds": 1e-3}
+KEYS = [f"{i:016x}" for i in range(30)]
+
+
+@pytest.fixture
+def points(tmp_path):
+    found = Points(tmp_path / "points")
+    for key in KEYS:
+        found.write(key, RECORD)
+    return found
+
+
+def test_what_is_written_is_read(points):
+    assert points.there() == set(KEYS)
+    assert points.read(KEYS) == dict.fromkeys(KEYS, RECORD)
+
+
+def test_a_point_is_one_line_of_json(points):
+    import json
+
+    stored = json.loads((points.folder / KEYS[0] / FILE).read_text("utf-8"))
+    assert stored["point"] == {"key": KEYS[0], **RECORD}
+    assert len(stored["digest"]) == 16
+
+
+def test_absent_points_are_absent_without_a_word(points, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert points.read(["f" * 16]) == {}
+        assert Points(tmp_path / "nowhere").there() == set()
+
+
+def test_writing_again_replaces(points):
+    points.write(KEYS[0], {"verdict": "fails"})
+    assert points.read(KEYS[:1]) == {KEYS[0]: {"verdict": "fails"}}
+    assert not list(points.folder.glob(".new-*"))
+
+
+def damage(path, how):
+    text = path.read_bytes()
+    if how == "cut":
+        path.write_bytes(text[:-7])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "flipped":
+        path.write_bytes(text.replace(b"0.1", b"0.2"))
+    elif how == "digest":
+        path.write_bytes(text.replace(text[12:14], b"zz"))
+    elif how == "missing":
+        path.unlink()
+    elif how == "folder":
+        path.unlink()
+        path.mkdir()
+
+
+@pytest.mark.parametrize("how", ["cut", "empty", "flipped", "digest", "missing", "folder"])
+def test_damage_is_reported_and_never_trusted(points, how):
+    damage(points.folder / KEYS[3] / FILE, how)
+    with pytest.warns(
+        Damaged, match=f"1 point in .* cannot be trusted and will be computed again: {KEYS[3]}"
+    ):
+        assert set(points.read(KEYS)) == set(KEYS) - {KEYS[3]}
+    points.write(KEYS[3], RECORD)
+    assert points.read(KEYS[3:4])
+
+
+def test_the_sound_point_of_another_name_is_never_believed(points):
+    """Copied under this name, as a sync that went wrong might."""
+    for key in KEYS[3:5]:
+        shutil.copyfile(points.folder / KEYS[0] / FILE, points.folder / key / FILE)
+    with pytest.warns(Damaged, match=f"2 points .*{KEYS[3]} \\(it is another point\\)"):
+        assert set(points.read(KEYS)) == set(KEYS) - set(KEYS[3:5])
+
+
+def test_deep_json_is_damage_too(points):
+    deep = b'{"key": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
+    head = sweeps_points._HEAD.replace(
+        sweeps_points._HEAD[sweeps_points._SPAN], sweeps_points._digest(deep)
+    )
+    (points.folder / KEYS[3] / FILE).write_bytes(head + deep + b"}")
+    with pytest.warns(Damaged, match=KEYS[3]):
+        assert set(points.read(KEYS)) == set(KEYS) - {KEYS[3]}
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling", "foreign"])
+def test_what_is_no_folder_of_ours_is_replaced_and_not_followed(points, tmp_path, kind):
+    foreign = tmp_path / "foreign"
+    shutil.copytree(points.folder / KEYS[0], foreign)
+    place = points.folder / KEYS[3]
+    shutil.rmtree(place)
+    if kind == "file":
+        place.write_text("mine")
+    else:
+        place.symlink_to(foreign if kind == "foreign" else tmp_path / "nowhere")
+    with pytest.warns(Damaged, match=KEYS[3]):
+        assert points.read(KEYS[3:4]) == {}
+    before = (foreign / FILE).read_bytes()
+    points.write(KEYS[3], RECORD)
+    assert points.read(KEYS[3:4]) == {KEYS[3]: RECORD}
+    assert (foreign / FILE).read_bytes() == before
+    assert points.there() == set(KEYS)
+
+
+def test_many_damaged_points_are_one_report(points):
+    for key in KEYS[:12]:
+        damage(points.folder / key / FILE, "flipped")
+    with pytest.warns(Damaged, match="12 points .*; and 2 more") as said:
+        assert len(points.read(KEYS)) == 18
+    assert len(said) == 1
+
+
+def test_leftovers_of_killed_runs_go_after_a_day(points):
+    old, young = points.folder / ".new-a-1", points.folder / ".new-b-2"
+    for each in (old, young):
+        each.mkdir()
+    os.utime(old, (time.time() - 90_000,) * 2)
+    points.sweep_up()
+    assert not old.exists()
+    assert young.exists()
+    assert points.there() == set(KEYS)

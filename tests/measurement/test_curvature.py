@@ -1,0 +1,205 @@
+"""Curvature in a report: against dense matrices, in Adam's coordinates, and errors that are true."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from steepest.core.errors import UserError
+from steepest.measurement import measure
+from steepest.measurement._curvature import GROUPS, _over_examples
+from steepest.measurement._optimizer import Optimizer, optimizer_of
+from steepest.measurement.adapters import block, forms_by_group, subject
+from tests.measurement.adapters import models
+from tests.measurement.test_measure import linear, regression, squared
+
+
+@pytest.fixture(scope="module")
+def dense():
+    """The Hessian of the small network, by differentiating twice."""
+    (network, params), (x, y) = models.of_jax(), models.data(40)
+    with jax.enable_x64(True):
+        flat, back = ravel_pytree(jax.tree.map(jnp.asarray, params))
+        risk = lambda w: models.cross_entropy(
+            network.apply(back(w), jnp.asarray(x)), jnp.asarray(y)
+        )
+        return np.asarray(jax.hessian(risk)(flat))
+
+
+@pytest.fixture(scope="module")
+def network():
+    return subject(models.of_jax(), models.cross_entropy, models.data(40))
+
+
+def test_blocks_are_those_of_the_dense_hessian(dense, network):
+    for each in network.weights:
+        products, size = block(network, [each.name])
+        np.testing.assert_allclose(
+            products(np.eye(size)), dense[each.place, each.place], atol=1e-12
+        )
+    first, last = network.weights[0], network.weights[-1]
+    rows = np.r_[first.place, last.place]
+    products, size = block(network, [first.name, last.name])
+    np.testing.assert_allclose(products(np.eye(size)[0]), dense[rows[0], rows], atol=1e-12)
+    with pytest.raises(UserError, match="no weights 'nothing'"):
+        block(network, ["nothing"])
+
+
+def test_layers_in_a_report(dense, network):
+    found = measure(network, what=["blocks", "density", "sharpness"])
+    sharpest = found["largest curvature of a layer"]
+    for each in network.weights:
+        exact = np.linalg.eigvalsh(dense[each.place, each.place])[-1]
+        assert sharpest.parts[each.name] == pytest.approx(exact, rel=1e-2)
+    assert sharpest.value <= sharpest.compared == found["sharpness"].value
+    heaviest = found["largest trace of a layer"]
+    exact = {each.name: float(np.trace(dense[each.place, each.place])) for each in network.weights}
+    assert heaviest.parts == pytest.approx(exact, abs=5 * np.linalg.norm(dense) * (2 / 30) ** 0.5)
+    norm = found["Frobenius norm of the Hessian"]
+    assert norm.interval[0] < np.linalg.norm(dense) < norm.interval[1]
+
+
+@pytest.mark.parametrize("micro_batch", [7, 1024])
+def test_groups_of_examples_add_up(dense, micro_batch):
+    small = subject(models.of_jax(), models.cross_entropy, models.data(40), micro_batch=micro_batch)
+    vectors = np.random.default_rng(0).standard_normal((3, small.size))
+    forms, shares = forms_by_group(small, vectors, 6, np.random.default_rng(1))
+    assert len(forms) >= 6 and shares.sum() == pytest.approx(1)
+    np.testing.assert_allclose(
+        shares @ forms, np.einsum("kp,pq,kq->k", vectors, dense, vectors), rtol=1e-12
+    )
+
+
+def test_intervals_over_examples_cover_the_population():
+    """Of 400 data sets the intervals contain the curvature of the distribution: H = E[x xᵀ] = diag(9, 1, 1)."""
+    rng, n, covered = np.random.default_rng(0), 200, np.zeros(2)
+    for _ in range(400):
+        x = rng.standard_normal((n, 3)) * np.array([3.0, 1, 1])
+        values, vectors = np.linalg.eigh(x.T @ x / n)
+        forms = ((x @ vectors[:, -1:]) ** 2).reshape(GROUPS, -1, 1).mean(1)[:, 0]
+        low, high = _over_examples(values[-1], forms, np.full(GROUPS, 1 / GROUPS))
+        covered[0] += low <= 9 <= high
+        traces = (x**2).sum(1).reshape(GROUPS, -1).mean(1)
+        low, high = _over_examples(traces.mean(), traces, np.full(GROUPS, 1 / GROUPS))
+        covered[1] += low <= 11 <= high
+    assert (covered / 400 >= 0.90).all() and (covered / 400 <= 0.99).all()
+
+
+def test_one_example_has_no_error_over_examples():
+    x, y = regression()
+    found = measure((linear, np.zeros(6)), squared, (x[:1], y[:1]), what=["sharpness"])["sharpness"]
+    assert found.over_examples == (-np.inf, np.inf)
+
+
+def test_the_density_counts_flat_and_descending_directions(dense, network):
+    found = measure(network, what=["density"])
+    values = np.linalg.eigvalsh(dense)
+    edge = 0.01 * np.abs(values).max()
+    flat, down = found["share of flat directions"], found["share of descending directions"]
+    assert flat.interval[0] - 0.02 <= (np.abs(values) <= edge).mean() <= flat.interval[1] + 0.02
+    assert down.interval[0] - 0.02 <= (values < -edge).mean() <= down.interval[1] + 0.02
+    x, height = flat.panel.curves[0].x, flat.panel.curves[0].y
+    assert np.trapezoid(height, x) == pytest.approx(1, abs=0.02)
+    zero = measure((lambda w, x: x @ w * 0, np.zeros(6)), squared, regression(), what=["density"])
+    assert zero["share of flat directions"].value == 1
+
+
+@pytest.mark.parametrize("kind", ["gauss-newton", "fisher"])
+def test_other_curvatures(network, kind):
+    found = measure(network, what=["sharpness", "spectrum"], curvature=kind)
+    exact = network.products(np.eye(network.size), kind)
+    top, total = found.quantities[0], found.quantities[1]
+    assert top.value == pytest.approx(np.linalg.eigvalsh(exact)[-1], rel=1e-6)
+    assert total.interval[0] <= np.trace(exact) <= total.interval[1]
+    assert {"gauss-newton": "Gauss–Newton", "fisher": "Fisher"}[kind] in top.name
+
+
+def test_adam_is_measured_in_its_own_coordinates(dense):
+    torch = pytest.importorskip("torch")
+    model, (x, y) = models.of_torch(), models.data(40)
+    x, y = torch.as_tensor(x), torch.as_tensor(y)
+    adam = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.99), eps=1e-3)
+    for rows in torch.arange(40).split(13):
+        adam.zero_grad()
+        torch.nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+        adam.step()
+    model.zero_grad()
+    adam.param_groups[0]["lr"] = 0.02
+    report = measure(model, torch.nn.CrossEntropyLoss(), (x, y), what=["sharpness"], optimizer=adam)
+    found = report["preconditioned sharpness"]
+    second = np.concatenate(
+        [adam.state[p]["exp_avg_sq"].numpy().ravel() for p in model.parameters()]
+    )
+    root = (np.sqrt(second / (1 - 0.99**4)) + 1e-3) ** -0.5  # four batches
+    order = models.in_torch_order(np.arange(len(root)))
+    exact = np.linalg.eigvalsh(root[:, None] * dense[np.ix_(order, order)] * root)[-1]
+    assert found.value == pytest.approx(exact, rel=1e-6)
+    assert found.compared == pytest.approx(38 / 0.02) and found.theory == "38/η"
+    assert report["sharpness"].compared is None  # plain descent's limit is not Adam's
+
+
+def test_adam_of_optax_agrees():
+    optax = pytest.importorskip("optax")
+    network, params = models.of_jax()
+    x, y = models.data(40)
+    with jax.enable_x64(True):
+        adam = optax.adam(0.02)
+        gradient = jax.grad(lambda p: models.cross_entropy(network.apply(p, x), y))(params)
+        _, state = adam.update(gradient, adam.init(params))
+    small = subject((network, params), models.cross_entropy, (x, y))
+    found = optimizer_of(state, small, 0.02, 0.0)
+    np.testing.assert_allclose(
+        found.scale, np.abs(small.gradient()) + 1e-8, rtol=1e-10
+    )  # after one step v̂ = g²
+    assert found.limit == pytest.approx(38 / 0.02)
+
+
+@pytest.mark.parametrize("lr", [1.9, 2.1])
+def test_the_limit_of_averaged_momentum_is_where_a_quadratic_diverges(lr):
+    """m ← βm + (1−β)g, w ← w − ηm on curvature 1: stable below η = 2(1+β)/(1−β)."""
+    beta, eta = 0.5, lr * (1 + 0.5) / (1 - 0.5)
+    limit = Optimizer(eta, beta, np.ones(1)).limit
+    w, m = 1.0, 0.0
+    for _ in range(400):
+        m = beta * m + (1 - beta) * w
+        w -= eta * m
+    assert (abs(w) < 1e-3) == (limit > 1) and (abs(w) > 1e3) == (limit < 1)
+
+
+def test_optimizers_without_a_limit_are_refused():
+    torch = pytest.importorskip("torch")
+    model = models.of_torch()
+    x, y = models.data()
+    small = subject(model, torch.nn.CrossEntropyLoss(), (torch.as_tensor(x), torch.as_tensor(y)))
+    weights = list(model.parameters())
+    sgd = optimizer_of(torch.optim.SGD(weights, 0.1, momentum=0.9), small, None, 0.0)
+    assert (sgd.lr, sgd.momentum, sgd.limit) == (0.1, 0.9, pytest.approx(38))
+    two = [{"params": weights[:1]}, {"params": weights[1:], "lr": 0.5}]
+    for given, sentence in (
+        (torch.optim.Adam(weights), "has not taken a step"),
+        (torch.optim.SGD(weights, 0.1, momentum=0.9, nesterov=True), "Nesterov"),
+        (torch.optim.RMSprop(weights), "no stable limit is known"),
+        (torch.optim.SGD(two, lr=0.1), "several step sizes"),
+        ("adam", "got str"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            optimizer_of(given, small, None, 0.0)
+    with pytest.raises(UserError, match="no curvature 'hesian'"):
+        measure(small, curvature="hesian")
+
+
+def test_probes_of_a_share_have_a_true_error():
+    """Coverage of the share of flat directions over 200 repetitions, on a spectrum with a gap at its edge."""
+    from steepest.measurement._context import Context
+    from steepest.measurement._curvature import measure_density
+
+    values = np.r_[np.linspace(1, 2, 12), np.zeros(28)]
+    diagonal = SimpleNamespace(size=40, products=lambda v, kind: v * values)
+    hits = 0
+    for seed in range(200):
+        low, high = measure_density(Context(diagonal, np.random.default_rng(seed)))[0].interval
+        hits += low <= 0.7 <= high
+    assert 0.90 <= hits / 200 <= 0.99

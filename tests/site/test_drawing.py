@@ -1,0 +1,160 @@
+"""Figures: what is drawn stays true to the data, light, and the same every time."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from steepest.core.panels import context_curve, observed_curve, panel, predicted_curve, rival_curve
+from steepest.site.drawing import COLOURS, FAMILY, blend, draw, power, svg, thin, thumbnail
+
+LONG = np.arange(50_000.0)
+
+
+def crowded():
+    """A panel as heavy as a claim may make it: forty seeds, long runs, every role."""
+    noise = np.random.default_rng(0).random((40, LONG.size))
+    return panel(
+        "Many seeds",
+        "step",
+        "loss",
+        observed_curve(LONG, np.exp(-LONG / 9000) * (1 + 0.3 * noise), "seeds"),
+        predicted_curve(LONG, np.exp(-LONG / 9000), "theory"),
+        rival_curve(LONG, np.exp(-LONG / 4000), "rival"),
+        context_curve(LONG, 0.1 + noise[0], "scatter", kind="points"),
+        log="y",
+    )
+
+
+def test_the_same_panels_give_the_same_bytes():
+    assert svg([crowded()]) == svg([crowded()])
+    assert thumbnail(crowded()) == thumbnail(crowded())
+
+
+def test_long_runs_of_many_seeds_stay_light():
+    assert len(svg([crowded()])) < 160_000
+    assert len(thumbnail(crowded())) < 30_000
+
+
+def test_coordinates_have_at_most_two_decimals():
+    assert not re.search(r'd="[^"]*\.\d{3,}', svg([crowded()]))
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_thinning_keeps_ends_and_extremes(log):
+    x = np.arange(1.0, 30_001)
+    y = np.sin(x / 700)
+    y[12_345], y[23_456] = 9.0, -9.0
+    a, b = thin(x, y, 200, log)
+    assert len(a) <= 200
+    assert (a[0], a[-1], b.max(), b.min()) == (1.0, 30_000.0, 9.0, -9.0)
+    assert np.all(np.diff(a) > 0)
+    middle = np.sqrt(30_000) if log else 15_000
+    assert 0.3 < np.mean(a < middle) < 0.7  # even in the scale of the axis
+
+
+def test_thinning_keeps_gaps():
+    y = np.ones(10_000)
+    y[4000:6000] = np.nan
+    assert np.isnan(thin(np.arange(10_000.0), y, 100)[1]).any()
+
+
+def test_short_curves_and_clouds():
+    x = np.array([3.0, 1.0, 2.0])
+    assert thin(x, x, 10)[0] is x
+    cloud = np.random.default_rng(1).normal(size=1000)
+    assert len(thin(cloud, cloud, 100)[0]) == 100
+
+
+def test_values_that_cannot_be_shown_are_named_and_single_ones_marked():
+    gappy = panel(
+        "",
+        "x",
+        "y",
+        observed_curve([0, 1, 2], [np.nan, 2.0, np.inf], kind="line"),
+        predicted_curve([0, 1], [np.nan] * 2, "lost"),
+    )
+    (ax,) = draw([gappy]).axes
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["lost (not finite)"]
+    assert any(line.get_marker() == "o" for line in ax.lines)
+
+
+def test_zero_on_a_logarithmic_axis_is_a_gap():
+    (ax,) = draw([panel("", "x", "y", observed_curve([1, 2, 3], [1.0, 0.0, 1e-3]), log="y")]).axes
+    assert np.isnan(ax.lines[0].get_ydata()[1])
+    assert ax.get_ylim()[0] > 1e-4
+
+
+def test_points_between_gaps_are_all_marked():
+    (ax,) = draw(
+        [panel("", "x", "y", observed_curve([1, 2, 3], [1.0, 2.0, 3.0], kind="points"))]
+    ).axes
+    assert len(ax.lines[0].get_xdata()) == 3
+    assert ax.lines[0].get_markevery() is None
+
+
+def test_an_open_limit_follows_what_is_visible():
+    y = 10.0 ** -np.arange(300.0)
+    (ax,) = draw(
+        [panel("", "x", "y", observed_curve(np.arange(300), y), log="y", ylim=(1e-8, None))]
+    ).axes
+    assert ax.get_ylim()[0] == pytest.approx(1e-8)
+    assert 1 < ax.get_ylim()[1] < 10
+
+
+@pytest.mark.parametrize(
+    "panels",
+    [
+        (),
+        (panel("t", "x", "y"),),
+        (panel("t", "x", "y", observed_curve([1], [np.nan], "a"), log="xy"),),
+    ],
+)
+def test_nothing_to_show_is_said(panels):
+    assert re.search("nothing was observed|no finite value", svg(panels))
+
+
+def test_labels_are_text_and_markup_in_them_is_harmless():
+    root = ElementTree.fromstring(
+        svg([panel("<b> & λ₀", "x", "y", observed_curve([1, 2], [1, 2], "<script>"))])
+    )
+    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"<b> & λ₀", "<script>"} <= texts
+
+
+def test_every_blend_belongs_to_one_role():
+    shades = {role: {blend(role, i / 100) for i in range(101)} for role in COLOURS}
+    roles = list(shades)
+    assert all(not shades[a] & shades[b] for i, a in enumerate(roles) for b in roles[:i])
+    assert all(blend(role, 0) == COLOURS[role] and blend(role, 1) == FAMILY[role] for role in roles)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1e-8, "10⁻⁸"),
+        (3e5, "3×10⁵"),
+        (10, "10"),
+        (0, "0"),
+        (-1e6, "−10⁶"),
+        (-2.5e-7, "−2.5×10⁻⁷"),
+        (999.9999, "10³"),
+    ],
+)
+def test_powers(value, shown):
+    assert power(value) == shown
+
+
+def test_many_labels_do_not_widen_or_cover_the_figure():
+    curves = [
+        observed_curve([0, 1], [k, k], f"a rather long label {k}", shade=k / 8) for k in range(9)
+    ]
+    figure = draw([panel("A title " * 12, "x", "y", *curves)])
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    legend, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert legend.y0 >= box.y1
+    assert legend.x1 <= figure.bbox.x1 + 2
+    assert legend.y1 <= ax.title.get_window_extent().y0 + 2
+    assert box.height > 0.3 * figure.bbox.height
