@@ -35,7 +35,8 @@ def main(width: int = 1024) -> dict[str, float]:
     # %% Where should its networks start?
     advice = recommended_initialization(swish)
     print(advice)
-    c_w, c_b, k = advice.found.c_w, advice.found.c_b, advice.found.k_star
+    start = advice.criticality
+    c_w, c_b, k = start.c_w, start.c_b, start.k_star
     print(
         "width for a kernel within 5 %, three layers:",
         recommended_width(swish, c_w, c_b, k, 3, 0.05),

@@ -15,6 +15,8 @@ from ._flow import flow as flow
 from ._grid import grid as grid
 from ._grid import stability_bracket as stability_bracket
 from ._grid import stability_threshold as stability_threshold
+from ._kernel_flow import KernelFlow as KernelFlow
+from ._kernel_flow import kernel_flow as kernel_flow
 from ._mirror import mirror_descent as mirror_descent
 from ._path_sgd import path_sgd as path_sgd
 from ._steepest import steepest_descent as steepest_descent

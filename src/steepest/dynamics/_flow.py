@@ -8,20 +8,22 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.core import Tracer
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
 from steepest.nn.types import Params, Risk, Values
 
+from ._integrate import Landing, Method, integrate
+
 Clock = Literal["plain", "log", "risk", "log-risk"]
-FlowSolver = Literal["explicit", "stiff"]
-_SOLVERS = {"explicit": diffrax.Tsit5, "stiff": diffrax.Kvaerno5}
+FlowSolver = Method
+_SOLVERS = ("explicit", "stiff")
 _CLOCKS = ("plain", "log", "risk", "log-risk")
 # Clocks whose reading does not give the time by itself.
 _TIMED = ("risk", "log-risk")
@@ -100,8 +102,8 @@ def flow(
         observe: named functions of the parameters to record.
         rtol: relative tolerance of a step; default ``√ε`` of the floating type (1.5e-8 in float64).
         atol: absolute tolerance; default ``ε^{3/4}`` (1.8e-12 in float64).
-        solver: ``"explicit"`` (Tsitouras 5(4)), or ``"stiff"`` (Kværnø 5(4): an L-stable implicit method that factors
-            the Hessian in every step, for up to a few hundred parameters).
+        solver: ``"explicit"`` (Tsitouras 5(4)), or ``"stiff"`` (RODAS 4(3): an L-stable Rosenbrock method that
+            factors the Hessian in every step, for up to a few hundred parameters).
         max_steps: give up after so many integrator steps; the path then says ``ok = False``.
         floor: stop once the risk is at most this; readings that come after stay NaN, and ``params`` is the limit as
             far as it was followed. A flow to zero risk needs one: below about ``1e-28`` the gradient is rounding
@@ -147,80 +149,69 @@ def _integrate(
     floor: float,
 ) -> FlowPath:
     log_of = log_risk if log_risk is not None else lambda p: jnp.log(risk(p))
+    timed = clock in _TIMED
+    start, as_state = ravel_pytree((params, jnp.zeros_like(times[-1]) if timed else None))
+    right_hand_side = _field(risk, log_risk, log_of, clock)
 
-    def record(s, state, _):
-        now = log_of(state[0])
-        observed = {name: look(state[0]) for name, look in watched}
+    def record(s: Array, flat: Array) -> dict[str, Any]:
+        now_params, elapsed = as_state(flat)
+        now = log_of(now_params)
         # Without a logarithmic form the risk itself is the better number (it may be exactly zero).
-        value = risk(state[0]) if log_risk is None else jnp.exp(now)
+        value = risk(now_params) if log_risk is None else jnp.exp(now)
         return {
-            "log_time": _log_time(clock, s, state[1]),
+            "log_time": _log_time(clock, s, elapsed),
             "risk": value,
             "log_risk": now,
-            "observed": observed,
+            "observed": {name: look(now_params) for name, look in watched},
         }
 
-    def fallen(s, state, args, **_):
-        return log_of(state[0]) <= jnp.log(floor)
-
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(_field(risk, log_risk, log_of, clock)),
-        _SOLVERS[solver](),
-        t0=jnp.zeros_like(times[-1]),
-        t1=times[-1],
-        dt0=None,
-        y0=(params, jnp.zeros_like(times[-1]) if clock in _TIMED else None),
-        saveat=diffrax.SaveAt(
-            subs={"path": diffrax.SubSaveAt(ts=times, fn=record), "end": diffrax.SubSaveAt(t1=True)}
-        ),
-        stepsize_controller=diffrax.ClipStepSizeController(
-            diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times
-        ),
-        adjoint=diffrax.ForwardMode(),  # no reverse pass through the flow: compiles faster, keeps no checkpoints
-        event=diffrax.Event(fallen) if stops else None,
+    landing = integrate(
+        lambda s, flat: ravel_pytree(right_hand_side(s, as_state(flat)))[0],
+        start,
+        times,
+        record,
+        method=solver,
+        rtol=rtol,
+        atol=atol,
         max_steps=max_steps,
-        throw=False,
+        stop=(lambda flat: log_of(as_state(flat)[0]) <= jnp.log(floor)) if stops else None,
     )
-    return _path(times, solution)
+    return _path(times, landing, as_state(landing.end)[0])
 
 
-def _path(times: Float[Array, " times"], solution: Any) -> FlowPath:
-    end = jax.tree.map(lambda leaf: leaf[0], solution.ys["end"][0])
-    recorded = _blank_unreached(solution.ys["path"], jnp.isfinite(solution.ts["path"]))
-    finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(end)]).all()
-    settled = solution.result == diffrax.RESULTS.event_occurred
-    complete = (solution.result == diffrax.RESULTS.successful) & ~jnp.isnan(
-        recorded["log_risk"][-1]
-    )
+def _path(times: Float[Array, " times"], landing: Landing, end: Params) -> FlowPath:
+    recorded = _blank_unreached(landing.recorded, landing.reached)
+    finite = jnp.isfinite(landing.end).all()
+    complete = landing.reached[-1] & ~jnp.isnan(recorded["log_risk"][-1])
     return FlowPath(
         clock=times,
         **recorded,
         params=end,
-        steps=solution.stats["num_steps"],
-        ok=(settled | complete) & finite,
-        settled=settled,
-        exhausted=solution.result == diffrax.RESULTS.max_steps_reached,
+        steps=landing.steps,
+        ok=(landing.stopped | complete) & finite,
+        settled=landing.stopped,
+        exhausted=landing.exhausted,
     )
 
 
 def _field(risk: Risk, log_risk: Risk | None, log_of: Risk, clock: Clock) -> Callable:
     """Return the right-hand side of the flow in the clock's unit; the state is (params, log(1 + t) or None)."""
 
-    def plain(s, state, _):
+    def plain(s, state):
         return jax.tree.map(jnp.negative, jax.grad(risk)(state[0])), None
 
-    def log(s, state, _):
+    def log(s, state):
         if log_risk is None:
             return jax.tree.map(lambda g: -jnp.exp(s) * g, jax.grad(risk)(state[0])), None
         # (1 + t) ∇R = exp(s + log R) ∇ log R stays of order one where R underflows and 1 + t overflows.
         now, slope = jax.value_and_grad(log_risk)(state[0])
         return jax.tree.map(lambda g: -jnp.exp(s + now) * g, slope), None
 
-    def by_risk(s, state, _):
+    def by_risk(s, state):
         now, slope = jax.value_and_grad(log_of)(state[0])
         return jax.tree.map(jnp.negative, slope), jnp.exp(-now - state[1])
 
-    def by_fall(s, state, _):
+    def by_fall(s, state):
         now, slope = jax.value_and_grad(log_of)(state[0])
         speed = 1 / optax.tree.norm(slope, squared=True)
         # dt/ds = 1 / (R ‖∇ log R‖²).

@@ -44,8 +44,6 @@ from steepest.kernels._initialization import (
     recommended_initialization as recommended_initialization,
 )
 from steepest.kernels._inputs import planar_inputs as planar_inputs
-from steepest.kernels._kernel_flow import KernelFlow as KernelFlow
-from steepest.kernels._kernel_flow import kernel_flow as kernel_flow
 from steepest.kernels._layers import Kernels as Kernels
 from steepest.kernels._layers import PairKernels as PairKernels
 from steepest.kernels._layers import SignalPrediction as SignalPrediction

@@ -103,7 +103,9 @@ class LinearConvolution(Claim):
         "A cosine of 0.999 and residuals of 0.02 were asked for first; now a cosine of 0.99, residuals of 0.1, and "
         "that both go on improving. The flat start, 6 examples in 12 dimensions for 10 in 16, 20 sets for 10 and "
         "−log R = 10000 for 3000 were chosen after looking: the geometric mean of the cosine rose from 0.99 to 0.999.",
+        "Version 2 follows the same flows with an implicit method, in a hundredth of the steps.",
     )
+    version = 2  # 1 integrated with an explicit method
     full = {"seeds": 40, "horizons": (30_000.0, 2000.0)}
     tiny = {"n": 3, "dimension": 6, "horizons": (50.0, 20.0), "seeds": 3}
     out_of_scope = {"n": 60, "flipped": 0.3}
@@ -345,7 +347,9 @@ def _follow(
     apply = lambda filters, x: x @ weights(filters)
     risk = margin_risk(exponential, apply, x, y)
     log_risk = log_margin_risk(exponential, apply, x, y)
-    path = flow(risk, start, falls, "log-risk", log_risk, {"beta": weights}, max_steps=400_000)
+    # Explicit steps stay in proportion to −log R, 56 000 of them for three layers; these are 620, and nearer to the path.
+    settings = {"solver": "stiff", "rtol": 1e-6, "atol": 1e-9, "max_steps": 20_000}
+    path = flow(risk, start, falls, "log-risk", log_risk, {"beta": weights}, **settings)
     return path.observed["beta"], path.ok
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,10 +11,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
 
+from ._integrate import Method, integrate
+
 Slope = Callable[[Float[Array, " n"], Float[Array, " n"]], Float[Array, " n"]]
 """The derivative ∂ℓ/∂f of a loss by the output, of outputs and targets, entry by entry."""
 
-_SOLVERS = {"explicit": diffrax.Tsit5, "stiff": diffrax.Kvaerno5}
+_SOLVERS = ("explicit", "stiff")
 
 
 class KernelFlow(NamedTuple):
@@ -45,7 +46,7 @@ def kernel_flow(
     at: Float[np.ndarray, " m"] | float = 0.0,
     rtol: float = 1e-9,
     atol: float = 1e-11,
-    solver: Literal["explicit", "stiff"] = "explicit",
+    solver: Method = "explicit",
     max_steps: int = 100_000,
 ) -> KernelFlow:
     """Integrate gradient flow of ``(1/n) Σ ℓ(f(x_i), y_i)`` with a fixed kernel Θ, on training and on other points.
@@ -64,7 +65,7 @@ def kernel_flow(
         at: outputs on the other points at time 0.
         rtol: relative tolerance of a step.
         atol: absolute tolerance of a step.
-        solver: ``"explicit"`` (Tsitouras 5(4)) or ``"stiff"`` (Kværnø 5(4), for large λ_max t).
+        solver: ``"explicit"`` (Tsitouras 5(4)) or ``"stiff"`` (RODAS 4(3), for large λ_max t).
         max_steps: the integrator gives up after so many; the result then says ``ok = False``.
 
     Raises:
@@ -94,7 +95,7 @@ def kernel_flow(
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _integrate(
     loss_slope: Slope,
-    solver: str,
+    solver: Method,
     max_steps: int,
     kernel: Float[Array, "points n"],
     targets: Float[Array, " n"],
@@ -104,25 +105,18 @@ def _integrate(
     atol: float,
 ) -> KernelFlow:
     n = targets.shape[0]
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, f, _: -kernel @ loss_slope(f[:n], targets) / n),
-        _SOLVERS[solver](),
-        t0=jnp.zeros_like(times[-1]),
-        t1=times[-1],
-        dt0=None,
-        y0=start,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(
-            diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times
-        ),
-        adjoint=diffrax.ForwardMode(),  # no reverse pass: compiles faster, keeps no checkpoints
+    landing = integrate(
+        lambda t, f: -kernel @ loss_slope(f[:n], targets) / n,
+        start,
+        times,
+        lambda t, f: f,
+        method=solver,
+        rtol=rtol,
+        atol=atol,
         max_steps=max_steps,
-        throw=False,
     )
-    at, outputs = map(jnp.asarray, (solution.ts, solution.ys))
-    path = jnp.where(jnp.isfinite(at)[:, None], outputs, jnp.nan)
-    ok = (solution.result == diffrax.RESULTS.successful) & jnp.isfinite(path[-1]).all()
-    return KernelFlow(path[:, :n], path[:, n:], solution.stats["num_steps"], ok)
+    path = jnp.where(landing.reached[:, None], landing.recorded, jnp.nan)
+    return KernelFlow(path[:, :n], path[:, n:], landing.steps, jnp.isfinite(path[-1]).all())
 
 
 def _arrays(ntk: Any, targets: Any, times: Any, cross: Any) -> tuple[Array, Array, Array, Array]:

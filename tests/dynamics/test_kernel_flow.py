@@ -8,8 +8,8 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.dynamics import descend, flow
+from steepest.dynamics._kernel_flow import kernel_flow
 from steepest.kernels import kernel_dynamics
-from steepest.kernels._kernel_flow import kernel_flow
 from steepest.nn.losses import logistic, margin_risk
 
 N, M, P = 8, 4, 6
