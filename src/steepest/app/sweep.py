@@ -13,6 +13,7 @@ from rich.table import Table
 from steepest.app.console import bar, say, styled, wide
 from steepest.core.errors import UserError
 from steepest.engine import sweeps
+from steepest.engine.workers import check_place
 
 HOUR = 3600.0
 SHORT = 30.0
@@ -27,6 +28,7 @@ def sweep(known: Any, changes: Mapping[str, Any]) -> sweeps.Sweep:
         changes: fields that differ from the preset at every point.
     """
     _exportable(known.export)
+    check_place(known.on)
     shard = _shard(known.shard)
     over = None if known.over is None else _over(known.over)
     options = {name: getattr(known, name) for name in ("preset", "seed", "whole", "batch")}
