@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from steepest.app.cli import main
 from tests.engine.sweeps import toy
-from tests.small import SOURCE, small_catalogue
+from tests.small import small_catalogue
 
 EXAMPLES = int(os.environ.get("STEEPEST_EXAMPLES", "150"))
 """Lines of one run of the tests; more of them, and random ones, look for new faults by hand."""
@@ -100,9 +100,7 @@ def ranges():
 
 def odd_words():
     options = st.sampled_from([word for line in WELL_FORMED for word in line])
-    return st.one_of(
-        st.sampled_from(ODD_WORDS), st.sampled_from(NUMBERS), ranges(), options, TEXT
-    )
+    return st.one_of(st.sampled_from(ODD_WORDS), st.sampled_from(NUMBERS), ranges(), options, TEXT)
 
 
 WAYS = ("option", "replace", "insert", "value", "append", "drop", "twice", "swap")
@@ -150,7 +148,7 @@ def start(*_, **__):
     raise Started
 
 
-MODEL = '''
+MODEL = """
 def build():
     return (lambda w, x: x @ w, 1.0), None, None
 
@@ -161,7 +159,7 @@ def wrong():
 
 def raises():
     raise RuntimeError("two\\nlines")
-'''
+"""
 
 
 @pytest.fixture(scope="module")

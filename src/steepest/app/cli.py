@@ -84,7 +84,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         command = self.prog.partition(" ")[2]
-        print(f"steepest{' ' + command if command else ''}: {_brief(_clear(message))}", file=sys.stderr)
+        print(
+            f"steepest{' ' + command if command else ''}: {_brief(_clear(message))}",
+            file=sys.stderr,
+        )
         raise SystemExit(USAGE)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from steepest.app.console import bar, say, styled, wide
@@ -107,7 +108,7 @@ def _report(result: sweeps.Sweep, known: Any) -> None:
     table = Table(*titles, box=None, pad_edge=False, header_style="bold")
     for id in (*result.judged, *result.others):
         ends = (result.ends(f"{id}_{side}") for side in ("measured", "predicted"))
-        table.add_row(result.labels[id], *ends)
+        table.add_row(escape(result.labels[id]), *ends)
     console.print(table)
     for reason, count in list(result.crashes.items())[:5]:
         console.print(f"  {count} × {reason}", markup=False, highlight=False)
