@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from steepest.core.errors import UserError
 
 def import_file(path: Path) -> ModuleType:
     """Import a reader's file, anew whenever it or a neighbour that it imports has changed."""
-    name = "steepest_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:8] + f"_{path.stem}"
+    name = "steepest_file_" + hashlib.sha256(os.fsencode(path)).hexdigest()[:8] + f"_{path.stem}"
     module = sys.modules.get(name)
     if module is not None and not _changed(module):
         return module

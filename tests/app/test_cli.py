@@ -89,9 +89,22 @@ def test_exit_codes(fields, code):
         (["nonsense"], "there is no command 'nonsense'; known are: atlas, check, list"),
         (["runn"], "there is no command 'runn'; did you mean 'run'?"),
         (["lst", "--json"], "there is no command 'lst'; did you mean 'list'?"),
+        (["show", "x" * 300], "its name is too long"),
+        (["list", "x" * 5000], "unexpected " + "x" * 40 + "…"),
+        (["run", "--atlas", "loop"], "loop is not a folder"),
+        (["run", "--atlas", "file"], "file is not a folder"),
+        (["measure", "-"], "expected FILE.py:FUNCTION, got '-'"),
+        (["measure", "exits.py:build"], "exits.py does not import: SystemExit: 5"),
+        (["measure", "model.py:build", "--page", "file/x.html"], "cannot write --page file/x.html"),
+        (["measure", "model.py:build", "--page", "folder.html"], "cannot write --page folder.html"),
+        (["sweep", "plain-decay", "--over", "rate=0.1,0.2", "--on", "x"], "a sweep runs on local"),
     ],
 )
-def test_bad_input_is_one_sentence_and_code_2(words, sentence, capsys):
+def test_bad_input_is_one_sentence_and_code_2(words, sentence, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "exits.py").write_text("raise SystemExit(5)")
+    (tmp_path / "loop").symlink_to("loop")
     try:
         code = main(words)
     except SystemExit as stop:
@@ -101,6 +114,40 @@ def test_bad_input_is_one_sentence_and_code_2(words, sentence, capsys):
     assert sentence in said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_claim_that_is_named_twice_is_run_once(capsys):
+    assert main(["run", "plain-decay", "plain-decay", "--rate", "0.25", "--json"]) == 0
+    assert [record["claim"] for record in json.loads(capsys.readouterr().out)] == ["plain-decay"]
+
+
+def test_what_looks_like_markup_is_printed_as_it_is(capsys, monkeypatch):
+    from steepest.catalogue import load
+
+    def crash(self, setting, key):
+        raise RuntimeError("no [/markup] here")
+
+    monkeypatch.setattr(load("wide-decay"), "observe", crash)
+    assert main(["run", "wide-decay"]) == 1
+    assert "no [/markup] here" in capsys.readouterr().out
+
+
+def test_a_folder_in_the_place_of_the_picture_is_replaced(capsys, tmp_path):
+    assert main(["run", "plain-decay"]) == 0
+    (picture,) = tmp_path.glob("results/plain-decay/*/figure.svg")
+    picture.unlink()
+    picture.mkdir()
+    assert main(["run", "plain-decay"]) == 0
+    assert picture.read_text("utf-8").startswith("<?xml")
+
+
+def test_a_name_that_is_no_text_is_printed_all_the_same(capsys, tmp_path):
+    folder = tmp_path / "d\udcff"
+    folder.mkdir()
+    assert main(["new", "d\udcff/my_claim.py"]) == 0
+    assert capsys.readouterr().out.startswith("d?/my_claim.py: run it with")
+    assert main(["show", "d\udcff/my_claim.py"]) == 0
 
 
 def test_an_unwritable_folder_is_one_sentence(capsys, tmp_path):
@@ -182,6 +229,9 @@ def test_new_writes_a_claim_that_runs(capsys, tmp_path):
     ("name", "sentence"),
     [
         ("Bad Name", "a claim's name is lower-case words joined by hyphens, got 'Bad Name'"),
+        ("", "a claim's name is lower-case words joined by hyphens, got ''"),
+        ("none", "the class of 'none' would be called None, which means something else"),
+        ("prediction", "would be called Prediction, which means something else in its file"),
         ("plain-decay", "there is a claim 'plain-decay' in steepest already"),
         ("there.py", "there.py is there already and was not touched"),
         ("no/where/claim.py", "there is no folder no/where; make it first"),

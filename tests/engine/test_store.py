@@ -139,6 +139,18 @@ def without_checks(path):
     signed(path, lambda record: record.pop("checks"))
 
 
+def without_a_target(path):
+    signed(path, lambda record: record["about"].pop("target"))
+
+
+def with_a_number_for_a_stamp(path):
+    signed(path, lambda record: record["stamp"].update(judgement=1))
+
+
+def with_a_list_of_versions(path):
+    signed(path, lambda record: record.update(versions=[]))
+
+
 def as_a_folder(path):
     path.unlink()
     path.mkdir()
@@ -201,6 +213,9 @@ def pickled(path):
         ("result.json", lambda path: path.write_bytes(b"\xff\xfe{}")),
         ("result.json", of_another_format),
         ("result.json", without_checks),
+        ("result.json", without_a_target),
+        ("result.json", with_a_number_for_a_stamp),
+        ("result.json", with_a_list_of_versions),
         ("result.json", as_a_folder),
         ("result.json", dangling),
         ("arrays.npz", truncate),

@@ -1,5 +1,7 @@
 """``steepest new`` and ``steepest check``: for authors of claims."""
 
+import ast
+import keyword
 import re
 from importlib import resources
 from pathlib import Path
@@ -19,7 +21,7 @@ def write_template(target: str) -> Path:
         UserError: a name that is no plain word or that is taken, a file that is there, a folder that is not.
     """
     path = Path(target)
-    if path.suffix != ".py":
+    if path.name and path.suffix != ".py":
         path = path.with_name(path.name.replace("-", "_") + ".py")
     name = path.stem.replace("_", "-")
     if not re.fullmatch(NAME, name):
@@ -35,6 +37,10 @@ def write_template(target: str) -> Path:
         raise UserError(f"there is no folder {path.parent}; make it first")
     title = "".join(word.capitalize() for word in name.split("-"))
     text = (resources.files("steepest.app") / "template.py").read_text("utf-8")
+    if keyword.iskeyword(title) or title in _imported(text):
+        raise UserError(
+            f"the class of {name!r} would be called {title}, which means something else in its file; try my-{name}"
+        )
     try:
         path.write_text(text.replace("class Template", f"class {title}"), "utf-8")
     except OSError as trouble:
@@ -42,6 +48,13 @@ def write_template(target: str) -> Path:
             f"cannot write {path} ({trouble.strerror}); choose another folder"
         ) from None
     return path
+
+
+def _imported(text: str) -> set[str]:
+    """The names that a source imports."""
+    imports = (ast.Import, ast.ImportFrom)
+    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, imports))
+    return {alias.asname or alias.name for node in nodes for alias in node.names}
 
 
 def check_claim(target: str) -> int:

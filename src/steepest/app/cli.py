@@ -1,6 +1,7 @@
 """The command line. Nothing here imports JAX until a command needs it."""
 
 import argparse
+import errno
 import json
 import os
 import re
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except UserError as trouble:
-        return _refuse(" ".join(str(trouble).split()))
+        return _refuse(str(trouble))
     except KeyboardInterrupt:
         return _refuse("stopped; what is finished is kept, run the same command to go on", 130)
     except BrokenPipeError:  # the reader of a pipe, such as head, went away
@@ -41,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return _refuse("there is not enough memory for this; choose smaller fields", 1)
     except OSError as trouble:
+        if trouble.errno == errno.ENAMETOOLONG:  # only a command line names such a file
+            return _refuse(f"there is no file {trouble.filename}: its name is too long")
         _close_output()
         where = f" {trouble.filename}" if trouble.filename else ""
         return _refuse(f"cannot read or write{where} ({trouble.strerror or trouble})", 1)
@@ -59,9 +62,13 @@ def read(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def _refuse(sentence: str, code: int = USAGE) -> int:
-    brief = re.sub(r"\S{300,}", lambda word: f"{word[0][:40]}…", sentence)
-    print(f"steepest: {brief}", file=sys.stderr)
+    print(f"steepest: {_brief(sentence)}", file=sys.stderr)
     return code
+
+
+def _brief(sentence: str) -> str:
+    """Return a sentence on one line, without the rest of words that are too long to read."""
+    return " ".join(re.sub(r"\S{300,}", lambda word: f"{word[0][:40]}…", sentence).split())
 
 
 def _close_output() -> None:
@@ -77,7 +84,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         command = self.prog.partition(" ")[2]
-        print(f"steepest{' ' + command if command else ''}: {_clear(message)}", file=sys.stderr)
+        print(
+            f"steepest{' ' + command if command else ''}: {_brief(_clear(message))}",
+            file=sys.stderr,
+        )
         raise SystemExit(USAGE)
 
 
@@ -87,7 +97,7 @@ def _clear(message: str) -> str:
     if message.startswith(start):
         word = message.removeprefix(start).partition(" (")[0].strip("'")
         return f"there is no command {word!r}; {nearest(word, COMMANDS)}"
-    return " ".join(message.split())
+    return message
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:
@@ -236,7 +246,7 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
 
 
 def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
-    entries = [catalogue.entry(name) for name in known.claims]
+    entries = list(dict.fromkeys(catalogue.entry(name) for name in known.claims))
     if not entries:
         entries = list(catalogue.catalogue().values())
     if words and len(entries) != 1:
@@ -244,6 +254,10 @@ def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
             f"fields such as {words[0]} need exactly one claim, got {len(entries)}; name one before them"
         )
     _prepare()
+    if not known.claims:
+        from steepest.site.pages import refuse
+
+        refuse(known.out, known.atlas)
     from steepest.app.run import run_one, run_several, show_outcomes
     from steepest.engine.store import Store
 
@@ -326,8 +340,7 @@ def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
     _prepare()
     from steepest.app.measure import measured
 
-    if known.page is not None and known.page.suffix not in (".html", ".htm"):
-        raise UserError(f"a page is an .html file, got --page {known.page}")
+    _check_page(known.page)
     report = measured(known)
     if known.json:
         print(json.dumps(report.to_json(), indent=1))
@@ -337,6 +350,18 @@ def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
         page = report_page(report, known.page)
         print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
     return 0
+
+
+def _check_page(page: Path | None) -> None:
+    """Refuse a page that could not be written, before anything is measured."""
+    if page is None:
+        return
+    if page.suffix not in (".html", ".htm"):
+        raise UserError(f"a page is an .html file, got --page {page}")
+    folder = next(parent for parent in page.absolute().parents if os.path.lexists(parent))
+    place = page if page.exists() else folder
+    if page.is_dir() or not folder.is_dir() or not os.access(place, os.W_OK):
+        raise UserError(f"cannot write --page {page}; choose another file")
 
 
 def _sweep(known: argparse.Namespace, words: Sequence[str]) -> int:

@@ -70,8 +70,7 @@ def speak_plainly() -> None:
     """Let streams whose encoding lacks our symbols spell them, instead of breaking off."""
     codecs.register_error(PLAIN, _plainly)
     for stream in (sys.stdout, sys.stderr):
-        plain = (stream.encoding or "").lower().replace("-", "") != "utf8"
-        if plain and isinstance(stream, io.TextIOWrapper):
+        if isinstance(stream, io.TextIOWrapper):  # UTF-8 lacks the bytes of names that are no text
             stream.reconfigure(errors=PLAIN)
 
 
@@ -106,9 +105,11 @@ def bar() -> Progress:
         BarColumn(20),
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[claim]}: {task.fields[stage]}"),
+        TextColumn("{task.fields[claim]}: {task.fields[stage]}", markup=False),
     )
-    return Progress(*columns, console=Console(file=sys.stderr), transient=True)
+    console = Console(file=sys.stderr)
+    # where no bar can be drawn, rich would leave an empty line behind
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def say(text: str) -> None:

@@ -1,5 +1,6 @@
 """``steepest run``: one claim in this process, several in processes of their own."""
 
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from steepest.app.console import bar, say, styled, wide
@@ -18,7 +20,7 @@ from steepest.core.hypotheses import Hypothesis
 from steepest.core.words import CRASHED
 from steepest.engine.crew import Outcome, run_all, stored
 from steepest.engine.results import Result
-from steepest.engine.store import Question, Store
+from steepest.engine.store import Question, Store, move_into_place
 
 HOW = {"stored": ", stored earlier: --force runs it again", "judged anew": ", judged anew"}
 
@@ -117,7 +119,9 @@ def draw_picture(result: Result, store: Store) -> Path | None:
     if result.how != "stored" or not path.is_file():
         from steepest.site.drawing import svg  # matplotlib only where something is drawn
 
-        path.write_text(svg(result.panels), "utf-8")
+        temporary = folder / f".new-{path.name}-{os.getpid()}"
+        temporary.write_text(svg(result.panels), "utf-8")
+        move_into_place(temporary, path)
     return path
 
 
@@ -127,18 +131,22 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     for outcome in outcomes:
         result = outcome.result
         if result is None:
-            table.add_row(outcome.name, styled(CRASHED), outcome.crash, "")
+            table.add_row(outcome.name, styled(CRASHED), escape(outcome.crash), "")
             continue
         note = {"stored": " (stored)", "judged anew": " (judged anew)"}.get(result.how, "")
         table.add_row(
-            result.claim, styled(result.verdict) + note, result.reason, f"{result.seconds:.1f}"
+            result.claim,
+            styled(result.verdict) + note,
+            escape(result.reason),
+            f"{result.seconds:.1f}",
         )
     return table
 
 
 def _details(console: Console, result: Result) -> None:
     console.print(
-        f"[bold]{result.claim}[/]: {styled(result.verdict)} — {result.reason}", highlight=False
+        f"[bold]{result.claim}[/]: {styled(result.verdict)} — {escape(result.reason)}",
+        highlight=False,
     )
     for hypothesis in result.assumptions:
         console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
@@ -146,7 +154,7 @@ def _details(console: Console, result: Result) -> None:
     table = Table(*titles, box=None, header_style="bold")
     for check in result.checks:
         table.add_row(
-            check.name,
+            escape(check.name),
             f"{check.predicted:.4g}",
             f"{check.measured:.4g}",
             _span(check, "interval"),

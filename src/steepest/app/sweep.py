@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from steepest.app.console import bar, say, styled, wide
 from steepest.core.errors import UserError
 from steepest.engine import sweeps
+from steepest.engine.workers import check_place
 
 HOUR = 3600.0
 SHORT = 30.0
@@ -27,6 +29,7 @@ def sweep(known: Any, changes: Mapping[str, Any]) -> sweeps.Sweep:
         changes: fields that differ from the preset at every point.
     """
     _exportable(known.export)
+    check_place(known.on)
     shard = _shard(known.shard)
     over = None if known.over is None else _over(known.over)
     options = {name: getattr(known, name) for name in ("preset", "seed", "whole", "batch")}
@@ -105,7 +108,7 @@ def _report(result: sweeps.Sweep, known: Any) -> None:
     table = Table(*titles, box=None, pad_edge=False, header_style="bold")
     for id in (*result.judged, *result.others):
         ends = (result.ends(f"{id}_{side}") for side in ("measured", "predicted"))
-        table.add_row(result.labels[id], *ends)
+        table.add_row(escape(result.labels[id]), *ends)
     console.print(table)
     for reason, count in list(result.crashes.items())[:5]:
         console.print(f"  {count} × {reason}", markup=False, highlight=False)

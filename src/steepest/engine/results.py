@@ -10,6 +10,13 @@ from steepest.core.hypotheses import Hypothesis
 from steepest.core.panels import Panel
 from steepest.core.records import plain
 
+TEXTS = {
+    "": "claim reason preset command observed_at judged_at",
+    "about": "says explanation experiment statement source chapter origin target precision",
+    "stamp": "experiment rivals judgement",
+}
+"""What must be text in a stored result, for lists and pages."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -114,7 +121,19 @@ class Result:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], **arrays: Any) -> "Result":
-        """Return the inverse of :meth:`to_json`, given arrays, rivals' predictions and panels."""
+        """Return the inverse of :meth:`to_json`, given arrays, rivals' predictions and panels.
+
+        Raises:
+            KeyError: something is missing that readers of results rely on.
+            TypeError: it is not of the type that they rely on.
+        """
+        for part, names in TEXTS.items():
+            texts = record if part == "" else record[part]
+            for name in names.split():
+                if not isinstance(texts[name], str):
+                    raise TypeError(f"{part} {name} is no text".lstrip())
+        if not isinstance(record["versions"], Mapping):
+            raise TypeError("versions are no mapping")
         read = {
             "verdict": Verdict(record["verdict"]),
             "checks": tuple(Check.from_json(check) for check in record["checks"]),

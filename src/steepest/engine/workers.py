@@ -197,10 +197,6 @@ def cluster(address: str) -> Iterator[Workers]:
     Raises:
         UserError: without the extra, if nothing answers, or if there are no workers.
     """
-    if not re.fullmatch(ADDRESS, address):
-        raise UserError(
-            f"a scheduler's address is like tcp://HOST:PORT, got {address!r}; try --on dask:tcp://localhost:8786"
-        )
     try:
         import distributed
         from distributed.scheduler import KilledWorker
@@ -249,6 +245,24 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
         client.close(timeout=2)
 
 
+def check_place(on: Any) -> None:
+    """Refuse what names no place for work, as :func:`workers` takes it; nothing is started or asked.
+
+    Raises:
+        UserError: an unknown word, or an address that cannot be one.
+    """
+    if isinstance(on, str) and on.startswith("dask:") and len(on) > len("dask:"):
+        address = on.removeprefix("dask:")
+        if not re.fullmatch(ADDRESS, address):
+            raise UserError(
+                f"a scheduler's address is like tcp://HOST:PORT, got {address!r}; try --on dask:tcp://localhost:8786"
+            )
+    elif on not in (None, "here", "local") and not callable(getattr(on, "submit", None)):
+        raise UserError(
+            f"a sweep runs on local, here or dask:ADDRESS, got {on!r}; try --on dask:tcp://localhost:8786"
+        )
+
+
 @contextmanager
 def workers(on: Any, count: int | None, pieces: int) -> Iterator[Workers | None]:
     """What ``on`` names: None or ``"here"``, ``"local"``, ``"dask:ADDRESS"``, or anything with ``submit``.
@@ -265,6 +279,7 @@ def workers(on: Any, count: int | None, pieces: int) -> Iterator[Workers | None]
         raise UserError(
             f"a pool has at least one process, got {count} workers; leave it out for one a core"
         )
+    check_place(on)
     if on in (None, "here"):
         yield None
     elif on == "local":
@@ -274,17 +289,13 @@ def workers(on: Any, count: int | None, pieces: int) -> Iterator[Workers | None]
             return
         with pool(size) as crew:
             yield crew
-    elif isinstance(on, str) and on.startswith("dask:") and len(on) > len("dask:"):
+    elif isinstance(on, str):
         with cluster(on.removeprefix("dask:")) as crew:
             yield crew
-    elif callable(submit := getattr(on, "submit", None)):
+    else:
         yield Workers(
-            submit,
+            on.submit,
             getattr(on, "_max_workers", count or 8),
             type(on).__name__,
             lost=(BrokenExecutor,),
-        )
-    else:
-        raise UserError(
-            f"a sweep runs on local, here or dask:ADDRESS, got {on!r}; try --on dask:tcp://localhost:8786"
         )

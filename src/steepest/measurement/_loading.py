@@ -39,7 +39,7 @@ def load_model(where: str) -> tuple[Any, Any, Any, Any]:
         built = getattr(module, name)()
     except UserError:
         raise
-    except Exception as trouble:
+    except (Exception, SystemExit) as trouble:
         raise UserError(f"{where} failed: {_line(trouble)}") from trouble
     if not (isinstance(built, tuple) and len(built) in (3, 4)):
         got = f"a tuple of {len(built)}" if isinstance(built, tuple) else type(built).__name__
@@ -89,7 +89,7 @@ def _module(file: Path) -> Any:
             else f"install {trouble.name}"
         )
         raise UserError(f"{file.name} does not import: {trouble}; {advice}") from trouble
-    except Exception as trouble:
+    except (Exception, SystemExit) as trouble:
         raise UserError(f"{file.name} does not import: {_line(trouble)}") from trouble
     finally:
         sys.path.pop(0)

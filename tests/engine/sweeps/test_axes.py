@@ -119,3 +119,7 @@ def test_bad_input_gets_one_sentence(over, sobol, sentence):
 def test_an_axis_says_itself():
     assert str(axes(Toy, {"scale": "log:1:100:30"})[0]) == "scale: 1 to 100, 30 values, logarithmic"
     assert str(axes(Toy, {"word": "tanh,relu"})[0]) == "word: tanh, relu"
+
+
+def test_a_logarithmic_range_may_be_wider_than_any_number():
+    assert values("scale", "log:1e-300:1e300:5") == [1e-300, 1e-150, 1.0, 1e150, 1e300]

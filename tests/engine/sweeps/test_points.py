@@ -85,12 +85,15 @@ def test_the_sound_point_of_another_name_is_never_believed(points):
         assert set(points.read(KEYS)) == set(KEYS) - set(KEYS[3:5])
 
 
-def test_deep_json_is_damage_too(points):
-    deep = b'{"key": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
+DEEP = b'{"key": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
+
+
+@pytest.mark.parametrize("text", [DEEP, b"[]", b"null", b'"text"'])
+def test_json_that_is_no_point_is_damage_too(points, text):
     head = sweeps_points._HEAD.replace(
-        sweeps_points._HEAD[sweeps_points._SPAN], sweeps_points._digest(deep)
+        sweeps_points._HEAD[sweeps_points._SPAN], sweeps_points._digest(text)
     )
-    (points.folder / KEYS[3] / FILE).write_bytes(head + deep + b"}")
+    (points.folder / KEYS[3] / FILE).write_bytes(head + text + b"}")
     with pytest.warns(Damaged, match=KEYS[3]):
         assert set(points.read(KEYS)) == set(KEYS) - {KEYS[3]}
 

@@ -139,6 +139,15 @@ def test_a_damaged_or_outdated_plan_is_left_out_and_said(tmp_path, toy, monkeypa
         assert list(stored_sweeps(tmp_path)) == []
 
 
+def test_a_folder_in_the_place_of_a_plan_is_replaced(tmp_path, toy):
+    found = swept(tmp_path, {"scale": "1,2"})
+    path = tmp_path / "toy" / "sweeps" / f"{found.key}.json"
+    path.unlink()
+    path.mkdir()
+    work(plan("toy", {"scale": "1,2"}), tmp_path, force=True).run()
+    assert [sweep.key for sweep in stored_sweeps(tmp_path)] == [found.key]
+
+
 def test_crashed_points_stay_until_they_are_retried(grid, tmp_path, toy):
     assert not work(grid.plan, tmp_path).missing
     assert len(work(grid.plan, tmp_path, retry=True).missing) == 4

@@ -183,7 +183,7 @@ def _between(axis: Axis, places: np.ndarray) -> list[float]:
     """Values at places from 0 to 1 between the ends of an axis, evenly in its scale."""
     low, high = axis.values
     if axis.scale == "log":
-        values = low * (high / low) ** places
+        values = low ** (1 - places) * high**places  # high / low may be past all numbers
     else:
         values = low + (high - low) * places
     # 0.1, not 0.10000000000000002

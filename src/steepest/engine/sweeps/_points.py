@@ -110,7 +110,7 @@ def _parse(text: bytes, key: str) -> dict[str, Any]:
     if not text.endswith(b"}") or _digest(record) != text[_SPAN]:
         raise ValueError("its checksum does not match")
     point = json.loads(record)
-    if point.pop("key", None) != key:
+    if not isinstance(point, dict) or point.pop("key", None) != key:
         raise ValueError("it is another point")
     return point
 

@@ -15,7 +15,7 @@ from steepest.core.errors import UserError
 from steepest.core.records import canonical_digest
 from steepest.core.words import CRASHED
 from steepest.engine.fingerprint import everything
-from steepest.engine.store import DAMAGE, Damaged, Store
+from steepest.engine.store import DAMAGE, Damaged, Store, move_into_place
 from steepest.engine.sweeps._batch import Record, crashed
 from steepest.engine.sweeps._plan import Plan
 from steepest.engine.sweeps._points import Points
@@ -38,8 +38,7 @@ def keep(plan: Plan, out: Path) -> Path:
     temporary.write_text(
         json.dumps({"plan": record, "digest": canonical_digest(record)}, indent=1), "utf-8"
     )
-    os.replace(temporary, path)
-    return path
+    return move_into_place(temporary, path)
 
 
 def stored_plans(out: Path) -> Iterator[Plan]:
@@ -144,7 +143,8 @@ class Work:
             yield
         except OSError as trouble:
             reason = trouble.strerror or trouble
-            raise UserError(f"cannot write to {self.points.folder} ({reason}); {KEPT}") from None
+            folder = self.points.folder.parent
+            raise UserError(f"cannot write to {folder} ({reason}); {KEPT}") from None
 
 
 def work(

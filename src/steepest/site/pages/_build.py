@@ -43,7 +43,7 @@ def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: 
         raise UserError(
             f"there is no sound result in {results}; make some with `steepest run --out {results}`"
         )
-    _refuse(results, out)
+    refuse(results, out)
     fresh = out.parent / f".{out.name}-new-{os.getpid()}"
     try:
         fresh.mkdir(parents=True)
@@ -59,9 +59,14 @@ def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: 
     return out / "index.html"
 
 
-def _refuse(results: Path, out: Path) -> None:
-    """Refuse a place where something would be lost that is not ours."""
-    if results.resolve().is_relative_to(out.resolve()):
+def refuse(results: Path, out: Path) -> None:
+    """Refuse a place for the atlas where something would be lost that is not ours.
+
+    Raises:
+        UserError: a folder with other files, something that is no folder, or a folder around the results.
+    """
+    out = out.absolute()
+    if Path(os.path.realpath(results)).is_relative_to(os.path.realpath(out)):
         raise UserError(
             f"the results in {results} lie inside {out}, which the atlas would replace; choose another --out"
         )
@@ -69,7 +74,9 @@ def _refuse(results: Path, out: Path) -> None:
         return
     if not out.is_dir() or out.is_symlink():
         raise UserError(f"{out} is not a folder; choose another place for the atlas with --out")
-    ours = (out / MARKER).read_text("utf-8").splitlines() if (out / MARKER).is_file() else []
+    ours = []
+    if (out / MARKER).is_file():
+        ours = (out / MARKER).read_text("utf-8", "replace").splitlines()
     files = sorted(
         str(path.relative_to(out))
         for path in out.rglob("*")
