@@ -24,9 +24,16 @@ def forget_compiled_programs():
     jax.clear_caches()
 
 
+# Tests that take several seconds and that others of their file resemble: `.ci/nightly` runs them.
+NIGHTLY = frozenset(Path(__file__).with_name("nightly.txt").read_text("utf-8").splitlines())
+
+
+@pytest.hookimpl(tryfirst=True)  # before the marks are selected
 def pytest_collection_modifyitems(items):
     """Tests of one file run in one process, for what they share; those of the contract claim by claim."""
     for item in items:
+        if item.nodeid in NIGHTLY:
+            item.add_marker(pytest.mark.nightly)
         claim = getattr(item, "callspec", None) and item.callspec.params.get("name")
         alone = item.path.parent.name == "contract" and claim
         group = f"{item.path}{claim}" if alone else str(item.path)

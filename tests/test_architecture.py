@@ -111,13 +111,21 @@ def python(code):
         ("steepest, steepest.claims, steepest.catalogue", ("jax", "numpy", "matplotlib")),
         ("steepest.core.checks, steepest.engine.crew, steepest.app.cli", ("jax", "matplotlib")),
         ("steepest.site.pages, steepest.app.run", ("jax", "matplotlib")),
-        ("steepest.programs", ("diffrax",)),
+        ("steepest.programs", ("steepest.dynamics",)),
         ("steepest.engine.run, steepest.engine.sweeps", ("matplotlib", "bokeh")),
     ],
 )
 def test_imports_are_light(imported, absent):
     code = f"import sys, {imported}; print([m for m in {absent!r} if m in sys.modules])"
     assert python(code) == "[]"
+
+
+def test_every_nightly_test_is_one():
+    """A test that was renamed would else come back to every commit unseen."""
+    for line in (ROOT / "tests" / "nightly.txt").read_text("utf-8").splitlines():
+        file, _, rest = line.partition("::")
+        name = rest.partition("[")[0]
+        assert f"def {name}(" in (ROOT / file).read_text("utf-8"), line
 
 
 def test_importing_changes_no_global_state():

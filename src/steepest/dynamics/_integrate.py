@@ -1,8 +1,8 @@
 """Two adaptive Runge–Kutta methods that land on given readings of a clock, as one small compiled program.
 
-A flow of a claim is integrated once, and then compiling it costs more than computing it. So the right-hand side is compiled
-a single time: stages are a loop, the slope at the start comes from a first step of length zero, and what is recorded is
-computed where the flow lands instead of in every step.
+A flow of a claim is integrated once, and then compiling it costs more than computing it. So the right-hand side is
+compiled a single time: stages are a loop, the slope at the start comes from a first step of length zero, and what is
+recorded is computed where the flow lands instead of in every step.
 """
 
 from collections.abc import Callable
@@ -66,23 +66,24 @@ def integrate(
 ) -> Landing:
     """Integrate ``dy/ds = field(s, y)`` from s = 0 and record the state at each reading.
 
-    Steps are as long as the estimate of their error allows: the root mean square of error/(atol + rtol |y|) is at most one.
-    A step is shortened so that it ends on a reading, so nothing is interpolated. Call it inside a compiled function.
+    Steps are as long as the estimate of their error allows: the root mean square of error/(atol + rtol |y|) is at
+    most one. A step is shortened so that it ends on a reading, so nothing is interpolated. Call it inside a compiled
+    function.
 
     Args:
         field: the right-hand side.
         start: the state at s = 0.
         times: increasing readings, the first at least 0.
         record: what to keep of a reading and the state there.
-        method: ``"explicit"`` is Tsitouras 5(4); ``"stiff"`` is the Rosenbrock method RODAS 4(3), which is L-stable and factors
-            the Jacobian, d + 1 rows, in every step.
+        method: ``"explicit"`` is Tsitouras 5(4); ``"stiff"`` is the Rosenbrock method RODAS 4(3), which is L-stable and
+            factors the Jacobian, d + 1 rows, in every step.
         rtol: relative tolerance of a step.
         atol: absolute tolerance of a step.
         max_steps: the integration gives up after so many steps.
         stop: ends the integration after the first step where it holds.
 
-    Source: Tsitouras, Runge–Kutta pairs of order 5(4) satisfying only the first column simplifying assumption, 2011, table 1;
-    Hairer and Wanner, Solving ordinary differential equations II, sections IV.7 and VI.4 (RODAS).
+    Source: Tsitouras, Runge–Kutta pairs of order 5(4) satisfying only the first column simplifying assumption, 2011,
+    table 1; Hairer and Wanner, Solving ordinary differential equations II, sections IV.7 and VI.4 (RODAS).
     """
     attempt, order = {"explicit": (_tsitouras, 5), "stiff": (_rodas, 4)}[method]
 
@@ -114,12 +115,7 @@ def integrate(
 
     def until(state: _State, target: Float[Array, ""]) -> tuple[_State, tuple[Any, Array]]:
         def going(state: _State) -> Bool[Array, ""]:
-            return (
-                (state.s < target)
-                & (state.steps < max_steps)
-                & ~state.stopped
-                & ~state.lost
-            )
+            return (state.s < target) & (state.steps < max_steps) & ~state.stopped & ~state.lost
 
         state = jax.lax.while_loop(going, lambda state: step(state, target), state)
         return state, (record(state.s, state.y), state.s >= target)
@@ -160,8 +156,8 @@ def _first_length(y: Array, slope: Array, rtol: float, atol: float) -> Float[Arr
     return jnp.where(either_vanishes, 1e-6, 0.01 * size / speed)
 
 
-# Tsitouras 5(4): stage i starts from y + h Σ_j a_ij k_j. The seventh stage is at the new state, so that its slope is the next
-# step's first; the last row is the error.
+# Tsitouras 5(4): stage i starts from y + h Σ_j a_ij k_j. The seventh stage is at the new state, so that its slope is the
+# next step's first; h Σ_j e_j k_j is the error.
 _A = np.zeros((7, 7))
 _A[1, :1] = [0.161]
 _A[2, :2] = [-0.008480655492356989, 0.335480655492357]
@@ -211,8 +207,8 @@ def _tsitouras(
     return y + length * (a[6] @ slopes), error, slopes[6]
 
 
-# RODAS 4(3): (I − γhJ) k_i = γ h f(y + Σ_j α_ij k_j) + γ Σ_j c_ij k_j; the sixth stage starts from the embedded solution, and its
-# k is the error.
+# RODAS 4(3): (I − γhJ) k_i = γ h f(y + Σ_j α_ij k_j) + γ Σ_j c_ij k_j; the sixth stage starts from the embedded solution,
+# and its k is the error.
 _GAMMA = 0.25
 _ALPHA = np.zeros((6, 6))
 _ALPHA[1, :1] = [1.544]
@@ -252,7 +248,9 @@ def _rodas(
         ks, first = carry
         here = moving(z + alpha[i] @ ks)
         right = _GAMMA * (length * here + mix[i] @ ks)
-        return ks.at[i].set(jax.scipy.linalg.lu_solve(factors, right)), jnp.where(i == 0, here, first)
+        return ks.at[i].set(jax.scipy.linalg.lu_solve(factors, right)), jnp.where(
+            i == 0, here, first
+        )
 
     ks, first = jax.lax.fori_loop(
         0, 6, stage, (jnp.zeros((6, *z.shape), z.dtype), jnp.zeros_like(z))

@@ -29,7 +29,7 @@ Watch = Callable[[str], None]
 """Called with the name of each stage as it starts."""
 
 PRESETS = ("quick", "full", "tiny")
-PACKAGES = ("steepest", "jax", "jaxlib", "numpy", "optax", "diffrax", "cvxpy-base", "scikit-learn")
+PACKAGES = ("steepest", "jax", "jaxlib", "numpy", "optax", "cvxpy-base", "scikit-learn")
 
 
 @dataclass(frozen=True)

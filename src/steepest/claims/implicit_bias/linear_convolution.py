@@ -347,7 +347,8 @@ def _follow(
     apply = lambda filters, x: x @ weights(filters)
     risk = margin_risk(exponential, apply, x, y)
     log_risk = log_margin_risk(exponential, apply, x, y)
-    # Explicit steps stay in proportion to −log R, 56 000 of them for three layers; these are 620, and nearer to the path.
+    # Explicit steps stay in proportion to −log R: 56 000 of them for three layers.
+    # These are 620, and nearer to the path.
     settings = {"solver": "stiff", "rtol": 1e-6, "atol": 1e-9, "max_steps": 20_000}
     path = flow(risk, start, falls, "log-risk", log_risk, {"beta": weights}, **settings)
     return path.observed["beta"], path.ok
