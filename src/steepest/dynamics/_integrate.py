@@ -156,8 +156,8 @@ def _first_length(y: Array, slope: Array, rtol: float, atol: float) -> Float[Arr
     return jnp.where(either_vanishes, 1e-6, 0.01 * size / speed)
 
 
-# Tsitouras 5(4): stage i starts from y + h Σ_j a_ij k_j. The seventh stage is at the new state, so that its slope is the
-# next step's first; h Σ_j e_j k_j is the error.
+# Tsitouras 5(4): stage i starts from y + h Σ_j a_ij k_j. The seventh stage is at the new state, so that its slope is
+# the next step's first; h Σ_j e_j k_j is the error.
 _A = np.zeros((7, 7))
 _A[1, :1] = [0.161]
 _A[2, :2] = [-0.008480655492356989, 0.335480655492357]
@@ -207,8 +207,8 @@ def _tsitouras(
     return y + length * (a[6] @ slopes), error, slopes[6]
 
 
-# RODAS 4(3): (I − γhJ) k_i = γ h f(y + Σ_j α_ij k_j) + γ Σ_j c_ij k_j; the sixth stage starts from the embedded solution,
-# and its k is the error.
+# RODAS 4(3): (I − γhJ) k_i = γ h f(y + Σ_j α_ij k_j) + γ Σ_j c_ij k_j; the sixth stage starts from the embedded
+# solution, and its k is the error.
 _GAMMA = 0.25
 _ALPHA = np.zeros((6, 6))
 _ALPHA[1, :1] = [1.544]

@@ -31,7 +31,7 @@ COMPUTING = ("jax", "jaxlib", "numpy")
 OF_THE_EXPERIMENT = ("setting", "hypotheses", "predict", "observe")
 BASE = ("steepest.claim._experiment",)
 """What every experiment depends on, imported by name or not."""
-JUDGING = ("steepest.core.checks", "steepest.core.panels", "steepest.engine.run")
+JUDGING = ("steepest.core.checks", "steepest.core.panels", "steepest.engine.judge")
 """What every judgement depends on."""
 
 

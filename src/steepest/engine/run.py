@@ -18,10 +18,11 @@ from steepest import catalogue
 from steepest.catalogue import Entry
 from steepest.claim import Claim, documentation, seeded
 from steepest.core.arrays import Observation, Prediction
-from steepest.core.checks import Check, Rejection, Rival, conclude, reject
+from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.fields import LARGEST_SEED, field_type
 from steepest.engine.fingerprint import Stamp, stamp
+from steepest.engine.judge import Judgement, judge
 from steepest.engine.results import Result
 from steepest.engine.store import Question, Store
 
@@ -192,21 +193,18 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
             observed = claim.observe(setting, for_observation)
             watch("judging")
             rivals = claim.rivals(setting, predicted)
-        judged = judge(claim, predicted, observed, rivals) if in_range else {}
+        judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
     now = timestamp()
-    conditions = judged.get("run_conditions", ())
-    verdict, reason = conclude(
-        [*hypotheses, *conditions], judged.get("checks", ()), judged.get("rivals", ())
-    )
+    verdict, reason = judged.conclude(hypotheses)
     return Result(
         claim=asked.entry.name,
         claim_version=claim.version,
         verdict=verdict,
         reason=reason,
-        checks=judged.get("checks", ()),
+        checks=judged.checks,
         hypotheses=tuple(hypotheses),
-        run_conditions=conditions,
-        rivals=judged.get("rivals", ()),
+        run_conditions=judged.run_conditions,
+        rivals=judged.rivals,
         params=asdict(claim),
         changes=changed(asked),
         preset=asked.preset,
@@ -221,21 +219,8 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
         predicted=predicted,
         observed=observed,
         rival_predictions=tuple(rivals),
-        panels=judged.get("panels", ()),
+        panels=judged.panels,
     )
-
-
-def judge(
-    claim: Claim, predicted: Prediction, observed: Observation, rivals: Sequence[Rival]
-) -> dict[str, Any]:
-    """Judge stored or fresh arrays: conditions of the run, checks, rivals and panels."""
-    checks = tuple(claim.judge(predicted, observed))
-    return {
-        "run_conditions": tuple(claim.run_conditions(observed)),
-        "checks": checks,
-        "rivals": tuple(_confront(claim, rival, checks, observed) for rival in rivals),
-        "panels": tuple(claim.panels(predicted, observed)),
-    }
 
 
 def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
@@ -251,23 +236,19 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
             for_setting, _ = seeded(asked.seed)
             rivals = tuple(claim.rivals(claim.setting(for_setting), stored.predicted))
         judged = judge(claim, stored.predicted, stored.observed, rivals)
-    verdict, reason = conclude(
-        [*stored.hypotheses, *judged["run_conditions"]], judged["checks"], judged["rivals"]
-    )
+    verdict, reason = judged.conclude(stored.hypotheses)
     return replace(
         stored,
         **fresh,
-        **judged,
+        checks=judged.checks,
+        run_conditions=judged.run_conditions,
+        rivals=judged.rivals,
+        panels=judged.panels,
         verdict=verdict,
         reason=reason,
         rival_predictions=rivals,
         how="judged anew",
     )
-
-
-def _confront(claim: Claim, rival: Rival, own: Sequence[Check], observed: Observation) -> Rejection:
-    prediction: Any = rival.prediction
-    return reject(rival, own, claim.judge(prediction, observed))
 
 
 def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
