@@ -16,7 +16,7 @@ from steepest.claim import keys
 from steepest.claims.implicit_bias.diagonal_network.experiment import limits
 from steepest.claims.initialization.depth_scale.experiment import fitted_scale
 from steepest.claims.optimization.catapult.experiment import linear_network
-from steepest.core.checks import conclude
+from steepest.core.checks import conclude_point
 from steepest.core.fields import field_types
 from steepest.core.words import Verdict
 from steepest.engine.run import build
@@ -89,7 +89,7 @@ def alone(name, key=0, **changes):
 
 
 def verdict(single, predicted, observed):
-    return conclude(single.run_conditions(observed), single.judge(predicted, observed), [])[0]
+    return conclude_point(single.run_conditions(observed), single.judge(predicted, observed))[0]
 
 
 def together(name, changes, values, key=0):

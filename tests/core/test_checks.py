@@ -12,14 +12,17 @@ from scipy import stats
 
 from steepest.core.checks import (
     Check,
+    Control,
     Rejection,
     Rival,
     agreement,
     bound,
+    challenge,
     conclude,
     decide,
     equal,
     exponent,
+    idle,
     order,
     reject,
 )
@@ -408,40 +411,91 @@ def test_doubt_about_a_rival_does_not_reject_it():
 
 YES = assume("yes", 1, ">", 0)
 NO = assume("no", 0, ">", 1)
-REJECTED = Rejection("gone", "gone", True, ("c",), ())
+REJECTED = Rejection("gone", "gone", True, ("c0",), ())
 ACCEPTED = Rejection("alive", "alive", False, (), ())
+SAID = Rejection("near", "near", False, (), (), accepted="they differ by less than the noise")
 
 
 @pytest.mark.parametrize(
-    ("hypotheses", "verdicts", "rivals", "expected", "word"),
+    ("hypotheses", "verdicts", "rivals", "controls", "expected", "word"),
     [
-        ([YES], [HOLDS, HOLDS], [REJECTED], HOLDS, "agrees in 2 checks"),
-        ([], [HOLDS], [], HOLDS, "agrees in 1 check, 0 rivals"),
-        ([YES], [HOLDS, INCONCLUSIVE], [REJECTED], INCONCLUSIVE, "straddles"),
-        ([YES], [INCONCLUSIVE, FAILS], [REJECTED], FAILS, "disagrees"),
-        (
-            [YES],
-            [HOLDS],
-            [REJECTED, ACCEPTED],
-            INCONCLUSIVE,
-            "no power: the data do not reject alive",
-        ),
-        ([YES], [FAILS], [ACCEPTED], FAILS, "disagrees"),
-        ([YES, NO], [HOLDS], [REJECTED], OUT_OF_RANGE, "no"),
-        ([NO], [FAILS], [ACCEPTED], OUT_OF_RANGE, "assumed but not true here"),
-        ([NO], [], [], OUT_OF_RANGE, "no"),
+        ([YES], [HOLDS, HOLDS], [REJECTED], [], HOLDS, "agrees in 1 challenged check, 1 rival"),
+        ([], [HOLDS], [], [REJECTED], HOLDS, "0 rivals rejected, 1 control failed"),
+        ([YES], [HOLDS, INCONCLUSIVE], [REJECTED], [], INCONCLUSIVE, "straddles"),
+        ([YES], [INCONCLUSIVE, FAILS], [REJECTED], [], FAILS, "disagrees"),
+        ([YES], [HOLDS], [REJECTED, ACCEPTED], [], INCONCLUSIVE, "do not reject alive"),
+        ([YES], [HOLDS], [REJECTED, SAID], [], HOLDS, "1 rival rejected"),
+        ([YES], [HOLDS], [REJECTED], [ACCEPTED], INCONCLUSIVE, "passes alive too"),
+        ([YES], [FAILS], [ACCEPTED], [], FAILS, "disagrees"),
+        ([YES, NO], [HOLDS], [REJECTED], [], OUT_OF_RANGE, "no"),
+        ([NO], [FAILS], [ACCEPTED], [], OUT_OF_RANGE, "assumed but not true here"),
+        ([NO], [], [], [], OUT_OF_RANGE, "no"),
     ],
 )
-def test_the_verdict_of_a_claim(hypotheses, verdicts, rivals, expected, word):
-    verdict, reason = conclude(
-        hypotheses, [check(f"c{i}", v) for i, v in enumerate(verdicts)], rivals
-    )
+def test_the_verdict_of_a_claim(hypotheses, verdicts, rivals, controls, expected, word):
+    checks = [check(f"c{i}", v) for i, v in enumerate(verdicts)]
+    tried = challenge(checks, [*rivals, *controls])
+    verdict, reason = conclude(hypotheses, tried, rivals, controls)
     assert verdict is expected
     assert word in reason
 
 
+def test_a_claim_whose_headline_nothing_fails_has_no_power():
+    """Another check that a rival fails does not help, unless the claim says that it is the headline."""
+    checks = challenge([check("c1"), check("c0")], [REJECTED])
+    assert [one.challenged_by for one in checks] == [(), ("gone",)]
+    verdict, reason = conclude([YES], checks, [REJECTED], [])
+    assert verdict is INCONCLUSIVE
+    assert "no power: nothing that was tried fails check c1" in reason
+    assert conclude([YES], checks, [REJECTED], [], ("c0",))[0] is HOLDS
+
+
+def test_an_idle_check_is_not_counted_but_may_fail():
+    consistent = idle(check("c1"), "two forms of one sum")
+    checks = challenge([check("c0"), consistent], [REJECTED])
+    assert "1 challenged check" in conclude([YES], checks, [REJECTED], [])[1]
+    broken = challenge([check("c0"), idle(check("c1", FAILS), "")], [REJECTED])
+    assert conclude([YES], broken, [REJECTED], [])[0] is FAILS
+
+
+def test_a_control_is_judged_like_a_rival():
+    control = Control("shuffled", {}, "no order is left", "shuffled labels")
+    found = reject(control, [check("a")], [check("a", FAILS)])
+    assert (found.id, found.name, found.rejected) == ("shuffled", "shuffled labels", True)
+
+
+@pytest.mark.parametrize(
+    ("found", "notices", "unit", "words"),
+    [
+        (equal("a", 2.0, [1.9, 2.0, 2.1], 0.1), None, "relative", " %"),
+        (equal("a", 2.0, 2.1, 0.1), 0.1, "relative", "10 %"),
+        (equal("a", 0.0, 0.01, 0.1, absolute=True), 0.1, "absolute", "0.1"),
+        (exponent("a", -1.0, [1.0, 2.0, 4.0], [1.0, 0.5, 0.25], 0.2), 0.2, "absolute", "0.2"),
+        (bound("a", 0.5, at_most=2.0), 0.75, "relative", "75 %"),
+        (bound("a", 30.0, at_least=1.0), 29.0, "relative", "a factor 29"),
+        (agreement("a", 1e-12, 1e-9), 1e-9, "absolute", "1e-09"),
+        (order("a", ["x", "y"], {"x": 1.0, "y": 2.0}), math.nan, "absolute", "another order"),
+    ],
+)
+def test_what_a_check_would_notice(found, notices, unit, words):
+    assert found.notices_in == unit
+    assert words in found.would_notice
+    if notices is not None:
+        assert found.notices == pytest.approx(notices, rel=1e-2, nan_ok=True)
+
+
+def test_a_prediction_wrong_by_what_is_noticed_is_refuted():
+    """The definition, tried: the margin moved by the error leaves the interval, a little less does not."""
+    found = equal("a", 2.0, [1.98, 2.0, 2.02, 2.0], 0.1)
+    error = found.notices * found.predicted
+    moved = Interval(found.margin.low + 1.01 * error, found.margin.high + 1.01 * error)
+    nearly = Interval(found.margin.low + 0.99 * error, found.margin.high + 0.99 * error)
+    assert found.interval.disjoint(moved)
+    assert not found.interval.disjoint(nearly)
+
+
 def test_a_claim_that_checks_nothing_does_not_hold():
-    assert conclude([YES], [], [])[0] is INCONCLUSIVE
+    assert conclude([YES], [], [], [])[0] is INCONCLUSIVE
 
 
 # ---------------------------------------------------------------------------- a battery of wrong theories
@@ -467,10 +521,13 @@ def test_a_claim_about_a_law_holds_and_its_rival_is_rejected(p):
     y, judge = law(p, 10, seed=2), lambda q: [exponent("law", q, X, law(p, 10, seed=2), 0.2)]
     for theory, wrong in ((p, -p), (p, p + 0.5)):
         rival = reject(Rival("wrong", {"p": wrong}), judge(theory), judge(wrong))
-        assert conclude([], judge(theory), [rival])[0] is HOLDS
+        checks = challenge(judge(theory), [rival])
+        assert conclude([], checks, [rival], [])[0] is HOLDS
         # the roles exchanged: the wrong theory fails, whatever its rival does
         assert (
-            conclude([], judge(wrong), [reject(Rival("true", {"p": p}), judge(wrong), judge(p))])[0]
+            conclude(
+                [], judge(wrong), [reject(Rival("true", {"p": p}), judge(wrong), judge(p))], []
+            )[0]
             is FAILS
         )
     assert y.shape == (10, 5)
@@ -509,7 +566,7 @@ def test_a_theory_that_is_off_by_a_factor_fails(factor):
 def test_a_margin_that_forgives_everything_has_no_power():
     judge = lambda q: [equal("q", q, [1.0, 1.1, 0.9], 5.0, absolute=True)]
     rival = reject(Rival("wrong", {}), judge(1.0), judge(2.0))
-    assert conclude([], judge(1.0), [rival])[0] is INCONCLUSIVE
+    assert conclude([], judge(1.0), [rival], [])[0] is INCONCLUSIVE
 
 
 # ----------------------------------------------------------------------------------- ids, labels and JSON

@@ -11,14 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
 
 from steepest import catalogue
 from steepest.catalogue import Entry
-from steepest.claim import Claim, documentation, seeded
+from steepest.claim import Claim, Kind, documentation, seeded
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.errors import UserError
 from steepest.core.fields import field_types
@@ -29,7 +29,7 @@ from steepest.engine.run import Ready, build, execute
 from steepest.site.drawing import svg
 
 ID = r"[a-z][a-z0-9_]*"
-JUDGED = ("judge", "rivals", "panels", "run_conditions")
+JUDGED = ("judge", "rivals", "controls", "panels", "run_conditions")
 FORBIDDEN = ("matplotlib", "open(", "pathlib", "steepest.engine", "steepest.site", "steepest.app")
 Problems = list[str]
 
@@ -70,6 +70,8 @@ def is_described(kind: type[Claim]) -> Problems:
     for name in ("statement", "source"):
         if not getattr(kind, name, ""):
             missing.append(f"{name}: a text")
+    if getattr(kind, "kind", "") not in get_args(Kind):
+        missing.append(f"kind: what kind of statement it is, one of {', '.join(get_args(Kind))}")
     if not kind.out_of_scope:
         missing.append("out_of_scope: fields that put the claim out of its theorem's range")
     own = field_types(kind)
@@ -89,7 +91,7 @@ def keeps_apart(kind: type[Claim]) -> Problems:
     methods = _methods(kind)
     for name, others in (
         ("predict", ("observe", "judge")),
-        ("observe", ("predict", "judge", "rivals")),
+        ("observe", ("predict", "judge", "rivals", "controls")),
     ):
         reached = _reached(methods, name)
         missing += [f"{name} reaches {other}" for other in others if other in reached]
@@ -140,7 +142,8 @@ def has_checks(ready: Ready, result: Result) -> Problems:
     if result.verdict is Verdict.OUT_OF_RANGE and not result.checks:
         return [f"the {ready.preset} preset is out of range: {result.reason}"]
     missing = [] if result.checks else ["judge returns no check"]
-    for ids in ([check.id for check in result.checks], [rival.id for rival in result.rivals]):
+    tried = [*result.rivals, *result.controls]
+    for ids in ([check.id for check in result.checks], [one.id for one in tried]):
         wrong = [id for id in ids if not re.fullmatch(ID, id)]
         missing += [f"{id!r} is no id: lower-case letters, digits and _" for id in wrong]
         twice = sorted({id for id in ids if ids.count(id) > 1})
@@ -150,8 +153,12 @@ def has_checks(ready: Ready, result: Result) -> Problems:
         for check in result.checks
         if not check.interval.how
     ]
-    if not result.rivals:
-        missing.append("rivals returns no wrong theory")
+    if not tried:
+        missing.append("neither rivals nor controls returns anything, so that no check can fail")
+    known = [check.id for check in result.checks]
+    missing += [
+        f"headline: no check is called {id}" for id in ready.claim.headline if id not in known
+    ]
     for name, wanted in (("predicted", Prediction), ("observed", Observation)):
         if not isinstance(getattr(result, name), wanted):
             missing.append(f"what is {name} is no {wanted.__name__}")
@@ -212,10 +219,23 @@ def goes_out_of_range(entry: Entry, kind: type[Claim]) -> Problems:
     return [f"out_of_scope {dict(kind.out_of_scope)} gives {result.verdict}, not out of range"]
 
 
-def rejects_its_rivals(result: Result) -> Problems:
-    """Under the quick preset the same data reject every wrong theory."""
-    accepted = [rival.id for rival in result.rivals if not rival.rejected]
-    return [f"the data do not reject {id}" for id in accepted]
+def is_challenged(result: Result) -> Problems:
+    """Under the quick preset the data reject every rival but those it is said of, and something fails every check."""
+    missing = [
+        f"the data do not reject {rival.id}; if they cannot, say so with accepted="
+        for rival in result.rivals
+        if not rival.rejected and not rival.accepted
+    ]
+    missing += [f"the judge passes the control {c.id}" for c in result.controls if not c.rejected]
+    for check in result.checks:
+        if not check.counts and not check.idle:
+            missing.append(
+                f"no rival and no control fails {check.id}; add one, or declare it idle(…)"
+            )
+        if check.counts and check.idle:
+            challengers = " and ".join(check.challenged_by)
+            missing.append(f"{check.id} is declared idle, but {challengers} fails it")
+    return missing
 
 
 STATIC: dict[str, Callable[[type[Claim]], Problems]] = {

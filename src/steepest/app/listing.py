@@ -79,7 +79,7 @@ def describe(target: str) -> None:
     console.print(f"{text['says']}\n", **plain)
     if text["explanation"]:
         console.print(f"{text['explanation']}\n", **plain)
-    console.print(f"statement: {text['statement']}", **plain)
+    console.print(f"{text['kind'] or 'statement'}: {text['statement']}", **plain)
     console.print(f"source: {text['source']}", **plain)
     for correction in text["corrections"]:
         console.print(f"correction: {correction}", **plain)

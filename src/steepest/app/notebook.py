@@ -10,6 +10,8 @@ from steepest.engine.results import Result
 from steepest.engine.sweeps import Sweep
 from steepest.site.drawing import draw, svg
 
+TITLES = ("predicted", "measured", "interval", "agrees if", "would notice", "verdict")
+
 
 class ShownResult(Result):
     """A result that a notebook shows, with its figure."""
@@ -27,13 +29,22 @@ class ShownResult(Result):
             f"<li>{'✓' if hypothesis.holds else '✗'} {escape(str(hypothesis))}</li>"
             for hypothesis in self.assumptions
         )
-        titles = ("check", "predicted", "measured", "interval", "agrees if", "verdict")
-        rows = [_cells(check) for check in self.checks]
+        tables = [
+            _table(
+                (title, *TITLES), [_cells(check) for check in self.checks if check.counts is counts]
+            )
+            for title, counts in (("check", True), ("identities and consistency", False))
+        ]
         rivals = "".join(
             f"<li>{'rejected' if rival.rejected else 'not rejected'}: {escape(rival.name)}</li>"
             for rival in self.rivals
         )
-        parts = [head, _listed("assumed", assumed), _table(titles, rows), _listed("rivals", rivals)]
+        controls = "".join(
+            f"<li>{'fails' if control.rejected else 'passes'}: {escape(control.name)}</li>"
+            for control in self.controls
+        )
+        lists = [_listed("rivals", rivals), _listed("controls", controls)]
+        parts = [head, _listed("assumed", assumed), *tables, *lists]
         return "".join(parts) + (svg(self.panels) if self.panels else "")
 
 
@@ -71,7 +82,7 @@ def shown_sweep(sweep: Sweep) -> ShownSweep:
 def _cells(check: Check) -> tuple[str, ...]:
     numbers = (f"{check.predicted:.4g}", f"{check.measured:.4g}")
     ends = [f"{i.low:.4g} … {i.high:.4g}" for i in (check.interval, check.margin)]
-    return (check.name, *numbers, *ends, LOOKS[check.verdict].word)
+    return (check.name, *numbers, *ends, check.would_notice, LOOKS[check.verdict].word)
 
 
 def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

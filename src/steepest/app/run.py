@@ -150,27 +150,42 @@ def _details(console: Console, result: Result) -> None:
     )
     for hypothesis in result.assumptions:
         console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
-    titles = ("check", "predicted", "measured", "interval", "margin", "verdict")
+    counted = [check for check in result.checks if check.counts]
+    others = [check for check in result.checks if not check.counts]
+    for title, checks in (("check", counted), ("identities and consistency", others)):
+        if checks:
+            console.print(_checks(title, checks))
+    for rival in result.rivals:
+        verdict = f"rejected by {', '.join(rival.by)}" if rival.rejected else NOT_REJECTED
+        if rival.accepted and not rival.rejected:
+            verdict = f"accepted: {rival.accepted}"
+        console.print(f"  rival: {rival.name} — {verdict}", markup=False, highlight=False)
+    for control in result.controls:
+        verdict = f"fails {', '.join(control.by)}" if control.rejected else PASSES
+        console.print(f"  control: {control.name} — {verdict}", markup=False, highlight=False)
+    how = HOW.get(result.how, "")
+    console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)
+    console.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _checks(title: str, checks: Sequence[Check]) -> Table:
+    titles = (title, "predicted", "measured", "interval", "margin", "would notice", "verdict")
     table = Table(*titles, box=None, header_style="bold")
-    for check in result.checks:
+    for check in checks:
         table.add_row(
             escape(check.name),
             f"{check.predicted:.4g}",
             f"{check.measured:.4g}",
             _span(check, "interval"),
             _span(check, "margin"),
+            check.would_notice,
             styled(check.verdict),
         )
-    console.print(table)
-    for rival in result.rivals:
-        verdict = f"rejected by {', '.join(rival.by)}" if rival.rejected else NOT_REJECTED
-        console.print(f"  rival: {rival.name} — {verdict}", markup=False, highlight=False)
-    how = HOW.get(result.how, "")
-    console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)
-    console.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
+    return table
 
 
 NOT_REJECTED = "not rejected: this run cannot tell the claim from this wrong theory"
+PASSES = "passes: the judge does not see that the law must not hold for it"
 
 
 def _assumption(hypothesis: Hypothesis) -> str:

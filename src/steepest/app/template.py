@@ -39,6 +39,7 @@ class Template(Claim):
     steps: Count = 10  # steps of descent [steps]
     seeds: Seeds = 5  # random starting points [1]
 
+    kind = "theorem"
     statement = r"w_t = (1 - \eta\lambda)^t\, w_0"
     source = "any course on optimization"
     full = {"seeds": 50}

@@ -7,6 +7,7 @@ from steepest.claim._compile import compiled as compiled
 from steepest.claim._experiment import Arrays as Arrays
 from steepest.claim._experiment import Claim as Claim
 from steepest.claim._experiment import Experiment as Experiment
+from steepest.claim._experiment import Kind as Kind
 from steepest.claim._experiment import Point as Point
 from steepest.claim._experiment import documentation as documentation
 from steepest.claim._experiment import keys as keys
@@ -15,11 +16,13 @@ from steepest.claim._experiment import seeded as seeded
 from steepest.core.arrays import Observation as Observation
 from steepest.core.arrays import Prediction as Prediction
 from steepest.core.checks import Check as Check
+from steepest.core.checks import Control as Control
 from steepest.core.checks import Rival as Rival
 from steepest.core.checks import agreement as agreement
 from steepest.core.checks import bound as bound
 from steepest.core.checks import equal as equal
 from steepest.core.checks import exponent as exponent
+from steepest.core.checks import idle as idle
 from steepest.core.checks import order as order
 from steepest.core.errors import UserError as UserError
 from steepest.core.fields import Count as Count

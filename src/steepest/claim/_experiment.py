@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -19,10 +19,13 @@ from steepest.core.fields import field_types
 
 if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
     from steepest.core.arrays import Observation, Prediction
-    from steepest.core.checks import Check, Rival
+    from steepest.core.checks import Check, Control, Rival
     from steepest.core.hypotheses import Hypothesis
     from steepest.core.panels import Curve, Panel
     from steepest.nn.types import Key
+
+Kind = Literal["theorem", "limit", "empirical law", "conjecture"]
+"""What kind of statement a claim makes."""
 
 Arrays = Mapping[str, np.ndarray]
 """Named arrays, such as an :class:`Observation` or what one point's experiment gave."""
@@ -143,7 +146,11 @@ class Claim(Experiment):
     documentation, with the unit in brackets. The same ``judge`` is applied to every rival's prediction.
 
     Attributes:
+        kind: what kind of statement it is: ``"theorem"``, ``"limit"`` (a theorem as something tends to a limit),
+            ``"empirical law"`` or ``"conjecture"``.
         statement: the statement in LaTeX, for the page.
+        headline: ids of the checks that state the claim's first sentence; the first check where there are none. If
+            nothing that was tried fails them, the claim has no power.
         source: where it is stated.
         corrections: what the source gets wrong, one sentence each, with what is right.
         remarks: what a reader of the page should know about protocol or result, one sentence each.
@@ -154,7 +161,9 @@ class Claim(Experiment):
         point: what a sweep computes at each point instead of the whole claim; None for the claim itself.
     """
 
+    kind: ClassVar[Kind | Literal[""]] = ""
     statement: ClassVar[str]
+    headline: ClassVar[tuple[str, ...]] = ()
     source: ClassVar[str]
     corrections: ClassVar[tuple[str, ...]] = ()
     remarks: ClassVar[tuple[str, ...]] = ()
@@ -171,6 +180,11 @@ class Claim(Experiment):
     @abstractmethod
     def rivals(self, setting: Any, predicted: "Prediction") -> "list[Rival]":
         """Return wrong theories that the same observation must reject."""
+
+    def controls(self, observed: "Observation") -> "list[Control]":
+        """Return what was measured on objects for which the law must not hold; the judge must fail each."""
+        del observed
+        return []
 
     @abstractmethod
     def panels(self, predicted: "Prediction", observed: "Observation") -> "tuple[Panel, ...]":

@@ -4,13 +4,17 @@ Every check reduces to one rule (:func:`decide`): an *interval* for the measured
 of values that agree with the prediction, declared before the run. The check HOLDS when the interval lies inside the
 margin, FAILS when the two are disjoint, and is INCONCLUSIVE otherwise. Four kinds of check are built on it:
 :func:`equal`, :func:`exponent`, :func:`bound` and :func:`order`; :func:`agreement` is the bound on a numerical error.
-Every check has an *id*, which rivals, tables and JSON use, and a label, which people read. Nothing here imports JAX.
+Every check has an *id*, which rivals, tables and JSON use, and a label, which people read.
+
+A check says something only if it can fail: every one is confronted with wrong theories (:class:`Rival`) and with other
+objects (:class:`Control`). One that none of them fails is *idle*: it is shown apart and never counted. Nothing here
+imports JAX.
 """
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +40,8 @@ class Check:
         margin: the values that count as agreement, in the same units.
         verdict: HOLDS, FAILS or INCONCLUSIVE.
         note: anything a reader needs to know, else empty.
+        idle: why the claim says that nothing can fail it; empty where something should.
+        challenged_by: ids of the rivals and controls that fail it.
     """
 
     id: str
@@ -47,10 +53,59 @@ class Check:
     margin: Interval
     verdict: Verdict
     note: str = ""
+    idle: str = ""
+    challenged_by: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts towards HOLDS: something that was tried fails it."""
+        return bool(self.challenged_by)
+
+    @property
+    def notices(self) -> float:
+        """The smallest error of the prediction that these data would refute; NaN for an order.
+
+        With two ends that is half the width of the margin and half that of the interval; with one end the distance from
+        it to the far end of the interval. :attr:`notices_in` says whether it is relative to the prediction.
+        """
+        if self.kind == "order":
+            return math.nan
+        low = self.interval.high - self.margin.low
+        high = self.margin.high - self.interval.low
+        if math.isinf(low):
+            error = high
+        elif math.isinf(high):
+            error = low
+        else:
+            error = (low + high) / 2
+        return error / abs(self.predicted) if self.notices_in == "relative" else error
+
+    @property
+    def notices_in(self) -> str:
+        """``"relative"`` to the prediction, or ``"absolute"``: of exponents, and where zero is predicted."""
+        return "absolute" if self.kind == "exponent" or self.predicted == 0 else "relative"
+
+    @property
+    def would_notice(self) -> str:
+        """The smallest error that would be refuted, in words.
+
+        >>> equal("sharpness", 20.0, 20.4, within=0.1).would_notice
+        '10 %'
+        """
+        if self.kind == "order":
+            return "another order"
+        if not math.isfinite(self.notices):
+            return "nothing"
+        if self.notices_in == "absolute":
+            return f"{self.notices:.2g}"
+        return (
+            f"{100 * self.notices:.2g} %" if self.notices < 10 else f"a factor {self.notices:.2g}"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the one form that a check has in JSON; ends that are not finite are null."""
-        return plain(asdict(self))
+        notices = {"notices": self.notices, "notices_in": self.notices_in}
+        return plain(asdict(self) | notices)
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Check":
@@ -67,8 +122,10 @@ class Check:
                 number(margin["low"], -math.inf), number(margin["high"], math.inf), margin["how"]
             ),
             "verdict": Verdict(record["verdict"]),
+            "challenged_by": tuple(record["challenged_by"]),
         }
-        return cls(**{**record, **read})
+        derived = ("notices", "notices_in")
+        return cls(**{name: record[name] for name in record if name not in derived} | read)
 
 
 @dataclass(frozen=True)
@@ -80,25 +137,46 @@ class Rival:
         prediction: what it predicts, with the names of the claim's own prediction that it replaces.
         why: why one might believe it.
         label: the wrong statement in a few words, for people; the id without underscores where it is left out.
+        accepted: what these data cannot tell, for a rival that they are known not to reject; it is shown, and costs
+            no power.
     """
 
     id: str
     prediction: Mapping[str, Any]
     why: str = ""
     label: str = ""
+    accepted: str = ""
+
+
+@dataclass(frozen=True)
+class Control:
+    """The same measurement on an object for which the law must not hold: shuffled labels, an untrained network.
+
+    Attributes:
+        id: what tables and JSON call it.
+        observation: what was measured there, with the names of the claim's own observation that it replaces.
+        why: why the law must not hold for it.
+        label: the object in a few words, for people; the id without underscores where it is left out.
+    """
+
+    id: str
+    observation: Mapping[str, Any]
+    why: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """How a rival fared.
+    """How a rival or a control fared.
 
     Attributes:
-        id: the rival's id.
-        name: the rival's name.
-        rejected: whether a check that the claim itself passes fails under the rival's prediction.
+        id: its id.
+        name: its name.
+        rejected: whether a check that the claim itself passes fails under the rival's prediction, or on the control.
         by: the ids of those checks.
-        checks: all checks under the rival's prediction.
-        why: why one might believe the rival.
+        checks: all checks under the rival's prediction, or on the control.
+        why: why one might believe the rival, or why the law must not hold for the control.
+        accepted: what the data cannot tell, where the claim says that they do not reject it.
     """
 
     id: str
@@ -107,6 +185,7 @@ class Rejection:
     by: tuple[str, ...]
     checks: tuple[Check, ...]
     why: str = ""
+    accepted: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return its form in JSON."""
@@ -358,8 +437,23 @@ def _worded(id: str) -> str:
     return id.replace("_", " ")
 
 
-def reject(rival: Rival, own: Sequence[Check], against: Sequence[Check]) -> Rejection:
-    """Whether a rival is rejected: some check that the claim itself does not fail must fail under the rival.
+def idle(check: Check, why: str) -> Check:
+    """Declare that nothing can fail a check: an identity, or a consistency of the program with itself.
+
+    It is shown in a table of its own and does not count. Should it fail all the same, so does the claim.
+
+    Args:
+        check: the check.
+        why: why it cannot fail, in a sentence.
+
+    >>> idle(agreement("recursion", 3e-12, 1e-9), "an identity of the two forms").idle
+    'an identity of the two forms'
+    """
+    return replace(check, idle=why)
+
+
+def reject(wrong: Rival | Control, own: Sequence[Check], against: Sequence[Check]) -> Rejection:
+    """Whether a rival or a control is rejected: some check that the claim itself does not fail must fail for it.
 
     A check that fails under both says nothing for the claim, so it does not count.
     """
@@ -368,18 +462,28 @@ def reject(rival: Rival, own: Sequence[Check], against: Sequence[Check]) -> Reje
         check.id for check in against if check.verdict is Verdict.FAILS and check.id in passed
     )
     return Rejection(
-        rival.id, rival.label or _worded(rival.id), bool(by), by, tuple(against), rival.why
+        id=wrong.id,
+        name=wrong.label or _worded(wrong.id),
+        rejected=bool(by),
+        by=by,
+        checks=tuple(against),
+        why=wrong.why,
+        accepted=wrong.accepted if isinstance(wrong, Rival) else "",
     )
 
 
-def conclude(
-    hypotheses: Sequence[Hypothesis], checks: Sequence[Check], rivals: Sequence[Rejection]
-) -> tuple:
-    """The verdict of a whole claim, and the reason in one sentence.
+def challenge(checks: Sequence[Check], tried: Sequence[Rejection]) -> tuple[Check, ...]:
+    """Return the checks with the ids of the rivals and controls that fail each."""
+    return tuple(
+        replace(check, challenged_by=tuple(one.id for one in tried if check.id in one.by))
+        for check in checks
+    )
 
-    A hypothesis that fails puts the claim out of range whatever the checks say. A claim that agrees with the data but
-    whose rival agrees too has no power, which is inconclusive.
-    """
+
+def judge_numbers(
+    hypotheses: Sequence[Hypothesis], checks: Sequence[Check]
+) -> tuple[Verdict, str] | None:
+    """Return the verdict where assumptions or numbers decide it, with the reason; None where all agrees."""
     if missing := [h.name for h in hypotheses if not h.holds]:
         return Verdict.OUT_OF_RANGE, f"assumed but not true here: {', '.join(missing)}"
     if not checks:
@@ -390,10 +494,59 @@ def conclude(
     ):
         if names := [c.name for c in checks if c.verdict is verdict]:
             return verdict, f"{words}: {', '.join(names)}"
-    if accepted := [r.name for r in rivals if not r.rejected]:
+    return None
+
+
+def conclude_point(
+    hypotheses: Sequence[Hypothesis], checks: Sequence[Check]
+) -> tuple[Verdict, str]:
+    """Return the verdict of one point of a sweep, where no rival is tried, and the reason in one sentence."""
+    decided = judge_numbers(hypotheses, checks)
+    return decided or (Verdict.HOLDS, f"agrees in {_count(len(checks), 'check')}")
+
+
+def conclude(
+    hypotheses: Sequence[Hypothesis],
+    checks: Sequence[Check],
+    rivals: Sequence[Rejection],
+    controls: Sequence[Rejection],
+    headline: Sequence[str] = (),
+) -> tuple[Verdict, str]:
+    """Return the verdict of a whole claim, and the reason in one sentence.
+
+    A hypothesis that fails puts the claim out of range whatever the checks say. A claim that agrees with the data has
+    no power, which is inconclusive, if a rival agrees too (and the claim does not say so itself), if a control passes,
+    or if nothing fails its headline.
+
+    Args:
+        hypotheses: what was assumed of the setting and of the run.
+        checks: with what challenges them (:func:`challenge`).
+        rivals: how the wrong theories fared.
+        controls: how the other objects fared.
+        headline: ids of the checks that state the claim's first sentence; the first check where there are none.
+    """
+    decided = judge_numbers(hypotheses, checks)
+    if decided:
+        return decided
+    if accepted := [r.name for r in rivals if not r.rejected and not r.accepted]:
         return Verdict.INCONCLUSIVE, f"no power: the data do not reject {', '.join(accepted)}"
-    return Verdict.HOLDS, f"agrees in {_count(checks, 'check')}, {_count(rivals, 'rival')} rejected"
+    if passing := [c.name for c in controls if not c.rejected]:
+        return Verdict.INCONCLUSIVE, f"no power: the judge passes {', '.join(passing)} too"
+    first = headline or (checks[0].id,)
+    if unchallenged := [c.name for c in checks if c.id in first and not c.counts]:
+        return (
+            Verdict.INCONCLUSIVE,
+            f"no power: nothing that was tried fails {', '.join(unchallenged)}",
+        )
+    counted = sum(check.counts for check in checks)
+    refuted = sum(rival.rejected for rival in rivals)
+    parts = [
+        f"agrees in {_count(counted, 'challenged check')}",
+        f"{_count(refuted, 'rival')} rejected",
+        *([f"{_count(len(controls), 'control')} failed"] if controls else []),
+    ]
+    return Verdict.HOLDS, ", ".join(parts)
 
 
-def _count(things: Sequence[Any], word: str) -> str:
-    return f"{len(things)} {word}{'s' * (len(things) != 1)}"
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"

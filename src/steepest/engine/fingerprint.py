@@ -311,13 +311,17 @@ def _executed(tree: ast.Module) -> Iterator[ast.AST]:
 def _is_experiment(node: ast.ClassDef) -> bool:
     """Whether a class has methods of a claim, which belong to different digests; others may be inherited."""
     methods = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
-    return bool(methods & {*OF_THE_EXPERIMENT, "judge", "rivals", "panels", "run_conditions"})
+    return bool(
+        methods & {*OF_THE_EXPERIMENT, "judge", "rivals", "controls", "panels", "run_conditions"}
+    )
 
 
 # What a claim says of itself: no number depends on it. Presets are part of the question that was asked.
 _PROSE = frozenset(
     {
+        "kind",
         "statement",
+        "headline",
         "source",
         "corrections",
         "remarks",

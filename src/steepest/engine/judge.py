@@ -1,4 +1,4 @@
-"""Judge the arrays of one run: conditions, checks, rivals, panels, and the verdict.
+"""Judge the arrays of one run: conditions, checks, rivals, controls, panels, and the verdict.
 
 This module and what it imports is what every judgement depends on; a change here has all stored verdicts judged anew.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from steepest.core.arrays import Observation, Prediction
-from steepest.core.checks import Check, Rejection, Rival, conclude, reject
+from steepest.core.checks import Check, Control, Rejection, Rival, challenge, conclude, reject
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.panels import Panel
 from steepest.core.words import Verdict
@@ -23,19 +23,24 @@ class Judgement:
 
     Attributes:
         run_conditions: what must hold of the run for its verdict to mean something.
-        checks: every comparison of predicted and measured.
+        checks: every comparison of predicted and measured, with what challenges it.
         rivals: what became of every deliberately wrong theory.
+        controls: what became of every object for which the law must not hold.
         panels: the figure, as data.
     """
 
     run_conditions: tuple[Hypothesis, ...] = ()
     checks: tuple[Check, ...] = ()
     rivals: tuple[Rejection, ...] = ()
+    controls: tuple[Rejection, ...] = ()
     panels: tuple[Panel, ...] = ()
 
-    def conclude(self, hypotheses: Sequence[Hypothesis]) -> tuple[Verdict, str]:
+    def conclude(
+        self, hypotheses: Sequence[Hypothesis], headline: Sequence[str]
+    ) -> tuple[Verdict, str]:
         """Return the verdict with its reason in a sentence."""
-        return conclude([*hypotheses, *self.run_conditions], self.checks, self.rivals)
+        assumed = [*hypotheses, *self.run_conditions]
+        return conclude(assumed, self.checks, self.rivals, self.controls, headline)
 
 
 def judge(
@@ -49,17 +54,19 @@ def judge(
         observed: what was measured.
         rivals: the predictions of wrong theories, each judged like the claim's own.
     """
-    checks = tuple(claim.judge(predicted, observed))
+    own = tuple(claim.judge(predicted, observed))
+
+    def confront(wrong: Rival | Control) -> Rejection:
+        theory: Any = wrong.prediction if isinstance(wrong, Rival) else predicted
+        measured: Any = wrong.observation if isinstance(wrong, Control) else observed
+        return reject(wrong, own, claim.judge(theory, measured))
+
+    refuted = tuple(map(confront, rivals))
+    controls = tuple(map(confront, claim.controls(observed)))
     return Judgement(
         run_conditions=tuple(claim.run_conditions(observed)),
-        checks=checks,
-        rivals=tuple(_confront(claim, rival, checks, observed) for rival in rivals),
+        checks=challenge(own, [*refuted, *controls]),
+        rivals=refuted,
+        controls=controls,
         panels=tuple(claim.panels(predicted, observed)),
     )
-
-
-def _confront(
-    claim: "Claim", rival: Rival, own: Sequence[Check], observed: Observation
-) -> Rejection:
-    prediction: Any = rival.prediction
-    return reject(rival, own, claim.judge(prediction, observed))

@@ -12,7 +12,7 @@ from steepest.core.records import plain
 
 TEXTS = {
     "": "claim reason preset command observed_at judged_at",
-    "about": "says explanation experiment statement source chapter origin target precision",
+    "about": "says explanation experiment kind statement source chapter origin target precision",
     "stamp": "experiment rivals judgement",
 }
 """What must be text in a stored result, for lists and pages."""
@@ -31,6 +31,7 @@ class Result:
         hypotheses: what the theorem assumes of the setting, and what was found.
         run_conditions: what it assumes of the run, and what was found.
         rivals: the wrong theories and how they fared.
+        controls: the objects for which the law must not hold, and how they fared.
         params: the claim's fields.
         changes: those that differ from the preset.
         preset: ``"quick"``, ``"full"`` or ``"tiny"``.
@@ -57,6 +58,7 @@ class Result:
     hypotheses: tuple[Hypothesis, ...]
     run_conditions: tuple[Hypothesis, ...]
     rivals: tuple[Rejection, ...]
+    controls: tuple[Rejection, ...]
     params: Mapping[str, Any]
     changes: Mapping[str, Any]
     preset: str
@@ -105,6 +107,7 @@ class Result:
             "hypotheses": [hypothesis.to_json() for hypothesis in self.hypotheses],
             "run_conditions": [hypothesis.to_json() for hypothesis in self.run_conditions],
             "rivals": [rejection.to_json() for rejection in self.rivals],
+            "controls": [rejection.to_json() for rejection in self.controls],
             "params": self.params,
             "changes": self.changes,
             "preset": self.preset,
@@ -140,6 +143,7 @@ class Result:
             "hypotheses": tuple(Hypothesis.from_json(one) for one in record["hypotheses"]),
             "run_conditions": tuple(Hypothesis.from_json(one) for one in record["run_conditions"]),
             "rivals": tuple(Rejection.from_json(rival) for rival in record["rivals"]),
+            "controls": tuple(Rejection.from_json(control) for control in record["controls"]),
             "params": _tuples(record["params"]),
             "changes": _tuples(record["changes"]),
         }

@@ -195,7 +195,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
             rivals = claim.rivals(setting, predicted)
         judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
     now = timestamp()
-    verdict, reason = judged.conclude(hypotheses)
+    verdict, reason = judged.conclude(hypotheses, claim.headline)
     return Result(
         claim=asked.entry.name,
         claim_version=claim.version,
@@ -205,6 +205,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
         hypotheses=tuple(hypotheses),
         run_conditions=judged.run_conditions,
         rivals=judged.rivals,
+        controls=judged.controls,
         params=asdict(claim),
         changes=changed(asked),
         preset=asked.preset,
@@ -236,13 +237,14 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
             for_setting, _ = seeded(asked.seed)
             rivals = tuple(claim.rivals(claim.setting(for_setting), stored.predicted))
         judged = judge(claim, stored.predicted, stored.observed, rivals)
-    verdict, reason = judged.conclude(stored.hypotheses)
+    verdict, reason = judged.conclude(stored.hypotheses, claim.headline)
     return replace(
         stored,
         **fresh,
         checks=judged.checks,
         run_conditions=judged.run_conditions,
         rivals=judged.rivals,
+        controls=judged.controls,
         panels=judged.panels,
         verdict=verdict,
         reason=reason,
@@ -262,6 +264,7 @@ def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
         "says": entry.says,
         "explanation": text.partition("\n\n")[2],
         "experiment": inspect.getdoc(kind) or "",
+        "kind": kind.kind,
         "statement": kind.statement,
         "source": kind.source,
         "corrections": list(kind.corrections),

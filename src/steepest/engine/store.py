@@ -27,7 +27,7 @@ from steepest.core.records import canonical_digest
 from steepest.engine.results import Result
 
 DAY = 86_400
-FORMAT = 2
+FORMAT = 3
 """Of the files; results of another format are outdated."""
 LARGEST = 2**31
 """Bytes of arrays beyond which a file is not one of ours."""
@@ -192,7 +192,7 @@ def _write(result: Result, folder: Path) -> None:
     record["format"] = FORMAT
     record["axes"] = axes
     record["rival_predictions"] = [
-        {"id": rival.id, "label": rival.label, "why": rival.why}
+        {"id": rival.id, "label": rival.label, "why": rival.why, "accepted": rival.accepted}
         for rival in result.rival_predictions
     ]
     record["files"] = {name: _digest(folder / name) for name in ("arrays.npz", "panels.json")}
@@ -220,6 +220,7 @@ def _read(folder: Path) -> Result:
             predicted.replace(**arrays.get(f"rival:{rival['id']}", {})),
             rival["why"],
             rival["label"],
+            rival["accepted"],
         )
         for rival in record["rival_predictions"]
     )

@@ -43,6 +43,7 @@ class HeavyBallThreshold(Claim):
     steps: Count = 4000  # steps of descent [steps]
     seeds: Seeds = 5  # random quadratics [1]
 
+    kind = "theorem"
     statement = r"\eta_{\max} = \frac{2(1+\beta)}{\lambda_{\max}}"
     source = "Polyak 1964"
     full = {"seeds": 30, "steps": 20_000}

@@ -62,6 +62,7 @@ class AdaboostMargin(Claim):
         300  # steps at which the margin is recorded, evenly in their logarithm [1]
     )
 
+    kind = "theorem"
     statement = (
         r"t\ge\frac{8\ln n}{\bar\gamma^2}\ \Rightarrow\ "
         r"\min_i\frac{y_i f_t(x_i)}{\lVert w_t\rVert_1}\ge\frac{\bar\gamma}{4},\qquad "

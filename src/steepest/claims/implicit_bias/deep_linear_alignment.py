@@ -70,6 +70,7 @@ class DeepLinearAlignment(Claim):
     horizon: Positive = 10_000.0  # by how much the logarithm of the risk falls [1]
     seeds: Seeds = 25  # sets and starts [1]
 
+    kind = "limit"
     statement = (
         r"\frac{\sigma_2(W_l)}{\sigma_1(W_l)}\to0,\quad \langle v_{l+1},u_l\rangle^2\to1,\quad"
         r"\frac{W_L\cdots W_1}{\lVert W_L\cdots W_1\rVert}\to\hat w,\quad"

@@ -82,6 +82,7 @@ class DepthQuasiNorm(Claim):
     seeds: Seeds = 8  # regression problems [1]
     sets: Seeds = 16  # separable sets [1]
 
+    kind = "limit"
     statement = (
         r"\beta=\theta_+^L-\theta_-^L:\quad\text{squared loss, }\theta_\pm(0)=\alpha:\ "
         r"\beta_i(\infty)=\alpha^L h_L(\langle x_{\cdot i},\nu\rangle),\ "

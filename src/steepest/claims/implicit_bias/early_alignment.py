@@ -67,6 +67,7 @@ class EarlyAlignment(Claim):
     horizon: Positive = 20.0  # log(1 + t) at the end of the flow [1]
     readings: Count = 160  # points of each path [1]
 
+    kind = "limit"
     statement = (
         r"\frac{w_j}{\lVert w_j\rVert}\to\frac{x_\pm}{\lVert x_\pm\rVert},\quad x_\pm=\sum_{y_i=\pm1}x_i,"
         r"\qquad t\le\frac{1}{2C}\log\frac1\varepsilon,\quad C=\frac{\max\lVert x_\pm\rVert}{n}"

@@ -75,6 +75,7 @@ class FunctionSpaceNorm(Claim):
     lr: Positive = 0.005  # its first step size, which falls to zero like a cosine [1]
     seeds: Seeds = 4  # problems, each with its own start [1]
 
+    kind = "theorem"
     statement = (
         r"\min_{f_\theta=f}\tfrac12\sum_j(w_j^2+v_j^2)"
         r"=\max\Bigl(\int|f''|\,dx,\ |f'(-\infty)+f'(+\infty)|\Bigr),"

@@ -72,6 +72,7 @@ class HomogeneousKkt(Claim):
     step: Positive = 0.05  # by how much it falls in a step, to first order [1]
     seeds: Seeds = 5  # starts [1]
 
+    kind = "limit"
     statement = (
         r"\frac{d}{dt}\frac{\log(1/\sum_i e^{-u_i(\theta)})}{\lVert\theta\rVert^L}\ge0,\qquad"
         r"\frac{\theta}{\lVert\theta\rVert}\to\ \text{KKT points of}\ \min\tfrac12\lVert\theta\rVert^2"

@@ -77,6 +77,7 @@ class LeastSquaresMinNorm(Claim):
     steps: Count = 60_000  # steps of every descent [steps]
     seeds: Seeds = 6  # regression problems [1]
 
+    kind = "theorem"
     statement = (
         r"\lim_{t\to\infty} w_t=\arg\min_{Xw=y} D_\psi(w,w_0),\qquad"
         r"\nabla\psi(w_{t+1})=\nabla\psi(w_t)-\eta_t\nabla R(w_t)"

@@ -77,6 +77,7 @@ class LinearConvolution(Claim):
     slack: Fraction = 0.7
     seeds: Seeds = 20  # sets and starts [1]
 
+    kind = "limit"
     statement = (
         r"\frac{\beta(t)}{\lVert\beta(t)\rVert}\to\frac{\beta^*}{\lVert\beta^*\rVert},\quad"
         r"\beta^*\ \text{stationary for}\ \min_\beta\lVert\hat\beta\rVert_{2/L}"

@@ -68,6 +68,7 @@ class LogisticMaxMargin(Claim):
     # reading of the risk clock at which the flow on breast cancer ends [1]
     real_horizon: Positive = 1e9
 
+    kind = "limit"
     statement = (
         r"\frac{w(t)}{\lVert w(t)\rVert}=\hat w+O\!\left(\frac{1}{\log t}\right),\quad"
         r"\lVert w(t)\rVert\sim\frac{\log t}{\hat\gamma},\quad R(t)\sim\frac{1}{\hat\gamma^2\,t}"

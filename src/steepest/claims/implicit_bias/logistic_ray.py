@@ -72,6 +72,7 @@ class LogisticRay(Claim):
     flipped: Fraction = 0.0
     horizon: Annotated[float, Within(16, 45)] = 40.0  # log(1 + t) at which the flows end [1]
 
+    kind = "limit"
     statement = (
         r"\Pi_S\,w(t)\to\bar v=\arg\min_{v\in S}\sum_{i\notin P}\log(1+e^{-y_i\langle v,x_i\rangle}),\qquad"
         r"\frac{w(t)}{\log t}\to\frac{\bar u}{\gamma},\quad "

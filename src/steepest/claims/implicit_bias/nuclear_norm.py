@@ -72,6 +72,7 @@ class NuclearNorm(Claim):
     floor: Positive = 4e-9
     horizon: Positive = 13.0  # longest log(1 + t) of the flow [1]
 
+    kind = "conjecture"
     statement = (
         r"\dot U=-\nabla_U\tfrac{1}{2m}\sum_i\bigl(\langle A_i,UU^\top\rangle-y_i\bigr)^2,\ U(0)=\alpha I:\qquad"
         r"\lim_{\alpha\to0}\lim_{t\to\infty}UU^\top=\arg\min_{W\succeq0,\ \langle A_i,W\rangle=y_i}\|W\|_*"

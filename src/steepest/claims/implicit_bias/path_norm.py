@@ -82,6 +82,7 @@ class PathNorm(Claim):
     c_w: Positive = 2.0  # variance of initial weights times their fan-in [1]
     seeds: Seeds = 12  # draws of images and initial weights [1]
 
+    kind = "empirical law"
     statement = (
         r"w_e\leftarrow w_e-\frac{\eta}{\kappa_e}\frac{\partial R}{\partial w_e},\quad"
         r"\kappa_e=\frac{\partial\pi_2^2}{\partial w_e^2},\quad\pi_2^2=\sum_{\rm paths}\prod_{e\in{\rm path}}w_e^2:"

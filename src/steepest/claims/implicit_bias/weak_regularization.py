@@ -87,6 +87,7 @@ class WeakRegularization(Claim):
     steps: Count = 30_000  # steps of each descent [steps]
     seeds: Seeds = 6  # data sets and initial networks [1]
 
+    kind = "limit"
     statement = (
         r"\theta_\lambda=\arg\min_\theta\frac1n\sum_i e^{-m_i(\theta)}+\lambda\|\theta\|^2:\qquad"
         r"\frac{\min_i m_i(\theta_\lambda)}{\|\theta_\lambda\|^L}\to\gamma^*=\max_{\|\theta\|=1}\min_i m_i(\theta),"

@@ -81,6 +81,7 @@ class CriticalTuning(Claim):
     perturbation: Positive = 0.02  # relative change of length, and angle, of its inputs [1]
     layers: Count = 8  # layers over which growth is fitted there [layers]
 
+    kind = "theorem"
     statement = (
         r"K^*=C_b+C_W\,\mathbb{E}\,\sigma^2,\quad \chi_\parallel=\frac{C_W}{2}\,\mathbb{E}\,(\sigma^2)''=1,"
         r"\quad \chi_\perp=C_W\,\mathbb{E}\,\sigma'^2=1"

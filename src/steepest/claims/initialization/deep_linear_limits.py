@@ -57,6 +57,7 @@ class DeepLinearLimits(Claim):
     dimension: Count = 512  # input dimension n_0 [1]
     spectra: Seeds = 10  # sample covariances [1]
 
+    kind = "limit"
     statement = (
         r"\|\theta\|\overset{d}{=}\Big(\prod_{l=1}^{L}\frac{\chi^2_{n}}{n}\Big)^{1/2},\quad "
         r"\mathbb{E}\log\|\theta\|=\frac{L}{2}\Big(\psi\big(\tfrac n2\big)-\log\tfrac n2\Big)\approx-\frac{L}{2n},"

@@ -68,6 +68,7 @@ class LazyOrRich(Claim):
     most: Count = 3000  # steps after which a network is given up [steps]
     seeds: Seeds = 40  # initial networks at the largest width, up to eight times as many below [1]
 
+    kind = "limit"
     statement = (
         r"\text{NTK:}\;\; \Delta f=\Theta(1),\;\; \Delta z^{(l)}_i=\Theta(n^{-1/2}),\;\;"
         r"\frac{\|\Delta\Theta\|}{\|\Theta\|}=O(n^{-1/2});\qquad \mu\mathrm{P:}\;\; \text{all }\Theta(1)"

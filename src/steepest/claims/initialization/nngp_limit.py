@@ -75,6 +75,7 @@ class NngpLimit(Claim):
     outputs: Annotated[int, Within(2)] = 32  # outputs n_{L+1} [neurons]
     networks: Count = 5000  # random networks at each width, rounded up to a multiple of 500 [1]
 
+    kind = "limit"
     statement = (
         r"\left(z^{(L+1)}_{i\alpha}\right)\xrightarrow{n\to\infty}\mathrm{GP}\!\left(0,\delta_{ij}K^{(L+1)}\right),"
         r"\quad \frac{\mathbb{E}z^4}{(\mathbb{E}z^2)^2}-3=\frac{3\,\mathrm{Var}\,\Sigma}{K^2}=O(1/n)"

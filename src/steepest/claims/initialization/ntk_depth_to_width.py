@@ -51,6 +51,7 @@ class NtkDepthToWidth(Claim):
     kernel_depth: Count = 4  # its hidden layers [layers]
     kernel_networks: Count = 20  # random networks behind the mean kernel, in each group [1]
 
+    kind = "limit"
     statement = (
         r"\mathbb{E}\,\Theta(x,x)=\frac{2(L+1)\|x\|^2}{n_0},\quad "
         r"\frac{\mathbb{E}\,\Theta^2}{(\mathbb{E}\,\Theta)^2}\to e^{5\beta}\Big(\frac13+\frac43\,"

@@ -50,6 +50,7 @@ class ReluPathMoments(Claim):
     columns: Count = 16  # input coordinates that are differentiated [1]
     groups: Seeds = 20  # groups, over which intervals are taken [1]
 
+    kind = "theorem"
     statement = (
         r"\mathbb{E}\Big(\frac{\partial z}{\partial x_p}\Big)^{2}=\frac{2}{n_0},\quad "
         r"\mathbb{E}\Big(\frac{\partial z}{\partial x_p}\Big)^{4}=\frac{12}{n_0^2}\prod_{l=1}^{L}"

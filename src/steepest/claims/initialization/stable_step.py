@@ -75,6 +75,7 @@ class StableStep(Claim):
     halvings: Count = 11  # halvings of the bisection, on a logarithmic scale [1]
     seeds: Annotated[int, Within(8, 10_000)] = 64  # independent networks [1]
 
+    kind = "limit"
     statement = (
         r"\eta_{\max}=\frac{2}{\lambda_{\max}(\Theta/P)},\quad"
         r"\eta_{\max}\propto n^{-1}\text{ (standard)},\; n^0\text{ (NTK)},\; (L+1)^{-1}\text{ (scale-free kernels)}"

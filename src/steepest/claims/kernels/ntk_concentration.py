@@ -69,6 +69,7 @@ class NtkConcentration(Claim):
     trials_one: Count = 20000  # networks for the failure rate on one input [1]
     deviations: tuple[Positive, ...] = (1.0, 1.5, 2.0, 3.0, 4.0)  # t in units of √U [1]
 
+    kind = "theorem"
     statement = (
         r"\mathbb{P}\big(\|K_n-\mathbb{E}K\|>t\big)\le 2m\,\exp\!\Big(-\frac{t^2/2}{U+Lt/3}\Big),\quad"
         r" L=\frac{m}{n},\quad U\le\frac{m}{n}\|\mathbb{E}K\|\;\Longrightarrow\;\|K_n-\mathbb{E}K\|=O(n^{-1/2})"

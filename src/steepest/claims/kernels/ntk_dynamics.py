@@ -77,6 +77,7 @@ class NtkDynamics(Claim):
     seeds: Annotated[int, Within(30)] = 200  # initial networks of each width [1]
     networks: Seeds = 1200  # networks of the ensemble, at the last width but one [1]
 
+    kind = "limit"
     statement = (
         r"z_{t+1}=z_t-\tfrac{\eta}{m}\Theta\,(z_t-y)+O(n^{-1/2}),\quad \mathbb{E}z_t(x)=\tfrac1m\Theta(x,X)\sum_{s<t}"
         r"\eta\,(1-\tfrac{\eta}{m}\Theta)^s\,y,\quad L_t\le\max_k\Bigl|1-\tfrac{\eta\lambda_k}{m}\Bigr|^{2t}L_0"

@@ -68,6 +68,7 @@ class NtkPositiveDefinite(Claim):
     seeds: Seeds = 5  # draws of the inputs [1]
     repeated: Annotated[int, Within(0)] = 0  # inputs that repeat earlier ones [1]
 
+    kind = "theorem"
     statement = (
         r"\lambda_{\min}\Big(\mathbb{E}\,\sigma(w\cdot x_i)\,\sigma(w\cdot x_j)\Big)>0"
         r"\quad\text{for } x_i\neq\pm x_j,\ \|x_i\|=1,\ \sigma \text{ no polynomial}"

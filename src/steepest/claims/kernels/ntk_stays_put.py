@@ -69,6 +69,7 @@ class NtkStaysPut(Claim):
     seeds: Seeds = 3  # initial networks of each width [1]
     horizon: Positive = 8.0  # time of the flow, in units of m [1]
 
+    kind = "theorem"
     statement = (
         r"n>\frac{128\,m^4L(0)}{\lambda_0^4}\;\Longrightarrow\;\forall t:\ "
         r"\|w_k(t)-w_k(0)\|\le\frac{2\sqrt2\,m\sqrt{L(0)}}{\lambda_0\sqrt n},\quad"

@@ -82,6 +82,7 @@ class Representer(Claim):
     ridge: Positive = 0.1  # λ, in units of the mean of K(x, x) over the training points [1]
     steps: Count = 4000  # steps of the descent with weight decay [steps]
 
+    kind = "theorem"
     statement = (
         r"\Phi\,\mathop{\mathrm{argmin}}_\theta\ \tfrac12\|y-\Phi\theta\|^2+\tfrac\lambda2\|\theta\|^2"
         r"=\mathbb{E}\,[f\mid f(X)+\sqrt\lambda\,\varepsilon=y]=K(K+\lambda)^{-1}y,\quad K=\Phi\Phi^{\mathsf T}"

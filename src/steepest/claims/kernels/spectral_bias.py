@@ -71,6 +71,7 @@ class SpectralBias(Claim):
     steps: Count = 200  # steps of descent [steps]
     seeds: Seeds = 20  # initial networks [1]
 
+    kind = "theorem"
     statement = (
         r"\langle v_k,f_t-y\rangle=(1-\eta\lambda_k)^t\langle v_k,f_0-y\rangle,\quad "
         r"K(x,y)=\sum_k\lambda_k\psi_k(x)\psi_k(y),"

@@ -67,6 +67,7 @@ class MarginDistribution(Claim):
     # images of 3 and 8 for stumps and kernels, which are shown and not judged [images]
     pair: Count = 120
 
+    kind = "empirical law"
     statement = (
         r"\frac{\bar m^{\rm true}}{\bar m^{\rm random}}\ge 2,\quad\frac{m^{\rm true}}{m^{\rm random}}=\Theta(1),\quad"
         r" m=f_y-\max_{j\neq y}f_j,\quad\bar m=\frac{m}{R_W\,\|X\|_F/n}"

@@ -70,6 +70,7 @@ class SpectralMarginBound(Claim):
     # compared over training: without or with the margin [name]
     tracked: Literal["lipschitz", "ratio"] = "lipschitz"
 
+    kind = "empirical law"
     statement = (
         r"\Pr[\mathrm{error}]-\widehat{\Pr}[\text{margin}\le\gamma]\le\tilde O\Bigl(\frac{\|X\|_F}{n}\,"
         r"\frac{\prod_i\|W_i\|_2}{\gamma}\,\Bigl(\sum_i\frac{\|W_i-W_i(0)\|_{2,1}^{2/3}}{\|W_i\|_2^{2/3}}\Bigr)^{3/2}"

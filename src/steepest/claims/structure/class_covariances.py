@@ -54,6 +54,7 @@ class ClassCovariances(Claim):
     batch: Count = 32  # images in a batch [1]
     steps: Count = 900  # of training [steps]
 
+    kind = "empirical law"
     statement = (
         r"H^l=\mathrm{Avg}_c\,h_ch_c^\top+H^l_{\rm within},\quad \Delta^l=\Delta^l_{\rm class}+\Delta^l_{\rm cross}"
         r"+\Delta^l_{\rm within}+\Delta^l_{c=c'}:\quad \lambda_1,\dots,\lambda_{C-1}\text{ from the means, as } l\to L"

@@ -61,6 +61,7 @@ class HessianOutliers(Claim):
     batch: Count = 32  # images in a batch [1]
     steps: Annotated[int, Within(60)] = 900  # of training [steps]
 
+    kind = "empirical law"
     statement = (
         r"\#\{\text{outliers of }\nabla^2 R\}=C-1,\qquad "
         r"\frac{\|P_C\nabla R\|^2}{\|\nabla R\|^2}\ge 0.8,\qquad P_C(t)\to P_C"

@@ -81,6 +81,7 @@ class NeuralCollapse(Claim):
     net_decay: Positive = 0.002  # weight decay of the network [1]
     net_steps: Count = 6000  # steps of the network [steps]
 
+    kind = "empirical law"
     statement = (
         r"\Sigma_W\to 0,\quad \cos(\mu_c-\mu_G,\,\mu_{c'}-\mu_G)\to-\tfrac{1}{C-1},\quad "
         r"\tfrac{W}{\|W\|_F}-\tfrac{M}{\|M\|_F}\to 0,\quad \arg\max_c (Wh+b)_c=\arg\min_c\|h-\mu_c\|"

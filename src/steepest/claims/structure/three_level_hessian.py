@@ -79,6 +79,7 @@ class ThreeLevelHessian(Claim):
     # what is removed: the class part or the cross-class part too [name]
     without: Literal["classes", "both"] = "both"
 
+    kind = "empirical law"
     statement = (
         r"G=\sum_c w_c\,g_c g_c^\top+\sum_{c\neq c'}w_{cc'}(g_{cc'}-g_c)(g_{cc'}-g_c)^\top"
         r"+\sum_{i,\,c'\neq y_i}w_{ic'}(g_{ic'}-g_{y_ic'})(\cdot)^\top+G_{c=c'}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from steepest import catalogue
 from steepest.claim import Claim, Experiment
-from steepest.core.checks import Check, Verdict, conclude
+from steepest.core.checks import Check, Verdict, conclude_point
 from steepest.core.errors import UserError
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.records import plain
@@ -218,8 +218,8 @@ def _judge(experiment: Experiment, setting: Any, observed: dict[str, np.ndarray]
     predicted = experiment.predict(setting)
     assumed = [*experiment.hypotheses(setting), *experiment.run_conditions(observed)]
     checks = experiment.judge(predicted, observed)
-    verdict, reason = conclude(assumed, checks, [])
-    judged = (verdict, reason.removesuffix(", 0 rivals rejected"), assumed, checks)
+    verdict, reason = conclude_point(assumed, checks)
+    judged = (verdict, reason, assumed, checks)
     return judged, experiment.quantities(predicted, observed)
 
 

@@ -1,7 +1,7 @@
 """Pages from runs: what each template is given."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -115,7 +115,11 @@ def page(
         about=result.about,
         prose=_text.prose(explanation) if explanation.strip() else "",
         figures=figures,
+        counted=[check for check in result.checks if check.counts],
+        uncounted=[check for check in result.checks if not check.counts],
+        names={one.id: one.name for one in (*result.rivals, *result.controls)},
         rivals=[(rival, list(_confronted(rival, result))) for rival in result.rivals],
+        controls=[(control, list(_confronted(control, result))) for control in result.controls],
         parameters=list(_parameters(result)),
         before=around[0],
         after=around[1],
@@ -130,13 +134,13 @@ def heading(chapter: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _confronted(rival: Rejection, result: Result) -> Iterator[tuple[Check, Check]]:
-    """A claim's own checks beside the rival's, where the two predict differently."""
+def _confronted(wrong: Rejection, result: Result) -> Iterator[tuple[Check, Check]]:
+    """A claim's own checks beside those of a rival or a control, where the two differ."""
     own = {check.id: check for check in result.checks}
-    for check in rival.checks:
+    for check in wrong.checks:
         mine = own.get(check.id)
         # NaN differs from itself, its name does not
-        if mine and (repr(mine) != repr(check) or check.id in rival.by):
+        if mine and (repr(replace(mine, challenged_by=())) != repr(check) or check.id in wrong.by):
             yield mine, check
 
 
@@ -175,6 +179,7 @@ def environment() -> Environment:
     for name in ("number", "found", "allowed", "duration", "ticks"):
         made.filters[name] = getattr(_text, name)
     made.filters["formula"] = formula
+    made.filters["name_in"] = lambda id, names: names[id]
     made.filters["between"] = lambda pair: _text.ends(Interval(*pair))
     return made
 

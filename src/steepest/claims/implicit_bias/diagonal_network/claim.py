@@ -54,6 +54,7 @@ class DiagonalNetwork(Claim):
     seeds: Seeds = 6  # regression problems [1]
     horizon: Positive = 30.0  # longest log(1 + t) of the flow [1]
 
+    kind = "limit"
     statement = (
         r"\beta_{\alpha}(\infty)=\arg\min_{X\beta=y}\sum_i \alpha^2\theta_{0,i}^2\,"
         r"q\!\left(\frac{\beta_i}{\alpha^2\theta_{0,i}^2}\right),"

@@ -81,6 +81,7 @@ class DepthScale(Claim):
     examples: Count = 128  # images of digits [1]
     seeds: Seeds = 3  # initial networks that are trained [1]
 
+    kind = "limit"
     statement = (
         r"|c^{(l)}-c^*|\sim e^{-l/\xi},\quad \xi^{-1}=-\log\chi_{c^*},\quad "
         r"\chi_{c^*}=C_W\,\mathbb{E}\,\sigma'(u)\,\sigma'(v)"

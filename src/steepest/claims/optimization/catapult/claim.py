@@ -83,6 +83,7 @@ class Catapult(Claim):
     relu_multiples: tuple[Positive, ...] = (1.0, 3.0, 6.0, 12.0, 24.0, 48.0)
     relu_steps: Count = 200  # steps of the ReLU networks [steps]
 
+    kind = "limit"
     statement = (
         r"\frac{2}{\lambda_0}<\gamma<\frac{4}{\lambda_0}\;\Longrightarrow\;"
         r"\max_t L_t=\Theta(m),\quad \lambda_\infty<\frac{2}{\gamma}"

@@ -62,6 +62,7 @@ class EdgeOfStability(Claim):
     seeds: Seeds = 3  # initial networks [1]
     products: Count = 12  # Hessian products for each sharpness [1]
 
+    kind = "empirical law"
     statement = (
         r"\lambda_{\max}\!\left(\nabla^2 R(\theta_t)\right)\;\longrightarrow\;\frac{2}{\eta}"
     )
