@@ -21,6 +21,7 @@ import numpy as np
 
 from steepest.claim import (
     Claim,
+    Control,
     Observation,
     Positive,
     Prediction,
@@ -31,6 +32,7 @@ from steepest.claim import (
     context_curve,
     equal,
     exponent,
+    idle,
     observed_curve,
     panel,
     predicted_curve,
@@ -48,6 +50,7 @@ class Trial(Claim):
     seeds: Seeds = 4  # repetitions [1]
     rivalry: float = 0.2  # how far off the wrong theory is [1/step]
 
+    kind = "theorem"
     statement = r"x_{{t+1}} = \\rho\\, x_t \\;\\Longrightarrow\\; x_t = \\rho^t x_0 < \\Theta(1)"
     source = "A lecture, <i>page</i> 3"
     corrections = ("The source prints ρ + 1; it is ρ & nothing else.",)
@@ -75,8 +78,15 @@ class Trial(Claim):
         return [
             equal("rate", predicted["rate"], rate, 0.1, note=note),
             bound("largest_rate", rate.max(), at_most=1.0),
-            exponent("size", 2.0, n, size, 0.1, label="size against n"),
+            idle(
+                exponent("size", 2.0, n, size, 0.1, label="size against n"),
+                "it never sees the rate",
+            ),
         ]
+
+    def controls(self, observed):
+        grown = observed.replace(rate=("seed", observed["rate"] + 1))
+        return [Control("growth", grown, "nothing decays there", "what grows")]
 
     def rivals(self, setting, predicted):
         wrong = predicted.replace(rate=self.rate - self.rivalry)

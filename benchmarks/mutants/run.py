@@ -1,7 +1,7 @@
-"""Which errors of a prediction the checks notice: stored arrays, judged against near misses of the claim's own prediction.
+"""Which errors of a prediction the checks notice: stored arrays, judged against near misses of the prediction.
 
-Every predicted quantity is made wrong, one at a time: times 1.05, times 1.2, and, where it is the exponent of a check, plus
-and minus 0.1 and 0.2. The experiment is not run again. What no check notices is the list worth reading.
+Every predicted quantity is made wrong, one at a time: times 1.05, times 1.2, and, where it is the exponent of a check,
+plus and minus 0.1 and 0.2. The experiment is not run again. What no check notices is the list worth reading.
 
     python benchmarks/mutants/run.py [CLAIM ...] [--out results] [--json FILE]
 """

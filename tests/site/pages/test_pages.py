@@ -155,7 +155,14 @@ def test_hostile_text_stays_text(site, pages):
 def test_a_page_says_all_there_is(pages):
     text = pages["plain-decay/index.html"].text
     for words in (
-        "agrees in 3 checks",
+        "agrees in 2 challenged checks, 1 rival rejected, 1 control failed",
+        "Theorem",
+        "failed by a faster decay, what grows",
+        "it never sees the rate",
+        "Identities and consistency",
+        "Would notice",
+        "Controls: where the law must not hold",
+        "fails, as it must",
         "95% of the mean over 4 seeds",
         "0.45 to 0.55",
         "rate below one",
