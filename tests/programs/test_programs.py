@@ -94,6 +94,23 @@ def test_the_certificate_proves_the_margin(seed, norm, bias):
         assert abs(found.dual @ y) < 1e-12
 
 
+@pytest.mark.parametrize("order", [1.0, 1.5, 2.0, 3.0, 8.0, np.inf])
+def test_any_order_has_its_certificate_and_beats_other_directions(order):
+    x, y = clouds(3)
+    found = hard_margin(x, y, order)
+    assert found.gap < 1e-9 * found.margin
+    assert np.linalg.norm(found.direction, ord=order) == pytest.approx(1, rel=1e-9)
+    others = np.random.default_rng(0).normal(size=(2000, x.shape[1])) * 0.1 + found.direction
+    margins = (y * (others @ x.T)).min(1) / np.linalg.norm(others, ord=order, axis=1)
+    assert margins.max() <= found.margin * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("order", "name"), [(1, "l1"), (2.0, "l2"), (np.inf, "linf")])
+def test_named_norms_are_orders(order, name):
+    x, y = clouds(4)
+    assert hard_margin(x, y, order).margin == hard_margin(x, y, name).margin
+
+
 def test_margins_scale_with_the_inputs():
     """γ̂(cX) = c γ̂(X), also for very large and very small inputs."""
     x, y = clouds(3)

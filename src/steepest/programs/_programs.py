@@ -70,7 +70,7 @@ class MarginProgram:
 def hard_margin(
     x: Float[Any, "n d"],
     y: Float[Any, " n"],
-    norm: Norm | Float[Any, " d"] = "l2",
+    norm: Norm | float | Float[Any, " d"] = "l2",
     bias: bool = False,
 ) -> MarginProgram:
     """Find the maximum-margin separator ``γ̂ = max_{‖w‖ ≤ 1} min_i y_i (⟨w, x_i⟩ + b)``, with its support vectors.
@@ -82,9 +82,9 @@ def hard_margin(
     Args:
         x: inputs, shape ``(n, d)``.
         y: labels ±1, shape ``(n,)``.
-        norm: the norm of w: ``"l2"`` (support vector machine), ``"l1"`` (boosting), ``"linf"``, or positive weights
-            ω of shape ``(d,)`` for ``√(Σ ω_i w_i²)``. For sums of ℓ2 norms of groups, the ℓ1 norm of the Fourier
-            transform and kernels: ``group_margin``, ``fourier_margin``, ``kernel_margin``.
+        norm: the norm of w: ``"l2"`` (support vector machine), ``"l1"`` (boosting), ``"linf"``, an order p ≥ 1, or
+            positive weights ω of shape ``(d,)`` for ``√(Σ ω_i w_i²)``. For sums of ℓ2 norms of groups, the ℓ1 norm of
+            the Fourier transform and kernels: ``group_margin``, ``fourier_margin``, ``kernel_margin``.
         bias: whether an unpenalized constant b is allowed.
 
     Raises:
@@ -100,6 +100,10 @@ def hard_margin(
     False
     """
     x, y = check_inputs("hard margin", x, y)
+    if isinstance(norm, int | float):
+        if not norm >= 1:
+            raise UserError(f"hard margin: expected an order p ≥ 1, got {norm!r}")
+        return margin_in(_ordered(norm), x, y, bias)
     if not isinstance(norm, str):
         root = np.sqrt(check_positive("hard margin", "weights", norm, x.shape[1]))
         # in coordinates √ω w, where the norm is ℓ2
@@ -162,17 +166,16 @@ def margin_in(
 
 
 def _ordered(order: float) -> Geometry:
-    """Return the ℓp norm with p = 1, 2 or ∞."""
+    """Return the ℓp norm of an order from 1 to ∞."""
     import cvxpy as cp
 
-    dual = {1: np.inf, 2: 2, np.inf: 1}[order]
+    dual = {1: np.inf, np.inf: 1}.get(order) or order / (order - 1)
+    # 1, 2 and ∞ are linear or second-order cones, other orders take power cones
+    spelled = {1: 1, 2: 2, np.inf: "inf"}.get(order)
+    power: Any = order  # cvxpy takes fractions, whatever its annotation says
+    expression = lambda w: cp.pnorm(w, power) if spelled is None else cp.norm(w, spelled)
     norm = lambda w: float(np.linalg.norm(w, ord=order))
-    return Geometry(
-        lambda w: cp.norm(w, "inf" if order == np.inf else int(order)),
-        norm,
-        lambda z: float(np.linalg.norm(z, ord=dual)),
-        order == 2,
-    )
+    return Geometry(expression, norm, lambda z: float(np.linalg.norm(z, ord=dual)), order == 2)
 
 
 def _widest(
