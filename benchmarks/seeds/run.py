@@ -1,6 +1,11 @@
-"""Every claim's quick preset over many seeds, each claim in a process of its own: verdicts, seconds, peak memory.
+"""Every claim's quick preset over the seed block of its version, each claim in a process of its own.
 
-The question it answers: does a true statement ever get the verdict FAILS by chance?
+The questions it answers: does a true statement ever get the verdict FAILS by chance, and how often is a run undecided?
+Version v of a claim has the seeds 1000·v, 1000·v + 1, …, which nobody ran before the version was raised.
+
+    python benchmarks/seeds/run.py [CLAIM ...] [--seeds 20] [--from SEED] [--json FILE]
+
+With ``--json`` every claim is written as it ends, and claims that are there already, with as many seeds, are not run again.
 """
 
 import argparse
@@ -9,65 +14,95 @@ import json
 import multiprocessing
 import os
 import resource
+import statistics
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 from steepest.catalogue import catalogue
 
+TITLES = (
+    "claim",
+    "version",
+    "holds",
+    "inconclusive",
+    "out of range",
+    "fails",
+    "median seconds",
+    "GB",
+)
 
-def column(name, seeds):
-    """Verdicts of one claim over seeds."""
+
+def main() -> None:
+    """Print a line of the table for every claim, and what every run that does not hold says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "claims", nargs="*", default=list(catalogue()), help="which; all without any"
+    )
+    parser.add_argument("--seeds", type=int, default=20, help="how many of the block")
+    parser.add_argument("--from", type=int, dest="first", help="another first seed than 1000·v")
+    parser.add_argument("--json", type=Path, help="where to write all verdicts")
+    options = parser.parse_args()
+    known: dict[str, Any] = {}
+    if options.json and options.json.is_file():
+        known = json.loads(options.json.read_text("utf-8"))
+    print("|", " | ".join(TITLES), "|")
+    print("|---" * len(TITLES) + "|")
+    with tempfile.TemporaryDirectory() as folder:
+        # the seeds of a claim share compiled programs, as repeated runs of the command do
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+        for name in options.claims:
+            if len(known.get(name, {}).get("runs", ())) < options.seeds:
+                known[name] = alone(name, options.first, options.seeds)
+            if options.json:
+                options.json.write_text(json.dumps(known, indent=1, ensure_ascii=False), "utf-8")
+            show(name, known[name])
+
+
+def alone(name: str, first: int | None, seeds: int) -> dict[str, Any]:
+    """Run the seeds of one claim in a fresh process, so that its memory is its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(column, name, first, seeds).result()
+
+
+def column(name: str, first: int | None, seeds: int) -> dict[str, Any]:
+    """Return the verdicts of one claim over seeds, with what was not as it should be."""
     import jax
 
+    from steepest.catalogue import load
     from steepest.engine.run import execute, ready
 
-    verdicts = []
-    for seed in range(seeds):
+    version = load(name).version
+    start = 1000 * version if first is None else first
+    runs = []
+    for seed in range(start, start + seeds):
         result = execute(ready(name, seed=seed))
         jax.clear_caches()  # a compiled program keeps memory maps, which are limited
-        verdicts.append(
+        runs.append(
             {
                 "seed": seed,
                 "verdict": str(result.verdict),
                 "why": result.reason,
                 "seconds": result.seconds,
-                "rivals": all(r.rejected for r in result.rivals),
             }
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return name, verdicts, peak
+    return {"version": version, "runs": runs, "peak_gb": round(peak, 2)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--json", help="where to write all verdicts")
-    parser.add_argument("claims", nargs="*", default=list(catalogue()))
-    known = parser.parse_args()
-    everything, folder = {}, tempfile.TemporaryDirectory()
-    # the seeds of a claim share compiled programs, as repeated runs of the command do
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
-    print(
-        "| claim | holds | inconclusive | fails | rivals all rejected | median seconds | peak memory of all seeds |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    # one claim after the other in a fresh process, so that memory is the claim's own
-    for name in known.claims:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            name, verdicts, peak = pool.submit(column, name, known.seeds).result()
-        everything[name] = verdicts
-        count = collections.Counter(f["verdict"] for f in verdicts)
-        seconds = sorted(f["seconds"] for f in verdicts)[len(verdicts) // 2]
-        rejected = sum(f["rivals"] for f in verdicts)
-        numbers = f"{count['holds']} | {count['inconclusive']} | {count['fails']} | {rejected}/{len(verdicts)}"
-        print(f"| {name} | {numbers} | {seconds:.1f} | {peak:.2f} GB |", flush=True)
-        for f in verdicts:
-            if f["verdict"] != "holds":
-                print(f"<!-- {name} seed {f['seed']}: {f['verdict']}: {f['why']} -->", flush=True)
-    if known.json:
-        with open(known.json, "w") as out:
-            json.dump(everything, out, indent=1)
+def show(name: str, column: dict[str, Any]) -> None:
+    """Print one line of the table, and in comments what the runs say that do not hold."""
+    runs = column["runs"]
+    count = collections.Counter(run["verdict"] for run in runs)
+    verdicts = [count[word] for word in ("holds", "inconclusive", "out-of-range", "fails")]
+    seconds = statistics.median(run["seconds"] for run in runs)
+    cells = (name, column["version"], *verdicts, f"{seconds:.1f}", column["peak_gb"])
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
+    for run in runs:
+        if run["verdict"] != "holds":
+            print(f"<!-- {name} seed {run['seed']}: {run['verdict']}: {run['why']} -->", flush=True)
 
 
 if __name__ == "__main__":

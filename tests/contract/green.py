@@ -8,17 +8,19 @@ from the recorded one is written down like any other: the difference in the comm
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from steepest import catalogue
+from steepest.app.contract import is_challenged
 from steepest.engine.fingerprint import stamp
 from steepest.engine.run import execute, ready
 
 PATH = Path(__file__).with_name("green.json")
 
 
-def recorded() -> dict[str, dict[str, str]]:
+def recorded() -> dict[str, dict[str, Any]]:
     """Return the stamp and the verdict of every claim at its last green run."""
     return json.loads(PATH.read_text("utf-8")) if PATH.is_file() else {}
 
@@ -39,13 +41,13 @@ def main() -> None:
     green = recorded()
     for name in changed():
         result = execute(ready(name))
-        accepted = [rival.id for rival in result.rivals if not rival.rejected]
+        missing = is_challenged(result)
         green[name] = {
             "stamp": result.stamp["judgement"],
             "verdict": str(result.verdict),
-            "not rejected": ", ".join(accepted),
+            "missing": missing,
         }
-        print(name, result.verdict, *accepted, flush=True)
+        print(name, result.verdict, *missing, sep="\n  ", flush=True)
         known = {name: green[name] for name in catalogue.built_in() if name in green}
         PATH.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
         jax.clear_caches()

@@ -4,6 +4,7 @@ import ast
 import keyword
 import re
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 from steepest import catalogue
@@ -59,11 +60,12 @@ def _imported(text: str) -> set[str]:
 
 def check_claim(target: str) -> int:
     """Print what a claim still lacks, in plain words; return how many things that are."""
-    from steepest.app.contract import problems  # JAX is imported only where a claim runs
+    from steepest.app.contract import problems, problems_of_verdict  # they import JAX
 
     entry = catalogue.entry(target)
     count = 0
-    for title, missing in problems(entry):
+    last = (problems_of_verdict(one) for one in (entry,))  # after the cheap ones are printed
+    for title, missing in chain(problems(entry), last):
         print(f"{'✗' if missing else '✓'} {title}")
         for problem in missing:
             print(f"    {problem}")

@@ -50,6 +50,12 @@ def problems(entry: Entry) -> Iterator[tuple[str, Problems]]:
     yield "out of range where a hypothesis fails", goes_out_of_range(entry, kind)
 
 
+def problems_of_verdict(entry: Entry) -> tuple[str, Problems]:
+    """Return what the quick preset was looked at for, and what is missing there."""
+    result = execute(Ready(entry, build(catalogue.load(entry), "quick", {}), "quick", 0))
+    return "every check can fail (quick preset)", is_challenged(result)
+
+
 def is_described(kind: type[Claim]) -> Problems:
     """Fields are typed and documented with a unit; statement, source and texts are there."""
     missing = []
