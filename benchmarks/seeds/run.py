@@ -5,7 +5,7 @@ Version v of a claim has the seeds 1000·v, 1000·v + 1, …, which nobody ran b
 
     python benchmarks/seeds/run.py [CLAIM ...] [--seeds 20] [--from SEED] [--json FILE]
 
-With ``--json`` every claim is written as it ends, and claims that are there already, with as many seeds, are not run again.
+With ``--json`` every claim is written as it ends; claims that are there already, with as many seeds, are not run again.
 """
 
 import argparse

@@ -160,7 +160,7 @@ def test_a_page_says_all_there_is(pages):
         "failed by a faster decay, what grows",
         "it never sees the rate",
         "Identities and consistency",
-        "Would notice",
+        "would notice",
         "Controls: where the law must not hold",
         "fails, as it must",
         "95% of the mean over 4 seeds",
