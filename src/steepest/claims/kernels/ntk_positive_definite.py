@@ -3,7 +3,7 @@
 On unit inputs the kernel is Σ_j σ_j² (x·y)^j with σ's Hermite coefficients σ_j. For a polynomial its rank is the
 dimension of the polynomials on the sphere of the degrees and parities that σ has. For any other σ it is positive
 definite as long as no two inputs are antipodes; where they are, it is only if infinitely many even and infinitely many
-odd coefficients differ from zero.
+odd coefficients differ from zero. With a bias, which is one more coordinate, no two distinct inputs are antipodes.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ import numpy as np
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -36,15 +37,23 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
-from steepest.kernels import generic_rank, hermite_degrees, hidden_kernel, resolved_spectrum
+from steepest.kernels import (
+    Spectrum,
+    generic_rank,
+    hermite_degrees,
+    hidden_kernel,
+    resolved_spectrum,
+)
 from steepest.nn.activations import activation
 from steepest.nn.data import digits
 
-SETS = ("sphere", "digits", "antipodes")
+SETS = ("sphere", "digits", "antipodes", "biased")
+SHOWN = ("sphere", "digits", "antipodes", "antipodes with a bias")
+DISTINCT = 2  # the first two sets have neither repeated inputs nor antipodes
 
 
 class Setting(NamedTuple):
-    """Unit inputs, shape ``(sets, seeds, m, d)``."""
+    """Unit inputs, shape ``(sets, seeds, m, d + 1)``; the last coordinate is the bias, zero where there is none."""
 
     inputs: np.ndarray
 
@@ -54,7 +63,7 @@ POLYNOMIALS = ("polynomial", "linear", "quadratic")
 
 @dataclass(frozen=True)
 class NtkPositiveDefinite(Claim):
-    """Random inputs on a sphere, digits projected to it, and antipodal pairs."""
+    """Random inputs on a sphere, digits projected to it, and antipodal pairs without and with a bias."""
 
     activations: tuple[str, ...] = ("relu", "erf", "gelu", "exp")  # no polynomials [name]
     # σ [name]
@@ -91,7 +100,10 @@ class NtkPositiveDefinite(Claim):
         "Generic inputs have the rank min(m, N), where N adds the harmonics of degrees j, j−2, … over all j with "
         "σ_j ≠ 0: C(d+p−1, p) for the largest even p, and as much for the largest odd p. So z³ and z³ − 3z (which has "
         "one Hermite coefficient) have the same rank.",
+        "Version 2 adds antipodes with a bias, the control with a repeated input, and states eigenvalues in units of "
+        "their error. How fast the smallest eigenvalue falls as two inputs come together is not tested.",
     )
+    version = 2  # 1 had no bias and no control
     tiny = {"activations": ("relu", "erf"), "pairs": 8, "dimension": 3, "seeds": 3}
     full = {"activations": ("relu", "erf", "gelu", "exp", "sin", "gaussian", "tanh", "elu")}
     out_of_scope = {"repeated": 1}
@@ -116,7 +128,7 @@ class NtkPositiveDefinite(Claim):
         return Setting(np.stack(compiled(every)(key)))
 
     def draw(self, key: Key, images: np.ndarray) -> tuple[jax.Array, ...]:
-        """Return unit inputs of each set, shape ``(m, d)``."""
+        """Return unit inputs of each set, shape ``(m, d + 1)``."""
         m = 2 * self.pairs
         (for_sphere, for_images) = jax.random.split(key)
         x = jax.random.normal(for_sphere, (m, self.dimension))
@@ -128,7 +140,14 @@ class NtkPositiveDefinite(Claim):
         )
         half = sphere[: self.pairs]
         again = jnp.arange(m) % (m - self.repeated)
-        return sphere[again], real[again], jnp.concatenate([half, -half])
+        antipodes = jnp.concatenate([half, -half])
+        extended = lambda points, bias: jnp.pad(points, ((0, 0), (0, 1)), constant_values=bias)
+        return (
+            extended(sphere[again], 0.0),
+            extended(real[again], 0.0),
+            extended(antipodes, 0.0),
+            extended(antipodes, 1.0) / jnp.sqrt(2.0),
+        )
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         gram = np.abs(np.einsum("...id,...jd->...ij", setting.inputs, setting.inputs))
@@ -143,34 +162,49 @@ class NtkPositiveDefinite(Claim):
                 1e-6,
                 "choose others",
             )
-            for i, name in enumerate(SETS[:2])
+            for i, name in enumerate(SETS[:DISTINCT])
         ]
 
     def predict(self, setting: Setting) -> Prediction:
         degrees = [hermite_degrees(activation(name)) for name in self.names]
         m = 2 * self.pairs
         ranks = [
-            [generic_rank(top, self.dimension, m, name == "antipodes") for name in SETS]
+            [
+                generic_rank(top, self.dimension, m),
+                generic_rank(top, self.dimension, m),
+                generic_rank(top, self.dimension, m, antipodal=True),
+                generic_rank(_all_below(top), self.dimension, m, antipodal=True),
+            ]
             for top in degrees
         ]
         return Prediction(rank=("activation set", ranks))
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        spectra = [
-            resolved_spectrum(hidden_kernel(activation(name), x))
-            for name in self.names
-            for inputs in setting.inputs
-            for x in inputs
-        ]
+        # the control: the same kernel with the last input taken for the first
+        again = np.append(np.arange(2 * self.pairs - 1), 0)
+        spectra = []
+        repeated = []
+        for name in self.names:
+            for inputs in setting.inputs:
+                for x in inputs:
+                    kernel = jax.tree.map(np.asarray, hidden_kernel(activation(name), x))
+                    same = jax.tree.map(lambda entries: entries[again][:, again], kernel)
+                    spectra.append(resolved_spectrum(kernel))
+                    repeated.append(resolved_spectrum(same))
+        return Observation(**self.named(spectra), **self.named(repeated, "repeated_"))
+
+    def named(self, spectra: list[Spectrum], prefix: str = "") -> dict[str, tuple]:
+        """Return spectra of all activations, sets and seeds as quantities."""
         shape = (len(self.names), len(SETS), self.seeds)
-        return Observation(
-            eigenvalues=(
-                "activation set seed input",
-                np.reshape([s.values for s in spectra], (*shape, -1)),
+        values = np.reshape([s.values for s in spectra], (*shape, -1))
+        return {
+            f"{prefix}eigenvalues": ("activation set seed input", values),
+            f"{prefix}level": (
+                "activation set seed",
+                np.reshape([s.level for s in spectra], shape),
             ),
-            level=("activation set seed", np.reshape([s.level for s in spectra], shape)),
-            rank=("activation set seed", np.reshape([s.rank for s in spectra], shape)),
-        )
+            f"{prefix}rank": ("activation set seed", np.reshape([s.rank for s in spectra], shape)),
+        }
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         last = observed["eigenvalues"].shape[-1] - observed["rank"][..., None]
@@ -185,21 +219,18 @@ class NtkPositiveDefinite(Claim):
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        spread = np.stack([-observed["level"], observed["level"]], -1)
-        both = observed["eigenvalues"][:, :2, :, :1] + spread[:, :2]  # (activation, set, seed, end)
-        note = "both ends of each eigenvalue's interval of rounding"
+        certain = observed["eigenvalues"][..., 0] / observed["level"]  # (activation, set, seed)
         return [
             *(
                 bound(
                     f"smallest_eigenvalue_{i}_{kind}",
-                    both[i, j].ravel(),
-                    at_least=0.0,
+                    certain[i, j],
+                    at_least=1.0,
                     aggregate="all",
-                    note=note,
-                    label=f"λ_min, {name}, {kind}",
+                    label=f"λ_min over all that rounding can do to it, {name}, {kind}",
                 )
                 for i, name in enumerate(self.activations)
-                for j, kind in enumerate(SETS[:2])
+                for j, kind in enumerate(SETS[:DISTINCT])
             ),
             *(
                 equal(
@@ -208,11 +239,23 @@ class NtkPositiveDefinite(Claim):
                     observed["rank"][i, j],
                     0.0,
                     aggregate="all",
-                    label=f"rank, {name}, {kind}",
+                    label=f"rank, {name}, {SHOWN[j]}",
                 )
                 for i, name in enumerate(self.names)
                 for j, kind in enumerate(SETS)
             ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        names = ("eigenvalues", "level", "rank")
+        same = {name: observed.quantity(f"repeated_{name}") for name in names}
+        return [
+            Control(
+                "repeated_input",
+                observed.replace(**same),
+                "two equal rows: the kernel is singular",
+                label="one input twice",
+            )
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
@@ -222,13 +265,14 @@ class NtkPositiveDefinite(Claim):
         definite = ranks.copy()
         whole = ranks.copy()
         distinct = ranks.copy()
+        blind = ranks.copy()
         definite[many:] = m
         distinct[:many] = m
+        blind[:, 3] = ranks[:, 2]
         for i, name in enumerate(self.polynomials, many):
-            top = max(hermite_degrees(activation(name)))
-            whole[i] = [
-                generic_rank((top, top - 1), self.dimension, m, kind == "antipodes")
-                for kind in SETS
+            below = _all_below(hermite_degrees(activation(name)))
+            whole[i, :3] = [
+                generic_rank(below, self.dimension, m, kind == "antipodes") for kind in SETS[:3]
             ]
         return [
             Rival(
@@ -248,6 +292,12 @@ class NtkPositiveDefinite(Claim):
                 predicted.replace(rank=("activation set", distinct)),
                 "the notes ask for distinct inputs only",
                 label="definite on antipodes",
+            ),
+            Rival(
+                "bias_forgotten",
+                predicted.replace(rank=("activation set", blind)),
+                "the kernel without a bias",
+                label="a bias changes nothing",
             ),
         ]
 
@@ -295,3 +345,9 @@ class NtkPositiveDefinite(Claim):
                 rival_curve(which, 0 * which + x, "full"),
             ),
         )
+
+
+def _all_below(degrees: tuple[float, float]) -> tuple[float, float]:
+    """Largest even and odd degree of (1 + x·y)^j: every power below the largest is there too."""
+    top = max(degrees)
+    return (top, top) if np.isinf(top) else (top, top - 1)
