@@ -16,6 +16,7 @@ import optax
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -243,17 +244,50 @@ class FunctionSpaceNorm(Claim):
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         bent, both = _terms(predicted["x"][None, :, None], predicted["values"])
         dims = "family seed penalty"
+        # the objective is risk + λ C(f)
+        other = lambda cost: predicted["objective"] + self.penalties * (cost - predicted["cost"])
+        forgotten = np.repeat(predicted["y"][:, :, None], len(self.penalties), axis=2)
         return [
-            Rival(id, predicted.replace(cost=(dims, cost)), why, label=f"C(f) = {name}")
-            for id, name, cost, why in (
-                ("bend", "∫|f''|", bent, "it is the total variation that the notes speak of"),
-                ("sum", "∫|f''| + |f'(−∞) + f'(+∞)|", bent + both, "the two terms could add up"),
-                (
-                    "spline",
-                    "∫ of a cubic spline's |f''|",
-                    _spline_cost(predicted),
-                    "kernels find cubic splines",
-                ),
+            Rival(
+                "interpolation",
+                predicted.replace(values=(f"{dims} example", forgotten)),
+                "a wide network can fit every example",
+                label="the penalty leaves the fit as it is",
+            ),
+            *(
+                Rival(
+                    id,
+                    predicted.replace(cost=(dims, cost), objective=(dims, other(cost))),
+                    why,
+                    label=f"C(f) = {name}",
+                )
+                for id, name, cost, why in (
+                    ("bend", "∫|f''|", bent, "it is the total variation that the notes speak of"),
+                    (
+                        "sum",
+                        "∫|f''| + |f'(−∞) + f'(+∞)|",
+                        bent + both,
+                        "the two terms could add up",
+                    ),
+                    (
+                        "spline",
+                        "∫ of a cubic spline's |f''|",
+                        _spline_cost(predicted),
+                        "kernels find cubic splines",
+                    ),
+                )
+            ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        # √2 and 1/√2 times the layers: (2 + ½)/2 of the squares, and the same function
+        stretched = 1.25 * observed["cost"]
+        return [
+            Control(
+                "unbalanced",
+                observed.replace(cost=("family seed penalty", stretched)),
+                "training balances the layers, and these are not",
+                label="the same functions with one layer twice the other",
             )
         ]
 

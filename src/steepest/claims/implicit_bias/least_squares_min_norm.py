@@ -17,6 +17,7 @@ import optax
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Fraction,
     Hypothesis,
@@ -270,6 +271,18 @@ class LeastSquaresMinNorm(Claim):
                     "psi",
                     "it is what the notes say",
                 ),
+            )
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        gradient = observed["limit"][:, :, 0]
+        both = np.repeat(gradient[:, :, None], len(NORMS), axis=2)
+        return [
+            Control(
+                "gradient_steps",
+                observed.replace(steepest=("seed step norm unknown", both)),
+                "its limit is the nearest interpolant whatever the step",
+                label="gradient descent in the place of ℓ1 and ℓ∞ descent",
             )
         ]
 

@@ -89,7 +89,7 @@ class SpectralBias(Claim):
         "Outputs are counted from their start, f − f₀, so that every mode starts with the same residual.",
         "On the circle the Gram matrix of m equally spaced points has the eigenvalues Σ_a λ_{k+am}: the integral "
         "operator's, with frequencies folded. Here they agree to rounding.",
-        "What is judged of the network is how fast modes decay, on both sets. Spectra on the circle are linear algebra; "
+        "What is judged of the network is how fast modes decay, on both sets. Spectra on the circle are algebra; "
         "the norm of the RKHS is judged as a formula, against the two that the notes print.",
     )
     tiny = {"width": 128, "modes": 2, "circle": 8, "digits": 8, "steps": 30, "seeds": 4}
