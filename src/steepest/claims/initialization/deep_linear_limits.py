@@ -30,6 +30,7 @@ from steepest.claim import (
     compiled,
     equal,
     exponent,
+    idle,
     keys,
     observed_curve,
     panel,
@@ -219,13 +220,16 @@ class DeepLinearLimits(Claim):
                     note=BAND,
                     label=f"distance of log‖θ‖ to the law of L/n, {at}",
                 ),
-                bound(
-                    f"factor_distance_{i}",
-                    _ends(one, radius),
-                    at_most=0.1,
-                    aggregate="all",
-                    note=BAND,
-                    label=f"distance of a layer's factor to χ²/n, n = {n}",
+                idle(
+                    bound(
+                        f"factor_distance_{i}",
+                        _ends(one, radius),
+                        at_most=0.1,
+                        aggregate="all",
+                        note=BAND,
+                        label=f"distance of a layer's factor to χ²/n, n = {n}",
+                    ),
+                    "Gaussian weights were drawn, and the length of a Gaussian vector is χ",
                 ),
                 equal(
                     f"factor_variance_{i}",
@@ -234,13 +238,16 @@ class DeepLinearLimits(Claim):
                     0.1,
                     label=f"variance of a layer's factor, n = {n}",
                 ),
-                equal(
-                    f"half_correlation_{i}",
-                    0.0,
-                    _correlation(half, logs - half),
-                    0.1,
-                    absolute=True,
-                    label=f"correlation of first and second half, {at}",
+                idle(
+                    equal(
+                        f"half_correlation_{i}",
+                        0.0,
+                        _correlation(half, logs - half),
+                        0.1,
+                        absolute=True,
+                        label=f"correlation of first and second half, {at}",
+                    ),
+                    "layers are drawn independently, and a layer does not see directions",
                 ),
             ]
         spread = observed["logs"][:, 1].std(-1, ddof=1).T  # (group, width)
@@ -286,6 +293,12 @@ class DeepLinearLimits(Claim):
                 predicted.replace(mean=still, rate=0.0),
                 "n → ∞ first",
                 label="‖θ‖ is near one at every depth",
+            ),
+            Rival(
+                "inverse_width",
+                predicted.replace(spread_exponent=-1.0),
+                "a variance falls like 1/n",
+                label="the spread falls like 1/n",
             ),
             Rival(
                 "printed_density",

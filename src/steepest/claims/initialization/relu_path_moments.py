@@ -238,16 +238,45 @@ class ReluPathMoments(Claim):
             derivative_moments((self.width,) * (layers + 2)) for layers in range(self.depth + 1)
         ]
         layers = ("layer", np.full_like(predicted["mean"], 5 / self.log_width))
+        moments = predicted["moments"]  # (law, depth, power)
+        axes = "law depth power"
+        linear = moments * np.array([0.5, 1.0])
+        three = np.stack([moments[..., 0], 3 * moments[..., 0] ** 2], -1)
+        leading = np.stack([predicted["mean"], predicted["variance"]])
+        exact = predicted["exact"]  # (moment, layer)
+        still = np.stack([0 * exact[0], exact[1]])
+        shallow = np.stack([exact[0], layers[1]])
         return [
             Rival(
+                "no_gates",
+                predicted.replace(moments=(axes, linear)),
+                "it is 1/n_0 in a linear network, at every depth too",
+                label="E(∂z)² = 1/n_0",
+            ),
+            Rival(
+                "gaussian_derivative",
+                predicted.replace(moments=(axes, three)),
+                "a derivative is a sum over very many paths",
+                label="E(∂z)⁴ = 3 (E(∂z)²)²",
+            ),
+            Rival(
+                "leading_order",
+                predicted.replace(exact=("moment layer", leading)),
+                "it is the limit of large widths",
+                label="N(−β/2, β) without its next order",
+                accepted="the next order of β is smaller than mean and variance of the log are known here",
+            ),
+            Rival(
                 "one_layer",
-                predicted.replace(variance=layers),
+                predicted.replace(variance=layers, exact=("moment layer", shallow)),
                 "the second moment does not depend on depth",
                 label="the variance of the log is that of one layer",
             ),
             Rival(
                 "no_drift",
-                predicted.replace(mean=("layer", 0 * predicted["mean"])),
+                predicted.replace(
+                    mean=("layer", 0 * predicted["mean"]), exact=("moment layer", still)
+                ),
                 "the squared norm has mean one",
                 label="the log has mean zero",
             ),
