@@ -65,7 +65,7 @@ class HessianOutliers(Claim):
     steps: Annotated[int, Within(60)] = 900  # of training [steps]
 
     kind = "empirical law"
-    headline = tuple(f"outliers_{i}" for i in range(8))  # as many as there are
+    headline = tuple(f"outliers_{i}" for i in range(3))
     statement = (
         r"\#\Bigl\{i\le 2C+1:\frac{v_i^\top G_{\rm class}v_i}{v_i^\top\nabla^2R\,v_i}>\frac{C}{4(C-1)}\Bigr\}"
         r"=C-1,\qquad "
@@ -102,9 +102,9 @@ class HessianOutliers(Claim):
     )
     full = {"classes": (4, 5, 6, 10), "seeds": 12, "width": 48, "steps": 3000}
     tiny = {
-        "classes": (4, 6),
+        "classes": (4, 5, 6),
         "seeds": 3,
-        "n": 36,
+        "n": 60,
         "width": 8,
         "depth": 2,
         "batch": 10,
