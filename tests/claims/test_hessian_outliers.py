@@ -3,9 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from steepest.catalogue import load
 from steepest.claims.structure._trained import Training, lanes
+from steepest.claims.structure.hessian_outliers import class_rows
+from steepest.measurement.quantities import three_levels
 
 
 def test_absent_classes_do_not_matter():
@@ -35,5 +38,17 @@ def test_lanes_are_balanced_and_centred():
 
 
 def test_prediction_follows_the_classes():
-    claim = load("hessian-outliers")(classes=(2, 7))
-    assert claim.predict(None)["outliers"].tolist() == [1, 6]
+    claim = load("hessian-outliers")(classes=(4, 7))
+    assert claim.predict(None)["outliers"].tolist() == [3, 6]
+
+
+def test_class_rows_are_those_of_three_levels():
+    """One product a class gives the class part that the sum over pairs of classes gives; absent classes have none."""
+    lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (3,), 3, 30))
+    training = Training(4, 1, 0.1, 0.0, 10, 10)
+    w = ravel_pytree(training.net.init(jax.random.key(1)))[0]
+    outputs, back = jax.vjp(lambda w: training.outputs(w, lane), w)
+    expected = three_levels(lambda u: back(u)[0], outputs, lane.y).classes
+    found = class_rows(training, w, lane, lane.y)
+    assert np.allclose(found.T @ found, expected.T @ expected, atol=1e-13)
+    assert np.abs(found[3:]).max() == 0

@@ -1,7 +1,9 @@
 """Outliers of the covariances of features and of backpropagated errors are those of class means, more so with depth.
 
-At every layer the features have a covariance H and the errors that all labels would send back a covariance Δ. What
-their largest eigenvalues consist of is measured by splitting both, exactly, into class means and what is around them.
+Of trained networks, that is: errors of untrained ones have outliers from class means too, but fewer, features have
+not. At every layer the features have a covariance H and the errors that all labels would send back a covariance Δ.
+What their largest eigenvalues consist of is measured by splitting both, exactly, into class means and what is around
+them.
 """
 
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import numpy as np
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -37,7 +40,9 @@ from steepest.claim import (
 from steepest.claims.structure._trained import Lanes, Setting, Training, lanes
 from steepest.measurement.quantities import error_parts, explained, feature_parts, softmax
 
-SHARE = 0.8  # of the outliers, at least, that class means carry in the last hidden layer
+# of the outliers, at least, that class means carry in the last hidden layer of a trained network; for errors
+# an untrained one has about 0.77, from which 0.8 would not tell it
+SHARE = 0.85
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,16 @@ class ClassCovariances(Claim):
     steps: Count = 900  # of training [steps]
 
     kind = "empirical law"
+    headline = ("features_last", "features_order", "errors_last", "errors_order")
     statement = (
         r"H^l=\mathrm{Avg}_c\,h_ch_c^\top+H^l_{\rm within},\quad \Delta^l=\Delta^l_{\rm class}+\Delta^l_{\rm cross}"
         r"+\Delta^l_{\rm within}+\Delta^l_{c=c'}:\quad \lambda_1,\dots,\lambda_{C-1}\text{ from the means, as } l\to L"
     )
     source = "ORF 543, lecture 10/5; Papyan 2020"
     corrections = (
-        "The notes leave the weights p_{i,c'} out of Δ, average Δ_class without weights, and subtract δ_c' in Δ_cross; "
-        "it is δ_c, as for the Gauss–Newton matrix. With the printed terms the parts do not add up.",
+        "The notes leave the weights p_{i,c'} out of Δ, average Δ_class without weights, and subtract δ_c' in "
+        "Δ_cross; it is δ_c, as for the Gauss–Newton matrix. With the printed terms the parts do not add up. "
+        "(Algebra, not tested here.)",
     )
     remarks = (
         "Training is that of hessian-outliers, where its choice is told.",
@@ -70,12 +77,16 @@ class ClassCovariances(Claim):
         "C − 1 eigenvalues are compared, as many as centred class means can make.",
         "For Δ both the means of classes and those of pairs, class and wrong label, count; see three-level-hessian for "
         "why the class part alone has less: that was known when this claim was first run.",
+        "Version 2 asks for 0.85 of the outliers and not 0.8, and for more than at the start: for errors an "
+        "untrained network has 0.77 (features 0.33), and passed the check. That shares of errors rise with depth is "
+        "so at the start as well; for features they fall there.",
         "The rise with depth is small here, about a hundredth from one layer to the next at the end: the trained first "
         "layer already separates digits.",
     )
     full = {"seeds": 10, "n": 450, "width": 64, "steps": 3000}
     tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
     out_of_scope = {"steps": 5, "seeds": 3}
+    version = 2
 
     def setting(self, key: Key) -> Setting:
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
@@ -83,8 +94,10 @@ class ClassCovariances(Claim):
 
     def predict(self, setting: Setting) -> Prediction:
         return Prediction(
-            last=1.0, rank=("layer", np.arange(self.depth))
-        )  # of the layers, by what means explain
+            last=1.0,
+            rank=("layer", np.arange(self.depth)),  # of the layers, by what means explain
+            moment=("moment", [0, 1]),  # of start and end, by what means explain in the last layer
+        )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         training, all_lanes = setting
@@ -151,9 +164,12 @@ class ClassCovariances(Claim):
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         rank = predicted["rank"].astype(int)
         checks = []
-        for name, share in zip(("features", "errors"), observed["end"], strict=True):
-            values = {f"layer {i + 1}": share[:, i] for i in range(self.depth)}
-            increasing = [f"layer {i + 1}" for i in np.argsort(rank)]
+        moments = [("start", "end")[i] for i in np.argsort(predicted["moment"])]
+        for i, name in enumerate(("features", "errors")):
+            share = observed["end"][i]
+            last = {"start": observed["start"][i, :, -1], "end": share[:, -1]}
+            values = {f"layer {k + 1}": share[:, k] for k in range(self.depth)}
+            increasing = [f"layer {k + 1}" for k in np.argsort(rank)]
             checks += [
                 equal(
                     f"{name}_last",
@@ -167,6 +183,12 @@ class ClassCovariances(Claim):
                     increasing,
                     values,
                     label=f"{name}: share of the means by layer",
+                ),
+                order(
+                    f"{name}_learned",
+                    moments,
+                    last,
+                    label=f"{name}, last layer: share of the means by training",
                 ),
             ]
         return checks
@@ -186,6 +208,28 @@ class ClassCovariances(Claim):
                 predicted.replace(rank=reverse),
                 "they are next to the images",
                 label="early layers see classes best",
+            ),
+            Rival(
+                "given",
+                predicted.replace(moment=("moment", [1, 0])),
+                "random layers keep the classes that the images have",
+                label="training takes from what class means explain",
+            ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        return [
+            Control(
+                "start",
+                observed.replace(end=observed.quantity("start")),
+                "nothing has been learned",
+                label="as at the start",
+            ),
+            Control(
+                "random_classes",
+                observed.replace(end=observed.quantity("random")),
+                "their means are not those of classes",
+                label="random classes",
             ),
         ]
 
