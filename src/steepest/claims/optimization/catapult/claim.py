@@ -81,14 +81,14 @@ class Catapult(Claim):
     widths: tuple[Count, ...] = (100, 300, 1000, 3000)
     dimension: Count = 4  # input dimension d [1]
     steps: Count = 1000  # steps of each descent [steps]
-    seeds: Seeds = 10  # independent initial networks [1]
+    seeds: Seeds = 16  # independent initial networks [1]
     relu_width: Count = 200  # hidden width of the ReLU networks [neurons]
     # γλ₀ for ReLU, the second is judged [1]
     relu_multiples: tuple[Positive, ...] = (1.0, 3.0, 6.0, 12.0, 24.0, 48.0)
     relu_steps: Count = 200  # steps of the ReLU networks [steps]
 
     kind = "limit"
-    version = 2
+    version = 3
     headline = ("threshold", "final_flatness", "peak_exponent")
     statement = (
         r"\frac{2}{\lambda_0}<\gamma<\frac{4}{\lambda_0}\;\Longrightarrow\;"
@@ -106,7 +106,8 @@ class Catapult(Claim):
         "dies: no neuron is active any more); on centred digits it is one, and earlier. What is judged for ReLU is one "
         "step size on raw digits: the loss rises, then converges below its start, and γλ ends below 2.",
         "Version 1 compared the recursion at y = 0 alone and let dead ReLU networks pass. Version 2 has y = 1, asks of "
-        "ReLU that the loss rises and converges, has narrower margins, and takes its verdicts from seeds 2000 and up.",
+        "ReLU that the loss rises and converges, and has narrower margins. Those of the peak were narrower than 10 seeds allow (inconclusive at 3 of the "
+        "seeds 2000 to 2004, wrong at none): version 3 has 16 seeds and verdicts from seeds 3000 and up.",
     )
     tiny = {
         "multiples": (1.0, 3.0, 4.2),
@@ -283,14 +284,14 @@ class Catapult(Claim):
                 float(predicted["peak_exponent"]),
                 self.widths,
                 observed["peak_loss"],
-                0.06,  # the interval is 0.03: the peak falls between steps
+                0.08,  # the correction at m = 100 is 0.03, and the interval 0.04
                 label="peak loss against width",
             ),
             equal(
                 "peak_time",
                 predicted["peak_time_slope"],
                 slopes,
-                0.1,  # the interval is 7 %: a time is a whole number of steps
+                0.12,  # the interval is 6 %, the correction at m = 100 is 4 %
                 label="steps to the peak per log √(m/L₀)",
             ),
         ]
