@@ -106,8 +106,9 @@ class Catapult(Claim):
         "dies: no neuron is active any more); on centred digits it is one, and earlier. What is judged for ReLU is one "
         "step size on raw digits: the loss rises, then converges below its start, and γλ ends below 2.",
         "Version 1 compared the recursion at y = 0 alone and let dead ReLU networks pass. Version 2 has y = 1, asks of "
-        "ReLU that the loss rises and converges, and has narrower margins. Those of the peak were narrower than 10 seeds allow (inconclusive at 3 of the "
-        "seeds 2000 to 2004, wrong at none): version 3 has 16 seeds and verdicts from seeds 3000 and up.",
+        "ReLU that the loss rises and converges, and has narrower margins. Those of the peak were narrower than 10 "
+        "seeds allow (inconclusive at 3 of the seeds 2000 to 2004, wrong at none): version 3 has 16 seeds, and "
+        "verdicts from seeds 3000 and up.",
     )
     tiny = {
         "multiples": (1.0, 3.0, 4.2),
