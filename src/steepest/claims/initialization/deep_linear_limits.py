@@ -16,6 +16,7 @@ from scipy.stats import chi2, kstest, norm
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -288,6 +289,12 @@ class DeepLinearLimits(Claim):
                 label="‖θ‖ is near one at every depth",
             ),
             Rival(
+                "inverse_width",
+                predicted.replace(spread_exponent=-1.0),
+                "so falls the variance",
+                label="the spread falls like 1/n",
+            ),
+            Rival(
                 "printed_density",
                 predicted.replace(cdf=("grid", predicted["cdf"] * self.alpha / 2)),
                 "as printed",
@@ -298,6 +305,28 @@ class DeepLinearLimits(Claim):
                 predicted.replace(cdf=("grid", (predicted["grid"] >= 1).astype(float))),
                 "n_0 → ∞ first",
                 label="the sample covariance is the identity",
+            ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        logs = observed["logs"]
+        few = logs.copy()
+        few[:, 0] = logs[:, 1]
+        same = logs.copy()
+        same[:, 2] = logs[:, 3] / 2
+        dims = "width end group network"
+        return [
+            Control(
+                "few_layers",
+                observed.replace(logs=(dims, few)),
+                "a product of χ² is no χ²",
+                label=f"{self.shallow} layers in place of one",
+            ),
+            Control(
+                "same_half",
+                observed.replace(logs=(dims, same)),
+                "the halves would be one and the same",
+                label="half of the logarithm in place of half of the layers",
             ),
         ]
 

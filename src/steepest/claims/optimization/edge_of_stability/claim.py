@@ -16,6 +16,7 @@ import numpy as np
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -173,6 +174,16 @@ class EdgeOfStability(Claim):
                 "it is a property of the minimum alone",
                 label="the sharpness does not depend on η",
             ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        return [
+            Control(
+                "descent_for_flow",
+                observed.replace(flow_sharpness=("seed time", observed["sharpness"][:, -1])),
+                "its step size holds it at a lower edge",
+                label="descent at the largest step in place of the flow",
+            )
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
