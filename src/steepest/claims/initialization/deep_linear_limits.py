@@ -16,6 +16,7 @@ from scipy.stats import chi2, kstest, norm
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -30,7 +31,6 @@ from steepest.claim import (
     compiled,
     equal,
     exponent,
-    idle,
     keys,
     observed_curve,
     panel,
@@ -220,16 +220,13 @@ class DeepLinearLimits(Claim):
                     note=BAND,
                     label=f"distance of log‖θ‖ to the law of L/n, {at}",
                 ),
-                idle(
-                    bound(
-                        f"factor_distance_{i}",
-                        _ends(one, radius),
-                        at_most=0.1,
-                        aggregate="all",
-                        note=BAND,
-                        label=f"distance of a layer's factor to χ²/n, n = {n}",
-                    ),
-                    "Gaussian weights were drawn, and the length of a Gaussian vector is χ",
+                bound(
+                    f"factor_distance_{i}",
+                    _ends(one, radius),
+                    at_most=0.1,
+                    aggregate="all",
+                    note=BAND,
+                    label=f"distance of a layer's factor to χ²/n, n = {n}",
                 ),
                 equal(
                     f"factor_variance_{i}",
@@ -238,16 +235,13 @@ class DeepLinearLimits(Claim):
                     0.1,
                     label=f"variance of a layer's factor, n = {n}",
                 ),
-                idle(
-                    equal(
-                        f"half_correlation_{i}",
-                        0.0,
-                        _correlation(half, logs - half),
-                        0.1,
-                        absolute=True,
-                        label=f"correlation of first and second half, {at}",
-                    ),
-                    "layers are drawn independently, and a layer does not see directions",
+                equal(
+                    f"half_correlation_{i}",
+                    0.0,
+                    _correlation(half, logs - half),
+                    0.1,
+                    absolute=True,
+                    label=f"correlation of first and second half, {at}",
                 ),
             ]
         spread = observed["logs"][:, 1].std(-1, ddof=1).T  # (group, width)
@@ -297,7 +291,7 @@ class DeepLinearLimits(Claim):
             Rival(
                 "inverse_width",
                 predicted.replace(spread_exponent=-1.0),
-                "a variance falls like 1/n",
+                "so falls the variance",
                 label="the spread falls like 1/n",
             ),
             Rival(
@@ -311,6 +305,28 @@ class DeepLinearLimits(Claim):
                 predicted.replace(cdf=("grid", (predicted["grid"] >= 1).astype(float))),
                 "n_0 → ∞ first",
                 label="the sample covariance is the identity",
+            ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        logs = observed["logs"]
+        few = logs.copy()
+        few[:, 0] = logs[:, 1]
+        same = logs.copy()
+        same[:, 2] = logs[:, 3] / 2
+        dims = "width end group network"
+        return [
+            Control(
+                "few_layers",
+                observed.replace(logs=(dims, few)),
+                "a product of χ² is no χ²",
+                label=f"{self.shallow} layers in place of one",
+            ),
+            Control(
+                "same_half",
+                observed.replace(logs=(dims, same)),
+                "the halves would be one and the same",
+                label="half of the logarithm in place of half of the layers",
             ),
         ]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import polygamma, psi
 from scipy.stats import kstest, norm
 
 from steepest.claim import (
@@ -237,48 +238,55 @@ class ReluPathMoments(Claim):
         gaussian = [
             derivative_moments((self.width,) * (layers + 2)) for layers in range(self.depth + 1)
         ]
+        one = (psi(0.5) + np.log(2), polygamma(1, 0.5))  # mean and variance of log χ² of one degree
         layers = ("layer", np.full_like(predicted["mean"], 5 / self.log_width))
-        moments = predicted["moments"]  # (law, depth, power)
-        axes = "law depth power"
-        linear = moments * np.array([0.5, 1.0])
-        three = np.stack([moments[..., 0], 3 * moments[..., 0] ** 2], -1)
-        leading = np.stack([predicted["mean"], predicted["variance"]])
-        exact = predicted["exact"]  # (moment, layer)
-        still = np.stack([0 * exact[0], exact[1]])
-        shallow = np.stack([exact[0], layers[1]])
         return [
             Rival(
-                "no_gates",
-                predicted.replace(moments=(axes, linear)),
-                "it is 1/n_0 in a linear network, at every depth too",
-                label="E(∂z)² = 1/n_0",
-            ),
-            Rival(
-                "gaussian_derivative",
-                predicted.replace(moments=(axes, three)),
-                "a derivative is a sum over very many paths",
-                label="E(∂z)⁴ = 3 (E(∂z)²)²",
-            ),
-            Rival(
-                "leading_order",
-                predicted.replace(exact=("moment layer", leading)),
-                "it is the limit of large widths",
-                label="N(−β/2, β) without its next order",
-                accepted="the next order of β is smaller than mean and variance of the log are known here",
-            ),
-            Rival(
                 "one_layer",
-                predicted.replace(variance=layers, exact=("moment layer", shallow)),
+                predicted.replace(variance=layers),
                 "the second moment does not depend on depth",
                 label="the variance of the log is that of one layer",
             ),
             Rival(
                 "no_drift",
-                predicted.replace(
-                    mean=("layer", 0 * predicted["mean"]), exact=("moment layer", still)
-                ),
+                predicted.replace(mean=("layer", 0 * predicted["mean"])),
                 "the squared norm has mean one",
                 label="the log has mean zero",
+            ),
+            Rival(
+                "one_derivative",
+                predicted.replace(
+                    mean=("layer", predicted["mean"] + one[0]),
+                    variance=("layer", predicted["variance"] + one[1]),
+                    exact=("moment layer", predicted["exact"] + np.array(one)[:, None]),
+                ),
+                "as printed: the law of the column's norm for one squared derivative",
+                label="the log of one squared derivative",
+            ),
+            Rival(
+                "ten_percent_more",
+                predicted.replace(
+                    mean=("layer", 1.1 * predicted["mean"]),
+                    variance=("layer", 1.1 * predicted["variance"]),
+                ),
+                "its own next order is as large",
+                label="β = 5.5 Σ 1/n_l",
+                accepted="β to ten percent: its own next order is as large at this width",
+            ),
+            Rival(
+                "half_the_gates",
+                predicted.replace(moments=("law depth power", predicted["moments"] / [2, 4])),
+                "He's factor of 2 forgotten",
+                label="E(∂z)² = 1/n_0",
+            ),
+            Rival(
+                "leading_order_exact",
+                predicted.replace(
+                    exact=("moment layer", np.stack([predicted["mean"], predicted["variance"]]))
+                ),
+                "it is the limit of large widths",
+                label="N(−β/2, β) without corrections",
+                accepted="the next order of β, where the interval is as wide",
             ),
             Rival(
                 "gaussian_always",

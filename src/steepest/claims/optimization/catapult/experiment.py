@@ -55,11 +55,12 @@ def descend_linear(
     steps: int,
     record: int = 1,
     scale: jax.Array | float = 1.0,
+    target: float = 0.0,
 ) -> Trajectory:
-    """Descend on ½z² at the step size γ = multiple/λ₀, and record γλ."""
+    """Descend on ½(z − y)², y = target, at the step size γ = multiple/λ₀, and record γλ."""
     lr = multiple / output_and_ntk(net, start, scale)[1]
     return descend(
-        lambda params: 0.5 * output_and_ntk(net, params, scale)[0] ** 2,
+        lambda params: 0.5 * (output_and_ntk(net, params, scale)[0] - target) ** 2,
         start,
         optax.sgd(lr),
         steps,

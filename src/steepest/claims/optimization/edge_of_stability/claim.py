@@ -74,8 +74,8 @@ class EdgeOfStability(Claim):
         "Weights start small (C_W = ½, four hidden layers) and pixels are centred, so that the sharpness starts below "
         "2/η and has room to rise; from the usual start on raw pixels it begins at 57 and large step sizes diverge.",
         "The step sizes put 2/η between the sharpness at the start (about 3) and what gradient flow reaches (10 to 13 "
-        "by the same time). Below that window descent never meets the edge: at η = 0.2 it had not for some seeds. Such a "
-        "run is out of range, and says how many steps would do.",
+        "by the same time). Below that window descent never meets the edge: at η = 0.2 it had not for some seeds. "
+        "Such a run is out of range, and says how many steps would do.",
         "Version 2 asks the flow for more than counts as the edge, 1.15 times 2/η, and has a control for it.",
     )
     version = 2  # 1 asked the flow for 2/η
