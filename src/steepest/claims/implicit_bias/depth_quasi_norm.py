@@ -90,7 +90,7 @@ class DepthQuasiNorm(Claim):
     unfiltered: Count = 16  # separable sets as they are drawn, beside them [1]
 
     kind = "limit"
-    version = 2  # 1 judged no law that depends on 2/L
+    version = 3  # 1 judged no law that depends on 2/L, 2 integrated margins with an explicit method
     headline = tuple(f"l1_distance_{L}" for L in DEPTHS) + tuple(
         f"margin_exponent_{L}" for L in DEPTHS
     )
@@ -138,7 +138,9 @@ class DepthQuasiNorm(Claim):
         "for time; the least weight, the slack of 0.5 for margins, and 16 separable sets for 8, as slow problems made "
         "checks inconclusive; the horizons (3000 at first; two layers do not arrive at 30000); and a start of 0.1.",
         "Version 2 adds the exponents of stationarity and 16 sets without a filter, judges the ℓ1 margin on both sides "
-        "and asks the α-exponents to 0.15, where 0.2 was asked: its order 2/L had not been tested in version 1.",
+        "and asks the α-exponents to 0.15, where 0.2 was asked: its order 2/L had not been tested in version 1. Of "
+        "its seeds 2000 to 2004 most were inconclusive: an explicit method leaves noise in the loss's multipliers. "
+        "Version 3 follows the margins with an implicit one.",
     )
     full = {"seeds": 16, "sets": 40, "points": 6, "horizons": (20_000.0, 3000.0, 3000.0)}
     tiny = {
@@ -164,7 +166,8 @@ class DepthQuasiNorm(Claim):
         wanted = self.regression if self.n <= self.dimension else lambda x, y: True
         regressions, share = _first(self.seeds, problems, wanted)
         differing, sets_share = _first(self.sets, sets, self.classification)
-        drawn = [np.asarray(part)[: self.unfiltered] for part in sets]
+        # from the other end, so that none is there twice
+        drawn = [np.asarray(part)[-self.unfiltered :] for part in sets]
         both = [np.concatenate(parts) for parts in zip(differing, drawn, strict=True)]
         x, y = regressions
         inputs, labels = both
@@ -282,9 +285,12 @@ class DepthQuasiNorm(Claim):
                 "log-risk",
                 log_risk,
                 look,
+                # Explicit steps stay at the limit of stability, where the margins' differences, and so the loss's
+                # multipliers, are noise in some sets though the direction is not.
+                solver="stiff",
                 rtol=1e-6,
                 atol=1e-9,
-                max_steps=1_000_000,
+                max_steps=50_000,
             )
             return path.observed["weights"], path.ok
 
