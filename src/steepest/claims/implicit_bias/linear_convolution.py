@@ -101,11 +101,12 @@ class LinearConvolution(Claim):
         "the network's own depth, and large under the others.",
         "It is the larger of two: distance to stationarity, and weight on examples off the margin. A sparse one can "
         "meet these conditions in several norms, as they say nothing of what vanishes: they tell the 2-norm from the "
-        "others, not the 1-norm from the 2/3-norm; the next check does. That three layers have the larger margin in the 2/3-norm was tried "
-        "as a check and is not so for all sets; no theorem says it.",
+        "others, not the 1-norm from the 2/3-norm; the exponents do. That three layers have the larger margin in the "
+        "2/3-norm was tried as a check and is not so for all sets; no theorem says it.",
         "With the loss's own multipliers q = softmax(−margins) stationarity says |F(Σ q_i y_i x_i)_k| ∝ "
-        "|β̂_k|^{2/L − 1} on the support, here frequencies above a tenth of the largest. The slope is pooled over all sets, with and "
-        "without the filter, whose direction turned by less than 0.05 while the fall of log R grew about tenfold.",
+        "|β̂_k|^{2/L − 1} on the support, here frequencies above a tenth of the largest. The slope is pooled over all "
+        "sets, with and without the filter, whose direction turned by less than 0.05 while the fall of log R grew "
+        "about tenfold.",
         "Two layers are slow: a frequency off the support falls like (−log R)^−(1 − |z_k|), z the program's dual "
         "coefficients, which are 1 on the support, and weights on it settle like 1/log(−log R). So sets are drawn "
         "until theirs off it are below --slack.",
@@ -449,7 +450,7 @@ def _even(beta: jax.Array, x: jax.Array, y: jax.Array) -> list[tuple]:
 
 
 def _away(predicted: Prediction, observed: Observation) -> np.ndarray:
-    """One minus the cosine of two layers' direction and the program's, at least rounding, shape ``(seeds, readings)``."""
+    """One minus the cosine of two layers' direction and the program's, above rounding, ``(seeds, readings)``."""
     directions = _unit(observed["beta"][0, : len(predicted["direction"])])
     cosines = np.einsum("srd,sd->sr", directions, predicted["direction"])
     return np.maximum(1 - cosines, 1e-16)
