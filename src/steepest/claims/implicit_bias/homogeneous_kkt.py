@@ -94,8 +94,8 @@ class HomogeneousKkt(Claim):
         "them, where 0.15 and 0.3 were.",
         "A KKT point of this problem need not be its solution: different starts end at different margins.",
         "Multipliers are the best ones, by non-negative least squares; the loss is not used. Theory bounds the weight "
-        "off the margin by n/(e log(1/R)), asked at the end, where version 1 asked for 0.05. The distance has no "
-        "such theorem: that what the start puts beside the limit stays while ‖θ‖ grows like (log 1/R)^{1/L} is our argument "
+        "off the margin by n/(e log(1/R)), asked at the end, where version 1 asked for 0.05. The distance has no such "
+        "theorem: that what the start puts beside the limit stays while ‖θ‖ grows like (log 1/R)^{1/L} is our argument "
         "for its exponent −1/L, made a check after the first runs. The horizon went from 1000, where the distance was "
         "0.07, to 3000. With 80 images and 64 neurons, the first full preset, its interval still straddles 0.05 at "
         "log 1/R = 10000.",
