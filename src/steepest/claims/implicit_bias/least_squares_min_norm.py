@@ -17,6 +17,7 @@ import optax
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Fraction,
     Hypothesis,
@@ -78,6 +79,7 @@ class LeastSquaresMinNorm(Claim):
     seeds: Seeds = 6  # regression problems [1]
 
     kind = "theorem"
+    headline = tuple(f"{law}_distance" for law in LAW_IDS)
     statement = (
         r"\lim_{t\to\infty} w_t=\arg\min_{Xw=y} D_\psi(w,w_0),\qquad"
         r"\nabla\psi(w_{t+1})=\nabla\psi(w_t)-\eta_t\nabla R(w_t)"
@@ -233,6 +235,17 @@ class LeastSquaresMinNorm(Claim):
                 )
                 for i, norm in enumerate(NORMS)
             ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        lawful = observed["limit"][:, :, : len(NORMS)]
+        return [
+            Control(
+                "mirror_descents",
+                observed.replace(steepest=(observed.quantity("steepest").dims, lawful)),
+                "their limit does not depend on the step",
+                "gradient descent and the p-norm's mirror descent in place of steepest descent",
+            )
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
