@@ -48,9 +48,9 @@ def test_programs_approach_it_with_the_predicted_exponents(small):
 
 def test_the_margins_of_depths_differ(small):
     """Two layers have the ℓ1 direction for their only minimum; deeper ones do not have it at all."""
-    _, setting, predicted = small
+    claim, setting, predicted = small
     for seed, (x, y) in enumerate(
-        zip(np.asarray(setting.inputs), np.asarray(setting.labels), strict=True)
+        zip(setting.inputs[: claim.sets], setting.labels[: claim.sets], strict=True)
     ):
         direction = hard_margin(x, y, "l1").direction
         direction = direction / np.linalg.norm(direction)
@@ -67,7 +67,29 @@ def test_a_program_of_another_depth_fails(small):
         observed = claim.observe(setting, jax.random.key(1))
     turned = predicted.replace(beta=("depth seed scale unknown", predicted["beta"][[1, 2, 0]]))
     verdicts = [
-        [c.verdict.value for c in claim.judge(p, observed) if "program" in c.name]
+        [c.verdict.value for c in claim.judge(p, observed) if "program_" in c.id]
         for p in (predicted, turned)
     ]
     assert verdicts[0] == ["holds"] * 3 and "holds" not in verdicts[1]
+
+
+def test_stationarity_tells_the_order(small):
+    """Margins of a minimum of ℓ_{2/3}: its own multipliers have the exponent −1/3, and equal ones have not."""
+    claim, setting, predicted = small
+    with jax.enable_x64(True):
+        observed = claim.observe(setting, jax.random.key(1))
+    order = 2 / 3
+    weights = observed["weights"].copy()
+    pull = observed["pull"].copy()
+    for place, minimum in enumerate(predicted["minima"][1, :, 0]):
+        weights[1, place] = minimum
+        size = np.abs(minimum)
+        pull[1, place] = 7.0 * np.where(size > 0, size, 1.0) ** (order - 1)
+    made = observed.replace(
+        weights=(observed.quantity("weights").dims, weights),
+        pull=(observed.quantity("pull").dims, pull),
+    )
+    check = claim.stationarity(1, predicted, made)
+    assert check.measured == pytest.approx(order - 1) and check.verdict.value == "holds"
+    swapped = predicted.replace(margin_exponent=("depth", [0.0, -1 / 2, -1 / 3]))
+    assert claim.stationarity(1, swapped, made).verdict.value == "fails"

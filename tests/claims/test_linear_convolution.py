@@ -62,8 +62,7 @@ def test_the_claim_draws_sets_with_slack():
     claim = LinearConvolution(seeds=3, slack=0.5)
     setting = claim.setting(jax.random.key(0))
     slacks = [
-        _slack(*each)
-        for each in zip(setting.programs, np.asarray(setting.x), np.asarray(setting.y), strict=True)
+        _slack(*each) for each in zip(setting.programs, setting.x[:3], setting.y[:3], strict=True)
     ]
     assert max(slacks) <= 0.5
     assert all(hypothesis.holds for hypothesis in claim.hypotheses(setting))

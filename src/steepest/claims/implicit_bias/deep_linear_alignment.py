@@ -71,6 +71,8 @@ class DeepLinearAlignment(Claim):
     seeds: Seeds = 25  # sets and starts [1]
 
     kind = "limit"
+    version = 2  # 1 had nothing that failed the fall of σ₂/σ₁
+    headline = ("rank_one", "second_value", "alignment", "cosine")
     statement = (
         r"\frac{\sigma_2(W_l)}{\sigma_1(W_l)}\to0,\quad \langle v_{l+1},u_l\rangle^2\to1,\quad"
         r"\frac{W_L\cdots W_1}{\lVert W_L\cdots W_1\rVert}\to\hat w,\quad"
@@ -87,6 +89,8 @@ class DeepLinearAlignment(Claim):
         "We first asked for σ₂/σ₁ ≤ 0.05 at the end and got 0.1: how small it is depends on how far the flow goes, its "
         "decrease like 1/σ₁ does not. That exponent and the bound replaced it. C_W went from 0.3 to 0.02, as "
         "R(W(0)) < R(0) was not met at two of five seeds; and log R now falls by 10⁴ where it began with 600.",
+        "That σ₂/σ₁ falls like 1/σ₁ says that σ₂ settles; the bound says where at most. Version 2 has rivals of it and "
+        "margins of 0.02 on the exponent and 0.001 on the alignment where 0.1 and 0.01 were.",
         "The direction comes like 1/log(1/R), faster or slower as the support vectors lie; the cosine is asked of the "
         "geometric mean over sets. Six sets, tried first, left its interval too wide, as did 10; 25 took their place, "
         "with 20 examples in 8 dimensions for 30 in 6, where the ℓ1 separator is often almost the ℓ2 one.",
@@ -135,6 +139,7 @@ class DeepLinearAlignment(Claim):
         return Prediction(
             direction=("seed unknown", [program.direction for program in setting.programs]),
             alignment=1.0,
+            rank_one=-1.0,  # exponent of σ₂/σ₁ in σ₁: σ₂ settles
             imbalance=("seed pair row column", _imbalances(setting.start)),
         )
 
@@ -205,10 +210,10 @@ class DeepLinearAlignment(Claim):
             ),
             exponent(
                 "rank_one",
-                -1.0,
+                float(predicted["rank_one"]),
                 first[0, :, late:],
                 (second / first)[0, :, late:],
-                0.1,
+                0.02,
                 label="σ₂/σ₁ against σ₁, first layer",
             ),
             bound(
@@ -222,7 +227,8 @@ class DeepLinearAlignment(Claim):
                 "alignment",
                 float(predicted["alignment"]),
                 observed["alignment"].min(0)[:, -1],
-                1e-2,
+                # 1 − alignment is of the order of the bound on σ₂² over σ₁², 1e-4 at the horizon
+                1e-3,
                 aggregate="all",
                 label="alignment ⟨v_{l+1}, u_l⟩², least over pairs",
             ),
@@ -241,6 +247,18 @@ class DeepLinearAlignment(Claim):
         sparse = [hard_margin(a, b, "l1").direction for a, b in zip(x, y, strict=True)]
         unit = lambda w: np.asarray(w) / np.linalg.norm(w, axis=-1, keepdims=True)
         return [
+            Rival(
+                "all_grow",
+                predicted.replace(rank_one=0.0),
+                "all of a layer is multiplied by the same",
+                label="σ₂ grows with σ₁",
+            ),
+            Rival(
+                "root",
+                predicted.replace(rank_one=-0.5),
+                "differences of squares are conserved",
+                label="σ₂ grows like the root of σ₁",
+            ),
             Rival(
                 "independent",
                 predicted.replace(alignment=1 / self.width),

@@ -16,6 +16,7 @@ import numpy as np
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Fraction,
     Hypothesis,
@@ -33,6 +34,7 @@ from steepest.claim import (
     bound,
     compiled,
     equal,
+    exponent,
     keys,
     observed_curve,
     panel,
@@ -54,6 +56,9 @@ from steepest.programs import (
 
 DEPTHS = (2, 3, 4)
 TRIES = 100  # problems drawn for each that is kept, at most
+SETTLED = 0.01  # by how little a direction turns that counts as settled
+LATE = 4  # readings over which it must not turn: there the fall of log R grows tenfold
+ZERO = 1e-9  # entries of a minimum below this are off its support
 
 
 class Setting(NamedTuple):
@@ -61,8 +66,9 @@ class Setting(NamedTuple):
 
     x: Values  # (seeds, n, d)
     y: Values  # (seeds, n)
-    inputs: Values  # (sets, m, features)
-    labels: Values  # (sets, m)
+    inputs: Values  # (sets + unfiltered, m, features), the unfiltered last
+    labels: Values  # (sets + unfiltered, m)
+    kept: Values  # share kept of the regression problems and of the separable sets, (2,)
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,14 @@ class DepthQuasiNorm(Claim):
     # largest dual coefficient |z_i| off the support of the ℓ1 interpolant [1]
     slack: Fraction = 0.7
     seeds: Seeds = 8  # regression problems [1]
-    sets: Seeds = 16  # separable sets [1]
+    sets: Seeds = 16  # separable sets on which the theories differ [1]
+    unfiltered: Count = 16  # separable sets as they are drawn, beside them [1]
 
     kind = "limit"
+    version = 3  # 1 judged no law that depends on 2/L, 2 integrated margins with an explicit method
+    headline = tuple(f"l1_distance_{L}" for L in DEPTHS) + tuple(
+        f"margin_exponent_{L}" for L in DEPTHS
+    )
     statement = (
         r"\beta=\theta_+^L-\theta_-^L:\quad\text{squared loss, }\theta_\pm(0)=\alpha:\ "
         r"\beta_i(\infty)=\alpha^L h_L(\langle x_{\cdot i},\nu\rangle),\ "
@@ -103,11 +114,17 @@ class DepthQuasiNorm(Claim):
         "of stationarity say nothing on the squared loss: the rival's prediction is the global minimum, by enumeration "
         "of all vertices.",
         "For margins all local minima of ℓ_{2/L} are enumerated too, and the flow must end at one of them. For L ≥ 3 "
-        "theory does not say at which.",
-        "Problems are drawn until the theories differ: the ℓ1 interpolant is not that of least ℓ_{2/3} or ℓ_{1/2}, and "
-        "the direction of the ℓ1 margin is not a local minimum of either. They are strictly complementary too: dual "
-        "coefficients off the support of the ℓ1 solution are below --slack (0.5 for margins), and the interpolant's "
-        "weights on it are above a tenth of the largest, as the speed of approach depends on both.",
+        "theory does not say at which. Minima of neighbouring orders are nearly the same vertices, so that this check "
+        "tells ℓ1 from ℓ_{2/3} and not ℓ_{2/3} from ℓ_{1/2}.",
+        "What tells the order is stationarity itself: with the loss's own multipliers q = softmax(−margins), "
+        "|Σ q_k y_k x_k|_i ∝ |β_i|^{2/L − 1} on the support of the nearest minimum. The slope is pooled over all "
+        "sets, drawn with and without the filter, whose direction turned by less than 0.01 while the fall of log R "
+        "grew tenfold at last; the others still wait at saddles or move, and are shown by their number.",
+        "Problems are drawn until the theories differ, which keeps about one in six: the ℓ1 interpolant is not that of "
+        "least ℓ_{2/3} or ℓ_{1/2}, and the direction of the ℓ1 margin is not a local minimum of either. They are "
+        "strictly complementary too: dual coefficients off the support of the ℓ1 solution are below --slack (0.5 for "
+        "margins), and the interpolant's weights on it are above a tenth of the largest, as the speed of approach "
+        "depends on both.",
         "Exponents are those of the weight with the largest dual coefficient off the support, between the two smallest "
         "scales. Two layers have α^{2(1 − |z|)} and need much smaller scales than the others to show it.",
         "With a start of another shape, αθ₀, depths L ≥ 3 tend to the ℓ1 norm with weights θ₀^{2 − L}; only two layers "
@@ -120,6 +137,10 @@ class DepthQuasiNorm(Claim):
         "smallest scales by depth, chosen anew several times; 3 equations in 8 unknowns for 4 in 10, 5 features for 6, "
         "for time; the least weight, the slack of 0.5 for margins, and 16 separable sets for 8, as slow problems made "
         "checks inconclusive; the horizons (3000 at first; two layers do not arrive at 30000); and a start of 0.1.",
+        "Version 2 adds the exponents of stationarity and 16 sets without a filter, judges the ℓ1 margin on both sides "
+        "and asks the α-exponents to 0.15, where 0.2 was asked: its order 2/L had not been tested in version 1. Of "
+        "its seeds 2000 to 2004 most were inconclusive: an explicit method leaves noise in the loss's multipliers. "
+        "Version 3 follows the margins with an implicit one.",
     )
     full = {"seeds": 16, "sets": 40, "points": 6, "horizons": (20_000.0, 3000.0, 3000.0)}
     tiny = {
@@ -131,6 +152,7 @@ class DepthQuasiNorm(Claim):
         "horizons": (30.0, 30.0, 30.0),
         "seeds": 3,
         "sets": 3,
+        "unfiltered": 6,
     }
     out_of_scope = {"n": 12}
 
@@ -142,8 +164,14 @@ class DepthQuasiNorm(Claim):
     def setting(self, key: Key) -> Setting:
         problems, sets = compiled(self.draw)(key)
         wanted = self.regression if self.n <= self.dimension else lambda x, y: True
-        kept = _first(self.seeds, problems, wanted)
-        return Setting(*kept, *_first(self.sets, sets, self.classification))
+        regressions, share = _first(self.seeds, problems, wanted)
+        differing, sets_share = _first(self.sets, sets, self.classification)
+        # from the other end, so that none is there twice
+        drawn = [np.asarray(part)[-self.unfiltered :] for part in sets]
+        both = [np.concatenate(parts) for parts in zip(differing, drawn, strict=True)]
+        x, y = regressions
+        inputs, labels = both
+        return Setting(x, y, inputs, labels, np.array([share, sets_share]))
 
     def draw(self, key: Key) -> tuple[tuple, tuple]:
         """Draw more regression problems and separable sets than are kept."""
@@ -181,7 +209,7 @@ class DepthQuasiNorm(Claim):
             ),
             assume(
                 "separable sets with slack",
-                len(setting.labels),
+                len(setting.labels) - self.unfiltered,
                 "==",
                 self.sets,
                 "take more features",
@@ -200,7 +228,7 @@ class DepthQuasiNorm(Claim):
         minima = [
             [np.resize(directions, (most, self.features)) for directions in row] for row in limits
         ]  # only the nearest counts
-        margins = [hard_margin(x, y, "l1").margin for x, y in sets]
+        margins = [hard_margin(x, y, "l1").margin for x, y in sets[: self.sets]]
         return Prediction(
             beta=(
                 "depth seed scale unknown",
@@ -215,8 +243,9 @@ class DepthQuasiNorm(Claim):
                 "depth seed",
                 [2 * (1 - z.max(1)), *(np.full(len(z), depth) for depth in DEPTHS[1:])],
             ),
-            minima=("depth seed minimum feature", minima),
+            minima=("depth set minimum feature", minima),
             margin=("seed", margins),
+            margin_exponent=("depth", [2 / depth - 1 for depth in DEPTHS]),
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
@@ -256,9 +285,12 @@ class DepthQuasiNorm(Claim):
                 "log-risk",
                 log_risk,
                 look,
+                # Explicit steps stay at the limit of stability, where the margins' differences, and so the loss's
+                # multipliers, are noise in some sets though the direction is not.
+                solver="stiff",
                 rtol=1e-6,
                 atol=1e-9,
-                max_steps=1_000_000,
+                max_steps=50_000,
             )
             return path.observed["weights"], path.ok
 
@@ -276,14 +308,21 @@ class DepthQuasiNorm(Claim):
         beta = np.moveaxis(beta.reshape(*alphas.shape, *beta.shape[1:]), 1, 2)
         residual = np.einsum("snd,Lsad->Lsan", setting.x, beta) - setting.y[:, None]
         outputs = np.einsum("smf,Lsrf->Lsrm", setting.inputs, weights)
-        least = (setting.labels[:, None] * outputs).min(-1)
+        margins = setting.labels[:, None] * outputs
+        least = margins.min(-1)
+        # The loss's own multipliers at the end, exp(−margin) up to a factor, and equal ones beside them.
+        multipliers = np.exp(least[..., -1, None] - margins[..., -1, :])
+        signed = setting.labels[..., None] * setting.inputs
         return Observation(
             beta=("depth seed scale unknown", beta),
             risk=("depth seed scale", 0.5 * (residual**2).mean(-1)),
-            weights=("depth seed reading feature", weights),
-            arrived=("depth seed", arrived),
+            weights=("depth set reading feature", weights),
+            arrived=("depth set", arrived),
             fall=("depth reading", falls),
-            ratio=("depth seed reading", least / np.abs(weights).sum(-1)),
+            ratio=("depth set reading", least / np.abs(weights).sum(-1)),
+            pull=("depth set feature", np.abs(np.einsum("Lsm,smf->Lsf", multipliers, signed))),
+            equal_pull=("depth set feature", [np.abs(signed.sum(1))] * len(DEPTHS)),
+            kept=("family", setting.kept),
         )
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
@@ -298,7 +337,8 @@ class DepthQuasiNorm(Claim):
         last = self.slowest(observed["beta"], predicted)[..., -2:]
         away = np.log10(self.away(predicted, observed))
         exponents = np.diff(np.log(last))[..., 0] / np.diff(np.log(self.alphas[:, -2:]))
-        off = np.log10(np.maximum(1 - observed["ratio"][0] / predicted["margin"][:, None], 1e-12))
+        ratio = observed["ratio"][0, : self.sets, -1] / predicted["margin"]
+        off = np.log10(np.maximum(np.abs(1 - ratio), 1e-12))
         return [
             *(
                 check
@@ -321,7 +361,9 @@ class DepthQuasiNorm(Claim):
                         f"exponent_{L}",
                         0.0,
                         exponents[i] - predicted["power"][i],
-                        within=0.2,
+                        # Exact programs at these scales are up to 0.08 from the limit's exponent in the mean
+                        # over eight problems, and their intervals add 0.06 to it.
+                        within=0.15,
                         absolute=True,
                         label=f"squared loss, {L} layers: α-exponent of a weight off the support, less the predicted",
                     ),
@@ -329,20 +371,59 @@ class DepthQuasiNorm(Claim):
             ),
             bound(
                 "l1_margin",
-                off[:, -1],
+                off,
                 at_most=-2.0,
                 label="exponential loss, 2 layers: log₁₀ of the missing part of the ℓ1 margin",
             ),
             *(
                 bound(
                     f"minimum_distance_{L}",
-                    away[i, :, -1],
+                    away[i, : self.sets, -1],
                     at_most=-2.0,
                     label=f"exponential loss, {L} layers: log₁₀ of the distance to a local minimum of ℓ_{{2/{L}}}",
                 )
                 for i, L in enumerate(DEPTHS)
                 if L > 2
             ),
+            *(self.stationarity(i, predicted, observed) for i in range(len(DEPTHS))),
+        ]
+
+    def stationarity(self, i: int, predicted: Prediction, observed: Observation) -> Check:
+        """Check the slope of log|Σ q y x|_i in log|β_i| on the support, pooled over the settled sets of one depth."""
+        direction = _unit(observed["weights"][i])  # (sets, readings, features)
+        turned = np.linalg.norm(direction[:, -1] - direction[:, -1 - LATE], axis=-1)
+        end = direction[:, -1]
+        gaps = np.linalg.norm(end[:, None] - predicted["minima"][i], axis=-1)
+        nearest = predicted["minima"][i][np.arange(len(end)), gaps.argmin(1)]
+        support = np.abs(nearest) > ZERO
+        # one entry alone has no slope
+        told = (turned < SETTLED) & (support.sum(1) > 1)
+        sizes = [_centred(w[on]) for w, on in zip(end[told], support[told], strict=True)]
+        pulls = [
+            _centred(w[on]) for w, on in zip(observed["pull"][i][told], support[told], strict=True)
+        ]
+        # three points of slope NaN where too few sets are settled
+        points = lambda parts: np.concatenate(parts) if len(parts) > 1 else np.full(3, np.nan)
+        return exponent(
+            f"margin_exponent_{DEPTHS[i]}",
+            float(predicted["margin_exponent"][i]),
+            points(sizes),
+            points(pulls),
+            # half of the least distance, 1/6, between the exponents of neighbouring depths
+            0.08,
+            label=f"exponential loss, {DEPTHS[i]} layers: exponent 2/L − 1 of |Σ q y x| in |β|, on the support",
+            note=f"{told.sum()} sets with two or more entries, of {(turned < SETTLED).sum()} settled of {len(end)}",
+        )
+
+    def controls(self, observed: Observation) -> list[Control]:
+        equal_pull = observed.replace(pull=observed.quantity("equal_pull"))
+        return [
+            Control(
+                "equal_multipliers",
+                equal_pull,
+                "they are no multipliers of any margin problem",
+                "all examples pull alike",
+            )
         ]
 
     def slowest(self, beta: np.ndarray, predicted: Prediction) -> np.ndarray:
@@ -362,7 +443,16 @@ class DepthQuasiNorm(Claim):
         sparsest = [
             [quasi_norm_interpolation(x, y, 2 / depth) for x, y in problems] for depth in DEPTHS
         ]
-        return [
+        euclidean = [[np.linalg.lstsq(x, y)[0] for x, y in problems]] * len(DEPTHS)
+        small = [
+            [
+                [depth_interpolation(x, y, depth, a * 0.5 ** (1 / depth)).beta for a in row]
+                for x, y in problems
+            ]
+            for depth, row in zip(DEPTHS, self.alphas, strict=True)
+        ]
+        exponents = lambda *p: ("depth", p)
+        rivals = [
             Rival(
                 "quasi_norm_squared",
                 predicted.replace(limit=(names, sparsest)),
@@ -370,30 +460,74 @@ class DepthQuasiNorm(Claim):
                 label="ℓ_{2/L} on the squared loss",
             ),
             Rival(
+                "l2_squared",
+                predicted.replace(limit=(names, euclidean)),
+                "large starts do",
+                label="ℓ2 on the squared loss",
+            ),
+            Rival(
+                "half_scale",
+                predicted.replace(beta=("depth seed scale unknown", small)),
+                "with this factor ½ the scale of the potential is printed elsewhere",
+                label="the program of α^L/2",
+            ),
+            Rival(
                 "same_approach",
                 predicted.replace(power=("depth seed", [predicted["power"][0]] * len(DEPTHS))),
                 "the limit does not",
                 label="the approach to ℓ1 does not depend on depth",
             ),
-            *(
-                Rival(
-                    f"{norm}_margin",
-                    predicted.replace(
-                        minima=(
-                            "depth seed minimum feature",
-                            [[[_unit(hard_margin(x, y, norm).direction)] for x, y in sets]]
-                            * len(DEPTHS),
-                        )
-                    ),
-                    why,
-                    label=f"{norm} margin at every depth",
-                )
-                for norm, why in (
-                    ("l1", "it is so on the squared loss"),
-                    ("l2", "the function is linear"),
-                )
+            Rival(
+                "start_approach",
+                predicted.replace(
+                    power=(
+                        "depth seed",
+                        [0 * row + L for L, row in zip(DEPTHS, predicted["power"], strict=True)],
+                    )
+                ),
+                "it is the size of β at the start",
+                label="the approach is α^L at every depth",
+            ),
+            Rival(
+                "swapped",
+                predicted.replace(margin_exponent=exponents(0.0, -1 / 2, -1 / 3)),
+                "the depths 3 and 4 are mistaken for each other",
+                label="ℓ_{1/2} at three layers, ℓ_{2/3} at four",
+            ),
+            Rival(
+                "nearly_l1",
+                predicted.replace(margin_exponent=exponents(-0.1, -0.1, -0.1)),
+                "its minima are those of ℓ1 for most sets",
+                label="ℓ_{0.9} at every depth",
+            ),
+            Rival(
+                "nearly_sparsest",
+                predicted.replace(margin_exponent=exponents(-0.7, -0.7, -0.7)),
+                "its minima are the same vertices",
+                label="ℓ_{0.3} at every depth",
             ),
         ]
+        for norm, slope, why in (
+            ("l1", 0.0, "it is so on the squared loss"),
+            ("l2", 1.0, "the function is linear"),
+        ):
+            directions = [_unit(hard_margin(x, y, norm).direction) for x, y in sets]
+            least = [
+                (y * (x @ w)).min() / np.abs(w).sum()
+                for (x, y), w in zip(sets, directions, strict=True)
+            ]
+            wrong = predicted.replace(
+                minima=(
+                    "depth set minimum feature",
+                    [[[w] for w in directions]] * len(DEPTHS),
+                ),
+                margin=("seed", least[: self.sets]),
+                margin_exponent=exponents(slope, slope, slope),
+            )
+            rivals.append(
+                Rival(f"{norm}_margin", wrong, why, label=f"{norm} margin at every depth")
+            )
+        return rivals
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         away = self.away(predicted, observed)
@@ -445,7 +579,21 @@ class DepthQuasiNorm(Claim):
                 "fall of log R",
                 "distance",
                 *(
-                    observed_curve(observed["fall"][i], away[i], names[i], shade=shades[i])
+                    observed_curve(
+                        observed["fall"][i], away[i, : self.sets], names[i], shade=shades[i]
+                    )
+                    for i in depths
+                ),
+                log="xy",
+            ),
+            panel(
+                "The same for sets as they are drawn",
+                "fall of log R",
+                "distance",
+                *(
+                    observed_curve(
+                        observed["fall"][i], away[i, self.sets :], names[i], shade=shades[i]
+                    )
                     for i in depths
                 ),
                 log="xy",
@@ -455,18 +603,25 @@ class DepthQuasiNorm(Claim):
 
 def _first(
     count: int, drawn: tuple, wanted: Callable[[np.ndarray, np.ndarray], bool]
-) -> list[np.ndarray]:
-    """Return the first of the problems drawn that are wanted, as many as asked for if there are so many."""
+) -> tuple[list[np.ndarray], float]:
+    """Return the first of the problems drawn that are wanted, as many as there are, and the share that was kept."""
     every = enumerate(zip(*map(np.asarray, drawn), strict=True))
     chosen = np.array([*islice((i for i, problem in every if wanted(*problem)), count)], int)
-    return [np.asarray(part)[chosen] for part in drawn]
+    tried = chosen[-1] + 1 if len(chosen) else 1
+    return [np.asarray(part)[chosen] for part in drawn], len(chosen) / tried
 
 
 def _pairs(setting: Setting) -> tuple[list, list]:
     """Regression problems and separable sets, each a list of pairs."""
-    x, y, inputs, labels = (np.asarray(part) for part in setting)
+    x, y, inputs, labels = (np.asarray(part) for part in setting[:4])
     return list(zip(x, y, strict=True)), list(zip(inputs, labels, strict=True))
 
 
 def _unit(w: np.ndarray) -> np.ndarray:
     return w / np.linalg.norm(w, axis=-1, keepdims=True)
+
+
+def _centred(sizes: np.ndarray) -> np.ndarray:
+    """Return sizes over their geometric mean, so that every problem has a factor of its own."""
+    logs = np.log(np.abs(sizes))
+    return np.exp(logs - logs.mean())

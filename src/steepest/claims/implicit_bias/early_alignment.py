@@ -3,7 +3,7 @@
 Two-layer ReLU networks on μ-orthogonally separable data, started balanced at scale ε: while all norms stay of order
 √ε and the loss is flat, every living neuron turns toward the sum of the positive examples if its output weight is
 positive, of the negative ones if it is negative. After a time of order log(1/ε) the norms grow and the loss falls
-like 1/t.
+like 1/(t log t).
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ import numpy as np
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Fraction,
     Hypothesis,
@@ -68,6 +69,8 @@ class EarlyAlignment(Claim):
     readings: Count = 160  # points of each path [1]
 
     kind = "limit"
+    version = 2  # 1 asked for a cosine of 0.99 and the exponent −1 ± 0.1
+    headline = ("cosine", "growth", "delay")
     statement = (
         r"\frac{w_j}{\lVert w_j\rVert}\to\frac{x_\pm}{\lVert x_\pm\rVert},\quad x_\pm=\sum_{y_i=\pm1}x_i,"
         r"\qquad t\le\frac{1}{2C}\log\frac1\varepsilon,\quad C=\frac{\max\lVert x_\pm\rVert}{n}"
@@ -78,8 +81,12 @@ class EarlyAlignment(Claim):
         "C = max‖x_±‖/n, reached by aligned neurons, and norms² grow at most like exp(2Ct).",
     )
     remarks = (
-        "With two homogeneous layers the risk falls like 1/(t log t): the local exponent is −1 − 1/log t, −1.05 at "
-        "log t = 20, inside the margin of 0.1.",
+        "With two homogeneous layers the risk falls like 1/(t log t): the local exponent −1 − 1/log t is predicted, "
+        "and the 1/t of the sources is refuted at these times.",
+        "Alignment is of the window only: by log t = 20 the least cosine has fallen to 0.91 to 0.95 at the seeds "
+        "looked at, as the network turns to its margin. It is the control.",
+        "Version 2 asks for a cosine of 1 − 10⁻⁴ where 0.99 was asked, a risk of 1 − 10⁻⁵ in the window where 0.95 "
+        "was, and adds that norms² stay below ε‖w₀‖² there.",
         "A neuron that is inactive on all examples has no gradient and never moves; one that starts active only on the "
         "other class may die. Neurons that start active on their own class all live.",
     )
@@ -126,7 +133,9 @@ class EarlyAlignment(Claim):
             targets=("seed class unknown", sums / np.linalg.norm(sums, axis=-1, keepdims=True)),
             window=("seed", np.log(1 / self.scales[0]) / (2 * rate), "time"),
             delay=("seed", 1 / rate, "time"),  # the loss falls when ε² exp(2Ct) is of order one
-            late_exponent=-1.0,
+            alive=1.0,
+            # −1 − 1/log t in the middle of the last fifth
+            late_exponent=-1 - 1 / (0.9 * self.horizon),
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
@@ -164,6 +173,8 @@ class EarlyAlignment(Claim):
         seeds = np.arange(len(last))
         turned = _turned(observed, predicted["targets"])[seeds, last]  # (seeds, neurons)
         alive = observed["alive"][seeds, last]
+        starts = (observed["weights"][:, 0] ** 2).sum(-1)  # ε²‖w₀‖²
+        ends = (observed["weights"][seeds, last] ** 2).sum(-1)
         log_risk = observed["log_risk"]
         falls = np.array([[np.interp(0.1, -path, time) for path in paths] for paths in log_risk])
         delays = [np.polyfit(np.log(1 / np.array(self.scales)), times, 1)[0] for times in falls]
@@ -174,23 +185,32 @@ class EarlyAlignment(Claim):
             bound(
                 "cosine",
                 np.where(alive, turned, 1).min(1),
-                at_least=0.99,
+                # tan(angle/2) has shrunk by √ε = 1e-4 in the stronger class, by ε^(C₋/2C) in the weaker one; cosines
+                # are quadratic in it
+                at_least=1 - 1e-4,
                 label="least cosine of a living neuron at the window's end",
             ),
             equal(
                 "alive",
-                1.0,
+                float(predicted["alive"]),
                 (alive & observed["own"]).sum(1) / observed["own"].sum(1),
                 0.0,
-                aggregate="all",
                 label="neurons that start on their class and live",
             ),
             bound(
                 "window_risk",
                 np.exp(log_risk[seeds, 0, last]),
-                at_least=0.95,
+                # the outputs are of the order of the width times ε
+                at_least=1 - 1e-5,
                 aggregate="all",
                 label="risk at the window's end / at the start",
+            ),
+            bound(
+                "growth",
+                (self.scales[0] * ends / starts).max(1),
+                at_most=1.0,
+                aggregate="all",
+                label="‖w‖² at the window's end over ε‖w₀‖², largest of the neurons",
             ),
             equal("delay", predicted["delay"], delays, 0.1, label="delay of the fall per log(1/ε)"),
             exponent(
@@ -198,8 +218,23 @@ class EarlyAlignment(Claim):
                 float(predicted["late_exponent"]),
                 late_time,
                 late_risk,
-                0.1,
+                # the next term is of order 1/log² t = 0.003
+                0.02,
                 label="risk against time in the end",
+            ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        weights = observed["weights"]
+        late = np.concatenate(
+            [weights[:, :1], np.repeat(weights[:, -1:], weights.shape[1] - 1, 1)], 1
+        )
+        return [
+            Control(
+                "late",
+                observed.replace(weights=(observed.quantity("weights").dims, late)),
+                "after the window the network turns to its margin",
+                "the neurons at the end of the flow",
             ),
         ]
 
@@ -208,7 +243,36 @@ class EarlyAlignment(Claim):
         best = [hard_margin(x, y).direction for x, y in sets]
         margin = predicted.replace(targets=("seed class unknown", [(w, -w) for w in best]))
         linear = predicted.replace(delay=("seed", predicted["delay"] / 2, "time"))
+        first = np.einsum("shd,snd->shn", setting.start.w, setting.x) > 0
+        same = np.asarray(setting.y)[:, None] * np.asarray(setting.start.v)[..., None] > 0
+        on_own = (first & same).any(-1)
+        pure = on_own & ~(first & ~same).any(-1)
+        longest = np.linalg.norm(np.asarray(setting.x), axis=-1).max(1)
         return [
+            Rival(
+                "long_window",
+                predicted.replace(window=("seed", 2 * predicted["window"], "time")),
+                "norms, and not their squares, grow like exp(Ct)",
+                label="the window is log(1/ε)/C",
+            ),
+            Rival(
+                "longest_example",
+                predicted.replace(delay=("seed", 1 / longest, "time")),
+                "it is the constant of the source",
+                label="C = max‖x_i‖",
+            ),
+            Rival(
+                "mixed_die",
+                predicted.replace(alive=pure.sum() / on_own.sum()),
+                "the other class pulls them off all examples, as those die that it holds alone",
+                label="neurons that start on both classes die",
+            ),
+            Rival(
+                "one_over_t",
+                predicted.replace(late_exponent=-1.0),
+                "it is what the source says",
+                label="the risk falls like 1/t",
+            ),
             Rival(
                 "maximal_margin",
                 margin,

@@ -182,6 +182,7 @@ class FunctionSpaceNorm(Claim):
         costs = np.array([relu_cost(*_bends(*neurons)) for neurons in zip(*flat, strict=True)])
         return Observation(
             cost=(dims, 0.5 * (net.w**2 + net.v**2).sum(-1)),
+            unbalanced_cost=(dims, 0.5 * ((1.2 * net.w) ** 2 + (net.v / 1.2) ** 2).sum(-1)),
             objective=(dims, objective),
             values=(f"{dims} example", values),
             function=(dims, costs.reshape(objective.shape)),
@@ -241,53 +242,53 @@ class FunctionSpaceNorm(Claim):
             ),
         ]
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        bent, both = _terms(predicted["x"][None, :, None], predicted["values"])
-        dims = "family seed penalty"
-        # the objective is risk + λ C(f)
-        other = lambda cost: predicted["objective"] + self.penalties * (cost - predicted["cost"])
-        forgotten = np.repeat(predicted["y"][:, :, None], len(self.penalties), axis=2)
-        return [
-            Rival(
-                "interpolation",
-                predicted.replace(values=(f"{dims} example", forgotten)),
-                "a wide network can fit every example",
-                label="the penalty leaves the fit as it is",
-            ),
-            *(
-                Rival(
-                    id,
-                    predicted.replace(cost=(dims, cost), objective=(dims, other(cost))),
-                    why,
-                    label=f"C(f) = {name}",
-                )
-                for id, name, cost, why in (
-                    ("bend", "∫|f''|", bent, "it is the total variation that the notes speak of"),
-                    (
-                        "sum",
-                        "∫|f''| + |f'(−∞) + f'(+∞)|",
-                        bent + both,
-                        "the two terms could add up",
-                    ),
-                    (
-                        "spline",
-                        "∫ of a cubic spline's |f''|",
-                        _spline_cost(predicted),
-                        "kernels find cubic splines",
-                    ),
-                )
-            ),
-        ]
-
     def controls(self, observed: Observation) -> list[Control]:
-        # √2 and 1/√2 times the layers: (2 + ½)/2 of the squares, and the same function
-        stretched = 1.25 * observed["cost"]
         return [
             Control(
                 "unbalanced",
-                observed.replace(cost=("family seed penalty", stretched)),
-                "training balances the layers, and these are not",
-                label="the same functions with one layer twice the other",
+                observed.replace(cost=observed.quantity("unbalanced_cost")),
+                "the function is the same, its weights are not the least",
+                "the same functions with w times 1.2 and v over 1.2",
+            )
+        ]
+
+    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+        bent, both = _terms(predicted["x"][None, :, None], predicted["values"])
+        dims = "family seed penalty"
+        targets = np.repeat(predicted["y"][:, :, None], len(self.penalties), 2)
+        literal = np.maximum(bent, both)
+        # what a cost means for the least objective, at the program's values
+        price = lambda cost: (
+            predicted["objective"] + np.array(self.penalties) * (cost - predicted["cost"])
+        )
+        interpolant = Rival(
+            "interpolant",
+            predicted.replace(values=(f"{dims} example", targets)),
+            "weak decay is said to select among interpolants only",
+            label="the fit passes through the targets",
+        )
+        return [interpolant] + [
+            Rival(
+                id,
+                predicted.replace(cost=(dims, cost), objective=(dims, price(cost))),
+                why,
+                label=f"C(f) = {name}",
+            )
+            for id, name, cost, why in (
+                ("bend", "∫|f''|", bent, "it is the total variation that the notes speak of"),
+                (
+                    "chords",
+                    "max(∫|f''|, |f'(−∞) + f'(+∞)|) of the chords, extended",
+                    literal,
+                    "it is the theorem, applied to the chords as a function on all of R",
+                ),
+                ("sum", "∫|f''| + |f'(−∞) + f'(+∞)|", bent + both, "the two terms could add up"),
+                (
+                    "spline",
+                    "∫ of a cubic spline's |f''|",
+                    _spline_cost(predicted),
+                    "kernels find cubic splines",
+                ),
             )
         ]
 

@@ -1,4 +1,4 @@
-"""Homogeneous networks never lose margin once they fit, and their direction tends to a KKT point of its maximum.
+"""Homogeneous networks never lose smoothed margin once they fit; with relu² units they tend to a KKT point.
 
 Gradient flow with the exponential loss on a network of degree L keeps raising the smoothed margin
 log(1/Σexp(−u)) / ‖θ‖^L from the moment that the sum is below one, and its normalized weights tend to points where the
@@ -16,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -73,6 +74,8 @@ class HomogeneousKkt(Claim):
     seeds: Seeds = 5  # starts [1]
 
     kind = "limit"
+    version = 2  # 1 had no near misses of the exponents and no control
+    headline = ("margin_drop_0", "margin_drop_1", "stationarity", "complementarity")
     statement = (
         r"\frac{d}{dt}\frac{\log(1/\sum_i e^{-u_i(\theta)})}{\lVert\theta\rVert^L}\ge0,\qquad"
         r"\frac{\theta}{\lVert\theta\rVert}\to\ \text{KKT points of}\ \min\tfrac12\lVert\theta\rVert^2"
@@ -86,12 +89,16 @@ class HomogeneousKkt(Claim):
         "subdifferential): residuals made of one side, as ours are, spring up to 0.3 and down again. So the conditions "
         "are judged on the smooth activation relu², and shown for ReLU. We began with ReLU alone, and there the claim "
         "failed: from C_W = 2 the distance at the end was 0.19 (0.05 was asked), the weight's exponent −0.2 (−1 was).",
+        "At the readings the plain margin never drops either; that it is the smoothed one that cannot is theory and "
+        "not told apart. Version 2 has a control, near misses of the exponents, and margins of 0.1 and 0.15 for "
+        "them, where 0.15 and 0.3 were.",
         "A KKT point of this problem need not be its solution: different starts end at different margins.",
         "Multipliers are the best ones, by non-negative least squares; the loss is not used. Theory bounds the weight "
-        "off the margin by a constant over log(1/R). The distance has no such theorem: that what the start puts beside "
-        "the limit stays while ‖θ‖ grows like (log 1/R)^{1/L} is our argument for its exponent −1/L, made a "
-        "check after the first runs. The horizon went from 1000, where the distance was 0.07, to 3000. With 80 images "
-        "and 64 neurons, the first full preset, its interval still straddles 0.05 at log 1/R = 10000.",
+        "off the margin by n/(e log(1/R)), asked at the end, where version 1 asked for 0.05. The distance has no such "
+        "theorem: that what the start puts beside the limit stays while ‖θ‖ grows like (log 1/R)^{1/L} is our argument "
+        "for its exponent −1/L, made a check after the first runs. The horizon went from 1000, where the distance was "
+        "0.07, to 3000. With 80 images and 64 neurons, the first full preset, its interval still straddles 0.05 at "
+        "log 1/R = 10000.",
     )
     full = {"width": 32, "seeds": 10, "horizon": 10_000.0}
     tiny = {"width": 8, "each": 6, "horizon": 50.0, "seeds": 3}
@@ -125,7 +132,13 @@ class HomogeneousKkt(Claim):
         return departures
 
     def predict(self, setting: Setting) -> Prediction:
-        return Prediction(degree=float(DEGREE), distance_exponent=-1 / DEGREE, weight_exponent=-1.0)
+        return Prediction(
+            degree=float(DEGREE),
+            distance_exponent=-1 / DEGREE,
+            weight_exponent=-1.0,
+            # with the loss's own multipliers Σ q_i (u_i − min u) ≤ n max_z z e^(−z) = n/e, over min u ≈ log(1/R)
+            weight=2 * self.each / (np.e * self.horizon),
+        )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         steps = round(self.horizon / self.step)
@@ -209,7 +222,8 @@ class HomogeneousKkt(Claim):
                 float(predicted["distance_exponent"]),
                 at[late],
                 distance[:, late],
-                0.15,
+                # the interval takes 0.03, and what is left of faster terms at log 1/R = 3000 as much
+                0.1,
                 label="distance to stationarity against log(1/R)",
             ),
             exponent(
@@ -217,7 +231,7 @@ class HomogeneousKkt(Claim):
                 float(predicted["weight_exponent"]),
                 at[late],
                 weight[:, late],
-                0.3,
+                0.15,
                 label="weight off the margin against log(1/R)",
             ),
             bound(
@@ -229,9 +243,26 @@ class HomogeneousKkt(Claim):
             bound(
                 "complementarity",
                 weight[:, -1],
-                at_most=0.05,
+                at_most=float(predicted["weight"]),
                 label="weight off the margin at the end",
             ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        early = {
+            name: (
+                observed.quantity(name).dims,
+                np.repeat(observed[name][..., :1], observed[name].shape[-1], -1),
+            )
+            for name in ("stationarity", "complementarity")
+        }
+        return [
+            Control(
+                "early",
+                observed.replace(**early),
+                "they fit, and that is all: their direction has not come to the limit",
+                "the networks when they have just fitted",
+            )
         ]
 
     def names(self) -> list[str]:
@@ -242,7 +273,7 @@ class HomogeneousKkt(Claim):
         return [
             Rival(
                 "degree",
-                predicted.replace(degree=DEGREE + 1.0),
+                predicted.replace(degree=DEGREE + 1.0, distance_exponent=-1 / (DEGREE + 1)),
                 "biases would raise the degree",
                 label="one degree more",
             ),
@@ -251,6 +282,18 @@ class HomogeneousKkt(Claim):
                 stuck,
                 "the problem is not convex, and weights could settle anywhere",
                 label="no approach",
+            ),
+            Rival(
+                "one_rate",
+                predicted.replace(distance_exponent=-1.0),
+                "both are residuals of one problem, and the weight's bound is 1/log(1/R)",
+                label="the distance falls like the weight",
+            ),
+            Rival(
+                "root_rate",
+                predicted.replace(weight_exponent=-1 / DEGREE),
+                "it is how fast the start is forgotten",
+                label="the weight falls like the distance",
             ),
         ]
 

@@ -79,6 +79,7 @@ class LeastSquaresMinNorm(Claim):
     seeds: Seeds = 6  # regression problems [1]
 
     kind = "theorem"
+    headline = tuple(f"{law}_distance" for law in LAW_IDS)
     statement = (
         r"\lim_{t\to\infty} w_t=\arg\min_{Xw=y} D_\psi(w,w_0),\qquad"
         r"\nabla\psi(w_{t+1})=\nabla\psi(w_t)-\eta_t\nabla R(w_t)"
@@ -236,6 +237,17 @@ class LeastSquaresMinNorm(Claim):
             ),
         ]
 
+    def controls(self, observed: Observation) -> list[Control]:
+        lawful = observed["limit"][:, :, : len(NORMS)]
+        return [
+            Control(
+                "mirror_descents",
+                observed.replace(steepest=(observed.quantity("steepest").dims, lawful)),
+                "their limit does not depend on the step",
+                "gradient descent and the p-norm's mirror descent in place of steepest descent",
+            )
+        ]
+
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         ones = np.ones((1, self.dimension))
         potentials = self.potentials
@@ -271,18 +283,6 @@ class LeastSquaresMinNorm(Claim):
                     "psi",
                     "it is what the notes say",
                 ),
-            )
-        ]
-
-    def controls(self, observed: Observation) -> list[Control]:
-        gradient = observed["limit"][:, :, 0]
-        both = np.repeat(gradient[:, :, None], len(NORMS), axis=2)
-        return [
-            Control(
-                "gradient_steps",
-                observed.replace(steepest=("seed step norm unknown", both)),
-                "its limit is the nearest interpolant whatever the step",
-                label="gradient descent in the place of ℓ1 and ℓ∞ descent",
             )
         ]
 

@@ -69,6 +69,8 @@ class LogisticMaxMargin(Claim):
     real_horizon: Positive = 1e9
 
     kind = "limit"
+    version = 2  # 1 had no rival of rates and constants
+    headline = ("growth", "gap_exponent", "real_direction")
     statement = (
         r"\frac{w(t)}{\lVert w(t)\rVert}=\hat w+O\!\left(\frac{1}{\log t}\right),\quad"
         r"\lVert w(t)\rVert\sim\frac{\log t}{\hat\gamma},\quad R(t)\sim\frac{1}{\hat\gamma^2\,t}"
@@ -83,6 +85,8 @@ class LogisticMaxMargin(Claim):
         "of ones it is. The margin is that of the flow's own geometry, where the weight of that column counts.",
         "The risk obeys a sharp constant, not only a rate: t R γ̂² → 1, because the multipliers of the hard-margin "
         "program sum to 1/γ̂².",
+        "Version 2 judges every margin on both sides, to 0.01 and less where 0.02 and 0.1 were asked, and has rivals "
+        "of every rate and constant.",
     )
     full = {"seeds": 30}
     tiny = {"seeds": 3, "n": 10, "dimension": 3, "horizon": 1e3, "real_horizon": 1e3}
@@ -119,6 +123,7 @@ class LogisticMaxMargin(Claim):
             direction=("unknown", setting.programs[-1].direction),
             risk_exponent=-1.0,
             gap_exponent=-1.0,
+            constant=1.0,  # of t R γ̂²
             synthetic=("seed unknown", [program.direction for program in setting.programs[:-1]]),
         )
 
@@ -158,7 +163,8 @@ class LogisticMaxMargin(Claim):
                 "growth",
                 np.divide(1, margins),
                 growth,
-                0.02,
+                # what is left is of order 1/log² t, 1e-6 here; the rest is the integrator's
+                0.005,
                 aggregate="all",
                 label="growth of ‖w‖ per log t, times γ̂",
             ),
@@ -166,7 +172,7 @@ class LogisticMaxMargin(Claim):
                 "risk_exponent",
                 predicted["risk_exponent"],
                 falling,
-                0.02,
+                0.005,
                 aggregate="all",
                 label="exponent of the risk in t",
             ),
@@ -175,19 +181,27 @@ class LogisticMaxMargin(Claim):
                 float(predicted["gap_exponent"]),
                 log_time,
                 gap,
-                0.1,
+                0.02,
                 label="direction gap against log t",
             ),
-            bound(
+            equal(
                 "real_margin",
+                1.0,
                 observed["real_margin"][-1] / real_margin,
-                at_least=0.99,
+                # no margin exceeds the largest
+                within=(0.99, 1 + 1e-6),
                 label="breast cancer: margin / γ̂",
             ),
             bound(
-                "real_direction", turn, at_most=0.1, label="breast cancer: distance of directions"
+                "real_direction", turn, at_most=0.01, label="breast cancer: distance of directions"
             ),
-            equal("real_constant", 1.0, np.exp(constant), 0.01, label="breast cancer: t R γ̂²"),
+            equal(
+                "real_constant",
+                float(predicted["constant"]),
+                np.exp(constant),
+                0.01,
+                label="breast cancer: t R γ̂²",
+            ),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
@@ -195,7 +209,48 @@ class LogisticMaxMargin(Claim):
         y = np.asarray(setting.real.y)
         sparse = hard_margin(x, y, norm="l1").direction
         means = x[y > 0].mean(0) - x[y < 0].mean(0)
-        return [
+        margin = predicted["margin"]
+        # margins and directions of the ℓ1 program on every set, in ℓ2
+        sets = [*zip(np.asarray(setting.x), np.asarray(setting.y), strict=True), (x, y)]
+        coordinates = [_unit(hard_margin(a, b, norm="l1").direction) for a, b in sets]
+        least = [(b * (a @ w)).min() for (a, b), w in zip(sets, coordinates, strict=True)]
+        near_misses = [
+            Rival(
+                "l1_everywhere",
+                predicted.replace(
+                    margin=("set", least),
+                    direction=("unknown", coordinates[-1]),
+                    synthetic=("seed unknown", coordinates[:-1]),
+                ),
+                "it is the law of coordinate descent, also for rates",
+                label="the ℓ1 margin in place of γ̂",
+            ),
+            Rival(
+                "squared_margin",
+                predicted.replace(margin=("set", margin**2)),
+                "the risk has this constant",
+                label="‖w‖ ~ log t/γ̂²",
+            ),
+            Rival(
+                "two_layers",
+                predicted.replace(risk_exponent=-1.05),
+                "two layers have 1/(t log t), whose exponent at log t = 20 it is",
+                label="the risk falls like t^−1.05",
+            ),
+            Rival(
+                "log_log",
+                predicted.replace(gap_exponent=-1.05),
+                "log log t/log t is printed for degenerate support vectors; in exponents it is near",
+                label="the gap falls like (log t)^−1.05",
+            ),
+            Rival(
+                "one_margin",
+                predicted.replace(constant=float(margin[-1])),
+                "the multipliers' sum is mistaken for 1/γ̂",
+                label="R ~ 1/(γ̂ t)",
+            ),
+        ]
+        return near_misses + [
             Rival(
                 id,
                 predicted.replace(direction=("unknown", w / np.linalg.norm(w))),
@@ -268,3 +323,7 @@ def _follow(x: jax.Array, y: jax.Array, end: float) -> FlowPath:
     look = {"w": lambda w: w, "margin": lambda w: linear_margin(w, x, y)}
     settings = {"solver": "stiff", "rtol": 1e-6, "atol": 1e-8, "max_steps": 20_000}
     return flow(risk, jnp.zeros(x.shape[1]), times, "risk", log_risk, look, **settings)
+
+
+def _unit(w: np.ndarray) -> np.ndarray:
+    return w / np.linalg.norm(w)

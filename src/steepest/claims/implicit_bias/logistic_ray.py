@@ -96,8 +96,13 @@ class LogisticRay(Claim):
         "need that: at e²⁰, tried first and without these coordinates, their velocity is 50 % off, at e³² still 9 %.",
         "Version 2 has another implicit integrator and smaller tolerances, at which the fitted exponents are known to "
         "0.0001; those of version 1 were off by 0.01. At its first tolerances version 2 failed and was inconclusive.",
+        "Version 3 has near misses for rivals: the optimum in S of all examples, the separator of the part alone, on "
+        "the digits too, and the rate that strong convexity alone would give. Margins went from 0.1 to 0.05, and those "
+        "of the digits from 1e-3 and 0.1 to 1e-6 and 0.01.",
     )
-    version = 2  # 1 integrated with another implicit method at rtol 1e-4
+    # 1 integrated with another implicit method at rtol 1e-4, 2 had zero times a thousandth for its rivals
+    version = 3
+    headline = ("offset", "digits_offset", "velocity", "digits_velocity")
     full = {"seeds": 50}
     tiny = {"seeds": 3, "apart": 6, "rest": 12, "dimension": 4, "inside": 2, "horizon": 16.0}
     out_of_scope = {"flipped": 0.3}
@@ -213,53 +218,70 @@ class LogisticRay(Claim):
                 float(predicted["approach"]),
                 np.exp(observed["log_time"][middle]),
                 away[:, middle],
-                0.1,
+                # near-support vectors and the interval take 0.02 each
+                0.05,
                 label="distance to the offset against t",
             ),
             bound(
                 "velocity",
                 apart,
-                at_most=0.1,
+                # near-support vectors still turn it by 1/log t = 0.025
+                at_most=0.05,
                 label="velocity dw/d log t: distance to ū/γ, relative",
             ),
-            equal("part_risk", 1.0, excess, 0.1, label="risk of the part, t R_P γ²"),
+            equal("part_risk", 1.0, excess, 0.05, label="risk of the part, t R_P γ²"),
             agreement(
                 "digits_offset",
                 real[-1],
-                1e-3,
+                1e-6,
                 label="digits: distance to the offset in S, relative",
             ),
             bound(
                 "digits_velocity",
                 real_apart,
-                at_most=0.1,
+                at_most=0.01,
                 label="digits: velocity, distance to ū/γ, relative",
             ),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        sets = zip(*(np.asarray(a) for a in (setting.x, setting.y, setting.part)), strict=True)
+        inside, *_, real_inside = predicted["inside"].astype(int)
+        sets = list(zip(*map(np.asarray, (setting.x, setting.y, setting.part)), strict=True))
         whole = [hard_margin(x[part], y[part]) for x, y, part in sets]
-        # distances are relative to what is predicted, so that a rival's zero is a thousandth of the true value
         through = [program.direction / program.margin for program in whole]
+        real = setting.real
+        real_part = setting.splits[-1].part
+        real_whole = hard_margin(np.asarray(real.x)[real_part], np.asarray(real.y)[real_part])
+        own = predicted.replace(
+            velocity=("seed unknown", through),
+            margin=("seed", [program.margin for program in whole]),
+            real_velocity=("pixel", real_whole.direction / real_whole.margin),
+        )
+        everyone = predicted.replace(
+            offset=("seed unknown", [_offset_of_all(x, y, inside) for x, y, _ in sets]),
+            real_offset=(
+                "pixel",
+                _offset_of_all(np.asarray(real.x), np.asarray(real.y), real_inside),
+            ),
+        )
         return [
             Rival(
-                "no_offset",
-                predicted.replace(offset=("seed unknown", 1e-3 * predicted["offset"])),
-                "on separable data the ray is all that matters",
-                label="no offset",
+                "offset_of_all",
+                everyone,
+                "it is the minimum in S of the risk that the flow descends",
+                label="the optimum in S of all examples",
             ),
             Rival(
                 "own_separator",
-                predicted.replace(velocity=("seed unknown", through)),
+                own,
                 "it ignores that the ray must not disturb the rest",
                 label="the part's own separator",
             ),
             Rival(
-                "finite_optimum",
-                predicted.replace(velocity=("seed unknown", 1e-3 * predicted["velocity"])),
-                "data that are not separable are said to have one",
-                label="a finite optimum",
+                "strong_convexity",
+                predicted.replace(approach=-0.5),
+                "the risk is 1/t above its infimum, and strongly convex in S",
+                label="the distance in S falls like t^−½",
             ),
         ]
 
@@ -312,6 +334,12 @@ def _follow(x: jax.Array, y: jax.Array, times: np.ndarray, rtol: float) -> tuple
     settings = {"solver": "stiff", "rtol": rtol, "atol": rtol / 1000, "max_steps": 20_000}
     path = flow(risk, jnp.zeros(x.shape[1]), times, "log", None, {"w": lambda w: w}, **settings)
     return path.observed["w"], path.ok
+
+
+def _offset_of_all(x: np.ndarray, y: np.ndarray, inside: int) -> np.ndarray:
+    """Return the finite optimum in S, the first coordinates, of all examples, zero off S."""
+    offset = logistic_split(x[:, :inside], y).offset
+    return np.append(offset, np.zeros(x.shape[1] - inside))
 
 
 def _away(weights: np.ndarray, offset: np.ndarray, inside: int) -> np.ndarray:

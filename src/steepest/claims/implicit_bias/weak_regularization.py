@@ -17,6 +17,7 @@ import optax
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -34,7 +35,6 @@ from steepest.claim import (
     compiled,
     context_curve,
     equal,
-    idle,
     keys,
     observed_curve,
     order,
@@ -89,6 +89,8 @@ class WeakRegularization(Claim):
     seeds: Seeds = 6  # data sets and initial networks [1]
 
     kind = "limit"
+    version = 2  # 1 asked distances to 0.01 and gaps to 0.1
+    headline = tuple(f"{model}_{part}" for model in MODEL_IDS for part in ("distance", "order"))
     statement = (
         r"\theta_\lambda=\arg\min_\theta\frac1n\sum_i e^{-m_i(\theta)}+\lambda\|\theta\|^2:\qquad"
         r"\frac{\min_i m_i(\theta_\lambda)}{\|\theta_\lambda\|^L}\to\gamma^*=\max_{\|\theta\|=1}\min_i m_i(\theta),"
@@ -105,6 +107,7 @@ class WeakRegularization(Claim):
         "After the first runs the step size was halved and the steps were raised from 20 000 to 30 000: two descents "
         "of diagonal networks had not reached their minima, as a premise said. The seeds were raised from 4 to 6, and "
         "the order is judged on the logarithm of the gap, which spreads less over data sets than the margin.",
+        "Version 2 asks for distances of 0.001 and gaps to 3 %, where 0.01 and 10 % were asked, and has a control.",
         "The full preset was first run down to λ = 10⁻⁶⁴, at twice the step size: two of twelve diagonal networks were "
         "then far from their minima there (the linear and the ReLU models agreed), so both were changed.",
     )
@@ -251,17 +254,14 @@ class WeakRegularization(Claim):
                 agreement(
                     f"{id}_distance",
                     off,
-                    0.01,
+                    0.001,
                     label=f"{name}: margin, relative distance from the program",
                 ),
-                idle(
-                    order(
-                        f"{id}_order",
-                        names[::-1],
-                        falling,
-                        label=f"{name}: log(1 − margin / γ*) falls with λ",
-                    ),
-                    "the program's gaps fall, and the margins are within a hundredth of the program's",
+                order(
+                    f"{id}_order",
+                    names[::-1],
+                    falling,
+                    label=f"{name}: log(1 − margin / γ*) falls with λ",
                 ),
                 bound(
                     f"{id}_guarantee",
@@ -274,13 +274,26 @@ class WeakRegularization(Claim):
                     f"{id}_gap",
                     1.0,
                     gaps[i, :, -1] / (1 - last),
-                    0.1,
+                    # a certified excess of the risk of 0.01 moves the gap by about as much
+                    0.03,
                     aggregate="all",
                     note="gap: 1 − margin / γ*",
                     label=f"{name}: the program's gap / gap, λ = {names[-1]}",
                 ),
             ]
         return checks
+
+    def controls(self, observed: Observation) -> list[Control]:
+        normalized = observed["normalized"]
+        strong = np.repeat(normalized[..., :1], normalized.shape[-1], -1)
+        return [
+            Control(
+                "one_strength",
+                observed.replace(normalized=(observed.quantity("normalized").dims, strong)),
+                "λ does not tend to zero",
+                "the minima of the strongest penalty in place of all",
+            )
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         curve = predicted["curve"]

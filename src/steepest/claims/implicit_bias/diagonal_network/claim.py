@@ -38,6 +38,7 @@ from steepest.claims.implicit_bias.diagonal_network.experiment import (
     predict_ends,
 )
 from steepest.measurement.quantities import relative_distance
+from steepest.programs import hypentropy_interpolation
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class DiagonalNetwork(Claim):
     remarks = (
         "The approach to the ℓ1 solution is slow: the distance falls like a small power of α and is still of the order "
         "of 10⁻² to 10⁻¹ at α = 10⁻³. So that end is judged by its trend, the other end by its value.",
+        "A factor ½ in the scale of Q, α²θ₀²/2, is a rival: the flow tells it from α²θ₀².",
         "The flow is followed by an implicit solver on a logarithmic clock until the risk is 10⁻¹⁶.",
     )
     full = {"n": 20, "dimension": 40, "nonzero": 3, "seeds": 10}
@@ -130,7 +132,36 @@ class DiagonalNetwork(Claim):
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         everywhere = np.repeat(predicted["weighted"][:, None], len(self.alphas), 1)
         lasso = np.repeat(predicted["sparse"][:, None], len(self.alphas), 1)
+        problems = list(zip(*map(np.asarray, setting), strict=True))
+        halved = [
+            [
+                hypentropy_interpolation(x, y, 0.5 * (alpha * shape) ** 2).beta
+                for alpha in self.alphas
+            ]
+            for x, y, shape in problems
+        ]
+        plain = [np.linalg.lstsq(x, y)[0] for x, y, _ in problems]
         return [
+            Rival(
+                "half_scale",
+                predicted.replace(beta=("seed alpha unknown", halved)),
+                "θ₊ and θ₋ each carry half of the weight",
+                label="the program with α²θ₀²/2",
+            ),
+            Rival(
+                "plain_l2",
+                predicted.replace(weighted=("seed unknown", plain)),
+                "the shape of the start might not matter",
+                label="ℓ2 without weights at large scale",
+            ),
+            Rival(
+                "ends_swapped",
+                predicted.replace(
+                    sparse=predicted.quantity("weighted"), weighted=predicted.quantity("sparse")
+                ),
+                "large weights are said to be sparse",
+                label="ℓ1 when large, weighted ℓ2 when small",
+            ),
             Rival(
                 "weighted_everywhere",
                 predicted.replace(beta=("seed alpha unknown", everywhere)),
