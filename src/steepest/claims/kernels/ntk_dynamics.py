@@ -105,8 +105,8 @@ class NtkDynamics(Claim):
         "its own start is subtracted, which leaves the mean as it is and a small part of the variance.",
         "Version 1 stopped the ensemble with a third of the risk left and judged the projection of its mean on the "
         "prediction. Version 2 trains it to 1 % of the risk, judges mean and spread by those differences, and "
-        "version 3 judges the whole vector of means beside its points, because the NNGP kernel may agree at one of them. "
-        "Its verdicts are from seeds 3000 and up.",
+        "version 3 judges the whole vector of means beside its points, because the NNGP kernel may agree at one of "
+        "them. Its verdicts are from seeds 3000 and up.",
         "Labels put little into the slowest directions, so that the bound on the risk is far from tight for them. Its "
         "constant is checked where it is attained: from a residual along the eigenvector of the smallest eigenvalue.",
         "At η = 1.9/λ_max the factor −0.9 of the first eigenvector takes ten steps to fade, and a kernel that is "

@@ -98,8 +98,8 @@ class NtkStaysPut(Claim):
         "Everything is recorded at 12 times, the last of which finds the risk below 10⁻⁴ of its start; after it the "
         "bound on ‖ẇ‖ leaves less than 10⁻² of Δ* to move.",
         "The bounds are therefore no measurement of their constants: Δ* without its √2 and half the rate pass as well, "
-        "and are listed as what the data cannot tell. What is measured is the movement itself, which the linearized flow "
-        "predicts; version 2 added it, and takes its verdicts from seeds 2000 and up.",
+        "and are listed as what the data cannot tell. What is measured is the movement itself, which the linearized "
+        "flow predicts; version 2 added it, and takes its verdicts from seeds 2000 and up.",
         "The exponent is that of the largest movement over √L(0)/λ₀, because L(0) differs from seed to seed.",
     )
     tiny = {"widths": (4096, 8192, 16_384), "narrow": (64,), "inputs": 2, "seeds": 3}
