@@ -226,6 +226,18 @@ class LazyOrRich(Claim):
                 "the loss is the same at the end",
                 label="every parameterization learns features",
             ),
+            Rival(
+                "root_everywhere",
+                predicted.replace(slopes=(dims, 0 * slopes - 0.5)),
+                "so fluctuates an average over n neurons",
+                label="every change falls like n^(-1/2)",
+            ),
+            Rival(
+                "kernel_faster",
+                predicted.replace(kernel_bound=("parameterization", predicted["kernel_bound"] - 1)),
+                "the bound and perturbation theory multiplied",
+                label="the kernel's change falls like n^(-3/2) or faster",
+            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -292,9 +293,27 @@ class NngpLimit(Claim):
             ),
         )
         one = predicted.replace(
-            coefficient=("activation input", predicted["coefficient"] / self.hidden)
+            coefficient=("activation input", predicted["coefficient"] / self.hidden),
+            exact=("activation width", predicted["exact"] ** (1 / self.hidden)),
         )
+        # (1 + 5/n)^L is the exact product of ReLU; a linear network has (1 + 2/n)^L
+        linear = 1 + 0.4 * (predicted["exact"] ** (1 / self.hidden) - 1)
         return [
+            Rival(
+                "half_the_weights",
+                predicted.replace(
+                    variance=("activation input", predicted["variance"] / 2),
+                    covariance=("activation pair", predicted["covariance"] / 2),
+                ),
+                "He's factor of 2 forgotten in the last layer",
+                label="half the kernel",
+            ),
+            Rival(
+                "linear_network",
+                predicted.replace(exact=("activation width", linear**self.hidden)),
+                "the gates of ReLU forgotten",
+                label="E z⁴/3(E z²)² is Π(1 + 2/n)",
+            ),
             Rival(
                 "one_layer_short",
                 short,
@@ -313,6 +332,17 @@ class NngpLimit(Claim):
                 "the widths before it could already be infinite",
                 label="only one layer's fluctuations count",
             ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        dims = observed.quantity("product").dims
+        return [
+            Control(
+                "same_output",
+                observed.replace(product=(dims, observed["second"])),
+                "an output is not independent of itself",
+                label="one output in place of two",
+            )
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:

@@ -100,7 +100,7 @@ class StableStep(Claim):
         "the mean: 1/step is averaged over groups of four networks before logarithms are taken. Networks one by one "
         "gave ReLU the exponent −0.71 ± 0.15 at seed 0 where the limit has −0.84: inconclusive, as was a run of 24 "
         "networks of depth up to 8 at seed 1; depths up to 4 replaced them. With 24 networks ReLU's exponent in depth "
-        "was inconclusive at 11 of 20 seeds and never wrong: 64 replaced them. These data do not tell ReLU's "
+        "was inconclusive at 11 of 20 seeds and never wrong: 64 replaced them. Most runs do not tell ReLU's "
         "exponent, near −0.85, from the printed −1, and 160 networks did not either: that correction is a calculation, "
         "not a measurement. Version 3 says so, has narrower margins, and takes its verdicts from seeds 3000 and up. "
         "The full preset adds tanh and linear.",
