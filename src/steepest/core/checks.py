@@ -66,7 +66,8 @@ class Check:
         """The smallest error of the prediction that these data would refute; NaN for an order.
 
         With two ends that is half the width of the margin and half that of the interval; with one end the distance from
-        it to the far end of the interval. :attr:`notices_in` says whether it is relative to the prediction.
+        it to the far end of the interval, zero where the prediction is refuted already.
+        :attr:`notices_in` says whether it is relative to the prediction.
         """
         if self.kind == "order":
             return math.nan
@@ -78,6 +79,7 @@ class Check:
             error = low
         else:
             error = (low + high) / 2
+        error = max(error, 0.0)
         return error / abs(self.predicted) if self.notices_in == "relative" else error
 
     @property

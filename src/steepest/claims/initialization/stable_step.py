@@ -94,8 +94,8 @@ class StableStep(Claim):
         "A share q of the risk along the top eigenvector needs log(1/q)/2T above λη = 2 to show in T steps: the "
         "measured step is too long by up to log(1/q)/4T, about 2 %, and the margin of the ratio, −3 % to +5 %, allows "
         "for that and for the bisection's 0.7 %.",
-        "Exponents are those of the limit kernel at the same widths and depths. The margin is 0.12 in depth, little more "
-        "than the interval, and 0.05 in width.",
+        "Exponents are those of the limit kernel at the same widths and depths. The margin is 0.12 in depth, little "
+        "more than the interval, and 0.05 in width.",
         "The limit is the mean of finite kernels, and log λ_max of a deep narrow network lies below the logarithm of "
         "the mean: 1/step is averaged over groups of four networks before logarithms are taken. Networks one by one "
         "gave ReLU the exponent −0.71 ± 0.15 at seed 0 where the limit has −0.84: inconclusive, as was a run of 24 "
