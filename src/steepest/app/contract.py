@@ -235,7 +235,8 @@ def is_challenged(result: Result) -> Problems:
     ]
     missing += [f"the judge passes the control {c.id}" for c in result.controls if not c.rejected]
     for check in result.checks:
-        if not check.counts and not check.idle:
+        refuted = check.verdict is Verdict.FAILS  # whether a rival fails it too says nothing then
+        if not check.counts and not check.idle and not refuted:
             missing.append(
                 f"no rival and no control fails {check.id}; add one, or declare it idle(…)"
             )
