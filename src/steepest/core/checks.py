@@ -58,8 +58,8 @@ class Check:
 
     @property
     def counts(self) -> bool:
-        """Whether it counts towards HOLDS: something that was tried fails it."""
-        return bool(self.challenged_by)
+        """Whether it counts towards HOLDS: something that was tried fails it, and the claim does not call it idle."""
+        return bool(self.challenged_by) and not self.idle
 
     @property
     def notices(self) -> float:
