@@ -115,7 +115,7 @@ class CatapultPoint(Point):
 
     batched = ("multiple",)
     diagram = {"multiple": "linear:0.5:5:37", "width": "log:8:2048:9"}
-    base = {"steps": 300}
+    base = {"steps": 300, "seeds": 10}
     labels = {"log_growth": "log₁₀ of largest loss / loss at the start"}
     diagram_remarks = (
         "Each seed counts 0 if the loss never exceeds its start, 1 if it does and descent converges, 2 if it diverges; "
