@@ -231,7 +231,9 @@ class Catapult(Claim):
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         paths = [(observed[name], predicted[name]) for name in ("loss", "steepness")]
-        deviation = max(np.max(np.abs(a - b) / np.abs(b).max(1, keepdims=True)) for a, b in paths)
+        with np.errstate(invalid="ignore"):  # a wrong rule may diverge
+            off = [np.abs(a - b) / np.abs(b).max(1, keepdims=True) for a, b in paths]
+        deviation = max(map(np.max, off))
         thrown = (np.array(self.multiples) > 2) & ~observed["diverged"].any(0)
         growth = 0.5 * np.log(self.widths / observed["start_loss"])
         peaks = zip(growth, observed["peak_time"], strict=True)

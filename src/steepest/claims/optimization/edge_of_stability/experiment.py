@@ -145,7 +145,8 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
     now = late_mean(sharpness)
     rise = now - late_mean(before)  # in a fifth of the steps
     early = (sharpness.max(-1) < 1) & (rise > 0.01 * now)
-    needed = steps * (1 + 0.2 * np.max((1 - now) / rise, where=early, initial=0))
+    fifths = np.divide(1 - now, rise, out=np.zeros_like(now), where=early)
+    needed = steps * (1 + 0.2 * fifths.max())
     return assume(
         "descents that ended before they could reach 2/η",
         early.mean(),
