@@ -36,7 +36,9 @@ def main(width: int = 1024) -> dict[str, float]:
     advice = recommended_initialization(swish)
     print(advice)
     start = advice.criticality
-    c_w, c_b, k = start.c_w, start.c_b, start.k_star
+    c_w = start.c_w
+    c_b = start.c_b
+    k = start.k_star
     print(
         "width for a kernel within 5 %, three layers:",
         recommended_width(swish, c_w, c_b, k, 3, 0.05),

@@ -42,12 +42,13 @@ def main() -> None:
     print(f"{'claim':24}", *(f"{title:>8}" for title in titles))
     for name in options.claims or names():
         with tempfile.TemporaryDirectory() as cache:
-            cold, warm = alone(name, cache), alone(name, cache)
+            cold = alone(name, cache)
+            warm = alone(name, cache)
         rows[name] = {"cold": cold, "warm": warm}
         trace = cold["trace"] + cold["lower"]
-        rest = cold["cpu"] - cold["import"] - trace - cold["compile"]
+        arithmetic = cold["cpu"] - cold["import"] - trace - cold["compile"]
         seconds = (cold["cpu"], warm["cpu"])
-        shares = (cold["import"], trace, cold["compile"], rest)
+        shares = (cold["import"], trace, cold["compile"], arithmetic)
         line = [f"{value:8.1f}" for value in seconds] + [f"{cold['programs']:8d}"]
         line += [f"{value:8.1f}" for value in shares] + [f"{cold['peak_mb']:8.0f}"]
         print(f"{name:24}", *line, cold["verdict"], flush=True)

@@ -32,8 +32,8 @@ def model(name):
 
     module, _, data = __import__(f"{name}_torch").build()
     if not isinstance(data, tuple):  # a loader
-        data = [torch.cat(each) for each in zip(*data, strict=True)]
-    return module, torch.nn.CrossEntropyLoss(), *[each[:500] for each in data]
+        data = [torch.cat(batches) for batches in zip(*data, strict=True)]
+    return module, torch.nn.CrossEntropyLoss(), *[tensor[:500] for tensor in data]
 
 
 def product_of(module, loss, x, y):
@@ -47,7 +47,7 @@ def product_of(module, loss, x, y):
 
     def product(vector):
         parts = torch.as_tensor(np.array(vector), dtype=weights[0].dtype).split(
-            [each.numel() for each in weights]
+            [tensor.numel() for tensor in weights]
         )
         parts = [part.reshape(each.shape) for part, each in zip(parts, weights, strict=True)]
         images = torch.autograd.grad(slopes, weights, parts, retain_graph=True)

@@ -56,12 +56,12 @@ def main() -> None:
         jax.clear_caches()
         if options.json:
             options.json.write_text(json.dumps(table, indent=1, ensure_ascii=False), "utf-8")
-    lines = [found for row in table.values() for found in row["mutants"].values()]
-    unnoticed = sum(not found for found in lines)
+    noticers = [ids for row in table.values() for ids in row["mutants"].values()]
+    unnoticed = sum(not ids for ids in noticers)
     checks = [check for row in table.values() for check in row["checks"]]
     idle = sum(not check["challenged_by"] for check in checks)
     print(
-        f"\n{len(lines)} mutants, {unnoticed} not noticed; {len(checks)} checks, {idle} that nothing fails"
+        f"\n{len(noticers)} mutants, {unnoticed} not noticed; {len(checks)} checks, {idle} that nothing fails"
     )
 
 
@@ -113,8 +113,8 @@ def show(name: str, row: dict[str, Any]) -> None:
         print(
             f"  {check['id']:32} {check['verdict']:13} notices {check['would_notice']:14} failed by {by}"
         )
-    for words, found in row["mutants"].items():
-        print(f"    {words:34} {', '.join(found) or '— not noticed'}", flush=True)
+    for words, ids in row["mutants"].items():
+        print(f"    {words:34} {', '.join(ids) or '— not noticed'}", flush=True)
 
 
 if __name__ == "__main__":

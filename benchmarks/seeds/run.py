@@ -44,9 +44,9 @@ def main() -> None:
     parser.add_argument("--from", type=int, dest="first", help="another first seed than 1000·v")
     parser.add_argument("--json", type=Path, help="where to write all verdicts")
     options = parser.parse_args()
-    known: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     if options.json and options.json.is_file():
-        known = json.loads(options.json.read_text("utf-8"))
+        columns = json.loads(options.json.read_text("utf-8"))
     print("|", " | ".join(TITLES), "|")
     print("|---" * len(TITLES) + "|")
     with tempfile.TemporaryDirectory() as folder:
@@ -54,11 +54,11 @@ def main() -> None:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
         for name in options.claims:
-            if len(known.get(name, {}).get("runs", ())) < options.seeds:
-                known[name] = alone(name, options.first, options.seeds)
+            if len(columns.get(name, {}).get("runs", ())) < options.seeds:
+                columns[name] = alone(name, options.first, options.seeds)
             if options.json:
-                options.json.write_text(json.dumps(known, indent=1, ensure_ascii=False), "utf-8")
-            show(name, known[name])
+                options.json.write_text(json.dumps(columns, indent=1, ensure_ascii=False), "utf-8")
+            show(name, columns[name])
 
 
 def alone(name: str, first: int | None, seeds: int) -> dict[str, Any]:

@@ -161,9 +161,11 @@ def has_checks(ready: Ready, result: Result) -> Problems:
     ]
     if not tried:
         missing.append("neither rivals nor controls returns anything, so that no check can fail")
-    known = [check.id for check in result.checks]
+    ids_of_checks = [check.id for check in result.checks]
     missing += [
-        f"headline: no check is called {id}" for id in ready.claim.headline if id not in known
+        f"headline: no check is called {id}"
+        for id in ready.claim.headline
+        if id not in ids_of_checks
     ]
     for name, wanted in (("predicted", Prediction), ("observed", Observation)):
         if not isinstance(getattr(result, name), wanted):

@@ -393,9 +393,10 @@ class _Stripped(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_prose(body[0]):
-            node.body = body[1:]  # type: ignore[attr-defined]
+        match node:
+            case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                if node.body and _is_prose(node.body[0]):
+                    del node.body[0]
         return node
 
 

@@ -39,9 +39,8 @@ DAMAGE = (
     AttributeError,
     IndexError,
     EOFError,
-    RecursionError,
     MemoryError,
-    NotImplementedError,
+    RuntimeError,  # zipfile's, of an archive that says it is encrypted or compressed in an unknown way
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
 )

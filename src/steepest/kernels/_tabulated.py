@@ -102,8 +102,10 @@ def _tile(rows, columns, angles, same: bool) -> tuple[Array, ...]:
     place = 2 / jnp.pi * angle_of(sine, cosine) - 1
     kernels = []
     for k, series in enumerate(angles):
-        (scale, weights) = (rows[1][k], rows[3 + 2 * k])
-        (other, basis) = (columns[1][k], columns[2 + 2 * k])
+        scale = rows[1][k]
+        weights = rows[3 + 2 * k]
+        other = columns[1][k]
+        basis = columns[2 + 2 * k]
         shape = 0.0
         for r, values in enumerate(_chebyshev(series, place)):
             flat = weights.shape[-1] == 1  # one node in the norm: a constant

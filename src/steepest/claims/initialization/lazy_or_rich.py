@@ -141,7 +141,9 @@ class LazyOrRich(Claim):
         # narrow networks scatter more and cost less: several for each seed
         several = [min(REPEATS, max(self.widths) // n) for n in self.widths]
         counts = [self.seeds * many for many in several]
-        change, steps, loss = [], [], []
+        change = []
+        steps = []
+        loss = []
         for name, rate in zip(self.parameterizations, setting.rates, strict=True):
             nets = [self.net(setting.data, name, n) for n in self.widths]
             starts = _draw(nets, counts, [key] * len(nets))
@@ -163,8 +165,10 @@ class LazyOrRich(Claim):
     ) -> tuple[np.ndarray, ...]:
         """Train networks to the target and return changes, steps and losses, ``(seeds, networks a seed, …)``."""
         lr = rate * step_scale(net)
-        x, y = setting.data.x, setting.data.y
-        ends = _train(net.widths, _multiplier(net), start, x, y, lr, self.target, self.most)
+        data = setting.data
+        ends = _train(
+            net.widths, _multiplier(net), start, data.x, data.y, lr, self.target, self.most
+        )
         return tuple(np.reshape(end, (self.seeds, -1, *end.shape[1:])) for end in ends)
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:

@@ -7,6 +7,7 @@ the kernel of the activation does.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import jax
@@ -148,12 +149,12 @@ class StableStep(Claim):
 
         def draw(key: Key) -> list[tuple[Params, Array]]:
             seeds = keys(key, self.seeds)
-            kernel = lambda net: lambda params: empirical_ntk(net, params, x) / len(x)
-            starts = [jax.vmap(net.init)(seeds) for net in self.cases()]
-            kernels = [
-                jax.vmap(kernel(n))(start) for n, start in zip(self.cases(), starts, strict=True)
-            ]
-            return list(zip(starts, kernels, strict=True))
+            drawn = []
+            for net in self.cases():
+                kernel = partial(empirical_ntk, net, x=x)
+                start = jax.vmap(net.init)(seeds)
+                drawn.append((start, jax.vmap(kernel)(start) / len(x)))
+            return drawn
 
         starts, kernels = zip(*compiled(draw)(key), strict=True)
         values, vectors = np.linalg.eigh(np.array(kernels, float))
@@ -205,9 +206,10 @@ class StableStep(Claim):
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         def search(starts: list[Params]) -> list[Array]:
-            one = lambda net: lambda start: self.largest_step(net, start, setting)
-            cases = zip(self.cases(), starts, strict=True)
-            return [jax.lax.map(one(net), start) for net, start in cases]
+            def of_case(net: Mlp, start: Params) -> Array:
+                return jax.lax.map(lambda one: self.largest_step(net, one, setting), start)
+
+            return [of_case(*case) for case in zip(self.cases(), starts, strict=True)]
 
         return Observation(step=("case seed", np.array(compiled(search)(setting.starts))))
 

@@ -340,7 +340,7 @@ class NtkDynamics(Claim):
         from_start = start[:, self.train :] + start[:, : self.train] @ predicted["carried"].T
         without_start = observed["ensemble"] - from_start
         # The start of one hidden layer has the limit's covariance at every width: what is known of it is taken off.
-        spread, known = (
+        spread, spread_of_starts = (
             np.einsum("ki,ij,kj->k", nets, inverse, nets)
             for nets in (observed["ensemble"] - mean, from_start)
         )
@@ -368,7 +368,7 @@ class NtkDynamics(Claim):
             equal(
                 "ensemble_spread",
                 1.0,
-                spread - known + expected,
+                spread - spread_of_starts + expected,
                 0.05,  # corrections are of order 1/n, below 1 %; the interval is 2 %
                 label="ensemble: squared deviation in units of the covariance",
             ),

@@ -196,13 +196,14 @@ class SpectralMarginBound(Claim):
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         excess = observed["excess"]
-        name = list(STATISTICS)[int(predicted["statistic"])]
         statistic = {
-            **{each: observed[each] for each in ("ratio", "lipschitz", "inverse_margin")},
+            "ratio": observed["ratio"],
+            "lipschitz": observed["lipschitz"],
+            "inverse_margin": observed["inverse_margin"],
             "training_error": -observed["train_error"],
             "step": np.broadcast_to(observed["step"], excess.shape),
         }
-        ordering = statistic[name]
+        ordering = list(statistic.values())[int(predicted["statistic"])]
         at_end = [_ranks(ordering[:, i, -1], excess[:, i, -1]) for i in range(self.seeds)]
         margins_are_positive = np.all(np.isfinite(observed["ratio"]), 0)  # (seed, record)
         same_step = [
@@ -217,15 +218,17 @@ class SpectralMarginBound(Claim):
         ]
         # on the labels with the least noise, along training
         along = {
-            each: np.array([_ranks(values[0, i], excess[0, i]) for i in range(self.seeds)])
-            for each, values in statistic.items()
+            name: np.array([_ranks(values[0, i], excess[0, i]) for i in range(self.seeds)])
+            for name, values in statistic.items()
         }
         tracked = "lipschitz" if self.tracked == "nothing" else self.tracked
         value = observed["value"][:, :, -1].mean(1)
         bounds = (
             f"bound {value.min():.3g} to {value.max():.3g}, VC bound {float(predicted['vc']):.3g}"
         )
-        others = ", ".join(f"{STATISTICS[each]} {along[each].mean():.2f}" for each in along)
+        others = ", ".join(
+            f"{STATISTICS[name]} {ranks.mean():.2f}" for name, ranks in along.items()
+        )
         return [
             equal(
                 "same_step",
