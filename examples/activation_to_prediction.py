@@ -48,14 +48,17 @@ def main(width: int = 1024) -> dict[str, float]:
     data = digits((3, 8), 80)
     x = np.asarray(data.x) - np.mean(data.x, axis=0)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    x, y = x * np.sqrt(x.shape[1] * (k - c_b) / c_w), np.asarray(signs(data).y)
-    train, test = slice(0, 60), slice(60, 80)
+    x = x * np.sqrt(x.shape[1] * (k - c_b) / c_w)
+    y = np.asarray(signs(data).y)
+    train = slice(0, 60)
+    test = slice(60, 80)
 
     # %% One definition gives the finite network and its limit.
     net = mlp((x.shape[1], width, width, 1), swish, parameterized="ntk", c_w=c_w, c_b=c_b)
     limit = gram(net.limit(), x)
     training = kernel_dynamics(limit.ntk[train, train])
-    lr, steps = 0.9 * training.largest_step(), 300
+    lr = 0.9 * training.largest_step()
+    steps = 300
     print(f"largest stable step {training.largest_step():.3g}; kernel known to {limit.error:.0e}")
 
     # %% What the theory says a network will answer after these steps, before any is trained.

@@ -33,7 +33,8 @@ def dense_dual(f, g, a, b, c, points=700):
     """E f(u)g(v) by the two-dimensional trapezoidal rule: exact to rounding for analytic f, g and |ρ| ≤ 0.95."""
     rho = c / np.sqrt(a * b)
     x = np.linspace(-11, 11, points)
-    u, v = np.sqrt(a) * x[:, None], np.sqrt(b) * (rho * x[:, None] + np.sqrt(1 - rho**2) * x)
+    u = np.sqrt(a) * x[:, None]
+    v = np.sqrt(b) * (rho * x[:, None] + np.sqrt(1 - rho**2) * x)
     weights = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi) * (x[1] - x[0])
     return float(weights @ (np.asarray(f(u)) * np.asarray(g(v))) @ weights)
 
@@ -49,14 +50,16 @@ def dense_kernels(sigma, slope, layers, a, b, c, skip=0.0, normalized=False):
         kept = skip**2 if i < len(others) - 1 else 0.0
         unit = {pair: k[pair] / size[pair] for pair in k}
         for pair in k:
-            u, v = unit[pair[0] * 2], unit[pair[1] * 2]
+            u = unit[pair[0] * 2]
+            v = unit[pair[1] * 2]
             if pair[0] == pair[1]:  # one variable: the one-dimensional rule
                 z = np.linspace(-13, 13, 4001)
                 weight = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
                 of = lambda f, u=u, z=z, weight=weight: float(
                     weight @ np.asarray(f(np.sqrt(u) * z)) ** 2
                 )
-                value, derivative = of(sigma), of(slope)
+                value = of(sigma)
+                derivative = of(slope)
             else:
                 value, derivative = (dense_dual(f, f, u, v, unit[pair]) for f in (sigma, slope))
             theta[pair] = (

@@ -21,7 +21,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples" / "measure"
-TOLERANCE, COUNT, PRODUCTS = 1e-3, 5, 50
+TOLERANCE = 1e-3
+COUNT = 5
+PRODUCTS = 50
 CONTESTANTS = ("steepest", "hessian-eigenthings", "curvlinops", "pyhessian")
 
 
@@ -190,7 +192,8 @@ def work(contestant, name):
     import numpy as np
 
     warnings.simplefilter("ignore")
-    answers, sys.stdout = sys.stdout, sys.stderr  # what peers print does not reach the answers
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # what peers print does not reach the answers
     module, loss, x, y = model(name)
     eigenpairs, total, settings, product = WAYS[contestant](module, loss, x, y)
     product = product or product_of(module, loss, x, y)
@@ -258,7 +261,8 @@ def compare(name, repetitions):
     print("|---|---|---|---|---|---|---|")
     middle = {key: statistics.median(e["seconds"] for e in each) for key, each in found.items()}
     for each, worker in workers.items():
-        pairs, traces = found[each, "eigenpairs"], [e["trace"] for e in found[each, "trace"]]
+        pairs = found[each, "eigenpairs"]
+        traces = [e["trace"] for e in found[each, "trace"]]
         worst = max(e["residual"] for e in pairs)
         ratios = [middle[each, what] / middle["steepest", what] for what in ("eigenpairs", "trace")]
         spread = statistics.stdev(traces) / abs(statistics.mean(traces))

@@ -30,14 +30,16 @@ def problem(n, d, width, seed=0):
 
 
 def ours(x, y, net, start, steps):
-    x, y = jnp.asarray(x), jnp.asarray(y)
+    x = jnp.asarray(x)
+    y = jnp.asarray(y)
     risk = lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2)
     run = jax.jit(lambda lr: descend(risk, start, optax.sgd(lr), steps, record=steps).risk[-1])
     return lambda lr: float(run(lr))
 
 
 def ours_sweep(x, y, net, start, steps):
-    x, y = jnp.asarray(x), jnp.asarray(y)
+    x = jnp.asarray(x)
+    y = jnp.asarray(y)
     risk = lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2)
     one = lambda lr: descend(risk, start, optax.sgd(lr), steps, record=steps).risk[-1]
     run = jax.jit(jax.vmap(one))
@@ -45,7 +47,8 @@ def ours_sweep(x, y, net, start, steps):
 
 
 def theirs(x, y, net, start, steps):
-    x, y = torch.from_numpy(x), torch.from_numpy(y)
+    x = torch.from_numpy(x)
+    y = torch.from_numpy(y)
 
     def run(lr):
         model = torch.nn.Sequential(
@@ -70,7 +73,8 @@ def theirs(x, y, net, start, steps):
 
 def theirs_batched(x, y, net, start, steps):
     """The strongest eager form we know: one batched product for all points of the sweep, gradients by autograd."""
-    x, y = torch.from_numpy(x), torch.from_numpy(y)
+    x = torch.from_numpy(x)
+    y = torch.from_numpy(y)
 
     def run(rates):
         rates = torch.from_numpy(np.asarray(rates, np.float32))
@@ -109,7 +113,8 @@ def medians(contestants, repetitions):
 
 def compare(n, d, width, steps, repetitions):
     x, y, net, start = problem(n, d, width)
-    mine, torchs = ours(x, y, net, start, steps), theirs(x, y, net, start, steps)
+    mine = ours(x, y, net, start, steps)
+    torchs = theirs(x, y, net, start, steps)
     np.testing.assert_allclose(mine(0.1), torchs(0.1), rtol=1e-3)  # the same descent
     found = medians({"ours": lambda: mine(0.1), "torch": lambda: torchs(0.1)}, repetitions)
     return {
@@ -149,13 +154,15 @@ def efficiency(n, d, width, steps, repetitions):
     """Arithmetic rate of a descent against that of the bare product X Wᵀ of its first layer."""
     x, y, net, start = problem(n, d, width)
     mine = ours(x, y, net, start, steps)
-    a, b = jnp.asarray(x), start[0]["w"].T
+    a = jnp.asarray(x)
+    b = start[0]["w"].T
     once = jax.jit(jnp.matmul)
     product = lambda: [once(a, b).block_until_ready() for _ in range(20)]
     found = medians({"descent": lambda: mine(0.1), "product": product}, repetitions)
     # forward 2ndw + 2nw, gradients of the weights the same again, of the hidden layer 2nw
     flops = steps * (4 * n * d * width + 6 * n * width)
-    rate, peak = flops / found["descent"], 20 * 2 * n * d * width / found["product"]
+    rate = flops / found["descent"]
+    peak = 20 * 2 * n * d * width / found["product"]
     return {
         "n": n,
         "d": d,

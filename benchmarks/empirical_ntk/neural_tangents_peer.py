@@ -13,7 +13,8 @@ from jax._src import source_info_util
 from jax.interpreters import ad
 
 # the last neural-tangents looks for these where JAX 0.4.30 no longer shows them; without them, its fastest way fails
-ad.source_info_util, ad.config = source_info_util, jax.config
+ad.source_info_util = source_info_util
+ad.config = jax.config
 
 NAMES = {"jacobian contraction": 1, "vector products": 2, "structured derivatives": 3}
 

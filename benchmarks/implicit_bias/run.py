@@ -60,7 +60,9 @@ class Problem:
     """A data set, its maximal margins with and without a free bias, and the logistic risk on it."""
 
     def __init__(self, name, x, y):
-        self.name, self.x, self.y = name, np.asarray(x), np.asarray(y)
+        self.name = name
+        self.x = np.asarray(x)
+        self.y = np.asarray(y)
         self.best, self.best_with_bias = (
             hard_margin(self.x, self.y, bias=bias).margin for bias in (False, True)
         )
@@ -123,7 +125,8 @@ class Contestant:
 
     def compile(self):
         if self.warm is not None:
-            first, second = clocked(self.warm)[0], clocked(self.warm)[0]
+            first = clocked(self.warm)[0]
+            second = clocked(self.warm)[0]
             self.compiling = max(first - second, 0.0)
 
     def time(self, problem):
@@ -191,7 +194,10 @@ def descents(problem, name, objective, smoothness, budget, kinds):
         return path.params, path.observed["margin"][-1], risen(path)
 
     def go(lr, watched):
-        w, margin, steps, rose = problem.start, -math.inf, 0, False
+        w = problem.start
+        margin = -math.inf
+        steps = 0
+        rose = False
         while margin < GOAL and steps < budget and not (watched and rose):
             w, margin, rose = block(w, lr, watched)
             steps += BLOCK
@@ -299,7 +305,8 @@ def extrapolate(problem, each, on_log):
 
 def compare(problem, repetitions, budget):
     """The table of one set, and the extrapolations under it."""
-    x, y = problem.x, problem.y
+    x = problem.x
+    y = problem.y
     biased = f"{problem.best_with_bias:.6g} with a bias"
     print(
         f"\n{problem.name}: {x.shape[0]} × {x.shape[1]}, γ̂ = {problem.best:.6g}, {biased}; time to {GOAL} γ̂"
@@ -333,7 +340,8 @@ def main():
     known = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     jax.config.update("jax_enable_x64", True)
-    cancer, pair = breast_cancer(), signs(digits((3, 8)))
+    cancer = breast_cancer()
+    pair = signs(digits((3, 8)))
     with_ones = jnp.column_stack([cancer.x, jnp.ones(cancer.n)])
     for name, x, y in (
         ("breast cancer with ones", with_ones, cancer.y),

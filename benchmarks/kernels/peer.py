@@ -26,7 +26,8 @@ def kernel(name, depth, c_w, c_b):
 
 
 def main():
-    functions, data = {}, {}
+    functions = {}
+    data = {}
     for line in sys.stdin:
         order = json.loads(line)
         file = order["data"]

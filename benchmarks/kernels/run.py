@@ -83,14 +83,17 @@ def case(peer, folder, repeats, name, depth, n, c_w, c_b, equal):
     )
     # the peer trains biases through a factor √C_b, so that they add C_b to the tangent kernel where ours add 1
     layers = tuple(layer._replace(t_b=layer.c_b) for layer in net.limit().layers)
-    limit, product = replace(net.limit(), layers=layers), jax.jit(lambda x: x @ x.T)
+    limit = replace(net.limit(), layers=layers)
+    product = jax.jit(lambda x: x @ x.T)
     first = timed(lambda: gram(limit, x))
     order = {"name": name, "depth": depth, "c_w": c_w, "c_b": c_b, "data": file}
     saved = str(folder / "peer.npz")
     peer.seconds(**order, save=saved)
     device = jax.numpy.asarray(x)
     timed(lambda: product(device))
-    ours, theirs, bare = [], [], []
+    ours = []
+    theirs = []
+    bare = []
     for _ in range(repeats):
         ours.append(timed(lambda: gram(limit, x)))
         theirs.append(peer.seconds(**order))

@@ -31,7 +31,8 @@ def inputs(n):
 def child(folder, n):
     """Computes what is missing, and prints seconds and peak memory."""
     x = inputs(n)
-    started, finished = time.perf_counter(), []
+    started = time.perf_counter()
+    finished = []
     tiled_gram(LIMIT, x, folder, watch=lambda stage: finished.append(time.perf_counter()))
     seconds = time.perf_counter() - started
     # from the first finished tile to the last: neither the start nor the check of the tiles that are there

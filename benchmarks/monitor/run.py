@@ -27,7 +27,10 @@ class Training:
 
     def __init__(self, width, watch=lambda step, model: None):
         torch.manual_seed(0)
-        self.model, self.watch, self.step, self.seconds = mlp(width), watch, 0, []
+        self.model = mlp(width)
+        self.watch = watch
+        self.step = 0
+        self.seconds = []
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.05)
         self.shuffle = torch.Generator().manual_seed(0)
 
@@ -61,7 +64,8 @@ def main():
             budget=0.05,
             lr=0.05,
         )
-        alone, watched = Training(known.width), Training(known.width, monitor)
+        alone = Training(known.width)
+        watched = Training(known.width, monitor)
         while sum(alone.seconds) < known.seconds / 2:
             alone.epoch(x, y)
         half = len(alone.seconds)

@@ -30,7 +30,9 @@ import steepest
 from steepest.engine.sweeps import _batch, plan
 from steepest.engine.sweeps._points import Points
 
-POINTS, WIDTH, COLD = 256, 64, 8
+POINTS = 256
+WIDTH = 64
+COLD = 8
 OVER = {"multiple": f"linear:0.5:5:{POINTS}"}
 MANY = 100_000
 

@@ -27,7 +27,8 @@ class Block(nn.Module):
         super().__init__()
         self.heads = heads
         self.norms = nn.ModuleList([nn.LayerNorm(width), nn.LayerNorm(width)])
-        self.attend, self.merge = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.attend = nn.Linear(width, 3 * width)
+        self.merge = nn.Linear(width, width)
         self.think = nn.Sequential(
             nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
         )
@@ -46,9 +47,11 @@ class Gpt(nn.Module):
 
     def __init__(self, width: int = 48, heads: int = 4, depth: int = 2) -> None:
         super().__init__()
-        self.embed, self.place = nn.Embedding(len(VOCABULARY), width), nn.Embedding(LENGTH, width)
+        self.embed = nn.Embedding(len(VOCABULARY), width)
+        self.place = nn.Embedding(LENGTH, width)
         self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(depth)])
-        self.norm, self.read = nn.LayerNorm(width), nn.Linear(width, len(VOCABULARY), bias=False)
+        self.norm = nn.LayerNorm(width)
+        self.read = nn.Linear(width, len(VOCABULARY), bias=False)
         nn.init.normal_(self.embed.weight, std=width**-0.5)
         self.read.weight = self.embed.weight  # tied
 
@@ -75,7 +78,8 @@ def build(epochs: int = 40):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Gpt()
-    (x, y), shuffle = data(), torch.Generator().manual_seed(0)
+    (x, y) = data()
+    shuffle = torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for _ in range(epochs):
         for rows in torch.randperm(len(x), generator=shuffle).split(16):

@@ -13,7 +13,8 @@ class Reader(nn.Module):
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()
-        self.lstm, self.read = nn.LSTM(8, width, batch_first=True), nn.Linear(width, 10)
+        self.lstm = nn.LSTM(8, width, batch_first=True)
+        self.read = nn.Linear(width, 10)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Scores ``(b, 10)`` of images ``(b, 8, 8)``."""
@@ -44,6 +45,7 @@ def build():
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Reader()
-    loss, (x, y) = nn.CrossEntropyLoss(), data()
+    loss = nn.CrossEntropyLoss()
+    (x, y) = data()
     train(model, loss, x, y)
     return model.eval(), loss, list(zip(x.split(600), y.split(600), strict=True))

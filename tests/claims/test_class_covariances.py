@@ -11,17 +11,16 @@ from steepest.measurement.quantities import error_parts
 
 def test_errors_are_derivatives_of_the_loss():
     claim = load("class-covariances")(classes=3, depth=2)
-    training, lane = (
-        Training(5, 2, 0.1, 0.0, 10, 10),
-        jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (3,), 3, 30)),
-    )
+    training = Training(5, 2, 0.1, 0.0, 10, 10)
+    lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (3,), 3, 30))
     params = training.net.init(jax.random.key(1))
     w = jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(params)])
     _, errors = claim.parts(training, w, lane, lane.y)
     z = training.net.preactivations(params, lane.x)[0]
 
     def loss(z, label):
-        second, head = params[1], params[2]
+        second = params[1]
+        head = params[2]
         f = (
             jax.nn.relu(jax.nn.relu(z) @ second["w"].T + second["b"]) @ head["w"][:3].T
             + head["b"][:3]

@@ -33,7 +33,8 @@ def test_the_flow_conserves_the_imbalances_and_the_claim_s_starts_satisfy_its_hy
     claim = DeepLinearAlignment(seeds=3, n=8, dimension=4, width=3)
     setting = claim.setting(jax.random.key(1))
     assert (claim.risks(setting.start, setting.x, setting.y) < np.log(2)).all()
-    net, start = claim.network(), jax.tree.map(lambda leaf: leaf[0], setting.start)
+    net = claim.network()
+    start = jax.tree.map(lambda leaf: leaf[0], setting.start)
     risks = [
         make(exponential, net.apply, setting.x[0], setting.y[0])
         for make in (margin_risk, log_margin_risk)

@@ -19,7 +19,8 @@ def test_predictions_satisfy_the_optimality_conditions(small):
     claim, setting, predicted = small
     for seed, x in enumerate(np.asarray(setting.x)):
         for law, psi in enumerate(claim.potentials):
-            w, start = predicted["limit"][seed, law], setting.start[seed, law]
+            w = predicted["limit"][seed, law]
+            start = setting.start[seed, law]
             np.testing.assert_allclose(x @ w, setting.y[seed, law], atol=1e-10)
             moved = np.asarray(psi.mirror(w) - psi.mirror(start))
             rows = np.vstack([x, np.ones(x.shape[1])]) if psi.domain == "simplex" else x

@@ -43,7 +43,8 @@ def test_predictions_are_turned_like_the_inputs(setting):
 
 def test_readings_of_a_path_made_by_hand():
     time = np.linspace(1, 40, 40)
-    offset, ray = np.array([2.0, -1.0, 0.0]), np.array([0.0, 0.0, 3.0])
+    offset = np.array([2.0, -1.0, 0.0])
+    ray = np.array([0.0, 0.0, 3.0])
     path = offset + time[:, None] * ray + np.exp(-time)[:, None] * np.array([1.0, 0.0, 5.0])
     np.testing.assert_allclose(
         _away(path, offset, 2), np.exp(-time) / np.sqrt(5), rtol=1e-5, atol=1e-15

@@ -26,7 +26,8 @@ def test_the_exact_law_tends_to_least_nuclear_norm(small):
 
 def test_problems_are_as_described(small):
     claim, setting, _ = small
-    a, truth = np.asarray(setting.a), np.asarray(setting.truth)
+    a = np.asarray(setting.a)
+    truth = np.asarray(setting.truth)
     np.testing.assert_allclose(np.linalg.norm(truth, axis=(2, 3)), 1)
     assert (np.linalg.matrix_rank(truth[1:]) == 1).all() and (
         np.linalg.eigvalsh(truth[0]) > 0

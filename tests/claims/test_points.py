@@ -190,10 +190,14 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
 
 def test_run_conditions_put_points_out_of_range():
     """Each condition by itself, on observations that are made up."""
-    start, small, late = np.full((3, 1), 0.9), np.full((3, 9), 0.01), np.full((3, 8), 1.0)
+    start = np.full((3, 1), 0.9)
+    small = np.full((3, 9), 0.01)
+    late = np.full((3, 8), 1.0)
     value = lambda start: np.hstack([start, late]) * 2 / 0.36
-    edge, diagonal = point("edge-of-stability", lr=0.36), point("diagonal-network")
-    rank, risk = np.full(6, 10), np.zeros((6, 1))
+    edge = point("edge-of-stability", lr=0.36)
+    diagonal = point("diagonal-network")
+    rank = np.full(6, 10)
+    risk = np.zeros((6, 1))
     for holds, single, observed in (
         (True, edge, {"value": value(start), "residual": small}),
         (False, edge, {"value": value(start + 0.2), "residual": small}),
@@ -235,7 +239,8 @@ def test_depth_scale_measures_its_own_definition(c_w, c_b):
     """At infinite width the starts and the fit give −1/log χ to 5 %, half of the margin, near the line too."""
     with jax.enable_x64(True):
         single = point("depth-scale", c_w=c_w, c_b=c_b)
-        scales, x = depth_scales(activation("tanh"), c_w, c_b), single.setting(jax.random.key(0))
+        scales = depth_scales(activation("tanh"), c_w, c_b)
+        x = single.setting(jax.random.key(0))
         assert scales.xi_correlation < single.layers
         correlations = []
         for other in (1, 2):
@@ -270,7 +275,8 @@ def test_theory_and_experiment_do_not_meet(name, monkeypatch):
             return run()
 
     with precision(name):
-        setting, key = single.setting(jax.random.key(0)), jax.random.key(1)
+        setting = single.setting(jax.random.key(0))
+        key = jax.random.key(1)
         before = dict(vars(single))
         first = runs_without(
             {"path", "ends", "correlations", "outcome", "observe", "judge", "run_conditions"},
@@ -354,7 +360,9 @@ def test_contours_name_columns_of_the_table(batches):
 def test_kept_programs_are_those_of_the_problem():
     """What does not depend on α is kept by the numbers themselves, and nobody can change it."""
     rng = np.random.default_rng(0)
-    x, y, shape = rng.normal(size=(4, 9)), rng.normal(size=4), rng.uniform(0.5, 2, 9)
+    x = rng.normal(size=(4, 9))
+    y = rng.normal(size=4)
+    shape = rng.uniform(0.5, 2, 9)
     sparse, weighted = limits(x, y, shape)
     np.testing.assert_array_equal(sparse, min_norm_interpolation(x, y, "l1").beta)
     np.testing.assert_array_equal(weighted, min_norm_interpolation(x, y, shape**-2.0).beta)
@@ -368,8 +376,10 @@ def test_starts_too_far_from_the_fixed_correlation_find_another_scale():
     """What the remark of depth-scale says: from c* ± 0.1 even infinite width gives 1.41 ξ near the line."""
     with jax.enable_x64(True):
         single = point("depth-scale", c_w=3.3636, c_b=0.5171)
-        scales, sigma = depth_scales(activation("tanh"), 3.3636, 0.5171), activation("tanh")
-        k, c = scales.k_star, scales.correlation
+        scales = depth_scales(activation("tanh"), 3.3636, 0.5171)
+        sigma = activation("tanh")
+        k = scales.k_star
+        c = scales.correlation
         angles = np.arccos((np.array([c + 0.1, c - 0.1]) * k - 0.5171) / (k - 0.5171))
         x = planar_inputs(k, 3.3636, 0.5171, (1, 0), *((1, angle) for angle in angles))
         paths = [

@@ -45,7 +45,8 @@ def test_the_best_parameters_have_the_maximal_margin(small):
 def test_random_parameters_have_no_larger_one(small):
     claim, setting, _, _ = small
     for model in (1, 2):
-        net, (x, y) = claim.nets()[model], _sets(setting, model)[0]
+        net = claim.nets()[model]
+        (x, y) = _sets(setting, model)[0]
         start = net.init(jax.random.key(0))
         for key in jax.random.split(jax.random.key(2), 50):
             leaves, shape = jax.tree.flatten(start)

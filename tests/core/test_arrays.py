@@ -32,7 +32,8 @@ def test_dimensions_and_units_are_kept():
 @given(st.integers(0, 4), st.integers(0, 4))
 @settings(max_examples=25, deadline=None)
 def test_every_axis_has_exactly_one_name(axes, names):
-    values, dims = np.ones((1,) * axes), " ".join("abcde"[:names])
+    values = np.ones((1,) * axes)
+    dims = " ".join("abcde"[:names])
     if axes == names:
         assert Quantities(q=(dims, values)).quantity("q").dims == tuple("abcde"[:names])
     else:

@@ -30,7 +30,9 @@ from steepest.core.hypotheses import Hypothesis, assume
 from steepest.core.intervals import Interval, fit_exponent, mean_interval
 from steepest.core.words import Verdict
 
-HOLDS, FAILS, INCONCLUSIVE = Verdict.HOLDS, Verdict.FAILS, Verdict.INCONCLUSIVE
+HOLDS = Verdict.HOLDS
+FAILS = Verdict.FAILS
+INCONCLUSIVE = Verdict.INCONCLUSIVE
 OUT_OF_RANGE = Verdict.OUT_OF_RANGE
 NOT_FINITE = (math.nan, math.inf, -math.inf)
 REPETITIONS = 200
@@ -73,7 +75,8 @@ def test_one_rule_decides(interval, verdict):
 @settings(max_examples=60, deadline=None)
 def test_the_rule_says_what_sampling_the_interval_says(a, b, c, d):
     """HOLDS: no point of the interval outside; FAILS: none inside; points of both kinds: INCONCLUSIVE."""
-    interval, margin = Interval(min(a, b), max(a, b)), Interval(min(c, d), max(c, d))
+    interval = Interval(min(a, b), max(a, b))
+    margin = Interval(min(c, d), max(c, d))
     candidates = {interval.low, interval.high, margin.low, margin.high}
     just_outside = {np.nextafter(margin.low, -np.inf), np.nextafter(margin.high, np.inf)}
     points = [p for p in candidates | just_outside if interval.low <= p <= interval.high]
@@ -518,7 +521,8 @@ def test_only_the_true_exponent_survives(p, wrong):
 
 @pytest.mark.parametrize("p", LAWS)
 def test_a_claim_about_a_law_holds_and_its_rival_is_rejected(p):
-    y, judge = law(p, 10, seed=2), lambda q: [exponent("law", q, X, law(p, 10, seed=2), 0.2)]
+    y = law(p, 10, seed=2)
+    judge = lambda q: [exponent("law", q, X, law(p, 10, seed=2), 0.2)]
     for theory, wrong in ((p, -p), (p, p + 0.5)):
         rival = reject(Rival("wrong", {"p": wrong}), judge(theory), judge(wrong))
         checks = challenge(judge(theory), [rival])

@@ -49,7 +49,8 @@ def test_logarithmic_axes_are_named(log, xscale, yscale):
 
 
 def test_a_panel_keeps_its_curves_in_order_and_its_limits():
-    first, second = observed_curve([0], [0]), predicted_curve([0], [1])
+    first = observed_curve([0], [0])
+    second = predicted_curve([0], [1])
     found = panel("title", "step", "loss", first, second, xlim=(0, None), ylim=(None, 2))
     assert isinstance(found, Panel)
     assert found.curves == (first, second)

@@ -32,7 +32,9 @@ class LeastError(ClassifierMixin, BaseEstimator):
             first = int(np.argmax(np.abs(edges) >= np.abs(edges).max() - 1e-12))
             if abs(edges[first]) > best + 1e-12:
                 best = abs(edges[first])
-                self.feature, self.cut, self.sign = feature, cuts[first], np.sign(edges[first])
+                self.feature = feature
+                self.cut = cuts[first]
+                self.sign = np.sign(edges[first])
         return self
 
     def predict(self, x):
@@ -43,8 +45,10 @@ class LeastError(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("name", ["breast cancer", "digits"])
 def test_equals_scikit_learn_step_for_step(name, shrinkage):
     """Its weights are twice ours, its errors (1 − γ)/2, its learning rate our shrinkage."""
-    data, steps = breast_cancer() if name == "breast cancer" else signs(digits(classes=(3, 8))), 40
-    x, y = np.asarray(data.x), np.asarray(data.y)
+    data = breast_cancer() if name == "breast cancer" else signs(digits(classes=(3, 8)))
+    steps = 40
+    x = np.asarray(data.x)
+    y = np.asarray(data.y)
     theirs = AdaBoostClassifier(LeastError(), n_estimators=steps, learning_rate=shrinkage).fit(x, y)
     stumps = decision_stumps(x)
     ours = adaboost(stumps, data.y, steps, shrinkage)

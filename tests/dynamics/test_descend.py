@@ -37,7 +37,8 @@ def test_equals_a_plain_loop():
 )
 def test_equals_optax_stepped_by_hand(optimizer):
     path = descend(quadratic, jnp.ones(2), optimizer, 30, record=30)
-    w, memory = jnp.ones(2), optimizer.init(jnp.ones(2))
+    w = jnp.ones(2)
+    memory = optimizer.init(jnp.ones(2))
     for _ in range(30):
         updates, memory = optimizer.update(jax.grad(quadratic)(w), memory, w)
         w = optax.apply_updates(w, updates)
@@ -132,7 +133,9 @@ def test_a_line_search_reads_value_and_risk():
         optax.sgd(1.0), optax.scale_by_backtracking_linesearch(30, decrease_factor=0.5)
     )
     path = descend(steep, jnp.ones(2), search, 3)
-    w, length, risks = np.ones(2), 1.0, [150.5]
+    w = np.ones(2)
+    length = 1.0
+    risks = [150.5]
     for _ in range(3):
         slope, length = (
             np.asarray(slopes) * w,

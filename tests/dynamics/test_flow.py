@@ -57,7 +57,8 @@ def test_error_falls_with_the_tolerance():
 def test_clocks_walk_the_same_path(loss=logistic):
     """At the time t that the risk clock says, the plain and the log clock are at the same parameters."""
     x, y = separable_set()
-    risk, log_risk = margin_risk(loss, linear, x, y), log_margin_risk(loss, linear, x, y)
+    risk = margin_risk(loss, linear, x, y)
+    log_risk = log_margin_risk(loss, linear, x, y)
     slow = flow(risk, jnp.zeros(2), jnp.array([1.0, 4.0]), "risk", log_risk, rtol=1e-10, atol=1e-12)
     end = slow.time[-1]
     plain = flow(risk, jnp.zeros(2), end[None], "plain", rtol=1e-10, atol=1e-12)
@@ -69,8 +70,10 @@ def test_clocks_walk_the_same_path(loss=logistic):
 
 def test_on_the_fall_clock_the_log_risk_falls_evenly():
     x, y = separable_set()
-    risk, log_risk = margin_risk(logistic, linear, x, y), log_margin_risk(logistic, linear, x, y)
-    start, tight = jnp.array([0.1, -0.2]), {"rtol": 1e-10, "atol": 1e-12}
+    risk = margin_risk(logistic, linear, x, y)
+    log_risk = log_margin_risk(logistic, linear, x, y)
+    start = jnp.array([0.1, -0.2])
+    tight = {"rtol": 1e-10, "atol": 1e-12}
     path = flow(risk, start, jnp.array([0.5, 3.0]), "log-risk", log_risk, **tight)
     assert np.allclose(path.log_risk, log_risk(start) - path.clock, rtol=1e-8)
     plain = flow(risk, start, path.time, "plain", **tight)
@@ -92,7 +95,8 @@ def test_the_fall_clock_outruns_the_blow_up_of_the_risk_clock():
 
 def test_one_example_has_a_closed_form_beyond_the_smallest_float():
     """Exponential loss of one example x = 1: R(t) = 1/(1 + t); on the risk clock w = s = log(1 + t)."""
-    x, y = jnp.ones((1, 1)), jnp.ones(1)
+    x = jnp.ones((1, 1))
+    y = jnp.ones(1)
     times = jnp.array([1.0, 100.0, 1e4])
     path = flow(
         margin_risk(exponential, linear, x, y),
@@ -111,7 +115,8 @@ def test_logistic_risk_far_below_underflow_keeps_falling_like_one_over_t():
     """log(t R γ̂²) → 0: the constant of the 1/t law is 1/γ̂² for every separable set."""
     x, y = separable_set()
     times = jnp.array([100.0, 3000.0])
-    risk, log_risk = margin_risk(logistic, linear, x, y), log_margin_risk(logistic, linear, x, y)
+    risk = margin_risk(logistic, linear, x, y)
+    log_risk = log_margin_risk(logistic, linear, x, y)
     path = flow(risk, jnp.zeros(2), times, "log", log_risk, rtol=1e-7, atol=1e-9, solver="stiff")
     best = hard_margin(x, y).margin
     assert bool(path.ok) and path.log_risk[-1] < -1000

@@ -12,7 +12,9 @@ from steepest.dynamics._kernel_flow import kernel_flow
 from steepest.kernels import kernel_dynamics
 from steepest.nn.losses import logistic, margin_risk
 
-N, M, P = 8, 4, 6
+N = 8
+M = 4
+P = 6
 
 
 def squared_slope(f, y):
@@ -26,7 +28,9 @@ def logistic_slope(f, y):
 @pytest.fixture
 def model():
     rng = np.random.default_rng(0)
-    phi, other, weights = rng.normal(size=(N, P)), rng.normal(size=(M, P)), rng.normal(size=P)
+    phi = rng.normal(size=(N, P))
+    other = rng.normal(size=(M, P))
+    weights = rng.normal(size=P)
     return (
         jnp.asarray(phi),
         jnp.asarray(other),

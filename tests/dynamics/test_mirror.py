@@ -121,7 +121,8 @@ def test_the_weights_of_a_tree_are_one_vector(potential):
     tree = {"a": w[:3], "b": {"c": w[3:].reshape(2, 2)}}
     joined = lambda t: jnp.concatenate([t["a"], t["b"]["c"].ravel()])
     rule = mirror_descent(potential, 0.01)
-    alone, together = descend(risk, w, rule, 5), descend(lambda t: risk(joined(t)), tree, rule, 5)
+    alone = descend(risk, w, rule, 5)
+    together = descend(lambda t: risk(joined(t)), tree, rule, 5)
     np.testing.assert_allclose(joined(together.params), alone.params, rtol=1e-12)
 
 
@@ -129,7 +130,8 @@ def test_dual_weights_remember_what_weights_round_away():
     """A weight that underflows to zero comes back: log w is what is carried on."""
     risk = lambda w: -w[0]
     rule = mirror_descent(simplex_entropy(), 1.0)
-    state, w = rule.init(jnp.array([0.5, 0.5])), jnp.array([0.5, 0.5])
+    state = rule.init(jnp.array([0.5, 0.5]))
+    w = jnp.array([0.5, 0.5])
     for sign in [1.0] * 1000 + [-1.0] * 1000:
         updates, state = rule.update(sign * jax.grad(risk)(w), state, w)
         w = optax.apply_updates(w, updates)

@@ -67,7 +67,8 @@ def outputs_along(activation, rule, rescale):
     """Outputs along thirty steps from a start, and from the same function with its weights unbalanced."""
     net = mlp((3, 6, 5, 2), activation, c_w=2.0, bias=False)
     for_start, for_x, for_y, for_factors = jax.random.split(jax.random.key(2), 4)
-    x, y = jax.random.normal(for_x, (8, 3)), jax.random.normal(for_y, (8, 2))
+    x = jax.random.normal(for_x, (8, 3))
+    y = jax.random.normal(for_y, (8, 2))
     start = net.init(for_start)
     if rescale:
         draws = jax.random.uniform(for_factors, (11,), minval=-2.0, maxval=2.0)
@@ -106,8 +107,11 @@ def test_other_rules_and_other_activations_do_depend_on_it(activation, rule):
 
 
 def test_a_single_layer_is_gradient_descent():
-    net, x, y = mlp((3, 2), bias=False), jnp.eye(3), jnp.ones((3, 2))
-    risk, start = mean_risk(squared, net.apply, x, y), net.init(jax.random.key(0))
+    net = mlp((3, 2), bias=False)
+    x = jnp.eye(3)
+    y = jnp.ones((3, 2))
+    risk = mean_risk(squared, net.apply, x, y)
+    start = net.init(jax.random.key(0))
     one, other = (descend(risk, start, rule, 20).risk for rule in (path_sgd(0.3), optax.sgd(0.3)))
     np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -125,8 +129,11 @@ def test_dead_edges_stay_and_nothing_is_nan():
 
 
 def test_works_under_vmap():
-    net, x, y = mlp((3, 4, 1), bias=False), jnp.eye(3), jnp.ones(3)
-    risk, start = mean_risk(squared, net.apply, x, y), net.init(jax.random.key(0))
+    net = mlp((3, 4, 1), bias=False)
+    x = jnp.eye(3)
+    y = jnp.ones(3)
+    risk = mean_risk(squared, net.apply, x, y)
+    start = net.init(jax.random.key(0))
     run = lambda lr: descend(risk, start, path_sgd(lr), 5).risk
     np.testing.assert_allclose(jax.vmap(run)(jnp.array([0.01, 0.1]))[1], run(0.1), rtol=1e-12)
 

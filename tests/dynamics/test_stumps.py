@@ -29,7 +29,8 @@ def test_the_matrix_is_every_cut_once(ties):
 
 def test_edges_columns_and_new_inputs_agree_with_the_matrix():
     x = np.asarray(breast_cancer().x)
-    stumps, signed = decision_stumps(x), np.random.default_rng(1).normal(size=len(x))
+    stumps = decision_stumps(x)
+    signed = np.random.default_rng(1).normal(size=len(x))
     np.testing.assert_allclose(
         stumps.edges(jnp.array(signed)), signed @ stumps.matrix(), atol=1e-11
     )

@@ -18,7 +18,8 @@ Q = mp.mpf
 
 def covariances(count: int = 6, seed: int = 1) -> list[tuple[float, float, float]]:
     """Random covariances with σ_w² up to 400: ordinary, nearly parallel, nearly opposite, of unequal size."""
-    rng, found = random.Random(seed), []
+    rng = random.Random(seed)
+    found = []
     for k in range(count):
         size = [0.5, 3.0, 20.0, 100.0, 400.0, 400.0][k % 6]
         a, b = (size * rng.uniform(0.2, 1.0) for _ in range(2))
@@ -73,7 +74,8 @@ def _gelu_slope_mean(m, s):  # the derivative of the mean with respect to m
     return mp.ncdf(m / w) + m / w * mp.npdf(m / w) * (1 - s**2 / w**2)
 
 
-LEAK, P = Q("0.2"), Q("1.5")
+LEAK = Q("0.2")
+P = Q("1.5")
 CONDITIONAL = {  # σ and E σ(v), then σ' and E σ'(v)
     "relu": ((lambda z: max(z, 0), _hinge), (lambda z: Q(z > 0), lambda m, s: mp.ncdf(m / s))),
     "leaky_relu(0.2)": (
@@ -112,7 +114,8 @@ CONDITIONAL = {  # σ and E σ(v), then σ' and E σ'(v)
 
 def by_conditional_mean(f, mean, a, b, c):
     """``∫ f(√a x) E[g(v) | x] φ(x) dx``, cut where f and the conditional mean turn."""
-    deviation, rest = mp.sqrt(a), mp.sqrt(b - c**2 / a)
+    deviation = mp.sqrt(a)
+    rest = mp.sqrt(b - c**2 / a)
     turn = min(rest * mp.sqrt(a) / abs(c) if c else Q(4), Q(4))
     cuts = {Q(0)} | {side * each for side in (-1, 1) for each in (
         turn / 4, turn, 3 * turn, 8 * turn, 1 / deviation, 4 / deviation, 1, 2, 4, 7, 11, 16)}  # fmt: skip
@@ -147,7 +150,8 @@ def lattice(a, b, c, period, terms):
         centre = int(abs(c) * s / b / step[1])  # where the Gaussian times exp(c s t) is largest
         for j in range(max(0, centre - band), min(centre + band, len(columns))):
             up = mp.exp(c * s * columns[j])
-            odd, even = (up - 1 / up) / 2, (up + 1 / up) / 2
+            odd = (up - 1 / up) / 2
+            even = (up + 1 / up) / 2
             w = weight * weights[j]
             for k, term in enumerate(terms):
                 totals[k] += w * term(s, columns[j], odd, even)

@@ -32,7 +32,8 @@ def test_radius_and_tail_are_inverse(probability, inputs, variance, largest):
 @pytest.mark.parametrize("n", [10, 100])
 def test_it_bounds_the_exact_tail_of_a_random_sign_matrix(n):
     """Z = Σ ±E_j/n over m blocks: independent binomials on the diagonal, whose largest has an exact law."""
-    m, t = 5, np.array([0.2, 0.4, 0.6, 0.8])
+    m = 5
+    t = np.array([0.2, 0.4, 0.6, 0.8])
     # each summand is a diagonal matrix of independent signs over n: L = 1/n and U = 1/n
     inside = stats.binom.cdf(np.floor(n * (1 + t) / 2 + 1e-9), n, 0.5) - stats.binom.cdf(
         np.ceil(n * (1 - t) / 2 - 1e-9) - 1, n, 0.5
@@ -60,7 +61,10 @@ def test_at_the_threshold_both_lengths_agree():
 
 def test_the_movement_is_the_integral_of_the_bounds():
     """∫ √(2L/n) dt with dL/dt = −(λ₀/m) L, by a quadrature."""
-    m, smallest, risk, n = 4, 0.3, 0.7, 50
+    m = 4
+    smallest = 0.3
+    risk = 0.7
+    n = 50
     t = np.linspace(0, 40 * m / smallest, 400_001)
     speed = np.sqrt(2 * risk * np.exp(-smallest / m * t) / n)
     assert float(stay_put(m, smallest, risk, n).movement) == pytest.approx(
@@ -75,7 +79,8 @@ def test_lemma_one_on_random_moves(seed, distance):
     for_x, for_w, for_move = jax.random.split(jax.random.key(seed), 3)
     x = jax.random.normal(for_x, (4, 3))
     x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
-    w, move = jax.random.normal(for_w, (6, 3)), jax.random.normal(for_move, (6, 3))
+    w = jax.random.normal(for_w, (6, 3))
+    move = jax.random.normal(for_move, (6, 3))
     move = distance * move / jnp.linalg.norm(move, axis=1, keepdims=True)
     kernel = lambda w: sampled_first_layer_kernel(activation("sin"), x, w, jnp.ones(6))
     assert np.linalg.norm(kernel(w + move) - kernel(w), 2) <= 8 * distance

@@ -42,12 +42,11 @@ def descent(m, d):
 def test_it_is_gradient_descent_on_the_network(shape, seed, y, multiple):
     m, d = shape
     rng = np.random.default_rng(seed)
-    params, x = (rng.normal(size=(m, d)), rng.normal(size=m)), rng.normal(size=d)
+    params = (rng.normal(size=(m, d)), rng.normal(size=m))
+    x = rng.normal(size=d)
     u, v = params
-    start, steep = (
-        v @ u @ x / np.sqrt(m * d),
-        (((u @ x) ** 2).sum() + (v**2).sum() * (x**2).sum()) / (m * d),
-    )
+    start = v @ u @ x / np.sqrt(m * d)
+    steep = (((u @ x) ** 2).sum() + (v**2).sum() * (x**2).sum()) / (m * d)
     lr = multiple / steep
     seen = []
     for _ in range(STEPS + 1):

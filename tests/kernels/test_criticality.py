@@ -63,7 +63,8 @@ def test_half_stable_attracts_from_one_side_only():
     """GELU: started above, the variance falls towards K*; started below, it falls away."""
     found = criticality(activation("gelu"))
     assert found.decay > 0
-    above, below = found.k_star + 0.01, found.k_star - 0.01
+    above = found.k_star + 0.01
+    below = found.k_star - 0.01
     path = propagate(activation("gelu"), found.c_w, found.c_b, jnp.array([above, below, 0.0]), 200)
     assert found.k_star < path[-1, 0] < above
     assert path[-1, 1] < below
@@ -153,7 +154,8 @@ def test_chaotic_phase_has_a_fixed_correlation_below_one():
 
 
 def test_depth_scales_at_the_edges():
-    relu, tanh = activation("relu"), activation("tanh")
+    relu = activation("relu")
+    tanh = activation("tanh")
     assert depth_scales(relu, 2.0, 0.0).xi_parallel == math.inf
     exploding = depth_scales(relu, 2.5, 0.0)
     assert (exploding.k_star, exploding.chi_parallel) == (math.inf, pytest.approx(1.25))

@@ -22,13 +22,18 @@ def features(seed, n, p):
 
 def recursion(kernel, cross, targets, start, at, lr, momentum, counts):
     """Descent with momentum on the outputs, a step at a time, at the recorded steps."""
-    f, g, n = start.copy(), at.copy(), len(kernel)
-    v, w = np.zeros_like(f), np.zeros_like(g)
+    f = start.copy()
+    g = at.copy()
+    n = len(kernel)
+    v = np.zeros_like(f)
+    w = np.zeros_like(g)
     seen = {0: (f.copy(), g.copy())}
     for t in range(1, max(counts) + 1):
         slope = (f - targets) / n
-        v, w = momentum * v - lr * kernel @ slope, momentum * w - lr * cross @ slope
-        f, g = f + v, g + w
+        v = momentum * v - lr * kernel @ slope
+        w = momentum * w - lr * cross @ slope
+        f = f + v
+        g = g + w
         seen[t] = f.copy(), g.copy()
     return [np.array(each) for each in zip(*(seen[k] for k in counts), strict=True)]
 
@@ -44,9 +49,13 @@ def recursion(kernel, cross, targets, start, at, lr, momentum, counts):
 def test_descent_is_its_recursion(seed, n, p, multiple, momentum):
     """With fewer features than points the kernel has directions of λ = 0, in which nothing moves."""
     rng = np.random.default_rng(seed)
-    phi, other = rng.normal(size=(n, p)), rng.normal(size=(3, p))
-    kernel, cross = phi @ phi.T, other @ phi.T
-    targets, start, at = rng.normal(size=n), rng.normal(size=n), rng.normal(size=3)
+    phi = rng.normal(size=(n, p))
+    other = rng.normal(size=(3, p))
+    kernel = phi @ phi.T
+    cross = other @ phi.T
+    targets = rng.normal(size=n)
+    start = rng.normal(size=n)
+    at = rng.normal(size=3)
     dynamics = kernel_dynamics(kernel)
     lr = multiple * dynamics.largest_step() / 2
     progress = dynamics.descent(lr, COUNTS, momentum)
@@ -91,7 +100,9 @@ def test_what_is_gained_keeps_its_digits_where_the_kernel_is_small(momentum):
     )
     beta = Fraction(momentum)
     for k, value in enumerate(eigenvalues):
-        g, before, seen = Fraction(0), Fraction(0), []
+        g = Fraction(0)
+        before = Fraction(0)
+        seen = []
         for _ in range(60):
             g, before = (1 + beta - Fraction(value) / 2) * g - beta * before + Fraction(1, 2), g
             seen.append(float(g))
@@ -100,11 +111,17 @@ def test_what_is_gained_keeps_its_digits_where_the_kernel_is_small(momentum):
 
 @pytest.mark.parametrize("p", [3, 12])
 def test_the_flow_is_the_matrix_exponential(p):
-    n, phi, other = 8, features(0, 8, p), features(1, 4, p)
-    kernel, cross = phi @ phi.T, other @ phi.T
+    n = 8
+    phi = features(0, 8, p)
+    other = features(1, 4, p)
+    kernel = phi @ phi.T
+    cross = other @ phi.T
     rng = np.random.default_rng(2)
-    targets, start, at = rng.normal(size=n), rng.normal(size=n), rng.normal(size=4)
-    dynamics, times = kernel_dynamics(kernel), [0.0, 0.3, 2.0, 50.0]
+    targets = rng.normal(size=n)
+    start = rng.normal(size=n)
+    at = rng.normal(size=4)
+    dynamics = kernel_dynamics(kernel)
+    times = [0.0, 0.3, 2.0, 50.0]
     progress = dynamics.flow(times)
     whole = np.block([[kernel, np.zeros((n, 4))], [cross, np.zeros((4, 4))]]) / n
     for i, t in enumerate(times):
@@ -122,9 +139,12 @@ def test_the_flow_is_the_matrix_exponential(p):
 @pytest.mark.parametrize("p", [4, 30])
 def test_a_linear_model_trained_by_descend(p, momentum):
     """Features Φ, kernel ΦΦᵀ: the outputs of real descent on the weights, on both sets of points."""
-    n, counts = 10, np.array([0, 1, 3, 20, 200])
-    phi, other = jnp.asarray(features(3, n, p)), jnp.asarray(features(4, 5, p))
-    targets, weights = jnp.asarray(features(5, n, 1)[:, 0]), jnp.asarray(features(6, p, 1)[:, 0])
+    n = 10
+    counts = np.array([0, 1, 3, 20, 200])
+    phi = jnp.asarray(features(3, n, p))
+    other = jnp.asarray(features(4, 5, p))
+    targets = jnp.asarray(features(5, n, 1)[:, 0])
+    weights = jnp.asarray(features(6, p, 1)[:, 0])
     dynamics = kernel_dynamics(phi @ phi.T)
     lr = 0.9 * dynamics.largest_step(momentum)
     path = descend(
@@ -161,10 +181,15 @@ def test_small_steps_are_the_flow():
 @pytest.mark.parametrize("kind", ["flow", "descent"])
 def test_the_ensemble_is_that_of_sampled_initializations(kind):
     """Mean and covariance over 20 000 Gaussian f_0, every entry within z ≤ 4 of its own standard error."""
-    n, m, count = 4, 3, 20_000
-    phi, root = features(7, n + m, 5), features(8, n + m, 9) / 3
-    ntk, nngp = phi @ phi.T, root @ root.T
-    dynamics, targets = kernel_dynamics(ntk[:n, :n]), np.array([1.0, -1.0, 0.5, 2.0])
+    n = 4
+    m = 3
+    count = 20_000
+    phi = features(7, n + m, 5)
+    root = features(8, n + m, 9) / 3
+    ntk = phi @ phi.T
+    nngp = root @ root.T
+    dynamics = kernel_dynamics(ntk[:n, :n])
+    targets = np.array([1.0, -1.0, 0.5, 2.0])
     step = 0.5 * dynamics.largest_step()
     progress = dynamics.flow([1.0]) if kind == "flow" else dynamics.descent(step, [2], 0.5)
     rng = np.random.default_rng(9)
@@ -177,7 +202,8 @@ def test_the_ensemble_is_that_of_sampled_initializations(kind):
         (dynamics.ensemble(progress, targets, nngp[:n, :n]), trained),
         (dynamics.ensemble(progress, targets, nngp, ntk[n:, :n]), other),
     ):
-        mean, covariance = found.mean[0], found.covariance[0]
+        mean = found.mean[0]
+        covariance = found.covariance[0]
         spread = np.sqrt(np.diag(covariance) / count)
         assert np.abs((sampled.mean(0) - mean) / spread).max() < 4
         error = np.sqrt(
@@ -188,7 +214,8 @@ def test_the_ensemble_is_that_of_sampled_initializations(kind):
 
 def test_the_ensemble_ends_at_kernel_regression():
     phi = features(10, 7, 12)
-    ntk, targets = phi @ phi.T, np.array([1.0, -1.0, 1.0, 2.0])
+    ntk = phi @ phi.T
+    targets = np.array([1.0, -1.0, 1.0, 2.0])
     dynamics = kernel_dynamics(ntk[:4, :4])
     end = dynamics.ensemble(dynamics.flow([1e6]), targets, ntk, ntk[4:, :4])
     regression = ntk[4:, :4] @ np.linalg.solve(ntk[:4, :4], targets)
@@ -203,7 +230,8 @@ def test_the_ensemble_ends_at_kernel_regression():
 
 def test_other_points_that_are_training_points_agree():
     phi = features(11, 5, 3)
-    kernel, targets = phi @ phi.T, np.arange(5.0)
+    kernel = phi @ phi.T
+    targets = np.arange(5.0)
     dynamics = kernel_dynamics(kernel)
     for progress in (dynamics.flow([0.0, 1.0]), dynamics.descent(0.1, [0, 3], 0.3)):
         train = dynamics.train(progress, targets, 0.5)
@@ -211,17 +239,18 @@ def test_other_points_that_are_training_points_agree():
             dynamics.test(progress, kernel, targets, 0.5, 0.5), train, atol=1e-12
         )
         twice = np.block([[kernel, kernel], [kernel, kernel]])
-        one, two = (
-            dynamics.ensemble(progress, targets, kernel),
-            dynamics.ensemble(progress, targets, twice, kernel),
-        )
+        one = dynamics.ensemble(progress, targets, kernel)
+        two = dynamics.ensemble(progress, targets, twice, kernel)
         np.testing.assert_allclose(one.mean, two.mean, atol=1e-11)
         np.testing.assert_allclose(one.covariance, two.covariance, atol=1e-11)
 
 
 def test_many_networks_are_each_of_them():
-    phi, rng = features(12, 5, 7), np.random.default_rng(13)
-    kernel, start, targets = phi @ phi.T, rng.normal(size=(2, 3, 5)), rng.normal(size=3)
+    phi = features(12, 5, 7)
+    rng = np.random.default_rng(13)
+    kernel = phi @ phi.T
+    start = rng.normal(size=(2, 3, 5))
+    targets = rng.normal(size=3)
     dynamics = kernel_dynamics(kernel[:3, :3])
     progress = dynamics.descent(0.1, [0, 1, 4])
     found = dynamics.outputs(progress, kernel[:, :3], start, targets)

@@ -40,7 +40,8 @@ def test_it_is_the_gram_matrix_of_the_gradients(net, key):
 @settings(max_examples=15, deadline=None)
 def test_a_linear_model_has_the_gram_matrix_of_its_inputs(seed):
     rng = np.random.default_rng(seed)
-    x, w = rng.normal(size=(5, 3)), rng.normal(size=3)
+    x = rng.normal(size=(5, 3))
+    w = rng.normal(size=3)
     linear = lambda w, x: x @ w
     np.testing.assert_allclose(empirical_ntk(linear, w, x), x @ x.T, rtol=1e-10, atol=1e-12)
     assert ntk_top(linear, w, x) == pytest.approx(np.linalg.norm(x, 2) ** 2 / 5, rel=1e-10)
@@ -50,7 +51,8 @@ def test_two_linear_layers_in_closed_form(key):
     """f = v·Ux/√(md): Θ(x, x') = (Ux·Ux' + ‖v‖² x·x')/(md)."""
     net = mlp((3, 6, 1), "linear", parameterized="ntk", bias=False)
     params = net.init(key)
-    u, v = np.asarray(params[0]["w"]), np.asarray(params[1]["w"])
+    u = np.asarray(params[0]["w"])
+    v = np.asarray(params[1]["w"])
     expected = ((X @ u.T) @ (X @ u.T).T + (v**2).sum() * X @ X.T) / 18
     np.testing.assert_allclose(empirical_ntk(net.apply, params, X), expected, rtol=1e-10)
 
@@ -133,7 +135,8 @@ def test_blocks_of_the_jacobian_change_nothing(traced, other, examples, key):
 
 def test_blocks_bound_the_memory(key):
     """A block a hundredth of the Jacobian keeps the compiled program's temporary memory far below the Jacobian."""
-    net, x = mlp((3, 100, 100, 1), "tanh"), jnp.ones((300, 3))
+    net = mlp((3, 100, 100, 1), "tanh")
+    x = jnp.ones((300, 3))
     params = net.init(key)
     full = 300 * ravel_pytree(params)[0].nbytes
     run = jax.jit(lambda p: jacobian_ntk(net.apply, p, x, None, True, full // 100))
@@ -169,10 +172,8 @@ def test_products_allow_examples_to_interact():
 
 
 def test_eigenpairs_are_those_of_the_matrix(key):
-    net, x = (
-        mlp((3, 30, 1), "tanh", parameterized="ntk"),
-        np.random.default_rng(3).normal(size=(40, 3)),
-    )
+    net = mlp((3, 30, 1), "tanh", parameterized="ntk")
+    x = np.random.default_rng(3).normal(size=(40, 3))
     params = net.init(key)
     values, vectors = np.linalg.eigh(empirical_ntk(net, params, x) / 40)
     found = jax.jit(lambda p: ntk_eigenpairs(net, p, x, 3, jax.random.key(1)))(params)
@@ -185,10 +186,8 @@ def test_eigenpairs_are_those_of_the_matrix(key):
 
 
 def test_residuals_tell_of_too_few_products(key):
-    net, x = (
-        mlp((3, 30, 1), "tanh", parameterized="ntk"),
-        np.random.default_rng(3).normal(size=(40, 3)),
-    )
+    net = mlp((3, 30, 1), "tanh", parameterized="ntk")
+    x = np.random.default_rng(3).normal(size=(40, 3))
     params = net.init(key)
     found = ntk_eigenpairs(net, params, x, 2, jax.random.key(1), products=2, tolerance=1e-6)
     exact = np.linalg.eigvalsh(empirical_ntk(net, params, x) / 40)
@@ -221,7 +220,8 @@ def test_wide_networks_have_the_kernel_of_the_limit(options):
 
     Widths start at 128: with layer normalization the distance at width 32 is five times what the law gives.
     """
-    widths, distances = (128, 512), []
+    widths = (128, 512)
+    distances = []
     for width in widths:
         net = mlp((3, width, width, 1), "tanh", parameterized="ntk", c_w=1.5, c_b=0.2, **options)
         expected = ntk(net.limit(), X)

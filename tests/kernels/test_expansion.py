@@ -23,7 +23,8 @@ def moved(params, distance):
 
 @pytest.mark.parametrize(("expand", "order"), [(linearize, 2), (quadratize, 3)])
 def test_the_error_is_of_the_next_order(expand, order, key):
-    start, distances = NET.init(key), np.geomspace(0.01, 0.1, 6)
+    start = NET.init(key)
+    distances = np.geomspace(0.01, 0.1, 6)
     model = jax.jit(expand(NET, start))
     there = [moved(start, distance) for distance in distances]
     errors = [np.linalg.norm(model(p, X) - NET.apply(p, X)) for p in there]
@@ -59,10 +60,13 @@ def test_the_kernel_of_the_linear_model_does_not_move(key):
 
 def test_descent_on_the_linear_model_is_a_linear_recursion(key):
     """Residuals of the mean squared loss are multiplied by 1 − ηΘ/n each step."""
-    start, y, lr = NET.init(key), jnp.asarray(X[:, 0]), 0.3
+    start = NET.init(key)
+    y = jnp.asarray(X[:, 0])
+    lr = 0.3
     linear = linearize(NET, start)
     risk = lambda p: 0.5 * jnp.mean((linear(p, X) - y) ** 2)
-    params, slope = start, jax.jit(jax.grad(risk))
+    params = start
+    slope = jax.jit(jax.grad(risk))
     for _ in range(5):
         params = jax.tree.map(lambda a, g: a - lr * g, params, slope(params))
     once = np.eye(5) - lr * np.asarray(empirical_ntk(NET, start, X)) / 5

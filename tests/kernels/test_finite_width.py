@@ -19,7 +19,10 @@ from steepest.nn.activations import activation, gaussian_mean
 from steepest.nn.networks import sample_grams
 
 CASES = [("tanh", 1.5, 0.1), ("gelu", 1.9, 0.2), ("elu", 1.2, 0.05), ("relu", 2.0, 0.1)]
-NETWORKS, WIDTH, DEPTH, START = 8_000, 200, 6, 1.0
+NETWORKS = 8_000
+WIDTH = 200
+DEPTH = 6
+START = 1.0
 
 
 @cache
@@ -33,10 +36,8 @@ def sampled(name, c_w, c_b, width=WIDTH, depth=DEPTH, networks=NETWORKS):
 @pytest.mark.parametrize("case", CASES)
 def test_mean_and_variance_of_sampled_networks(case):
     """E G = K + δ and Var G = Var Σ (1 + 2/n) + (2/n)(K + δ)² in every layer within four standard errors."""
-    found, grams = (
-        finite_width(activation(case[0]), *case[1:], START, (WIDTH,) * DEPTH),
-        sampled(*case),
-    )
+    found = finite_width(activation(case[0]), *case[1:], START, (WIDTH,) * DEPTH)
+    grams = sampled(*case)
     mean = found.kernel + found.mean_shift
     error = grams.std(axis=0) / np.sqrt(NETWORKS)
     assert np.abs((grams.mean(axis=0) - mean) / error).max() <= 4
@@ -50,16 +51,15 @@ def test_mean_and_variance_of_sampled_networks(case):
 
 def test_sampling_sees_the_corrections():
     """Where a correction is large, networks agree with it and not with the limit: the test above has power."""
-    width, depth = 400, 24
+    width = 400
+    depth = 24
     found = finite_width(activation("tanh"), 1.0, 0.0, START, (width,) * depth)
     last = sampled("tanh", 1.0, 0.0, width, depth)[:, -1]
     error = last.std() / np.sqrt(NETWORKS)
     assert abs(last.mean() - found.kernel[-1] - found.mean_shift[-1]) <= 4 * error
     assert abs(last.mean() - found.kernel[-1]) > 4 * error
-    grams, kernel = (
-        sampled(*CASES[0])[:, -1],
-        finite_width(activation("tanh"), 1.5, 0.1, START, (WIDTH,) * DEPTH).kernel,
-    )
+    grams = sampled(*CASES[0])[:, -1]
+    kernel = finite_width(activation("tanh"), 1.5, 0.1, START, (WIDTH,) * DEPTH).kernel
     squares = (grams - grams.mean()) ** 2
     assert abs(squares.mean() - 2 / WIDTH * kernel[-1] ** 2) > 4 * squares.std() / np.sqrt(NETWORKS)
 
@@ -69,7 +69,8 @@ def test_sampling_sees_the_corrections():
 )
 def test_homogeneous_kurtosis_is_the_correction_up_to_second_order(name, factor):
     """3 (Π(1 + κ/n_l) − 1) − kurtosis falls four times when every width doubles."""
-    widths, gaps = np.array([100, 70, 130]), []
+    widths = np.array([100, 70, 130])
+    gaps = []
     for scale in (1, 2, 4):
         exact = 3 * (homogeneous_kurtosis(activation(name), scale * widths) - 1)
         gaps.append(
@@ -114,7 +115,8 @@ def test_curvature_of_closed_forms():
 def test_critical_tanh_tends_to_its_asymptotes():
     """With K = 1/(2l), F'' = −4 and χ∥ = 1 − 2/l: n Var Σ/K² → (2/3) l and n δ/K → −l/3, logarithms slow."""
     found = finite_width(activation("tanh"), 1.0, 0.0, 1.0, (1,) * 4000)
-    variance, shift = found.variance / found.kernel**2, found.mean_shift / found.kernel
+    variance = found.variance / found.kernel**2
+    shift = found.mean_shift / found.kernel
     assert (variance[4000] - variance[2000]) / 2000 == pytest.approx(2 / 3, rel=0.01)
     assert (shift[4000] - shift[2000]) / 2000 == pytest.approx(-1 / 3, rel=0.01)
     assert shift[64] / 64 == pytest.approx(-0.3038, abs=1e-4)  # still on the way there at l = 64
@@ -122,7 +124,8 @@ def test_critical_tanh_tends_to_its_asymptotes():
 
 def test_figures_of_gelu_at_criticality():
     """After 64 layers the shift is +66/n from K = 2 but −5/n from K* itself: the start matters."""
-    gelu, c = activation("gelu"), criticality(activation("gelu"))
+    gelu = activation("gelu")
+    c = criticality(activation("gelu"))
     for start, shift in ((2.0, 65.78), (c.k_star, -5.06)):
         found = finite_width(gelu, c.c_w, c.c_b, start, (1,) * 64)
         assert found.mean_shift[-1] / found.kernel[-1] == pytest.approx(shift, abs=0.01)
@@ -130,7 +133,8 @@ def test_figures_of_gelu_at_criticality():
 
 def test_one_layer_is_a_gaussian_integral():
     """After one hidden layer Var Σ = C_W² Var σ²/n and nothing is shifted."""
-    σ, k = activation("elu"), 1.4
+    σ = activation("elu")
+    k = 1.4
     second, fourth = (
         float(gaussian_mean(lambda z, p=p: σ(z) ** p, k, σ.kinks).value) for p in (2, 4)
     )
@@ -165,7 +169,8 @@ def test_small_variances_lose_no_digits():
 @pytest.mark.parametrize("accuracy", [0.3, 0.05])
 def test_recommended_width_is_the_smallest(case, accuracy):
     """At that width both errors are within the accuracy, one neuron fewer and one of them is not."""
-    σ, depth = activation(case[0]), 12
+    σ = activation(case[0])
+    depth = 12
 
     def worst(width):
         found = finite_width(σ, *case[1:], START, (width,) * depth)

@@ -63,12 +63,16 @@ def test_relu_against_fifty_digits(depth):
 @pytest.mark.parametrize("name", ["tanh", "gelu", "softplus", "erf"])
 def test_depth_five_against_the_dense_recursion(name, options):
     """Biases, unequal norms, residual branches, layer normalization: within 1e-8."""
-    sigma, net = activation(name), network(name, 5, **options)
+    sigma = activation(name)
+    net = network(name, 5, **options)
     x = inputs(4)
-    found, table = gram(net.limit(), x), Tabulated.of(net.limit(), x, None, None)
+    found = gram(net.limit(), x)
+    table = Tabulated.of(net.limit(), x, None, None)
     tabulated = table.tile(table.rows(x), table.rows(x), same=True)
     for i, j in ((0, 1), (2, 3), (1, 1)):
-        a, b, c = x[i] @ x[i] / 3, x[j] @ x[j] / 3, x[i] @ x[j] / 3
+        a = x[i] @ x[i] / 3
+        b = x[j] @ x[j] / 3
+        c = x[i] @ x[j] / 3
         if abs(c) > 0.95 * np.sqrt(a * b) and i != j:
             continue
         exact = dense_kernels(sigma, sigma.slope, net.limit().layers, a, b, c, options.get("skip", 0.0),
@@ -98,14 +102,16 @@ def _jacobian_kernel(net, params, x):
 
 def test_the_jacobian_kernel_of_this_file_is_the_dense_one(key):
     net = network(width=5, depth=2)
-    params, x = net.init(key), inputs(3)
+    params = net.init(key)
+    x = inputs(3)
     np.testing.assert_allclose(
         _jacobian_kernel(net, params, x), dense_ntk(net.apply, params, x), rtol=1e-10
     )
 
 
 def test_outputs_of_wide_networks_have_this_covariance(key):
-    net, x = network("relu", 2, width=200), inputs(3)
+    net = network("relu", 2, width=200)
+    x = inputs(3)
     outputs = np.asarray(jax.vmap(lambda k: net.apply(net.init(k), x))(jax.random.split(key, 2000)))
     exact = nngp(net.limit(), x)
     error = np.sqrt((exact**2 + np.outer(np.diag(exact), np.diag(exact))) / 2000)
@@ -116,8 +122,11 @@ def test_outputs_of_wide_networks_have_this_covariance(key):
 @pytest.mark.parametrize("name", ["relu", "tanh", "gelu"])
 def test_tiles_halves_and_cross_blocks_agree(name, dtype):
     """However the matrix is cut, its entries are the same; the symmetric one is symmetric, its diagonal exact."""
-    limit, x = network(name, 3).limit(), inputs(37).astype(dtype)
-    whole, cut, crossed = gram(limit, x), gram(limit, x, tile=11), gram(limit, x, x[:5], tile=16)
+    limit = network(name, 3).limit()
+    x = inputs(37).astype(dtype)
+    whole = gram(limit, x)
+    cut = gram(limit, x, tile=11)
+    crossed = gram(limit, x, x[:5], tile=16)
     close = {"rtol": 1e-12 if dtype == np.float64 else 3e-5}
     for one, other, cross in zip(whole[:2], cut[:2], crossed[:2], strict=True):
         assert one.dtype == dtype
@@ -135,9 +144,11 @@ def test_tiles_halves_and_cross_blocks_agree(name, dtype):
 
 @pytest.mark.parametrize("name", ["erf", "gelu", "sin"])
 def test_the_direct_way_and_the_table_agree(name):
-    limit, x = network(name, 3).limit(), inputs(30)
+    limit = network(name, 3).limit()
+    x = inputs(30)
     assert Direct.suits(limit, x, None)
-    direct, table = Direct.of(limit, x), Tabulated.of(limit, x, None, None)
+    direct = Direct.of(limit, x)
+    table = Tabulated.of(limit, x, None, None)
     for one, other in zip(
         direct.tile(*[direct.rows(x)] * 2, same=True),
         table.tile(*[table.rows(x)] * 2, same=True),
@@ -148,9 +159,11 @@ def test_the_direct_way_and_the_table_agree(name):
 
 def test_corners_biases_and_unequal_norms_are_evaluated_directly_at_any_depth():
     """The recursion pair by pair is the reference; near coincident inputs it has a corner that no table has."""
-    limit, x = network("relu", 9).limit(), inputs(12)
+    limit = network("relu", 9).limit()
+    x = inputs(12)
     x[1] = 1.001 * x[0]
-    squares, (i, j) = np.einsum("nd,nd->n", x, x) / 3, np.triu_indices(12, 1)
+    squares = np.einsum("nd,nd->n", x, x) / 3
+    (i, j) = np.triu_indices(12, 1)
     angles = np.arccos(np.clip((x @ x.T / 3)[i, j] / np.sqrt(squares[i] * squares[j]), -1, 1))
     exact = pair_kernels(limit, squares, i, j, angles).pairs
     np.testing.assert_allclose(gram(limit, x).ntk[i, j], exact.ntk, rtol=1e-8)
@@ -160,8 +173,10 @@ def test_corners_biases_and_unequal_norms_are_evaluated_directly_at_any_depth():
 
 def test_single_precision_is_double_precision_rounded():
     for name in ("relu", "tanh", "erf"):
-        limit, x = network(name, 3).limit(), inputs(20)
-        single, double = gram(limit, x.astype(np.float32)), gram(limit, x)
+        limit = network(name, 3).limit()
+        x = inputs(20)
+        single = gram(limit, x.astype(np.float32))
+        double = gram(limit, x)
         np.testing.assert_allclose(single.ntk, double.ntk, rtol=2e-4)
 
 
@@ -177,7 +192,8 @@ def test_equal_inputs_have_equal_rows():
 @settings(max_examples=10, deadline=None)
 @given(st.floats(0.1, 10), st.integers(1, 4))
 def test_relu_without_biases_is_homogeneous(factor, depth):
-    limit, x = network("relu", depth, c_w=2.0, bias=False).limit(), inputs(4)
+    limit = network("relu", depth, c_w=2.0, bias=False).limit()
+    x = inputs(4)
     np.testing.assert_allclose(ntk(limit, factor * x), factor**2 * ntk(limit, x), rtol=1e-10)
 
 

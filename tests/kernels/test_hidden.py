@@ -44,7 +44,8 @@ def hermite_coefficients(σ, top):
 @pytest.mark.parametrize("name", ["erf", "gelu", "exp", "polynomial(0.5,1,-1,2)"])
 def test_the_expected_kernel_is_its_hermite_series(name):
     """Σ_j σ_j² (x·y)^j on unit inputs; on the diagonal the series is slow and E σ² is taken."""
-    σ, gram = activation(name), X @ X.T
+    σ = activation(name)
+    gram = X @ X.T
     coefficients = hermite_coefficients(σ, 24)
     series = sum(c**2 * gram**j for j, c in enumerate(coefficients))
     found = hidden_kernel(σ, X)
@@ -64,7 +65,8 @@ def test_closed_forms_lie_within_the_error_of_quadrature(name):
         plain = Activation(
             "own", lambda z: closed.function(z) + 1e-300 * z**2, closed.slope, closed.kinks
         )
-    a, b = hidden_kernel(closed, inputs), hidden_kernel(plain, inputs)
+    a = hidden_kernel(closed, inputs)
+    b = hidden_kernel(plain, inputs)
     assert np.all(np.abs(a.value - b.value) <= np.asarray(a.error) + np.asarray(b.error))
     np.testing.assert_allclose(
         first_layer_kernel(closed, inputs), first_layer_kernel(plain, inputs), atol=1e-11
@@ -73,7 +75,8 @@ def test_closed_forms_lie_within_the_error_of_quadrature(name):
 
 def test_the_first_layers_kernel_is_the_slope_of_the_other():
     """d/dρ E σσ = E σ'σ' (Price), by a difference of the kernel in ρ."""
-    σ, step = activation("erf"), 1e-5
+    σ = activation("erf")
+    step = 1e-5
     pair = lambda rho: jnp.array([[1.0, 0.0], [rho, math.sqrt(1 - rho**2)]])
     kernel = lambda rho: float(hidden_kernel(σ, pair(rho)).value[0, 1])
     slope = (kernel(0.4 + step) - kernel(0.4 - step)) / (2 * step)
@@ -83,7 +86,9 @@ def test_the_first_layers_kernel_is_the_slope_of_the_other():
 def test_samples_are_the_parts_of_the_tangent_kernel(key):
     """Both layers by their Jacobian."""
     for_w, for_a = jax.random.split(key)
-    w, a, σ = jax.random.normal(for_w, (7, 3)), jax.random.normal(for_a, (7,)), activation("tanh")
+    w = jax.random.normal(for_w, (7, 3))
+    a = jax.random.normal(for_a, (7,))
+    σ = activation("tanh")
     f = lambda w, a, x: σ(x @ w.T) @ a / math.sqrt(7)
     first = empirical_ntk(lambda p, x: f(p, a, x), w, X)
     outer = empirical_ntk(lambda p, x: f(w, p, x), a, X)
@@ -95,7 +100,8 @@ def test_samples_are_the_parts_of_the_tangent_kernel(key):
 def test_samples_have_the_expected_mean(name, key):
     """Within four standard errors of each entry, for both kernels."""
     σ = activation(name)
-    w, ones = jax.random.normal(key, (500, 40, 3)), jnp.ones(40)
+    w = jax.random.normal(key, (500, 40, 3))
+    ones = jnp.ones(40)
     for sample, mean in (
         (lambda one: sampled_hidden_kernel(σ, X, one), hidden_kernel(σ, X).value),
         (lambda one: sampled_first_layer_kernel(σ, X, one, ones), first_layer_kernel(σ, X)),
@@ -155,7 +161,8 @@ def test_a_repeated_input_costs_one_rank():
 
 def test_the_level_covers_what_the_error_may_do():
     """Eigenvalues under perturbations as large as the bounds stay within the level."""
-    exact, error = X @ X.T, np.full((4, 4), 1e-6)
+    exact = X @ X.T
+    error = np.full((4, 4), 1e-6)
     level = resolved_spectrum(Estimate(jnp.asarray(exact), jnp.asarray(error))).level
     for seed in range(20):
         signs = np.sign(np.random.default_rng(seed).normal(size=(4, 4)))

@@ -57,7 +57,8 @@ def test_wide_networks_have_the_predicted_variances(key, options):
 
 
 def test_the_prediction_is_the_recursion():
-    net, sigma = mlp((2, 9, 9, 9), "tanh", c_w=1.3, c_b=0.1), activation("tanh")
+    net = mlp((2, 9, 9, 9), "tanh", c_w=1.3, c_b=0.1)
+    sigma = activation("tanh")
     found = predict_signal(net.limit(), np.array([2.0])).variance[:, 0]
     start = jax.numpy.array([1.3 * 2 + 0.1] * 3)
     np.testing.assert_allclose(found, propagate(sigma, 1.3, 0.1, start, 2)[:, 0], rtol=1e-12)

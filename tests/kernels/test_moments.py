@@ -44,7 +44,8 @@ def test_against_fifty_digits(name, numerical):
     if (
         numerical and name == "sin"
     ):  # E sin sin is 1e-80 at variance 200: quadrature bounds its absolute error
-        triples, exact = triples[:2], exact[:2]
+        triples = triples[:2]
+        exact = exact[:2]
     jet = covariance_map(sigma, triples)
     for found, wanted in ((jet.value, exact[:, 0]), (jet.first, exact[:, 1])):
         known = np.isfinite(wanted)
@@ -85,7 +86,8 @@ def test_a_stored_reference_is_what_its_program_computes():
 )
 def test_derivatives_are_those_of_the_map(name):
     """Central differences in K_αβ of the value and of the first derivative, to their own accuracy."""
-    sigma, size = activation(name), 1e-4
+    sigma = activation(name)
+    size = 1e-4
     triples = np.array([[1.3, 0.7, 0.4], [2.0, 5.0, -2.1]])
     shift = np.array([0, 0, size])
     up, down, jet = (
@@ -106,10 +108,8 @@ def test_derivatives_are_those_of_the_map(name):
 )
 def test_closed_forms_agree_with_quadrature(name):
     triples = np.array([[0.5, 0.8, 0.3], [1.0, 1.0, 1.0], [1.5, 0.2, -0.5], [1.0, 1.0, -0.99]])
-    found, numerical = (
-        covariance_map(activation(name), triples),
-        covariance_map(without_closed_form(name), triples),
-    )
+    found = covariance_map(activation(name), triples)
+    numerical = covariance_map(without_closed_form(name), triples)
     for one, other in zip(found[:2], numerical[:2], strict=True):
         np.testing.assert_allclose(one.value, other.value, rtol=1e-11, atol=1e-13)
 
@@ -123,7 +123,8 @@ def test_closed_forms_agree_with_quadrature(name):
 )
 def test_bounds_of_quadrature_hold_at_any_covariance(name, log_a, log_b, rho):
     """The closed form is the truth: no error is above the bound, from variance 1e-3 to 400 and up to ρ = ±1."""
-    a, b = 10**log_a, 10**log_b
+    a = 10**log_a
+    b = 10**log_b
     triple = np.array([a, b, rho * np.sqrt(a * b)])
     exact = covariance_map(activation(name), triple).value
     found = covariance_map(without_closed_form(name), triple).value

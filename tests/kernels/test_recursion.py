@@ -64,7 +64,8 @@ def test_a_kink_away_from_zero_stays_accurate_near_correlation_one():
 
 def test_tanh_agrees_with_high_precision():
     """Mehler's expansion Σ a_k² ρ^k in 25 digits, with a_k = E σ(√K x) h_k(x)."""
-    variance, rho = 1.5, 0.4
+    variance = 1.5
+    rho = 0.4
     with mpmath.workdps(25):
         total = mpmath.mpf(0)
         for k in range(1, 20, 2):
@@ -102,7 +103,8 @@ def test_layer_map_agrees_with_sampling(key):
 )
 def test_exchanging_the_inputs_exchanges_the_covariances(first, second, rho, name):
     step = _step(name)
-    here, there = step(covariance(first, second, rho)), step(covariance(second, first, rho))
+    here = step(covariance(first, second, rho))
+    there = step(covariance(second, first, rho))
     np.testing.assert_allclose(here, there[jnp.array([1, 0, 2])], rtol=1e-11, atol=1e-12)
 
 
@@ -168,7 +170,9 @@ def test_propagate_tanh_decays_like_one_over_two_l():
 @pytest.mark.parametrize("name", ["tanh", "elu", "relu", "relu_power(2)"])
 def test_slopes_are_the_derivatives_of_the_map(name):
     """χ∥ = dK'_αα/dK_αα and χ⊥ = dK'_αβ/dK_αβ at equal inputs, by differences of the map itself."""
-    σ, k, step = activation(name), 1.7, 1e-3
+    σ = activation(name)
+    k = 1.7
+    step = 1e-3
     apply = jax.jit(layer_map(σ, 1.3, 0.1))
     parallel = (apply(covariance(k + step, 1, 0))[0] - apply(covariance(k - step, 1, 0))[0]) / (
         2 * step

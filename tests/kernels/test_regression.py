@@ -15,7 +15,8 @@ from steepest.kernels.tiled._compute import tiled_gram
 from steepest.nn.networks import mlp
 
 RNG = np.random.default_rng(0)
-X, NEW = RNG.standard_normal((60, 4)), RNG.standard_normal((15, 4))
+X = RNG.standard_normal((60, 4))
+NEW = RNG.standard_normal((15, 4))
 Y = np.sin(X @ RNG.standard_normal((4, 2))) + 0.1 * RNG.standard_normal((60, 2))
 LIMIT = mlp((4, 10, 1), "relu", parameterized="ntk", c_w=2.0, bias=False).limit()
 NOISE = 0.05
@@ -23,7 +24,9 @@ NOISE = 0.05
 
 @pytest.mark.parametrize("columns", [0, slice(None)])
 def test_ridge_is_that_of_scikit_learn(columns):
-    y, kernel, cross = Y[:, columns], gram(LIMIT, X).ntk, gram(LIMIT, NEW, X).ntk
+    y = Y[:, columns]
+    kernel = gram(LIMIT, X).ntk
+    cross = gram(LIMIT, NEW, X).ntk
     wanted = KernelRidge(alpha=0.3, kernel="precomputed").fit(kernel, y).predict(cross)
     np.testing.assert_allclose(
         kernel_ridge(kernel, y, 0.3).predict(cross), wanted, rtol=0, atol=1e-10
@@ -33,7 +36,8 @@ def test_ridge_is_that_of_scikit_learn(columns):
 def test_ridge_is_that_on_explicit_features():
     """The kernel Φ Φᵀ of 20 features: f = K (K + λ)⁻¹ y is Φ w with the ridge regression's w."""
     features = lambda x: np.tanh(x @ np.random.default_rng(5).standard_normal((4, 20)))
-    kernel, cross = features(X) @ features(X).T, features(NEW) @ features(X).T
+    kernel = features(X) @ features(X).T
+    cross = features(NEW) @ features(X).T
     wanted = LinearRidge(alpha=0.3, fit_intercept=False, solver="svd").fit(features(X), Y)
     fitted = kernel_ridge(kernel, Y, 0.3)
     np.testing.assert_allclose(
@@ -53,7 +57,8 @@ def test_without_regularization_it_interpolates():
 
 @pytest.mark.parametrize("columns", [0, slice(None)])
 def test_the_posterior_is_that_of_scikit_learn(columns):
-    y, rbf = Y[:, columns], RBF(1.3)
+    y = Y[:, columns]
+    rbf = RBF(1.3)
     theirs = GaussianProcessRegressor(rbf, alpha=NOISE, optimizer=None).fit(X, y)
     ours = gaussian_process(rbf(X), y, NOISE)
     mean, covariance = theirs.predict(NEW, return_cov=True)
@@ -98,16 +103,15 @@ def test_the_mean_of_the_posterior_is_ridge_and_variances_shrink_to_the_noise():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_tiles_on_disk_give_the_same(tmp_path, dtype):
-    x, new = X.astype(dtype), NEW.astype(dtype)
-    tiles, across = (
-        tiled_gram(LIMIT, x, tmp_path / "a", tile=25),
-        tiled_gram(LIMIT, new, tmp_path / "b", x, tile=25),
-    )
-    kernel, cross, test = tiles.nngp.toarray(), across.nngp.toarray(), gram(LIMIT, new).nngp
-    here, there = (
-        gaussian_process(kernel, Y, NOISE),
-        gaussian_process(tiles.nngp, Y, NOISE, tolerance=1e-10),
-    )
+    x = X.astype(dtype)
+    new = NEW.astype(dtype)
+    tiles = tiled_gram(LIMIT, x, tmp_path / "a", tile=25)
+    across = tiled_gram(LIMIT, new, tmp_path / "b", x, tile=25)
+    kernel = tiles.nngp.toarray()
+    cross = across.nngp.toarray()
+    test = gram(LIMIT, new).nngp
+    here = gaussian_process(kernel, Y, NOISE)
+    there = gaussian_process(tiles.nngp, Y, NOISE, tolerance=1e-10)
     assert there.log_likelihood is None and there.solution.method == "cg"
     np.testing.assert_allclose(there.mean(across.nngp), here.mean(cross), atol=1e-8)
     np.testing.assert_allclose(

@@ -40,7 +40,9 @@ class Operator:
     """The least that can be solved with."""
 
     def __init__(self, matrix):
-        self.matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype
+        self.matrix = matrix
+        self.shape = matrix.shape
+        self.dtype = matrix.dtype
 
     def matvec(self, v):
         return self.matrix @ v
@@ -52,7 +54,8 @@ class Operator:
 @pytest.mark.parametrize("regularization", [0.0, 0.3])
 def test_agrees_with_dense_linear_algebra(dtype, method, columns, regularization):
     """Also in float32, for the matrix as it is: its rounding is in the entries, not in the solution."""
-    matrix, y = gram(LIMIT, inputs(400, dtype)).nngp, targets(400, *columns)
+    matrix = gram(LIMIT, inputs(400, dtype)).nngp
+    y = targets(400, *columns)
     found = solve(matrix, y, regularization, method=method)
     wanted = np.linalg.solve(matrix.astype(float) + regularization * np.eye(400), y)
     assert found.converged and found.residual <= 1e-8 and found.method == method
@@ -64,7 +67,8 @@ def test_agrees_with_dense_linear_algebra(dtype, method, columns, regularization
 
 
 def test_cholesky_is_accurate_and_knows_the_determinant():
-    matrix, y = gram(LIMIT, inputs(300)).ntk, targets(300)
+    matrix = gram(LIMIT, inputs(300)).ntk
+    y = targets(300)
     found = solve(matrix, y, 0.1)
     wanted = KernelRidge(alpha=0.1, kernel="precomputed").fit(matrix, y).dual_coef_
     np.testing.assert_allclose(found.coefficients, wanted, rtol=1e-10)
@@ -77,7 +81,8 @@ def test_cholesky_is_accurate_and_knows_the_determinant():
 
 def test_float32_is_refined_to_float64_accuracy():
     """A factor in float32 and residuals in float64; where the factor is too coarse, another in float64."""
-    matrix, y = gram(LIMIT, inputs(300, np.float32)).ntk, targets(300)
+    matrix = gram(LIMIT, inputs(300, np.float32)).ntk
+    y = targets(300)
     assert solve(matrix, y).iterations > 1 and solve(matrix, y).residual < 1e-12
     coarse = (smooth(300) + 1e-4 * np.eye(300)).astype(np.float32)
     with pytest.raises(np.linalg.LinAlgError):
@@ -87,7 +92,8 @@ def test_float32_is_refined_to_float64_accuracy():
 
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-8, 1e-11])
 def test_conjugate_gradients_stop_at_the_tolerance_they_were_given(tolerance):
-    matrix, y = gram(LIMIT, inputs(500)).nngp, targets(500, 2)
+    matrix = gram(LIMIT, inputs(500)).nngp
+    y = targets(500, 2)
     found = solve(matrix, y, method="cg", tolerance=tolerance)
     assert tolerance / 1e4 < found.residual <= tolerance
     assert found.residual == pytest.approx(residual(matrix, y, 0.0, found), rel=1e-3)
@@ -95,7 +101,8 @@ def test_conjugate_gradients_stop_at_the_tolerance_they_were_given(tolerance):
 
 def test_a_tolerance_beyond_the_precision_is_said_not_claimed():
     """κ = 1e11: random targets cannot be met to 1e-8, and the residual says how far they were."""
-    matrix, y = smooth(300) + 1e-9 * np.eye(300), targets(300)
+    matrix = smooth(300) + 1e-9 * np.eye(300)
+    y = targets(300)
     for method in METHODS:
         found = solve(matrix, y, method=method)
         assert not found.converged and 1e-8 < found.residual < 1e-2
@@ -104,7 +111,8 @@ def test_a_tolerance_beyond_the_precision_is_said_not_claimed():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_tiles_on_disk(tmp_path, dtype):
-    tiles, y = tiled_gram(LIMIT, inputs(500, dtype), tmp_path / "gram", tile=100), targets(500, 2)
+    tiles = tiled_gram(LIMIT, inputs(500, dtype), tmp_path / "gram", tile=100)
+    y = targets(500, 2)
     found = solve(tiles.nngp, y, 0.01)
     assert found.method == "cg" and found.converged
     assert found.residual == pytest.approx(residual(tiles.nngp.toarray(), y, 0.01, found), rel=1e-2)
@@ -113,7 +121,8 @@ def test_tiles_on_disk(tmp_path, dtype):
 
 
 def test_only_shape_and_matvec():
-    matrix, y = gram(LIMIT, inputs(200)).ntk, targets(200)
+    matrix = gram(LIMIT, inputs(200)).ntk
+    y = targets(200)
     found = solve(Operator(matrix), y, 0.1)
     assert found.converged and found.method == "cg"
     np.testing.assert_allclose(found.coefficients, solve(matrix, y, 0.1).coefficients, atol=1e-7)
@@ -154,7 +163,8 @@ def test_partial_cholesky_never_exceeds_the_matrix_and_comes_close():
 
 
 def test_the_preconditioner_saves_iterations():
-    matrix, y = gram(LIMIT, inputs(900)).nngp, targets(900, 1)
+    matrix = gram(LIMIT, inputs(900)).nngp
+    y = targets(900, 1)
     goal = 1e-8 * np.linalg.norm(y, axis=0)
     run = lambda precondition: (
         conjugate_gradients(lambda v: matrix @ v, precondition, y, goal, 5000).iterations

@@ -51,11 +51,9 @@ def computed(*args, **kwargs):
 @pytest.mark.parametrize("network", [SPHERE, BIASED, SMOOTH], ids=["angles", "direct", "table"])
 @pytest.mark.parametrize("cross", [False, True])
 def test_equals_gram_to_rounding(tmp_path, network, cross, dtype):
-    net, x, other = (
-        limit(network[0], **network[1]),
-        inputs(51, dtype),
-        inputs(31, dtype, 1) if cross else None,
-    )
+    net = limit(network[0], **network[1])
+    x = inputs(51, dtype)
+    other = inputs(31, dtype, 1) if cross else None
     accuracy = {"tolerance": 1e-6 if network is SMOOTH else None}  # a coarser table is made sooner
     wanted = gram(net, x, other, **accuracy)
     found = tiled_gram(net, x, tmp_path / "gram", other, tile=17, **accuracy)
@@ -72,8 +70,10 @@ def test_equals_gram_to_rounding(tmp_path, network, cross, dtype):
 
 @pytest.mark.parametrize("size", [1, 2, 7, 20, 21, 100])
 def test_any_size_of_tiles(tmp_path, size):
-    net, x = limit(c_w=2.0, bias=False), inputs(20)
-    wanted, (found, count) = gram(net, x), computed(net, x, tmp_path / "gram", tile=size)
+    net = limit(c_w=2.0, bias=False)
+    x = inputs(20)
+    wanted = gram(net, x)
+    (found, count) = computed(net, x, tmp_path / "gram", tile=size)
     side = -(-20 // min(size, 20))
     assert count == side * (side + 1) // 2 == len(list((tmp_path / "gram/tiles").iterdir()))
     np.testing.assert_allclose(found.ntk.toarray(), wanted.ntk, rtol=1e-14)
@@ -84,7 +84,8 @@ def test_any_size_of_tiles(tmp_path, size):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_products_are_those_of_the_stored_entries(tmp_path, cross, dtype):
     """In float64 whatever the tiles' dtype, one vector or several."""
-    x, other = inputs(51, dtype), inputs(31, dtype, 1) if cross else None
+    x = inputs(51, dtype)
+    other = inputs(31, dtype, 1) if cross else None
     found = tiled_gram(limit(**BIASED[1]), x, tmp_path / "gram", other, tile=17).ntk
     for columns in ((), (3,)):
         v = np.random.default_rng(2).standard_normal((found.shape[1], *columns))
@@ -97,7 +98,8 @@ def test_products_are_those_of_the_stored_entries(tmp_path, cross, dtype):
 
 
 def test_what_is_there_is_not_computed_again(tmp_path):
-    net, x = limit(), inputs(40)
+    net = limit()
+    x = inputs(40)
     first, count = computed(net, x, tmp_path / "gram", tile=10)
     times = {path: path.stat().st_mtime_ns for path in first.folder.rglob("*") if path.is_file()}
     _, again = computed(net, x, tmp_path / "gram", tile=10)
@@ -143,7 +145,8 @@ def flip(data):
 )
 def test_damaged_tiles_are_reported_and_computed_again(tmp_path, damage):
     found = tiled_gram(limit(), inputs(40), tmp_path / "gram", tile=10)
-    wanted, path = found.ntk.toarray(), found.path(0, 2)
+    wanted = found.ntk.toarray()
+    path = found.path(0, 2)
     path.write_bytes(damage(path.read_bytes()))
     assert found.damaged() == [(0, 2)]
     if (
@@ -168,7 +171,8 @@ def test_damaged_inputs_are_never_used(tmp_path, name):
     }
     with ThreadPoolExecutor(1) as pool:
         found = tiled_gram(folder=tmp_path / "gram", submit=pool.submit, **settings)
-        wanted, path = found.ntk.toarray(), found.folder / name
+        wanted = found.ntk.toarray()
+        path = found.folder / name
         found.path(0, 1).unlink()
         with path.open("r+b") as file:
             file.seek(150)
@@ -289,7 +293,9 @@ def test_an_activation_of_ones_own_needs_no_name(tmp_path):
 
 def check(tmp_path, submit):
     """Another's executor: all tiles, one after damage, none twice."""
-    net, x, wanted = limit(**BIASED[1]), inputs(50), gram(limit(**BIASED[1]), inputs(50)).ntk
+    net = limit(**BIASED[1])
+    x = inputs(50)
+    wanted = gram(limit(**BIASED[1]), inputs(50)).ntk
     found, count = computed(net, x, tmp_path / "gram", tile=20, submit=submit)
     assert count == 6
     np.testing.assert_allclose(found.ntk.toarray(), wanted, rtol=1e-12)
@@ -326,7 +332,8 @@ def test_a_dask_cluster(tmp_path):
 
 def test_few_tiles_are_on_their_way_and_none_after_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr("steepest.kernels.tiled._compute.IN_FLIGHT", 3)
-    pending, most = [], []
+    pending = []
+    most = []
 
     class Late(Future):
         def result(self, timeout=None):

@@ -103,7 +103,8 @@ BREAKDOWN = "Lanczos runs on past an invariant subspace: 0/0, or rounding taken 
 @pytest.mark.parametrize("index", [0, P - 1])
 def test_an_eigenvector_is_an_honest_start(index):
     """Starting from an exact eigenvector returns that pair (Krylov spaces see no other), not NaN."""
-    A, unit = np.diag(np.arange(1.0, P + 1)), np.eye(P)[index]
+    A = np.diag(np.arange(1.0, P + 1))
+    unit = np.eye(P)[index]
     pair = whole(A, unit)
     assert pair.value == pytest.approx(index + 1.0, rel=1e-12)
     assert pair.residual <= 1e-12
@@ -111,7 +112,8 @@ def test_an_eigenvector_is_an_honest_start(index):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_multiple_of_the_identity_has_one_eigenvalue(dtype):
-    A, eps = (3.0 * np.eye(P)).astype(dtype), float(np.finfo(dtype).eps)
+    A = (3.0 * np.eye(P)).astype(dtype)
+    eps = float(np.finfo(dtype).eps)
     pair = whole(A, start().astype(dtype))
     assert pair.value == pytest.approx(3.0, rel=100 * eps)
     assert true_residual(A, pair) <= float(pair.residual) + 100 * eps
@@ -146,7 +148,8 @@ def test_at_least_one_product(products):
 def network_risk(key):
     net = mlp((2, 5, 1), "tanh", c_w=2.0, c_b=0.5)
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(7, 2)), rng.normal(size=7)
+    x = rng.normal(size=(7, 2))
+    y = rng.normal(size=7)
     return lambda p: 0.5 * jnp.mean((net.apply(p, x) - y) ** 2), net.init(key)
 
 
@@ -171,7 +174,8 @@ def test_the_sharpness_of_a_network_is_the_top_of_its_dense_hessian(key):
 def test_the_hessian_of_linear_regression_is_the_covariance(key):
     """∇²(1/2n)‖Xw − y‖² = XᵀX/n wherever w is."""
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(10, 6)), rng.normal(size=10)
+    X = rng.normal(size=(10, 6))
+    y = rng.normal(size=10)
     pair = sharpness(lambda w: 0.5 * jnp.mean((X @ w - y) ** 2), jnp.ones(6), key, products=6)
     assert pair.value == pytest.approx(np.linalg.eigvalsh(X.T @ X / 10)[-1], rel=1e-10)
 

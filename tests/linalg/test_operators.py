@@ -105,7 +105,8 @@ def test_an_eigenvalue_of_zero_converges():
 
 def test_a_warm_start_saves_products():
     """After a change by one part in a thousand, over ten matrices."""
-    p, saved = 200, []
+    p = 200
+    saved = []
     for seed in range(10):
         A = random_symmetric(seed, p, np.linspace(0, 1, p))
         changed = A + 1e-3 * random_symmetric(100 + seed, p) / np.sqrt(2 * p)
@@ -119,7 +120,8 @@ def test_a_warm_start_saves_products():
 
 
 def test_products_are_counted_and_limited():
-    A, seen = np.diag(np.linspace(0, 1, 400)), []
+    A = np.diag(np.linspace(0, 1, 400))
+    seen = []
 
     def counted(vectors):
         seen.append(np.atleast_2d(vectors).shape[0])
@@ -317,7 +319,8 @@ def test_the_distribution_of_eigenvalues(spectrum, heaviest, probes, steps):
 
 @pytest.mark.parametrize("power", [1, 2, 3, 4])
 def test_intervals_of_the_moments_cover(power):
-    p, spectrum = 20, np.linspace(-1, 2, 20)
+    p = 20
+    spectrum = np.linspace(-1, 2, 20)
     A = random_symmetric(0, p, spectrum)
     estimate = lambda rng: spectral_density(operator(A), p, rng, probes=20, steps=4).moment(power)
     assert 0.90 <= hits(estimate, (spectrum**power).mean()) <= 0.99
@@ -325,7 +328,8 @@ def test_intervals_of_the_moments_cover(power):
 
 def test_few_probes_of_a_dominated_spectrum_cover_less_than_they_say():
     """What ``ProbeEstimate.interval`` warns of: samples of λ_max⁴ (v·z)² are skewed."""
-    p, spectrum = 30, np.r_[np.linspace(0, 1, 28), 5, 10]
+    p = 30
+    spectrum = np.r_[np.linspace(0, 1, 28), 5, 10]
     A = random_symmetric(1, p, spectrum)
     few, more = (
         hits(
@@ -339,8 +343,10 @@ def test_few_probes_of_a_dominated_spectrum_cover_less_than_they_say():
 
 def test_errors_of_shares_cover():
     """With as many steps as eigenvalues nothing is lost to the resolution, so the error is that of the probes."""
-    p, spectrum = 20, np.linspace(-1, 2, 20)
-    A, x = random_symmetric(0, p, spectrum), np.array([-0.5, 0.5, 1.5])
+    p = 20
+    spectrum = np.linspace(-1, 2, 20)
+    A = random_symmetric(0, p, spectrum)
+    x = np.array([-0.5, 0.5, 1.5])
     truth = (spectrum[:, None] <= x).mean(0)
     found = [
         spectral_density(operator(A), p, np.random.default_rng(s), probes=20, steps=p).share_below(

@@ -50,7 +50,8 @@ def _count(values):
 
 def test_collapsed_classes_explain_their_outliers():
     """Examples at their class means, a common feature: C − 1 outliers, in the class means' span, nothing within."""
-    rng, classes = np.random.default_rng(0), 4
+    rng = np.random.default_rng(0)
+    classes = 4
     means = np.c_[np.eye(classes), np.full(classes, 5.0)]
     y = np.repeat(np.arange(classes), 10)
     found = measured((lambda w, x: x @ w, 0.1 * means.T), models.cross_entropy, (means[y], y))

@@ -12,7 +12,8 @@ from tests.measurement.adapters import models
 def dense(values, labels, classes):
     """Σ_k v_kᵀ B v_k / Σ_k λ_k by averages over examples, every class with the same weight."""
     centre = np.mean([values[labels == c].mean(0) for c in range(classes)], 0)
-    total, between = 0.0, 0.0
+    total = 0.0
+    between = 0.0
     for c in range(classes):
         rows = values[labels == c] - centre
         total = total + rows.T @ rows / len(rows) / classes

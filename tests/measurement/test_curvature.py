@@ -20,7 +20,8 @@ from tests.measurement.test_measure import linear, regression, squared
 @pytest.fixture(scope="module")
 def dense():
     """The Hessian of the small network, by differentiating twice."""
-    (network, params), (x, y) = models.of_jax(), models.data(40)
+    (network, params) = models.of_jax()
+    (x, y) = models.data(40)
     with jax.enable_x64(True):
         flat, back = ravel_pytree(jax.tree.map(jnp.asarray, params))
         risk = lambda w: models.cross_entropy(
@@ -40,7 +41,8 @@ def test_blocks_are_those_of_the_dense_hessian(dense, network):
         np.testing.assert_allclose(
             products(np.eye(size)), dense[each.place, each.place], atol=1e-12
         )
-    first, last = network.weights[0], network.weights[-1]
+    first = network.weights[0]
+    last = network.weights[-1]
     rows = np.r_[first.place, last.place]
     products, size = block(network, [first.name, last.name])
     np.testing.assert_allclose(products(np.eye(size)[0]), dense[rows[0], rows], atol=1e-12)
@@ -75,7 +77,9 @@ def test_groups_of_examples_add_up(dense, micro_batch):
 
 def test_intervals_over_examples_cover_the_population():
     """Of 400 data sets the intervals contain the curvature of the distribution: H = E[x xᵀ] = diag(9, 1, 1)."""
-    rng, n, covered = np.random.default_rng(0), 200, np.zeros(2)
+    rng = np.random.default_rng(0)
+    n = 200
+    covered = np.zeros(2)
     for _ in range(400):
         x = rng.standard_normal((n, 3)) * np.array([3.0, 1, 1])
         values, vectors = np.linalg.eigh(x.T @ x / n)
@@ -98,10 +102,12 @@ def test_the_density_counts_flat_and_descending_directions(dense, network):
     found = measure(network, what=["density"])
     values = np.linalg.eigvalsh(dense)
     edge = 0.01 * np.abs(values).max()
-    flat, down = found["share of flat directions"], found["share of descending directions"]
+    flat = found["share of flat directions"]
+    down = found["share of descending directions"]
     assert flat.interval[0] - 0.02 <= (np.abs(values) <= edge).mean() <= flat.interval[1] + 0.02
     assert down.interval[0] - 0.02 <= (values < -edge).mean() <= down.interval[1] + 0.02
-    x, height = flat.panel.curves[0].x, flat.panel.curves[0].y
+    x = flat.panel.curves[0].x
+    height = flat.panel.curves[0].y
     assert np.trapezoid(height, x) == pytest.approx(1, abs=0.02)
     zero = measure((lambda w, x: x @ w * 0, np.zeros(6)), squared, regression(), what=["density"])
     assert zero["share of flat directions"].value == 1
@@ -111,7 +117,8 @@ def test_the_density_counts_flat_and_descending_directions(dense, network):
 def test_other_curvatures(network, kind):
     found = measure(network, what=["sharpness", "spectrum"], curvature=kind)
     exact = network.products(np.eye(network.size), kind)
-    top, total = found.quantities[0], found.quantities[1]
+    top = found.quantities[0]
+    total = found.quantities[1]
     assert top.value == pytest.approx(np.linalg.eigvalsh(exact)[-1], rel=1e-6)
     assert total.interval[0] <= np.trace(exact) <= total.interval[1]
     assert {"gauss-newton": "Gauss–Newton", "fisher": "Fisher"}[kind] in top.name
@@ -119,8 +126,10 @@ def test_other_curvatures(network, kind):
 
 def test_adam_is_measured_in_its_own_coordinates(dense):
     torch = pytest.importorskip("torch")
-    model, (x, y) = models.of_torch(), models.data(40)
-    x, y = torch.as_tensor(x), torch.as_tensor(y)
+    model = models.of_torch()
+    (x, y) = models.data(40)
+    x = torch.as_tensor(x)
+    y = torch.as_tensor(y)
     adam = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.99), eps=1e-3)
     for rows in torch.arange(40).split(13):
         adam.zero_grad()
@@ -160,9 +169,11 @@ def test_adam_of_optax_agrees():
 @pytest.mark.parametrize("lr", [1.9, 2.1])
 def test_the_limit_of_averaged_momentum_is_where_a_quadratic_diverges(lr):
     """m ← βm + (1−β)g, w ← w − ηm on curvature 1: stable below η = 2(1+β)/(1−β)."""
-    beta, eta = 0.5, lr * (1 + 0.5) / (1 - 0.5)
+    beta = 0.5
+    eta = lr * (1 + 0.5) / (1 - 0.5)
     limit = Optimizer(eta, beta, np.ones(1)).limit
-    w, m = 1.0, 0.0
+    w = 1.0
+    m = 0.0
     for _ in range(400):
         m = beta * m + (1 - beta) * w
         w -= eta * m

@@ -26,11 +26,9 @@ def context_of(model, x, y, **options):
 def linear_context(classes=4, n=30, d=5, seed=0):
     """A linear classifier that is mostly right, with the exact distances: |f_y − f_j| / ‖w_y − w_j‖."""
     rng = np.random.default_rng(seed)
-    w, b, x = (
-        rng.standard_normal((classes, d)),
-        rng.standard_normal(classes),
-        rng.standard_normal((n, d)),
-    )
+    w = rng.standard_normal((classes, d))
+    b = rng.standard_normal(classes)
+    x = rng.standard_normal((n, d))
     f = x @ w.T + b
     y = np.where(np.arange(n) % 5 == 0, 0, f.argmax(1))
     exact = np.empty(n)
@@ -57,8 +55,10 @@ def test_a_linear_classifier_has_its_exact_distances():
 
 def test_the_lower_bound_is_exact_for_two_opposite_rows():
     """‖w_1 − w_2‖ = 2 ‖w‖ = √2 ‖W‖₂ when w_2 = −w_1."""
-    network, w = mlp((4, 2), bias=False), np.array([0.3, -1.0, 2.0, 0.1])
-    x, y = models.data(20)[0], np.arange(20) % 2
+    network = mlp((4, 2), bias=False)
+    w = np.array([0.3, -1.0, 2.0, 0.1])
+    x = models.data(20)[0]
+    y = np.arange(20) % 2
     context = context_of((network, ({"w": np.stack([w, -w])},)), x, y)
     found = distances(context.subject, *first_examples(context))
     exact = np.maximum((1 - 2 * y) * (x @ w) / np.linalg.norm(w), 0)
@@ -81,7 +81,8 @@ def test_bounds_contain_the_radius_that_search_finds(activation, dtype):
         outputs = jax.jit(lambda x: network.apply(params, x))
         y = np.array(outputs(x.astype(float)).argmax(1))
         y[0] = (y[0] + 1) % 3
-        radii, angles = np.linspace(0, 3, 301), np.linspace(0, 2 * np.pi, 181)
+        radii = np.linspace(0, 3, 301)
+        angles = np.linspace(0, 2 * np.pi, 181)
         disc = np.stack([np.outer(radii, np.cos(angles)), np.outer(radii, np.sin(angles))], -1)
         other = np.stack(
             [

@@ -41,7 +41,8 @@ def test_linear_regression_has_the_hessian_of_its_inputs():
         what=["sharpness", "spectrum", "ntk"],
         lr=1 / values[-1],
     )
-    sharpness, trace = found["sharpness"], found["trace of the Hessian"]
+    sharpness = found["sharpness"]
+    trace = found["trace of the Hessian"]
     assert sharpness.value == pytest.approx(values[-1], rel=1e-10)
     assert sharpness.compared == pytest.approx(2 * values[-1])
     assert sharpness.interpretation == "your step size is 0.50 of the stable limit"

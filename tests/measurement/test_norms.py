@@ -29,7 +29,9 @@ def measured(model, loss, data, since=None):
 
 def test_path_norms_are_sums_over_all_paths():
     rng = np.random.default_rng(0)
-    a, b, c = rng.standard_normal((4, 3)), rng.standard_normal((2, 4)), rng.standard_normal((3, 2))
+    a = rng.standard_normal((4, 3))
+    b = rng.standard_normal((2, 4))
+    c = rng.standard_normal((3, 2))
     paths = [
         c[m, k] * b[k, j] * a[j, i]
         for i, j, k, m in product(range(3), range(4), range(2), range(3))
@@ -71,7 +73,8 @@ def spectral(weights, start):
 
 @pytest.mark.parametrize("since", [False, True])
 def test_complexity_of_a_chain(since):
-    (network, params), (x, y) = relu_network(), models.data()
+    (network, params) = relu_network()
+    (x, y) = models.data()
     before = jax.tree.map(lambda leaf: leaf + 0.1, params)
     found = measured((network, params), models.cross_entropy, (x, y), before if since else None)
     weights = [layer["w"] for layer in params]

@@ -40,7 +40,8 @@ def random_layers(widths, seed=0, name="relu"):
 
 def test_corners_of_one_layer_can_be_counted():
     rng = np.random.default_rng(0)
-    w, b = rng.standard_normal((30, 1)), rng.standard_normal(30)
+    w = rng.standard_normal((30, 1))
+    b = rng.standard_normal(30)
     layers = [Dense("", w, b, "relu"), Dense("", np.ones((1, 30)), None, "linear")]
     corners = -b / w[:, 0]
     for low, high in [(-1.0, 1.0), (0.2, 3.0), (-9.0, 9.0), (0.0, 1e-9)]:
@@ -56,10 +57,8 @@ def test_composed_tents_have_two_to_the_depth_pieces(count):
 
 @pytest.mark.parametrize("name", ["relu", "leaky_relu(0.1)"])
 def test_a_deep_network_has_the_patterns_that_dense_sampling_finds(name):
-    layers, ends = (
-        random_layers((3, 6, 6, 6, 2), name=name),
-        np.random.default_rng(1).standard_normal((2, 3)) * 3,
-    )
+    layers = random_layers((3, 6, 6, 6, 2), name=name)
+    ends = np.random.default_rng(1).standard_normal((2, 3)) * 3
     t = np.linspace(0, 1, 200_001)[:, None]
     seen = pattern(layers, ends[0] + t * (ends[1] - ends[0]))
     changes = (seen[1:] != seen[:-1]).any(1)
@@ -127,7 +126,8 @@ def test_regression_joins_different_examples(monkeypatch):
 
 
 def test_what_has_no_regions_is_refused():
-    x, y = np.random.default_rng(0).standard_normal((6, 2)), np.array([0, 1, 1, 0, 1, 0])
+    x = np.random.default_rng(0).standard_normal((6, 2))
+    y = np.array([0, 1, 1, 0, 1, 0])
     for network in (mlp((2, 5, 2), "tanh"), mlp((2, 2), "relu"), mlp((2, 5, 2), "linear")):
         with pytest.raises(UserError, match="corner at zero"):
             measure_regions(context_of(network, x, y))

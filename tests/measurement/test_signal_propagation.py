@@ -41,7 +41,8 @@ def test_what_is_measured_is_what_brute_force_gives():
     x, y = models.data()
     context = context_of(models.of_jax(), models.cross_entropy, (x, y))
     size, turn, errors = measure_signal_propagation(context)
-    layers, back = context.subject.layers(), context.subject.errors()
+    layers = context.subject.layers()
+    back = context.subject.errors()
     for name in "012":
         assert size.parts[name] == pytest.approx((layers[name] ** 2).mean(), rel=1e-12)
         assert turn.parts[name] == pytest.approx(cosines(layers[name]), rel=1e-10)
@@ -61,9 +62,11 @@ def test_cosines_leave_out_rows_of_zeros():
 
 def of_variances(c_w, c_b, widths, activation, seed=0):
     """Layers whose weights and biases have exactly these mean squares."""
-    rng, found = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    found = []
     for i in range(len(widths) - 1):
-        w, b = rng.standard_normal((widths[i + 1], widths[i])), rng.standard_normal(widths[i + 1])
+        w = rng.standard_normal((widths[i + 1], widths[i]))
+        b = rng.standard_normal(widths[i + 1])
         w *= (c_w / widths[i] / np.mean(w**2)) ** 0.5
         b *= (c_b / np.mean(b**2)) ** 0.5
         found.append(Dense(str(i), w, b, activation))
@@ -95,7 +98,8 @@ def test_the_prediction_is_the_kernel_of_the_wide_network(activation):
 
 def test_random_networks_are_predicted_within_their_statistical_error():
     """48 networks: mean deviations are within z ≤ 4 of zero; the recursion of another activation is far off."""
-    x, widths = np.random.default_rng(1).standard_normal((4, 5)), (5, 120, 120, 120, 1)
+    x = np.random.default_rng(1).standard_normal((4, 5))
+    widths = (5, 120, 120, 120, 1)
     off: dict[str, list[float]] = {"relu": [], "wrong": [], "cosine": [], "growth": []}
     for seed in range(48):
         rng = np.random.default_rng([7, seed])

@@ -28,11 +28,15 @@ name = lambda potential: potential.name
 
 def problem(potential, seed=0, n=5, d=12):
     rng = np.random.default_rng(seed)
-    x, truth, start = rng.normal(size=(n, d)), rng.normal(size=d), rng.normal(size=d)
+    x = rng.normal(size=(n, d))
+    truth = rng.normal(size=d)
+    start = rng.normal(size=d)
     if potential.domain != "all":
-        truth, start = np.exp(truth), np.exp(start)
+        truth = np.exp(truth)
+        start = np.exp(start)
     if potential.domain == "simplex":
-        truth, start = truth / truth.sum(), start / start.sum()
+        truth = truth / truth.sum()
+        start = start / start.sum()
     return x, x @ truth, start
 
 

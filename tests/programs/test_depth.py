@@ -19,7 +19,9 @@ def regression(seed=0, n=4, d=9):
 @pytest.mark.parametrize("depth", [3, 4, 6])
 def test_the_slope_is_its_formula_and_the_others_its_integral_and_derivative(depth):
     """h_L as it is printed; q_L*' = h_L and h_L' by central differences."""
-    z, power, step = np.linspace(-0.9, 0.9, 13), depth / (depth - 2), 1e-5
+    z = np.linspace(-0.9, 0.9, 13)
+    power = depth / (depth - 2)
+    step = 1e-5
     assert np.allclose(
         _slope(z, depth), (1 - z) ** -power - (1 + z) ** -power, rtol=1e-10, atol=1e-12
     )

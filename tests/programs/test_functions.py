@@ -51,7 +51,8 @@ def test_the_least_cost_is_the_l1_program_over_many_neurons(n, kind, seed):
 def test_the_compromise_is_the_lasso_over_many_neurons(n, kind, seed, penalty):
     x, y = points(n, kind, seed)
     neurons = dictionary(x)
-    a, c = cp.Variable(neurons.shape[1]), cp.Variable()
+    a = cp.Variable(neurons.shape[1])
+    c = cp.Variable()
     lasso = cp.Problem(
         cp.Minimize(cp.sum_squares(neurons @ a + c - y) / (2 * n) + penalty * cp.norm1(a))
     )
@@ -105,7 +106,8 @@ def test_every_network_costs_at_least_what_its_function_does():
 
 def test_the_order_of_the_examples_does_not_matter_and_scales_do_as_they_should():
     x, y = points(6, "zigzag", 2)
-    found, mixed = least_cost_function(x, y), least_cost_function(x[::-1], y[::-1])
+    found = least_cost_function(x, y)
+    mixed = least_cost_function(x[::-1], y[::-1])
     assert mixed.cost == found.cost
     assert least_cost_function(10 * x, 3 * y + 5).cost == pytest.approx(0.3 * found.cost)
 

@@ -54,7 +54,8 @@ def test_fourier_norm_is_that_of_the_transform(d):
 
 def test_kernel_margin_is_that_of_its_features_and_of_a_machine():
     x, y = clouds(4, n=25, d=3)
-    linear, plain = kernel_margin(x @ x.T, y), hard_margin(x, y)
+    linear = kernel_margin(x @ x.T, y)
+    plain = hard_margin(x, y)
     assert linear.margin == pytest.approx(plain.margin, rel=1e-8)
     assert np.allclose(x.T @ linear.direction, plain.direction, atol=1e-7)
     y[:4] *= -1  # only a kernel separates these
@@ -71,7 +72,8 @@ def test_kernel_margin_is_that_of_its_features_and_of_a_machine():
 
 
 def test_not_separable_is_an_outcome():
-    x, y = [[1.0, 0.0], [2.0, 0.0]], [1, -1]
+    x = [[1.0, 0.0], [2.0, 0.0]]
+    y = [1, -1]
     for found in (
         group_margin(x, y, [[0, 1]]),
         fourier_margin(x, y),

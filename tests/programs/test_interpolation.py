@@ -48,7 +48,8 @@ def test_l2_is_the_pseudoinverse_and_weights_rescale_it():
 
 def test_hypentropy_slope_is_an_arcsinh():
     """∇Q = asinh(β/2s), through small and large β/s."""
-    beta, scale = jnp.array([0.0, 1e-9, 0.3, -2.0, 1e9]), jnp.array([1.0, 1.0, 2.0, 1e-4, 1e-4])
+    beta = jnp.array([0.0, 1e-9, 0.3, -2.0, 1e9])
+    scale = jnp.array([1.0, 1.0, 2.0, 1e-4, 1e-4])
     slope = jax.grad(lambda b: hypentropy(b, scale))(beta)
     assert np.allclose(slope, jnp.arcsinh(beta / (2 * scale)), rtol=1e-9, atol=1e-12)
 
@@ -126,7 +127,8 @@ def test_repeated_examples_are_no_obstacle():
 
 
 def test_data_without_an_interpolant_are_an_outcome():
-    x, y = np.ones((2, 3)), np.array([0.0, 1.0])
+    x = np.ones((2, 3))
+    y = np.array([0.0, 1.0])
     for found in (min_norm_interpolation(x, y, "l1"), hypentropy_interpolation(x, y, 1.0)):
         assert not found.interpolable and found.residual > 0.1
 

@@ -34,7 +34,8 @@ def test_l1_is_stationary_for_the_diagonal_network_and_l2_is_not():
             2,
         )
 
-    sparse, dense = hard_margin(x, y, "l1"), hard_margin(x, y, "l2")
+    sparse = hard_margin(x, y, "l1")
+    dense = hard_margin(x, y, "l2")
     cleaned = np.where(np.abs(sparse.direction) > 1e-9, sparse.direction, 0.0)
     assert at(cleaned).stationarity < 1e-5
     assert at(dense.direction).stationarity > 0.1

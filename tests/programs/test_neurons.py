@@ -40,10 +40,8 @@ def test_the_margin_is_that_of_a_fine_dictionary(seed):
     x, y = example(seed)
     signed = y[:, None] * np.maximum(x @ dictionary(2000).T, 0)
     n, k = signed.shape
-    above, ones = (
-        np.hstack([-signed, signed, np.ones((n, 1))]),
-        np.append(np.ones(2 * k), 0.0)[None],
-    )
+    above = np.hstack([-signed, signed, np.ones((n, 1))])
+    ones = np.append(np.ones(2 * k), 0.0)[None]
     bounds = [(0, None)] * (2 * k) + [(None, None)]
     cost = np.append(np.zeros(2 * k), -1.0)
     fine = -linprog(cost, A_ub=above, b_ub=np.zeros(n), A_eq=ones, b_eq=[1.0], bounds=bounds).fun

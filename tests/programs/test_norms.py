@@ -45,7 +45,8 @@ def test_the_group_norm_is_that_of_the_transpose_columns_first(shape):
 
 def test_permuting_the_neurons_and_turning_the_inputs_leave_the_group_norm():
     """Incoming weights may be turned, neurons renumbered; a rotation of the neurons changes it."""
-    w, turn = matrix((3, 3)), np.linalg.qr(matrix((3, 3), 1))[0]
+    w = matrix((3, 3))
+    turn = np.linalg.qr(matrix((3, 3), 1))[0]
     expected = float(row_group_norm(jnp.array(w)))
     assert float(row_group_norm(jnp.array(w[[2, 0, 1]] @ turn))) == pytest.approx(
         expected, rel=1e-12
@@ -96,7 +97,8 @@ def test_the_gradient_of_the_spectral_norm_is_the_outer_product_of_its_singular_
 
 def test_weight_matrices_of_a_network_compose_to_it():
     """W_2 relu(W_1 x) with the matrices alone, in order, without biases."""
-    net, x = mlp((3, 7, 2), bias=False), jnp.array(matrix((5, 3)))
+    net = mlp((3, 7, 2), bias=False)
+    x = jnp.array(matrix((5, 3)))
     params = net.init(jax.random.key(0))
     first, second = weight_matrices(params)
     assert np.allclose(net.apply(params, x), np.maximum(x @ first.T, 0) @ second.T, atol=1e-12)

@@ -20,8 +20,10 @@ def gaussian(m, d1, d2, seed=0, symmetric=False):
 
 def reweighted(a, y, steps=4000):
     """``argmin tr(W (WᵀW + ε²)^{-1/2} Wᵀ)``, ε → 0, by repeated least squares: shares nothing with the program."""
-    flat, (_, d1, d2) = a.reshape(len(a), -1), a.shape
-    w, epsilon = np.linalg.lstsq(flat, y)[0].reshape(d1, d2), 1.0
+    flat = a.reshape(len(a), -1)
+    (_, d1, d2) = a.shape
+    w = np.linalg.lstsq(flat, y)[0].reshape(d1, d2)
+    epsilon = 1.0
     for _ in range(steps):
         values, vectors = np.linalg.eigh(w.T @ w)
         root = (
@@ -46,7 +48,8 @@ def test_one_measurement_is_met_along_its_top_singular_vectors():
 
 def test_diagonal_measurements_are_the_l1_program():
     rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(4, 7)), rng.normal(size=4)
+    x = rng.normal(size=(4, 7))
+    y = rng.normal(size=4)
     found = nuclear_norm_interpolation(x[:, :, None] * np.eye(7), y)
     sparse = min_norm_interpolation(x, y, "l1")
     assert found.value == pytest.approx(sparse.value, rel=1e-7)
@@ -68,7 +71,8 @@ def test_the_certificate_proves_the_minimum_and_another_algorithm_finds_it(shape
 
 
 def test_the_semidefinite_program_is_the_trace_and_finds_a_rank_one_truth():
-    a, u = gaussian(18, 6, 6, seed=4, symmetric=True), np.arange(1.0, 7.0)
+    a = gaussian(18, 6, 6, seed=4, symmetric=True)
+    u = np.arange(1.0, 7.0)
     found = nuclear_norm_interpolation(a, np.einsum("mij,i,j->m", a, u, u), semidefinite=True)
     np.testing.assert_allclose(found.matrix, np.outer(u, u), atol=1e-5)
     assert found.value == pytest.approx(u @ u, rel=1e-6)  # as its gap below
@@ -124,10 +128,8 @@ def test_several_minimizers_are_seen():
 def test_dependent_measurements_are_no_obstacle():
     a = gaussian(5, 4, 4, seed=8)
     y = np.random.default_rng(9).normal(size=5)
-    once, twice = (
-        nuclear_norm_interpolation(a, y),
-        nuclear_norm_interpolation(np.vstack([a, a]), np.append(y, y)),
-    )
+    once = nuclear_norm_interpolation(a, y)
+    twice = nuclear_norm_interpolation(np.vstack([a, a]), np.append(y, y))
     np.testing.assert_allclose(once.matrix, twice.matrix, atol=1e-5)
     assert twice.gap < 1e-6 * twice.value
     assert np.allclose(nuclear_norm_interpolation(a, np.zeros(5)).matrix, 0, atol=1e-8)
@@ -143,11 +145,9 @@ def test_measurements_that_nothing_fits_are_an_outcome():
 
 def commuting(m, d, seed):
     rng = np.random.default_rng(seed)
-    basis, x, values = (
-        np.linalg.qr(rng.normal(size=(d, d)))[0],
-        rng.normal(size=(m, d)),
-        rng.lognormal(size=d),
-    )
+    basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    x = rng.normal(size=(m, d))
+    values = rng.lognormal(size=d)
     return basis, x, x @ values, (basis * x[:, None]) @ basis.T
 
 
@@ -177,7 +177,8 @@ def test_the_commuting_limit_is_an_exponential_and_tends_to_the_program():
         np.testing.assert_allclose(np.einsum("mij,ij->m", a, w), y, atol=1e-9)
         values = np.diag(basis.T @ w @ basis)
         kept = values > 1e-11  # what is smaller is rounding of W
-        logs, rows = np.log(values[kept] / scale**2), x[:, kept].T
+        logs = np.log(values[kept] / scale**2)
+        rows = x[:, kept].T
         assert kept.sum() > 3
         np.testing.assert_allclose(rows @ np.linalg.lstsq(rows, logs)[0], logs, atol=1e-3)
         excess.append(np.trace(w) - least)

@@ -20,7 +20,8 @@ DECADES = (4, 8, 16, 32, 64)
 
 def data(seed=0, n=12, d=5):
     rng = np.random.default_rng(seed)
-    x, w = rng.normal(size=(n, d)), rng.normal(size=d)
+    x = rng.normal(size=(n, d))
+    w = rng.normal(size=d)
     y = np.where(x @ w > 0, 1.0, -1.0)
     return x + 0.3 * y[:, None] * w / np.linalg.norm(w), y
 
@@ -40,10 +41,8 @@ def primal(features, y, strength, penalty):
 @pytest.mark.parametrize("strength", [0.03, 1e-3])
 def test_minimum_is_that_of_the_primal_program(penalty, strength):
     x, y = data()
-    found, (value, margins) = (
-        penalized_minimum(x, y, np.log(strength), penalty),
-        primal(x, y, strength, penalty),
-    )
+    found = penalized_minimum(x, y, np.log(strength), penalty)
+    (value, margins) = primal(x, y, strength, penalty)
     assert found.value == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(found.margins, margins, atol=1e-3)
     assert abs(found.gap) <= 5e-5
@@ -86,13 +85,12 @@ def test_normalized_margins_keep_the_guarantee_and_tend_to_the_largest(model):
     x, y = example(3) if model == "neurons" else data(2)
     degree = 1 if model == "linear" else 2
     if model == "neurons":
-        largest, solve = neuron_margin(x, y).margin / 2, lambda s: penalized_neurons(x, y, s)
+        largest = neuron_margin(x, y).margin / 2
+        solve = lambda s: penalized_neurons(x, y, s)
     else:
         penalty = "l2" if model == "linear" else "l1"
-        largest, solve = (
-            hard_margin(x, y, penalty).margin,
-            lambda s: penalized_minimum(x, y, s, penalty),
-        )
+        largest = hard_margin(x, y, penalty).margin
+        solve = lambda s: penalized_minimum(x, y, s, penalty)
     parts = []
     for decades in DECADES:
         found = solve(-decades * np.log(10))
@@ -106,7 +104,10 @@ def test_normalized_margins_keep_the_guarantee_and_tend_to_the_largest(model):
 
 def test_the_guarantee_follows_from_its_two_inequalities():
     """B by brute force over R."""
-    log_strength, n, margin, degree = -16 * np.log(10), 20, 0.3, 2
+    log_strength = -16 * np.log(10)
+    n = 20
+    margin = 0.3
+    degree = 2
     r = np.linspace(1e-3, 60, 400_001)
     best = np.logaddexp(-margin * r**degree, log_strength + 2 * np.log(r)).min()
     expected = 1 - np.log(n) / -(np.log(n) + best)

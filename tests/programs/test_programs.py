@@ -123,7 +123,8 @@ def test_margins_scale_with_the_inputs():
 def test_data_without_a_separator_get_a_certificate(norm):
     """Gordan: some mixture of the signed examples is zero."""
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(60, 3)), np.where(rng.random(60) > 0.5, 1.0, -1.0)
+    x = rng.normal(size=(60, 3))
+    y = np.where(rng.random(60) > 0.5, 1.0, -1.0)
     found = hard_margin(x, y, norm=norm, bias=True)
     assert not found.separable and found.margin == 0 and "no separator" in found.reason
     assert found.dual.min() >= 0 and found.dual.sum() == pytest.approx(1)

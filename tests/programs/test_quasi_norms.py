@@ -22,7 +22,8 @@ def regression(seed=0, n=3, d=7):
 
 def apart(seed=0, n=5, d=4):
     rng = np.random.default_rng(seed)
-    x, w = rng.normal(size=(n, d)), rng.normal(size=d)
+    x = rng.normal(size=(n, d))
+    w = rng.normal(size=d)
     return x + 0.5 * np.sign(x @ w)[:, None] * w / np.linalg.norm(w), np.sign(x @ w)
 
 
@@ -38,7 +39,8 @@ def test_order_one_is_the_linear_program(seed):
 def test_no_other_interpolant_has_less(order):
     """Random interpolants near and far: a search that knows nothing of vertices."""
     x, y = regression(1)
-    found, rng = quasi_norm_interpolation(x, y, order), np.random.default_rng(2)
+    found = quasi_norm_interpolation(x, y, order)
+    rng = np.random.default_rng(2)
     assert np.allclose(x @ found, y) and (found != 0).sum() == len(y)
     moves = rng.normal(size=(20_000, x.shape[1] - len(y))) @ null_space(x).T
     least = (np.abs(found) ** order).sum()
@@ -59,7 +61,8 @@ def test_order_one_is_the_margin_program(seed):
 def test_every_minimum_is_one_and_random_descent_finds_no_other(order):
     """No feasible point nearby has less; and random feasible points, slid down, never get below the least of them."""
     x, y = apart(3)
-    minima, rng = quasi_norm_margins(x, y, order), np.random.default_rng(4)
+    minima = quasi_norm_margins(x, y, order)
+    rng = np.random.default_rng(4)
     value = lambda beta: (np.abs(beta) ** order).sum(-1)
     assert (value(minima)[1:] >= value(minima)[:-1]).all()
     for one in minima:
@@ -75,7 +78,8 @@ def test_every_minimum_is_one_and_random_descent_finds_no_other(order):
 
 def test_orders_differ():
     """(1.5, 0.1) and (1, 1.1): ℓ1 uses both entries, and for ℓ_{2/3} that is not even a local minimum."""
-    x, y = np.array([[1.5, 0.1], [1.0, 1.1]]), np.ones(2)
+    x = np.array([[1.5, 0.1], [1.0, 1.1]])
+    y = np.ones(2)
     assert (quasi_norm_margins(x, y, 1.0)[0] != 0).sum() == 2
     assert all((one != 0).sum() == 1 for one in quasi_norm_margins(x, y, 2 / 3))
 

@@ -14,7 +14,8 @@ def mixed(seed, apart=8, rest=20, d=5, k=2):
     """Random labels in a plane, and examples off the plane on the right side of a hyperplane through it."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    x, y = rng.normal(size=(apart + rest, d)), np.where(rng.random(apart + rest) > 0.5, 1.0, -1.0)
+    x = rng.normal(size=(apart + rest, d))
+    y = np.where(rng.random(apart + rest) > 0.5, 1.0, -1.0)
     x[apart:, k:] = 0
     x[:apart, k] = y[:apart] * (0.3 + np.abs(x[:apart, k]))
     order = rng.permutation(len(x))
@@ -24,7 +25,8 @@ def mixed(seed, apart=8, rest=20, d=5, k=2):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_part_is_found_with_both_certificates(seed):
     x, y, part, plane = mixed(seed)
-    found, signed = logistic_split(x, y), y[:, None] * x
+    found = logistic_split(x, y)
+    signed = y[:, None] * x
     np.testing.assert_array_equal(found.part, part)
     np.testing.assert_allclose(found.basis @ found.basis.T, plane @ plane.T, atol=1e-10)
     assert (signed @ found.separator)[part].min() >= 1 - 1e-9
@@ -39,8 +41,10 @@ def test_the_part_is_found_with_both_certificates(seed):
 def test_every_example_by_a_program_of_its_own(seed):
     """Example i belongs to the part if max y_i⟨u, x_i⟩ > 0 over u with no negative margin, one program each."""
     rng = np.random.default_rng(seed)
-    x, y = np.round(rng.normal(size=(12, 4))), np.where(rng.random(12) > 0.5, 1.0, -1.0)
-    found, signed = logistic_split(x, y), y[:, None] * x
+    x = np.round(rng.normal(size=(12, 4)))
+    y = np.where(rng.random(12) > 0.5, 1.0, -1.0)
+    found = logistic_split(x, y)
+    signed = y[:, None] * x
     for i in range(12):
         u = cp.Variable(4)
         best = cp.Problem(
@@ -83,7 +87,8 @@ def test_coordinates_turn_the_span_into_a_coordinate_plane():
 
 def test_the_two_ends_are_separable_data_and_data_without_a_part():
     data = breast_cancer()
-    x, y = np.asarray(data.x), np.asarray(data.y)
+    x = np.asarray(data.x)
+    y = np.asarray(data.y)
     whole = logistic_split(np.column_stack([x, np.ones(len(x))]), y)
     assert whole.part.all() and whole.risk == 0 and whole.basis.shape == (31, 0)
     assert whole.margin == pytest.approx(

@@ -31,8 +31,10 @@ def scaled(weights, factors):
 
 def oracle(weights, reference):
     """Equation (1.2) as printed, by NumPy, column norms of the transposes."""
-    weights, reference = [np.asarray(w) for w in weights], [np.asarray(w) for w in reference]
-    lipschitz, total = 1.0, 0.0
+    weights = [np.asarray(w) for w in weights]
+    reference = [np.asarray(w) for w in reference]
+    lipschitz = 1.0
+    total = 0.0
     for w, start in zip(weights, reference, strict=True):
         top = np.linalg.norm(w, 2)
         columns = np.linalg.norm(w.T - start.T, axis=0)
@@ -52,7 +54,8 @@ def test_it_matches_the_dense_formula_also_when_compiled():
 def test_layers_scaled_with_product_one_change_nothing(factors):
     """c_1 c_2 c_3 = 1 leaves the function and its normalized margins, if the references are scaled too."""
     factors = np.array(factors) / np.prod(factors) ** (1 / 3)
-    weights, start = scaled(END, factors), scaled(START, factors)
+    weights = scaled(END, factors)
+    start = scaled(START, factors)
     before, after = (spectral_complexity(*pair) for pair in ((END, START), (weights, start)))
     assert float(after) == pytest.approx(float(before), rel=1e-10)
     assert np.allclose(
@@ -73,7 +76,8 @@ def test_the_product_of_spectral_norms_alone_needs_no_references(factors):
 @given(st.floats(0.01, 100))
 def test_the_complexity_is_homogeneous_like_the_network(factor):
     """All layers and references times c: margins and complexity times c^L, normalized margins unchanged."""
-    weights, start = scaled(END, [factor] * 3), scaled(START, [factor] * 3)
+    weights = scaled(END, [factor] * 3)
+    start = scaled(START, [factor] * 3)
     complexity = spectral_complexity(weights, start)
     assert float(complexity) == pytest.approx(
         factor**3 * float(spectral_complexity(END, START)), rel=1e-10

@@ -19,7 +19,8 @@ def problem(seed, n=40, d=4):
 @pytest.mark.parametrize("seed", range(3))
 def test_agrees_with_the_interior_point_code_on_the_whole_dictionary(seed):
     stumps, y = problem(seed)
-    whole, found = hard_margin(stumps.matrix(), y, norm="l1"), stump_margin(stumps, y)
+    whole = hard_margin(stumps.matrix(), y, norm="l1")
+    found = stump_margin(stumps, y)
     assert found.separable
     assert found.margin == pytest.approx(whole.margin, rel=1e-7)
     assert found.gap <= 1e-8
@@ -28,7 +29,8 @@ def test_agrees_with_the_interior_point_code_on_the_whole_dictionary(seed):
 def test_agrees_with_the_dual_program_on_digits():
     """min over the simplex of the largest edge: another program, another algorithm of HiGHS."""
     data = signs(digits(classes=(3, 8), n=200))
-    stumps, y = decision_stumps(data.x), np.asarray(data.y)
+    stumps = decision_stumps(data.x)
+    y = np.asarray(data.y)
     signed = y[:, None] * stumps.matrix()
     n, m = signed.shape
     rows = np.vstack([np.hstack([s * signed.T, -np.ones((m, 1))]) for s in (1, -1)])

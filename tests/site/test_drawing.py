@@ -153,7 +153,8 @@ def test_many_labels_do_not_widen_or_cover_the_figure():
     figure = draw([panel("A title " * 12, "x", "y", *curves)])
     figure.canvas.draw()
     (ax,) = figure.axes
-    legend, box = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    legend = ax.get_legend().get_window_extent()
+    box = ax.get_window_extent()
     assert legend.y0 >= box.y1
     assert legend.x1 <= figure.bbox.x1 + 2
     assert legend.y1 <= ax.title.get_window_extent().y0 + 2

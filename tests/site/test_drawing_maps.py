@@ -85,7 +85,9 @@ def test_a_lone_cell_has_a_width_around_its_value(value, scale):
 
 def test_every_cell_has_the_colour_of_its_value():
     (ax, *_) = draw([numbers()]).axes
-    found, x, y = cells(ax), edges(np.arange(1.0, 5), "linear"), edges([1, 10, 100], "log")
+    found = cells(ax)
+    x = edges(np.arange(1.0, 5), "linear")
+    y = edges([1, 10, 100], "log")
     for value in range(12):
         row, column = divmod(value, 4)
         box = np.array([x[column], x[column + 1], y[row], y[row + 1]])
@@ -160,7 +162,9 @@ def test_what_a_logarithmic_axis_cannot_show_is_left_out():
 
 
 def test_scattered_points_lie_where_they_are_and_gaps_are_crosses():
-    x, y, values = np.array([1.0, 2, 3]), np.array([0.1, 1, 10]), np.array([0.0, 1.0, np.nan])
+    x = np.array([1.0, 2, 3])
+    y = np.array([0.1, 1, 10])
+    values = np.array([0.0, 1.0, np.nan])
     (ax, *_) = draw([Map("", "x", "y", x, y, values, "v", yscale="log")]).axes
     found = {(line.get_color(), line.get_marker()): line.get_xydata().tolist() for line in ax.lines}
     assert found[ramp()[0], "o"] == [[1, 0.1]] and found[ramp()[-1], "o"] == [[2, 1]]
@@ -186,7 +190,8 @@ def test_a_boundary_is_drawn_over_the_cells_with_a_pale_outline():
 
 def test_limits_are_shared_and_what_lies_beyond_is_said():
     inside = replace(numbers(), limits=(0.0, 22.0))
-    ax, bar = draw([inside]).axes[0], draw([inside]).axes[0].child_axes[0]
+    ax = draw([inside]).axes[0]
+    bar = draw([inside]).axes[0].child_axes[0]
     assert bar.get_ylim() == (0.0, 22.0) and bar.get_ylabel() == "quantity [1]"
     assert ramp()[-1] not in cells(ax) and ramp()[len(ramp()) // 2] in cells(ax)
     (beyond, *_) = draw([replace(numbers(), limits=(0.0, 4.5))]).axes

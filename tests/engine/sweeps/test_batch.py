@@ -36,7 +36,8 @@ def numbers(record):
 
 def test_a_batch_is_its_points_alone():
     over = {"scale": "log:1:8:5", "width": "2,3", "parts": "1,2", "seed": "0:2"}
-    together, alone = every(plan("toy", over)), every(plan("toy", over, batch=1))
+    together = every(plan("toy", over))
+    alone = every(plan("toy", over, batch=1))
     assert len(together) == 40
     for a, b in zip(together, alone, strict=True):
         assert (a["verdict"], a["fields"], a["seed"]) == (b["verdict"], b["fields"], b["seed"])

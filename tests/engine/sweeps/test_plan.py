@@ -37,7 +37,8 @@ def test_a_whole_claim_is_a_task_a_point():
 
 
 def test_names_tell_points_apart_and_overlapping_sweeps_share_them():
-    small, large = plan("toy", {"scale": "1,2"}), plan("toy", {"scale": "1,2,3"})
+    small = plan("toy", {"scale": "1,2"})
+    large = plan("toy", {"scale": "1,2,3"})
     assert len(set(large.keys)) == 3
     assert small.keys == large.keys[:2]
     others = [

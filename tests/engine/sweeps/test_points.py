@@ -126,7 +126,8 @@ def test_many_damaged_points_are_one_report(points):
 
 
 def test_leftovers_of_killed_runs_go_after_a_day(points):
-    old, young = points.folder / ".new-a-1", points.folder / ".new-b-2"
+    old = points.folder / ".new-a-1"
+    young = points.folder / ".new-b-2"
     for each in (old, young):
         each.mkdir()
     os.utime(old, (time.time() - 90_000,) * 2)

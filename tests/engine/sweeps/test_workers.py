@@ -147,7 +147,8 @@ def dask(folder):
     file = folder / "scheduler.json"
     file.unlink(missing_ok=True)
     local = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-    scheduler, workers = start("distributed.cli.dask_scheduler", *local), []
+    scheduler = start("distributed.cli.dask_scheduler", *local)
+    workers = []
     try:
         patience = time.monotonic() + 60
         while not (file.exists() and file.read_text().endswith("}")):

@@ -49,12 +49,11 @@ def of_torch():
 
 def in_torch_order(vector):
     """A flat vector of the JAX network, whose biases come first in each layer, in the order of torch."""
-    parts, start = [], 0
+    parts = []
+    start = 0
     for width, following in pairwise(WIDTHS):
-        bias, matrix = (
-            vector[start : start + following],
-            vector[start + following : start + following * (width + 1)],
-        )
+        bias = vector[start : start + following]
+        matrix = vector[start + following : start + following * (width + 1)]
         parts += [matrix, bias]
         start += following * (width + 1)
     return np.concatenate(parts)

@@ -83,7 +83,8 @@ def agree(found, expected, within=1e-8):
 
 def small_torch(name):
     """A tiny model in float64 with statistics that are not those of the start, its loss, and eight examples."""
-    file, torch = load(name), pytest.importorskip("torch")
+    file = load(name)
+    torch = pytest.importorskip("torch")
     loss = file.next_character if name == "gpt_torch" else torch.nn.functional.cross_entropy
     x, y = file.data(8)
     with torch.random.fork_rng(devices=[]):
@@ -155,10 +156,12 @@ def test_a_linear_layer_inside_is_no_classifier():
 def test_a_small_equinox_module_has_its_dense_derivatives():
     file = load("mlp_equinox")
     with jax.enable_x64(True):
-        (apply, params), (x, y) = file.pair(file.mlp(width=4)), file.data(8)
+        (apply, params) = file.pair(file.mlp(width=4))
+        (x, y) = file.data(8)
         flat, back = ravel_pytree(params)
         risk = lambda w: file.cross_entropy(apply(back(w), x), y)
-        gradient, hessian = jax.jit(jax.grad(risk))(flat), jax.jit(jax.hessian(risk))(flat)
+        gradient = jax.jit(jax.grad(risk))(flat)
+        hessian = jax.jit(jax.hessian(risk))(flat)
 
     def hidden(params, x):
         for layer in params.layers[:-1]:
@@ -170,7 +173,8 @@ def test_a_small_equinox_module_has_its_dense_derivatives():
     agree(found.gradient(), gradient)
     agree(found.products(np.eye(found.size)), hessian)
     assert found.classifier == ("layers.2.weight", "layers.2.bias")
-    matrix, bias = found.weight("layers.2.weight"), found.weight("layers.2.bias")
+    matrix = found.weight("layers.2.weight")
+    bias = found.weight("layers.2.bias")
     agree(found.features() @ matrix.T + bias, found.outputs()[0])
 
 

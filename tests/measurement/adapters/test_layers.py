@@ -25,7 +25,9 @@ def made(framework, micro_batch=4):
 
 def by_hand(x, y):
     """Pre-activations and errors of the tanh network of the models, by backpropagation in NumPy."""
-    params, z, h = models.of_jax()[1], [], x
+    params = models.of_jax()[1]
+    z = []
+    h = x
     for layer in params:
         z.append(h @ layer["w"].T + layer["b"])
         h = np.tanh(z[-1])
@@ -38,7 +40,8 @@ def by_hand(x, y):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_layers_and_errors_are_those_of_backpropagation(framework):
-    found, (z, errors) = made(framework), by_hand(*models.data())
+    found = made(framework)
+    (z, errors) = by_hand(*models.data())
     assert (
         list(found.layers())
         == list(found.errors())
@@ -55,11 +58,14 @@ def test_layers_and_errors_are_those_of_backpropagation(framework):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_outputs_and_derivatives_at_given_inputs(framework):
-    (network, params), found = models.of_jax(), made(framework)
-    x, u = models.data(9, seed=2)[0], np.random.default_rng(3).standard_normal((9, 3))
+    (network, params) = models.of_jax()
+    found = made(framework)
+    x = models.data(9, seed=2)[0]
+    u = np.random.default_rng(3).standard_normal((9, 3))
     with jax.enable_x64(True):
         apply = lambda x: network.apply(params, x)
-        outputs, jacobian = apply(jnp.asarray(x)), jax.vmap(jax.jacobian(apply))(jnp.asarray(x))
+        outputs = apply(jnp.asarray(x))
+        jacobian = jax.vmap(jax.jacobian(apply))(jnp.asarray(x))
     np.testing.assert_allclose(found.evaluate(x), outputs, atol=1e-13)
     np.testing.assert_allclose(found.pull(x, u), np.einsum("na,nad->nd", u, jacobian), atol=1e-13)
     np.testing.assert_array_equal(found.inputs(), models.data()[0])
@@ -78,10 +84,8 @@ def test_errors_of_other_networks_of_ours(options):
         y = y[:, 0]
         loss = lambda outputs, y: ((outputs - y) ** 2).mean()
         found = subject((network, params), loss, (x, y), micro_batch=3, check=False)
-        skip, multiplier = (
-            options.get("skip", 0.0),
-            (1.7 / 5) ** 0.5 if "parameterized" in options else 1.0,
-        )
+        skip = options.get("skip", 0.0)
+        multiplier = (1.7 / 5) ** 0.5 if "parameterized" in options else 1.0
 
         def rest(z, after, target):
             for i, layer in enumerate(params[after + 1 :], after + 1):
@@ -119,7 +123,9 @@ def test_a_layer_reached_twice_keeps_its_last_call_though_it_is_overwritten():
     class Twice(nn.Module):
         def __init__(self):
             super().__init__()
-            self.see, self.turn, self.read = nn.Conv1d(1, 2, 3), nn.Linear(4, 4), nn.Linear(8, 3)
+            self.see = nn.Conv1d(1, 2, 3)
+            self.turn = nn.Linear(4, 4)
+            self.read = nn.Linear(8, 3)
 
         def forward(self, x):
             z = self.see(x)
@@ -157,12 +163,14 @@ def test_layers_whose_first_axis_is_not_that_of_the_examples_are_left_out():
     class Tokens(nn.Module):
         def __init__(self):
             super().__init__()
-            self.flat, self.read = nn.Linear(2, 2), nn.Linear(2, 3)
+            self.flat = nn.Linear(2, 2)
+            self.read = nn.Linear(2, 3)
 
         def forward(self, x):
             return self.read(self.flat(x.reshape(-1, 2)).reshape(x.shape).mean(1))
 
-    x, y = torch.ones(4, 5, 2), torch.tensor([0, 1, 2, 0])
+    x = torch.ones(4, 5, 2)
+    y = torch.tensor([0, 1, 2, 0])
     found = subject(Tokens(), nn.CrossEntropyLoss(), (x, y), check=False)
     assert list(found.layers()) == list(found.errors()) == ["read"]
     assert list(

@@ -19,10 +19,12 @@ def ours(request):
 @pytest.fixture(scope="module")
 def dense():
     """Hessian, Gauss–Newton and Fisher matrix by differentiating everything at once."""
-    (network, params), (x, y) = models.of_jax(), models.data()
+    (network, params) = models.of_jax()
+    (x, y) = models.data()
     with jax.enable_x64(True):
         flat, back = ravel_pytree(jax.tree.map(jnp.asarray, params))
-        x, y = jnp.asarray(x), jnp.asarray(y)
+        x = jnp.asarray(x)
+        y = jnp.asarray(y)
         outputs = lambda w: network.apply(back(w), x)
         jacobian = jax.jacobian(outputs)(flat)
         losses = lambda w: jax.vmap(
@@ -55,10 +57,8 @@ def test_products_are_those_of_the_dense_matrix(ours, dense, kind):
 def test_first_derivatives_and_outputs(ours, dense):
     assert ours.risk() == pytest.approx(float(dense["risk"]), rel=1e-13)
     np.testing.assert_allclose(ours.gradient(), dense["gradient"], atol=1e-14)
-    v, u = (
-        np.random.default_rng(2).standard_normal(ours.size),
-        np.random.default_rng(3).standard_normal((11, 3)),
-    )
+    v = np.random.default_rng(2).standard_normal(ours.size)
+    u = np.random.default_rng(3).standard_normal((11, 3))
     np.testing.assert_allclose(ours.jvp(v), dense["jacobian"] @ v, atol=1e-13)
     np.testing.assert_allclose(
         ours.vjp(u), np.einsum("na,nap->p", u, dense["jacobian"]), atol=1e-13
@@ -105,7 +105,8 @@ def squared(outputs, targets):
     return ((outputs - targets) ** 2).mean() / 2
 
 
-X, Y = np.ones((3, 2)), np.ones(3)
+X = np.ones((3, 2))
+Y = np.ones(3)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def test_curvature_agrees_with_jax(pair, kind):
 def test_first_derivatives_agree_with_jax(pair):
     ours, theirs = pair
     rng = np.random.default_rng(1)
-    v, u = rng.standard_normal(ours.size), rng.standard_normal((11, 3))
+    v = rng.standard_normal(ours.size)
+    u = rng.standard_normal((11, 3))
     assert theirs.risk() == pytest.approx(ours.risk(), rel=1e-12)
     np.testing.assert_allclose(
         theirs.gradient(), models.in_torch_order(ours.gradient()), atol=1e-13
@@ -60,7 +61,8 @@ class Attention(nn.Module):
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
-        self.lstm, self.read = nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 3)
+        self.lstm = nn.LSTM(4, 5, batch_first=True)
+        self.read = nn.Linear(5, 3)
 
     def forward(self, x):
         return self.read(self.lstm(x)[0][:, -1])
@@ -120,7 +122,8 @@ def test_the_module_stays_as_it_was():
         name: None if each.grad is None else each.grad.clone()
         for name, each in model.named_parameters()
     }
-    modes, state = [each.training for each in model.modules()], torch.get_rng_state()
+    modes = [each.training for each in model.modules()]
+    state = torch.get_rng_state()
     loader = torch.utils.data.DataLoader(
         torch.utils.data.TensorDataset(x, y), batch_size=2, shuffle=True
     )
@@ -170,7 +173,8 @@ class OnceDifferentiable(nn.Module):
         return Once.apply(self.read(x))
 
 
-X, Y = torch.ones(3, 2), torch.zeros(3, dtype=torch.long)
+X = torch.ones(3, 2)
+Y = torch.zeros(3, dtype=torch.long)
 
 
 def with_nan():
@@ -207,7 +211,8 @@ def test_bad_input_gets_one_sentence(make, given, sentence):
 
 
 def test_losses_that_are_no_mean_are_refused():
-    x, y = torch.randn(6, 2, generator=torch.Generator().manual_seed(0)), torch.arange(6.0)
+    x = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    y = torch.arange(6.0)
     with pytest.raises(UserError, match="sum over the examples"):
         subject(nn.Linear(2, 2), nn.CrossEntropyLoss(reduction="sum"), (x, y.long() % 2))
     column = nn.Linear(2, 1)

@@ -14,7 +14,8 @@ from steepest.measurement.quantities import alignment
 @settings(max_examples=30, deadline=None)
 def test_it_is_the_cosine_whatever_the_lengths(seed, one, two):
     rng = np.random.default_rng(seed)
-    a, b = rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
+    a = rng.normal(size=(4, 3))
+    b = rng.normal(size=(4, 3))
     expected = [u @ v / np.sqrt((u @ u) * (v @ v)) for u, v in zip(a, b, strict=True)]
     np.testing.assert_allclose(alignment(one * a, two * b), expected, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(
@@ -36,18 +37,21 @@ def test_parallel_opposite_orthogonal_and_none():
 )
 def test_directions_are_broadcast(vectors, directions):
     rng = np.random.default_rng(0)
-    a, b = rng.normal(size=vectors), rng.normal(size=directions)
+    a = rng.normal(size=vectors)
+    b = rng.normal(size=directions)
     found = alignment(a, b)
     assert found.shape == (6, 4)
     full = np.broadcast_to(b, vectors)
     for i, j in np.ndindex(6, 4):
-        u, v = a[i, j], full[i, j]
+        u = a[i, j]
+        v = full[i, j]
         assert found[i, j] == pytest.approx(u @ v / np.sqrt((u @ u) * (v @ v)), rel=1e-10)
 
 
 def test_rotations_change_nothing(key):
     rng = np.random.default_rng(1)
-    a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    a = rng.normal(size=(5, 3))
+    b = rng.normal(size=(5, 3))
     rotation, _ = np.linalg.qr(rng.normal(size=(3, 3)))
     np.testing.assert_allclose(alignment(a @ rotation, b @ rotation), alignment(a, b), rtol=1e-10)
 

@@ -20,10 +20,8 @@ from tests.measurement.adapters import models
 def example(seed=0, n=23, classes=4, widths=(5, 6)):
     """A tiny tanh network: flat weights, forward, inputs, labels."""
     rng = np.random.default_rng(seed)
-    x, y = (
-        jnp.array(rng.normal(size=(n, widths[0]))),
-        jnp.array(np.r_[:classes, rng.integers(0, classes, n - classes)]),
-    )
+    x = jnp.array(rng.normal(size=(n, widths[0])))
+    y = jnp.array(np.r_[:classes, rng.integers(0, classes, n - classes)])
     tree = {
         "a": jnp.array(rng.normal(size=widths)),
         "b": jnp.array(rng.normal(size=(widths[1], classes))),
@@ -35,21 +33,21 @@ def example(seed=0, n=23, classes=4, widths=(5, 6)):
 
 def oracle(flat, forward, y, means):
     """Every part as it is written, example by example, with p × p matrices."""
-    J, p, y = (
-        np.asarray(jax.jacobian(forward)(flat)),
-        np.asarray(jax.nn.softmax(forward(flat))),
-        np.asarray(y),
-    )
+    J = np.asarray(jax.jacobian(forward)(flat))
+    p = np.asarray(jax.nn.softmax(forward(flat)))
+    y = np.asarray(y)
     n, C = p.shape
     g = np.array(
         [[J[i].T @ (p[i] - np.eye(C)[k]) for k in range(C)] for i in range(n)]
     )  # (n, C, p)
     w = p / n
     if means == "plain":
-        g, w = np.sqrt(p)[..., None] * g, np.full((n, C), 1 / n)
+        g = np.sqrt(p)[..., None] * g
+        w = np.full((n, C), 1 / n)
     parts = {name: np.zeros((len(flat),) * 2) for name in ("classes", "cross", "within", "own")}
     for c in range(C):
-        inside, others = np.flatnonzero(y == c), [k for k in range(C) if k != c]
+        inside = np.flatnonzero(y == c)
+        others = [k for k in range(C) if k != c]
         pair_weight = {k: w[inside, k].sum() for k in range(C)}
         pair_mean = {k: (w[inside, k] @ g[inside, k]) / pair_weight[k] for k in range(C)}
         weight = sum(pair_weight[k] for k in others)
@@ -77,7 +75,8 @@ def derivatives(flat, forward):
 def test_parts_are_those_of_the_definition_and_add_up(seed, means):
     """Each part equals its definition, and class + cross + within + own = G, to 1e-12."""
     flat, forward, y = example(seed)
-    (jvp, vjp), outputs = derivatives(flat, forward), forward(flat)
+    (jvp, vjp) = derivatives(flat, forward)
+    outputs = forward(flat)
     found = jax.jit(lambda f: three_levels(vjp, f, y, means))(outputs)
     dense, whole = oracle(flat, forward, y, means)
     parts = level_products(found, jvp, vjp, outputs, y)
@@ -102,12 +101,15 @@ def test_forms_are_the_other_way_to_the_parts(means):
 def test_a_linear_softmax_model_has_its_hessian(means):
     """There G is the whole Hessian of the risk."""
     rng = np.random.default_rng(2)
-    x, y = jnp.array(rng.normal(size=(17, 4))), jnp.array(rng.integers(0, 3, 17))
-    flat, forward = jnp.array(rng.normal(size=12)), lambda w: x @ w.reshape(4, 3)
+    x = jnp.array(rng.normal(size=(17, 4)))
+    y = jnp.array(rng.integers(0, 3, 17))
+    flat = jnp.array(rng.normal(size=12))
+    forward = lambda w: x @ w.reshape(4, 3)
     risk = lambda w: -jnp.take_along_axis(jax.nn.log_softmax(forward(w)), y[:, None], 1).mean()
     jvp, vjp = derivatives(flat, forward)
     parts = level_products(three_levels(vjp, forward(flat), y, means), jvp, vjp, forward(flat), y)
-    eye, hessian = jnp.eye(12), jax.hessian(risk)(flat)
+    eye = jnp.eye(12)
+    hessian = jax.hessian(risk)(flat)
     low_rank = sum(
         jax.vmap(each)(eye) for each in (parts.classes, parts.cross, parts.own, parts.within)
     )
@@ -166,7 +168,8 @@ def test_torch_modules_agree():
 
 def test_the_own_factor():
     flat, forward, y = example(5)
-    J, own = np.asarray(jax.jacobian(forward)(flat)), np.asarray(own_cotangents(forward(flat), y))
+    J = np.asarray(jax.jacobian(forward)(flat))
+    own = np.asarray(own_cotangents(forward(flat), y))
     rows = np.einsum("ncp,nc->np", J, own)
     assert np.abs(rows.T @ rows - oracle(flat, forward, y, "plain")[0]["own"]).max() < 1e-12
 

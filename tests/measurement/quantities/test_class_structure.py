@@ -34,13 +34,15 @@ def test_features_split_as_they_are_written():
 
 def test_errors_split_as_they_are_written():
     _, y, rng = example(1)
-    delta, w = rng.normal(size=(24, 4, 5)), rng.random((24, 4))
+    delta = rng.normal(size=(24, 4, 5))
+    w = rng.random((24, 4))
     parts = error_parts(*map(jnp.array, (delta, w, y)))
     whole = np.einsum("nc,nca,ncb->ab", w, delta, delta)
     assert np.abs(sum(parts) - whole).max() < 1e-12
     classes = np.zeros((5, 5))
     for c in range(4):
-        inside, others = y == c, np.arange(4) != c
+        inside = y == c
+        others = np.arange(4) != c
         weight = w[inside][:, others].sum()
         mean = np.einsum("nc,ncq->q", w[inside][:, others], delta[inside][:, others]) / weight
         classes += weight * np.outer(mean, mean)
@@ -50,7 +52,8 @@ def test_errors_split_as_they_are_written():
 def test_wrong_means_do_not_add_up():
     """Errors split by other labels than their own still add up, but not with the class part of the right ones."""
     _, y, rng = example(2)
-    delta, w = rng.normal(size=(24, 4, 5)), rng.random((24, 4))
+    delta = rng.normal(size=(24, 4, 5))
+    w = rng.random((24, 4))
     right, wrong = (error_parts(*map(jnp.array, (delta, w, each))) for each in (y, (y + 1) % 4))
     whole = np.einsum("nc,nca,ncb->ab", w, delta, delta)
     assert np.abs(right.classes + wrong.cross + wrong.within + wrong.own - whole).max() > 1e-3

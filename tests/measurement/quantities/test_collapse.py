@@ -27,7 +27,9 @@ def simplex(classes, p, seed=0):
 
 def oracle(h, y, w):
     """NC1 as it is written: p × p covariances and a pseudo-inverse."""
-    h, y, classes = np.asarray(h), np.asarray(y), len(w)
+    h = np.asarray(h)
+    y = np.asarray(y)
+    classes = len(w)
     means = np.stack([h[y == c].mean(0) for c in range(classes)])
     centred = means - means.mean(0)
     within = np.mean([np.cov(h[y == c].T, bias=True) for c in range(classes)], axis=0)
@@ -100,7 +102,8 @@ def test_agrees_with_dense_matrices(seed, classes, p):
 def test_rotation_scale_and_shift_change_nothing(seed, scale, shift):
     h, y, w = example(seed)
     turn = jnp.array(np.linalg.qr(np.random.default_rng(seed).normal(size=(7, 7)))[0])
-    a, b = collapse(h, y, w), collapse(scale * h @ turn, y, w @ turn)
+    a = collapse(h, y, w)
+    b = collapse(scale * h @ turn, y, w @ turn)
     for name in a._fields:
         assert np.allclose(getattr(a, name), getattr(b, name), atol=1e-7), name
     c = collapse(h + shift, y, w, bias=-shift * w.sum(1))  # the same decisions
@@ -112,7 +115,8 @@ def test_every_class_weighs_the_same():
     """Doubling one class's examples leaves everything but the mismatch, a share of examples, as it was."""
     h, y, w = example(4)
     more = jnp.concatenate([jnp.arange(len(y)), jnp.flatnonzero(y == 1)])
-    a, b = collapse(h, y, w), collapse(h[more], y[more], w)
+    a = collapse(h, y, w)
+    b = collapse(h[more], y[more], w)
     assert np.isclose(a.variability, b.variability) and np.allclose(a.cosines, b.cosines)
 
 
@@ -128,7 +132,8 @@ def test_the_cut_drops_collapsed_dimensions():
 
 
 def test_the_decision_may_differ_from_the_nearest_mean():
-    h, y = jnp.array([[2.0], [1.0], [-1.0], [-2.0]]), jnp.array([0, 0, 1, 1])
+    h = jnp.array([[2.0], [1.0], [-1.0], [-2.0]])
+    y = jnp.array([0, 0, 1, 1])
     w = jnp.array([[1.0], [-1.0]])
     assert float(collapse(h, y, w).mismatch) == 0.0
     assert float(collapse(h, y, w, bias=jnp.array([0.0, 3.0])).mismatch) == 0.25

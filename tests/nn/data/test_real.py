@@ -35,7 +35,9 @@ def test_columns_come_in_the_order_asked(classes):
 
 def test_the_key_chooses_which_ones(key):
     whole = digits((3, 8))
-    first, drawn, again = digits((3, 8), 20), digits((3, 8), 20, key), digits((3, 8), 20, key)
+    first = digits((3, 8), 20)
+    drawn = digits((3, 8), 20, key)
+    again = digits((3, 8), 20, key)
     np.testing.assert_array_equal(first.x, whole.x[:20])
     np.testing.assert_array_equal(drawn.x, again.x)
     assert not np.array_equal(drawn.x, first.x)
@@ -125,7 +127,8 @@ def test_mnist_is_read_plain_or_gzipped(tmp_path, packed, split, stem):
 
 def test_mnist_draws_by_the_key(tmp_path, key):
     write_mnist(tmp_path)
-    whole, drawn = mnist(tmp_path), mnist(tmp_path, n=5, key=key)
+    whole = mnist(tmp_path)
+    drawn = mnist(tmp_path, n=5, key=key)
     order = np.argsort(drawn.x[:, 1])
     np.testing.assert_array_equal(drawn.x[order], whole.x)
     np.testing.assert_array_equal(drawn.y[order], whole.y)
@@ -237,7 +240,8 @@ def write_cifar(folder, count=2):
 
 def test_cifar_is_read_from_its_binary_batches(tmp_path, key):
     write_cifar(tmp_path)
-    train, test = cifar10(tmp_path), cifar10(tmp_path, "test")
+    train = cifar10(tmp_path)
+    test = cifar10(tmp_path, "test")
     assert train.x.shape == (10, 3072)
     assert test.x.shape == (3, 3072)
     assert labels(train).tolist() == list(range(10))

@@ -79,7 +79,8 @@ def test_the_convex_program_finds_at_least_the_margin(key, margin):
 
 def test_clusters_have_unit_means_and_the_asked_spread(key):
     data = clusters(key, n=4000, d=5, classes=4, spread=0.3)
-    means, label = data.known["means"], np.argmax(data.y, axis=1)
+    means = data.known["means"]
+    label = np.argmax(data.y, axis=1)
     np.testing.assert_allclose(jnp.linalg.norm(means, axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(np.bincount(label), 1000)
     for c in range(4):
@@ -106,7 +107,8 @@ def test_clusters_without_spread_are_their_means(key):
 
 
 def smallest_by_hand(x, y):
-    x, y = np.asarray(x), np.asarray(y)
+    x = np.asarray(x)
+    y = np.asarray(y)
     cosine = lambda a, b: a @ b / np.sqrt((a @ a) * (b @ b))
     return min(y[i] * y[j] * cosine(x[i], x[j]) for i in range(len(x)) for j in range(len(x)))
 
@@ -198,7 +200,8 @@ def test_relabelling_nothing_changes_nothing(key, one_hot):
 def test_only_marked_targets_change(key):
     data = Dataset(jnp.zeros((4000, 1)), jnp.arange(4000.0), "all different")
     some = relabel(key, data, 0.3)
-    marked, changed = np.asarray(some.known["noisy"]), np.asarray(some.y != data.y)
+    marked = np.asarray(some.known["noisy"])
+    changed = np.asarray(some.y != data.y)
     assert not (changed & ~marked).any()
     assert abs(marked.mean() - 0.3) <= 4 * np.sqrt(0.3 * 0.7 / 4000)
     assert (marked & ~changed).sum() <= 8  # fixed points of a permutation: one on average

@@ -14,7 +14,8 @@ INPUTS = jnp.array([[1.5, 0.5, -1.0], [0.2, 1.0, 1.3]])
 
 def with_weights(key, activation, c_w, c_b, width, depth, inputs):
     """The oracle: draws every weight matrix and bias."""
-    features, rows = inputs.T, []
+    features = inputs.T
+    rows = []
     for layer_key in jax.random.split(key, depth + 1):
         weights_key, bias_key = jax.random.split(layer_key)
         fan_in = features.shape[0]
@@ -33,14 +34,16 @@ def test_moments_have_the_law_of_explicit_weights(name, width):
     explicit = np.asarray(jax.jit(jax.vmap(lambda key: with_weights(key, *arguments)))(keys[0]))
     conditional = np.asarray(jax.vmap(lambda key: propagate_finite(key, *arguments))(keys[1]))
     for statistic in (lambda s: s, lambda s: (s - s.mean(axis=0)) ** 2):
-        one, other = statistic(explicit), statistic(conditional)
+        one = statistic(explicit)
+        other = statistic(conditional)
         error = np.sqrt((one.var(axis=0) + other.var(axis=0)) / one.shape[0])
         assert np.abs((one.mean(axis=0) - other.mean(axis=0)) / error).max() <= 4
 
 
 def test_relu_is_unbiased_at_every_width():
     """The mean over networks of the variance is exactly that of infinite width; the covariance's is not."""
-    σ, depth = activation("relu"), 3
+    σ = activation("relu")
+    depth = 3
     keys = jax.random.split(jax.random.key(5), 20_000)
     paths = np.asarray(
         jax.vmap(lambda key: propagate_finite(key, σ, 1.9, 0.1, 5, depth, INPUTS))(keys)

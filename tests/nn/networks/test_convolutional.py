@@ -26,7 +26,8 @@ def test_unitary_transforms_multiply(key):
 
 def test_it_is_homogeneous_and_starts_at_its_scale(key):
     net = convolutional(400, depth=3, scale=0.5)
-    params, x = net.init(key), jax.random.normal(key, (4, 400))
+    params = net.init(key)
+    x = jax.random.normal(key, (4, 400))
     assert params.shape == (3, 400)
     np.testing.assert_allclose(
         jnp.linalg.norm(params, axis=1), 0.5, rtol=0.2

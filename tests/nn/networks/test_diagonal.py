@@ -48,10 +48,8 @@ def test_the_flow_conserves_products_and_ends_at_least_hypentropy(alpha):
     # at α = 10 the weights are differences of squares a hundred times larger
     assert bool(path.settled)
     assert np.allclose(path.params.plus * path.params.minus, (alpha * shape) ** 2, rtol=1e-5)
-    found, expected = (
-        diagonal_weights(path.params),
-        hypentropy_interpolation(x, y, (alpha * shape) ** 2).beta,
-    )
+    found = diagonal_weights(path.params)
+    expected = hypentropy_interpolation(x, y, (alpha * shape) ** 2).beta
     assert np.linalg.norm(found - expected) < 1e-6 * np.linalg.norm(expected)
 
 

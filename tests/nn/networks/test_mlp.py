@@ -27,7 +27,9 @@ def factors(name, widths, c_w):
     """(multiplier, initial scale) of each layer, written out from the definitions."""
     found = []
     for i, n in enumerate(widths[:-1]):
-        first, last, constant = i == 0, i == len(widths) - 2, np.sqrt(c_w)
+        first = i == 0
+        last = i == len(widths) - 2
+        constant = np.sqrt(c_w)
         found.append(
             {
                 "standard": (1.0, constant / np.sqrt(n)),
@@ -53,10 +55,13 @@ X = np.random.default_rng(0).normal(
 def test_it_equals_a_loop_over_neurons(name, sigma, key):
     widths = (3, 7, 5, 2)
     net = mlp(widths, sigma, parameterized=name, c_w=1.7, c_b=0.3)
-    params, x = net.init(key), X
-    z, hidden = [], x
+    params = net.init(key)
+    x = X
+    z = []
+    hidden = x
     for layer, (multiplier, _) in zip(params, factors(name, widths, 1.7), strict=True):
-        w, b = np.asarray(layer["w"]), np.asarray(layer["b"])
+        w = np.asarray(layer["w"])
+        b = np.asarray(layer["b"])
         rows = range(len(x)), range(len(w))
         z.append(
             np.array(
@@ -73,7 +78,9 @@ def test_it_equals_a_loop_over_neurons(name, sigma, key):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_start_has_the_asked_scales(name, key):
     """Weights are Gaussian with the initial scale, biases with √C_b: chi-square to four standard deviations."""
-    widths, c_w, c_b = (3, 400, 300, 500), 1.7, 0.3
+    widths = (3, 400, 300, 500)
+    c_w = 1.7
+    c_b = 0.3
     params = mlp(widths, parameterized=name, c_w=c_w, c_b=c_b).init(key)
     for layer, (_, scale) in zip(params, factors(name, widths, c_w), strict=True):
         for leaf, size in ((layer["w"], scale), (layer["b"], np.sqrt(c_b))):
@@ -89,9 +96,12 @@ def test_the_start_has_the_asked_scales(name, key):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_variance_of_each_layer_follows_the_layer_before(name, sigma, key):
     """E z^(l+1)² = C_b + C_W mean σ(z^(l))², given layer l; the last layer of mean-field and µP has C_W/n in place."""
-    widths, c_w, c_b = (3, 400, 300, 500), 1.5, 0.2
+    widths = (3, 400, 300, 500)
+    c_w = 1.5
+    c_b = 0.2
     net = mlp(widths, sigma, parameterized=name, c_w=c_w, c_b=c_b)
-    params, x = net.init(key), X[0]
+    params = net.init(key)
+    x = X[0]
     before = x
     for i, z in enumerate(net.preactivations(params, x)):
         shrink = widths[i] if i == 2 and name in ("mean-field", "mup") else 1
@@ -112,7 +122,8 @@ def test_standard_and_ntk_start_from_the_same_law(widths, key):
 @pytest.mark.parametrize("name", ["mean-field", "mup"])
 @pytest.mark.parametrize("width", [5, 100])
 def test_feature_learning_starts_from_an_output_smaller_by_root_width(name, width, key):
-    widths, x = (3, 7, width, 2), X
+    widths = (3, 7, width, 2)
+    x = X
     small, ntk = (mlp(widths, "tanh", parameterized=p, c_w=2.0) for p in (name, "ntk"))
     ratio = small.apply(small.init(key), x) / ntk.apply(ntk.init(key), x)
     np.testing.assert_allclose(ratio, width**-0.5, rtol=1e-10)
@@ -121,7 +132,9 @@ def test_feature_learning_starts_from_an_output_smaller_by_root_width(name, widt
 @pytest.mark.parametrize(("name", "slope"), [("standard", 0.0), ("mup", -1.0)])
 def test_the_output_variance_scales_with_the_width(name, slope):
     """Var f ∝ n^slope: the log-ratio of two sample variances, to four standard errors of their kurtosis."""
-    keys, x, moments = jax.random.split(jax.random.key(4), 500), jnp.ones(3), []
+    keys = jax.random.split(jax.random.key(4), 500)
+    x = jnp.ones(3)
+    moments = []
     for width in (16, 256):
         net = mlp((3, width, 1), "relu", parameterized=name)
         squares = (
@@ -154,7 +167,8 @@ def test_shapes_of_outputs_and_parameters(key):
 
 def test_the_last_layer_reads_the_features(key):
     net = mlp((3, 7, 5, 2), "relu", parameterized="ntk", c_b=0.1)
-    params, x = net.init(key), X
+    params = net.init(key)
+    x = X
     last = params[-1]["w"].T / np.sqrt(5)
     np.testing.assert_allclose(
         net.features(params, x) @ last + params[-1]["b"], net.apply(params, x), rtol=1e-10
@@ -180,7 +194,8 @@ def test_without_bias_there_is_none(key):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_layer_may_have_its_own_variance(name, key):
     """A linear network's output is multiplied by the product of the layers' √C_W."""
-    widths, x = (3, 7, 5, 2), X
+    widths = (3, 7, 5, 2)
+    x = X
     one, many = (
         mlp(widths, "linear", parameterized=name, c_w=c, bias=False)
         for c in (1.0, (4.0, 0.25, 9.0))
@@ -191,8 +206,10 @@ def test_each_layer_may_have_its_own_variance(name, key):
 
 
 def test_an_activation_may_be_a_function(key):
-    named, own = mlp((3, 8, 2), "tanh"), mlp((3, 8, 2), jnp.tanh)
-    params, x = named.init(key), X
+    named = mlp((3, 8, 2), "tanh")
+    own = mlp((3, 8, 2), jnp.tanh)
+    params = named.init(key)
+    x = X
     np.testing.assert_array_equal(named.apply(params, x), own.apply(params, x))
 
 
@@ -200,7 +217,8 @@ def test_an_activation_may_be_a_function(key):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_deep_linear_network_is_a_product_of_matrices(widths, name, key):
     net = deep_linear(widths, c_w=1.3, parameterized=name)
-    params, x = net.init(key), X
+    params = net.init(key)
+    x = X
     product = np.eye(3)
     for layer, (multiplier, _) in zip(params, factors(name, widths, 1.3), strict=True):
         product = multiplier * np.asarray(layer["w"]) @ product
@@ -211,10 +229,8 @@ def test_a_deep_linear_network_is_a_product_of_matrices(widths, name, key):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_one_layer_has_the_effective_variance_of_the_first(name):
-    keys, net = (
-        jax.random.split(jax.random.key(2), 300),
-        mlp((4, 5), parameterized=name, c_w=1.5, c_b=0.5),
-    )
+    keys = jax.random.split(jax.random.key(2), 300)
+    net = mlp((4, 5), parameterized=name, c_w=1.5, c_b=0.5)
     out = jax.jit(jax.vmap(lambda k: net.apply(net.init(k), 2 * jnp.ones(4))))(keys)
     assert abs(float((out**2).mean()) / (0.5 + 1.5 * 4) - 1) <= 4 * np.sqrt(2 / out.size)
 
@@ -228,7 +244,9 @@ def test_the_step_is_scaled_with_the_width():
 @pytest.mark.parametrize("name", ["mean-field", "mup"])
 def test_the_first_step_moves_the_function_as_much_at_every_width(name):
     """df/dt = −η n^-c Θ r with a tangent kernel whose limit exists: n^-c Θ at two large widths agrees."""
-    keys, x, scaled = jax.random.split(jax.random.key(1), 200), jnp.ones(3), []
+    keys = jax.random.split(jax.random.key(1), 200)
+    x = jnp.ones(3)
+    scaled = []
     for width in (50, 800):
         net = mlp((3, width, 1), "tanh", parameterized=name, bias=False)
 

@@ -33,20 +33,25 @@ def enumerated(widths, x, gates):
     flat = signs(sum(a * b for a, b in shapes))
     coins = (signs(sum(widths[1:-1])) + 1) / 2 if gates == "coin" else np.zeros((1, 0))
     flat, coins = np.repeat(flat, len(coins), 0), np.tile(coins, (len(flat), 1))
-    weights, opens, signals = [], [], [np.tile(x, (len(flat), 1))]
+    weights = []
+    opens = []
+    signals = [np.tile(x, (len(flat), 1))]
     for n, m in shapes:
-        w, flat = flat[:, : n * m].reshape(-1, m, n) * math.sqrt(2 / n), flat[:, n * m :]
+        w = flat[:, : n * m].reshape(-1, m, n) * math.sqrt(2 / n)
+        flat = flat[:, n * m :]
         weights.append(w)
         z = np.round(
             np.einsum("kij,kj->ki", w, signals[-1]), 12
         )  # exact ties, not those up to rounding
         if gates == "coin":
-            on, coins = coins[:, :m], coins[:, m:]
+            on = coins[:, :m]
+            coins = coins[:, m:]
         else:
             on = gates(z).astype(float)
         opens.append(on)
         signals.append(on * z if on.shape == z.shape else z)
-    delta, total = np.ones((len(z), 1)), 0.0
+    delta = np.ones((len(z), 1))
+    total = 0.0
     for k in reversed(range(len(shapes))):
         if k < len(shapes) - 1:
             delta = opens[k] * delta
@@ -94,7 +99,8 @@ def close(samples, exact):
 @pytest.mark.parametrize("law", KURTOSIS)
 def test_sampled_columns_have_the_exact_moments(law):
     """Every layer's preactivations are the outputs of a network that ends there."""
-    widths, x = (4, 6, 3, 5, 2), jax.random.normal(jax.random.key(7), (4,))
+    widths = (4, 6, 3, 5, 2)
+    x = jax.random.normal(jax.random.key(7), (4,))
     for gates in ("real", "coin"):
         found = sample_columns(jax.random.key(1), 10_000, widths, x, law, columns=2, gates=gates)
         assert found.norms.shape == (10_000, 3, 2)
@@ -116,13 +122,15 @@ def test_real_gates_and_coins_agree_in_law():
         for i, g in enumerate(("real", "coin"))
     )
     for statistic in (lambda s: s, lambda s: (s - s.mean(0)) ** 2):
-        a, b = statistic(one), statistic(other)
+        a = statistic(one)
+        b = statistic(other)
         assert np.abs((a.mean(0) - b.mean(0)) / np.sqrt((a.var(0) + b.var(0)) / len(a))).max() <= 4
 
 
 def test_gates_come_from_the_input():
     """The same key gives the same networks: gates do not change with the length of the input, but with its sign."""
-    x, arguments = jnp.array([0.3, -1.2, 0.8]), (jax.random.key(3), 10, (3, 6, 4, 2))
+    x = jnp.array([0.3, -1.2, 0.8])
+    arguments = (jax.random.key(3), 10, (3, 6, 4, 2))
     found, again, longer, turned = (
         sample_columns(*arguments, y, columns=3).norms for y in (x, x, 2 * x, -x)
     )
@@ -149,7 +157,8 @@ def test_logarithms_of_the_column():
 
 def test_sampled_ntk_has_the_exact_moments_and_the_law_of_autodiff():
     """Without weights, with weights and autodiff, and exactly: mean and second moment, unequal widths."""
-    widths, x = (3, 4, 2, 5, 1), jnp.array([0.5, -1.0, 2.0])
+    widths = (3, 4, 2, 5, 1)
+    x = jnp.array([0.5, -1.0, 2.0])
     exact = ntk_moments(widths, x)
     net = mlp(widths, "relu", parameterized="ntk", c_w=2.0, bias=False)
     explicit = jax.jit(jax.vmap(lambda key: empirical_ntk(net.apply, net.init(key), x[None])[0, 0]))
@@ -164,13 +173,15 @@ def test_sampled_ntk_has_the_exact_moments_and_the_law_of_autodiff():
 
 def test_third_moment_of_the_ntk_without_and_with_weights():
     """Beyond the moments that are known exactly the two samplers agree too."""
-    widths, x = (2, 12, 12, 1), jnp.array([0.5, -1.0])
+    widths = (2, 12, 12, 1)
+    x = jnp.array([0.5, -1.0])
     net = mlp(widths, "relu", parameterized="ntk", c_w=2.0, bias=False)
     explicit = jax.jit(jax.vmap(lambda key: empirical_ntk(net.apply, net.init(key), x[None])[0, 0]))
     one = np.asarray(sample_ntk(jax.random.key(8), 50_000, widths, x))
     other = np.asarray(explicit(jax.random.split(jax.random.key(9), 50_000)))
     for f in (lambda s: s**3, np.sqrt, lambda s: s > 3.0):
-        a, b = f(one).astype(float), f(other).astype(float)
+        a = f(one).astype(float)
+        b = f(other).astype(float)
         assert abs(a.mean() - b.mean()) <= 4 * math.sqrt((a.var() + b.var()) / len(a))
 
 
@@ -222,7 +233,8 @@ def test_laws_have_unit_variance_and_their_kurtosis(law):
 
 
 def test_mistakes_are_said_in_a_sentence():
-    key, x = jax.random.key(0), jnp.ones(2)
+    key = jax.random.key(0)
+    x = jnp.ones(2)
     for match, call in (
         ("did you mean 'gaussian'", lambda: derivative_moments((2, 3, 1), "gausian")),
         ("at least 2 positive whole numbers", lambda: derivative_moments((2,))),

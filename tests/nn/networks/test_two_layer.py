@@ -23,7 +23,8 @@ def random_point(seed, h=6, d=3, n=5):
 @pytest.mark.parametrize("power", POWERS)
 def test_it_equals_the_formula(power):
     params, x, _ = random_point(0)
-    w, v = np.asarray(params.w), np.asarray(params.v)
+    w = np.asarray(params.w)
+    v = np.asarray(params.v)
     expected = [
         sum(
             v[j] * max(w[j] @ one, 0) ** power / np.linalg.norm(w[j]) ** (power - 1)
@@ -70,7 +71,8 @@ def test_the_scale_may_be_traced(key):
 def test_it_is_homogeneous_of_degree_two_in_parameters_and_p_in_inputs(seed, factor, power):
     params, x, _ = random_point(seed)
     net = two_layer(3, 6, power=power)
-    out, scaled = net.apply(params, x), jax.tree.map(lambda leaf: factor * leaf, params)
+    out = net.apply(params, x)
+    scaled = jax.tree.map(lambda leaf: factor * leaf, params)
     np.testing.assert_allclose(
         net.apply(scaled, x), factor**2 * out, rtol=1e-10, atol=1e-12 * factor**2
     )
@@ -86,7 +88,8 @@ def test_gradient_flow_conserves_the_balance_of_every_neuron(seed, power):
     params, x, y = random_point(seed)
     net = two_layer(3, 6, power=power)
     slope = jax.grad(lambda p: jnp.mean(jnp.logaddexp(0.0, -y * net.apply(p, x))))(params)
-    by_v, by_w = params.v * slope.v, (params.w * slope.w).sum(1)
+    by_v = params.v * slope.v
+    by_w = (params.w * slope.w).sum(1)
     np.testing.assert_allclose(by_v, by_w, rtol=1e-10, atol=1e-12)
     assert jnp.abs(by_v).max() > 0 or not (x @ params.w.T > 0).any()
 
@@ -94,7 +97,8 @@ def test_gradient_flow_conserves_the_balance_of_every_neuron(seed, power):
 @pytest.mark.parametrize("power", POWERS)
 def test_inactive_neurons_do_nothing_and_do_not_move(power):
     params = Neurons(-jnp.ones((2, 3)), jnp.array([1.0, -1.0]))
-    net, x = two_layer(3, 2, power=power), jnp.ones((4, 3))
+    net = two_layer(3, 2, power=power)
+    x = jnp.ones((4, 3))
     np.testing.assert_array_equal(net.apply(params, x), 0.0)
     slope = jax.grad(lambda p: net.apply(p, x).sum())(params)
     assert all((leaf == 0).all() for leaf in slope)

@@ -54,8 +54,12 @@ def test_equals_the_nuclear_norm_program(loss, classes, each, decay_w, decay_h):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_descent_from_random_starts_ends_there(loss, key):
     """No spurious minima (Zhu et al. 2021): every start reaches the same value, norms and angles."""
-    classes, each, decay_w, decay_h = 3, 4, 0.02, 0.005
-    net, y = unconstrained(classes, 6, classes * each), jnp.repeat(jnp.arange(classes), each)
+    classes = 3
+    each = 4
+    decay_w = 0.02
+    decay_h = 0.005
+    net = unconstrained(classes, 6, classes * each)
+    y = jnp.repeat(jnp.arange(classes), each)
     risk = unconstrained_risk(net, LOSSES[loss], jax.nn.one_hot(y, classes), decay_w, decay_h)
 
     def run(key):

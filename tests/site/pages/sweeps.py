@@ -97,7 +97,8 @@ class Made:
 
     def table(self):
         x, y = self.places
-        rate, theirs = self.measured, x * (1 + y)
+        rate = self.measured
+        theirs = x * (1 + y)
         columns = {
             "rate_measured": rate,
             "rate_predicted": theirs,
@@ -112,7 +113,8 @@ class Made:
     def panels(self):
         shape = (len(self.across), len(self.up))
         grid = lambda v: np.array(v) if self.scattered else np.reshape(v, shape).T
-        x, table = np.array(self.across), self.table()
+        x = np.array(self.across)
+        table = self.table()
         edge = (predicted_curve(x, 0.5 - np.log(x) / 4, f"where it ends {HOSTILE}"),)
         look = {
             "x": "what is kept [1/step]",
@@ -153,7 +155,8 @@ class Made:
 
 def made(claim="plain-decay", key="0123456789abcdef", columns=24, rows=16, **other):
     """A sweep over a grid."""
-    across, up = np.geomspace(0.05, 5, columns), np.linspace(0, 0.9, rows)
+    across = np.geomspace(0.05, 5, columns)
+    up = np.linspace(0, 0.9, rows)
     return Made(claim, key, tuple(across.tolist()), tuple(up.tolist()), **other)
 
 

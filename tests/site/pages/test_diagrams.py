@@ -67,7 +67,8 @@ def models(part, kind):
 
 def test_a_page_a_sweep_and_links_to_it_from_claim_and_index(pages, diagrams, sweeps):
     assert len(diagrams) == len(sweeps)
-    claim, index = pages["plain-decay/index.html"], pages["index.html"]
+    claim = pages["plain-decay/index.html"]
+    index = pages["index.html"]
     assert [link for link in claim.all("href") if "/sweep-" in link] == [
         f"../plain-decay/sweep-{sweep.key}.html" for sweep in sweeps[:2]
     ]
@@ -298,7 +299,8 @@ def test_every_cell_of_the_script_lies_around_its_point(sweeps):
 def test_a_third_field_is_held_where_the_title_says_so():
     """Two facets over the same plane: each is told from its own lines, and neither where its title is silent."""
     sweep = made("unrun", columns=3, rows=2)
-    table, twice = sweep.table(), {}
+    table = sweep.table()
+    twice = {}
     for name, column in table.items():
         factor = 10 if name.endswith(("measured", "predicted")) else 1
         twice[name] = [*column, *(factor * value for value in column)]

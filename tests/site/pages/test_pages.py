@@ -22,7 +22,9 @@ class Reader(HTMLParser):
 
     def __init__(self, path):
         super().__init__(convert_charrefs=True)
-        self.open, self.elements, self.words = [], [], []
+        self.open = []
+        self.elements = []
+        self.words = []
         self.feed(path.read_text("utf-8"))
         self.close()
         assert not self.open, f"never closed: {self.open}"
