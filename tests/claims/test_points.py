@@ -16,6 +16,7 @@ from steepest.claim import keys
 from steepest.claims.implicit_bias.diagonal_network.experiment import limits
 from steepest.claims.initialization.depth_scale.experiment import fitted_scale
 from steepest.claims.optimization.catapult.experiment import linear_network
+from steepest.claims.optimization.edge_of_stability.experiment import had_time
 from steepest.core.checks import conclude_point
 from steepest.core.fields import field_types
 from steepest.core.words import Verdict
@@ -425,3 +426,12 @@ def test_narrow_networks_are_not_catapulted_where_their_start_is_large(width, mu
     stays = observed["growth"] <= 1
     assert stays.sum() == lazy
     np.testing.assert_array_equal(stays, np.array(terms) > multiple - 2)
+
+
+@pytest.mark.parametrize("records", [2, 4, 26])
+def test_lack_of_time_is_seen_with_any_number_of_records(records):
+    rising = np.linspace(0.3, 0.8, records)
+    arrived = np.append(np.linspace(0.3, 0.9, records - 1), 1.05)
+    late = had_time(np.stack([rising, arrived]), 100)
+    assert late.value == 0.5
+    assert had_time(arrived[None], 100).holds

@@ -269,6 +269,15 @@ def test_the_fit_is_least_squares_with_the_classical_standard_error():
     )
 
 
+@pytest.mark.parametrize("points", [0, 1, 2])
+def test_fewer_than_three_points_speak_for_no_exponent_and_against_none(points):
+    ones = np.arange(1.0, points + 1)
+    check = exponent("q", 1.0, ones, ones, 0.1)
+    assert check.verdict is INCONCLUSIVE
+    assert f"{points} points" in check.interval.how
+    assert Check.from_json(check.to_json()).interval == check.interval
+
+
 def test_the_intervals_of_exponents_cover_as_often_as_they_say():
     rng = np.random.default_rng(7)
     x = np.geomspace(10, 1000, 6)

@@ -114,16 +114,19 @@ class Check:
         """Return the inverse of :meth:`to_json`."""
         interval = record["interval"]
         margin = record["margin"]
+        verdict = Verdict(record["verdict"])
+        # an end that is no number fails, so that one without an end is what an undecided check has
+        end = math.inf if verdict is Verdict.INCONCLUSIVE else math.nan
         read = {
             "predicted": number(record["predicted"]),
             "measured": number(record["measured"]),
             "interval": Interval(
-                number(interval["low"]), number(interval["high"]), interval["how"]
+                number(interval["low"], -end), number(interval["high"], end), interval["how"]
             ),
             "margin": Interval(
                 number(margin["low"], -math.inf), number(margin["high"], math.inf), margin["how"]
             ),
-            "verdict": Verdict(record["verdict"]),
+            "verdict": verdict,
             "challenged_by": tuple(record["challenged_by"]),
         }
         derived = ("notices", "notices_in")
@@ -282,20 +285,13 @@ def bound(
     if (at_most is None) == (at_least is None):
         raise ValueError("bound() takes exactly one of at_most and at_least")
     if at_most is not None:
-        return _check(
-            id,
-            label,
-            "bound",
-            at_most,
-            measured,
-            Interval(-math.inf, float(at_most)),
-            aggregate,
-            note,
-        )
-    assert at_least is not None
-    return _check(
-        id, label, "bound", at_least, measured, Interval(float(at_least), math.inf), aggregate, note
-    )
+        limit = float(at_most)
+        margin = Interval(-math.inf, limit)
+    else:
+        assert at_least is not None
+        limit = float(at_least)
+        margin = Interval(limit, math.inf)
+    return _check(id, label, "bound", limit, measured, margin, aggregate, note)
 
 
 def agreement(
@@ -320,16 +316,8 @@ def agreement(
     >>> agreement("recursion", 3e-12, 1e-9).predicted
     0.0
     """
-    return _check(
-        id,
-        label,
-        "agreement",
-        0.0,
-        deviation,
-        Interval(-math.inf, float(tolerance)),
-        aggregate,
-        note,
-    )
+    margin = Interval(-math.inf, float(tolerance))
+    return _check(id, label, "agreement", 0.0, deviation, margin, aggregate, note)
 
 
 def exponent(
@@ -355,6 +343,8 @@ def exponent(
         label: what scales with what, in words.
         aggregate: as in :func:`equal`.
         note: shown beside the check.
+
+    Fewer than three points along one curve leave the check inconclusive: they hold for no exponent and against none.
     """
     margin = Interval(predicted - within, predicted + within)
     y = np.asarray(y, float)
@@ -362,7 +352,11 @@ def exponent(
         x = np.broadcast_to(np.asarray(x, float), y.shape)
         slopes = np.array([fit_exponent(a, b)[0] for a, b in zip(x, y, strict=True)])
         return _check(id, label, "exponent", predicted, slopes, margin, aggregate, note)
-    slope, interval = fit_exponent(x, y)
+    if y.size < 3:
+        slope = math.nan
+        interval = Interval(-math.inf, math.inf, f"{y.size} points, of which a fit needs three")
+    else:
+        slope, interval = fit_exponent(x, y)
     note = "; ".join(filter(None, (note, interval.how if math.isnan(slope) else "")))
     return Check(
         id,

@@ -34,11 +34,16 @@ from steepest.claim import (
     bound,
     compiled,
     equal,
-    exponent,
     keys,
     observed_curve,
     panel,
     predicted_curve,
+)
+from steepest.claims.implicit_bias._stationarity import (
+    equal_multipliers,
+    power_on_support,
+    settled,
+    unit,
 )
 from steepest.dynamics import flow
 from steepest.measurement.quantities import relative_distance
@@ -223,7 +228,7 @@ class DepthQuasiNorm(Claim):
             np.stack(part) for part in zip(*(l1_vertex(x, y) for x, y in problems), strict=True)
         )
         z = np.abs(dual) * (sparse == 0)
-        limits = [[_unit(quasi_norm_margins(x, y, 2 / depth)) for x, y in sets] for depth in DEPTHS]
+        limits = [[unit(quasi_norm_margins(x, y, 2 / depth)) for x, y in sets] for depth in DEPTHS]
         most = max(len(directions) for row in limits for directions in row)
         minima = [
             [np.resize(directions, (most, self.features)) for directions in row] for row in limits
@@ -390,41 +395,21 @@ class DepthQuasiNorm(Claim):
 
     def stationarity(self, i: int, predicted: Prediction, observed: Observation) -> Check:
         """Check the slope of log|Σ q y x|_i in log|β_i| on the support, pooled over the settled sets of one depth."""
-        direction = _unit(observed["weights"][i])  # (sets, readings, features)
-        turned = np.linalg.norm(direction[:, -1] - direction[:, -1 - LATE], axis=-1)
-        end = direction[:, -1]
+        end, still = settled(observed["weights"][i], LATE, SETTLED)
         gaps = np.linalg.norm(end[:, None] - predicted["minima"][i], axis=-1)
         nearest = predicted["minima"][i][np.arange(len(end)), gaps.argmin(1)]
-        support = np.abs(nearest) > ZERO
-        # one entry alone has no slope
-        told = (turned < SETTLED) & (support.sum(1) > 1)
-        sizes = [_centred(w[on]) for w, on in zip(end[told], support[told], strict=True)]
-        pulls = [
-            _centred(w[on]) for w, on in zip(observed["pull"][i][told], support[told], strict=True)
-        ]
-        # three points of slope NaN where too few sets are settled
-        points = lambda parts: np.concatenate(parts) if len(parts) > 1 else np.full(3, np.nan)
-        return exponent(
+        return power_on_support(
             f"margin_exponent_{DEPTHS[i]}",
             float(predicted["margin_exponent"][i]),
-            points(sizes),
-            points(pulls),
-            # half of the least distance, 1/6, between the exponents of neighbouring depths
-            0.08,
-            label=f"exponential loss, {DEPTHS[i]} layers: exponent 2/L − 1 of |Σ q y x| in |β|, on the support",
-            note=f"{told.sum()} sets with two or more entries, of {(turned < SETTLED).sum()} settled of {len(end)}",
+            end,
+            observed["pull"][i],
+            np.abs(nearest) > ZERO,
+            still,
+            f"exponential loss, {DEPTHS[i]} layers: exponent 2/L − 1 of |Σ q y x| in |β|, on the support",
         )
 
     def controls(self, observed: Observation) -> list[Control]:
-        equal_pull = observed.replace(pull=observed.quantity("equal_pull"))
-        return [
-            Control(
-                "equal_multipliers",
-                equal_pull,
-                "they are no multipliers of any margin problem",
-                "all examples pull alike",
-            )
-        ]
+        return [equal_multipliers(observed)]
 
     def slowest(self, beta: np.ndarray, predicted: Prediction) -> np.ndarray:
         """The weight off the support with the largest dual coefficient, shape ``(depths, seeds, scales)``."""
@@ -434,7 +419,7 @@ class DepthQuasiNorm(Claim):
 
     def away(self, predicted: Prediction, observed: Observation) -> np.ndarray:
         """Distance of the direction to the nearest of the predicted ones, shape ``(depths, seeds, readings)``."""
-        gaps = _unit(observed["weights"])[..., None, :] - predicted["minima"][:, :, None]
+        gaps = unit(observed["weights"])[..., None, :] - predicted["minima"][:, :, None]
         return np.linalg.norm(gaps, axis=-1).min(-1)
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
@@ -511,7 +496,7 @@ class DepthQuasiNorm(Claim):
             ("l1", 0.0, "it is so on the squared loss"),
             ("l2", 1.0, "the function is linear"),
         ):
-            directions = [_unit(hard_margin(x, y, norm).direction) for x, y in sets]
+            directions = [unit(hard_margin(x, y, norm).direction) for x, y in sets]
             least = [
                 (y * (x @ w)).min() / np.abs(w).sum()
                 for (x, y), w in zip(sets, directions, strict=True)
@@ -615,13 +600,3 @@ def _pairs(setting: Setting) -> tuple[list, list]:
     """Regression problems and separable sets, each a list of pairs."""
     x, y, inputs, labels = (np.asarray(part) for part in setting[:4])
     return list(zip(x, y, strict=True)), list(zip(inputs, labels, strict=True))
-
-
-def _unit(w: np.ndarray) -> np.ndarray:
-    return w / np.linalg.norm(w, axis=-1, keepdims=True)
-
-
-def _centred(sizes: np.ndarray) -> np.ndarray:
-    """Return sizes over their geometric mean, so that every problem has a factor of its own."""
-    logs = np.log(np.abs(sizes))
-    return np.exp(logs - logs.mean())

@@ -34,12 +34,17 @@ from steepest.claim import (
     bound,
     compiled,
     equal,
-    exponent,
     keys,
     observed_curve,
     order,
     panel,
     predicted_curve,
+)
+from steepest.claims.implicit_bias._stationarity import (
+    equal_multipliers,
+    power_on_support,
+    settled,
+    unit,
 )
 from steepest.dynamics import flow
 from steepest.nn.data import separable
@@ -53,9 +58,8 @@ SETTLED = 0.05  # by how little a direction turns that counts as settled; two la
 LATE = 3  # readings over which it must not turn: there the fall of log R grows about tenfold
 SUPPORT = 0.1  # frequencies with this part of the largest are those of the support
 MIDDLE = -9  # the reading, half-way on a logarithmic scale, with which the end is compared
-LAYERS = np.array(
-    [1, 2, 3]
-)  # depths whose norms ℓ2, ℓ1 and ℓ_{2/3} of the spectrum each limit is tried under
+# depths whose norms ℓ2, ℓ1 and ℓ_{2/3} of the spectrum each limit is tried under
+LAYERS = np.array([1, 2, 3])
 
 
 class Setting(NamedTuple):
@@ -171,7 +175,7 @@ class LinearConvolution(Claim):
 
     def predict(self, setting: Setting) -> Prediction:
         return Prediction(
-            direction=("seed unknown", [_unit(program.direction) for program in setting.programs]),
+            direction=("seed unknown", [unit(program.direction) for program in setting.programs]),
             margin=("seed", [program.margin for program in setting.programs]),
             layers=("depth", DEPTHS),
             exponent=("depth", [2 / depth - 1 for depth in DEPTHS]),
@@ -260,39 +264,20 @@ class LinearConvolution(Claim):
 
     def stationarity(self, i: int, predicted: Prediction, observed: Observation) -> Check:
         """Check the slope of log|F(Σ q y x)_k| in log|β̂_k| on the support, pooled over settled sets."""
-        direction = _unit(observed["beta"][i])  # (sets, readings, unknowns)
-        turned = np.linalg.norm(direction[:, -1] - direction[:, -1 - LATE], axis=-1)
-        spectrum = _spectrum(direction[:, -1])
-        support = spectrum >= SUPPORT * spectrum.max(-1, keepdims=True)
-        # one frequency alone has no slope
-        told = (turned < SETTLED) & (support.sum(1) > 1)
-        sizes = [_centred(w[on]) for w, on in zip(spectrum[told], support[told], strict=True)]
-        pulls = [
-            _centred(w[on]) for w, on in zip(observed["pull"][i][told], support[told], strict=True)
-        ]
-        # three points of slope NaN where too few sets are settled
-        points = lambda parts: np.concatenate(parts) if len(parts) > 1 else np.full(3, np.nan)
-        return exponent(
+        end, still = settled(observed["beta"][i], LATE, SETTLED)
+        spectrum = _spectrum(end)
+        return power_on_support(
             f"spectral_exponent_{DEPTHS[i]}",
             float(predicted["exponent"][i]),
-            points(sizes),
-            points(pulls),
-            # half of the least distance, 1/6, between the exponents of three layers and of four
-            0.08,
-            label=f"{DEPTHS[i]} layers: exponent 2/L − 1 of |F(Σ q y x)| in |β̂|, on the support",
-            note=f"{told.sum()} sets with two frequencies or more, of {(turned < SETTLED).sum()} settled",
+            spectrum,
+            observed["pull"][i],
+            spectrum >= SUPPORT * spectrum.max(-1, keepdims=True),
+            still,
+            f"{DEPTHS[i]} layers: exponent 2/L − 1 of |F(Σ q y x)| in |β̂|, on the support",
         )
 
     def controls(self, observed: Observation) -> list[Control]:
-        equal_pull = observed.replace(pull=observed.quantity("equal_pull"))
-        return [
-            Control(
-                "equal_multipliers",
-                equal_pull,
-                "they are no multipliers of any margin problem",
-                "all examples pull alike",
-            )
-        ]
+        return [equal_multipliers(observed)]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         sets = list(zip(setting.x[: self.seeds], setting.y[: self.seeds], strict=True))
@@ -333,13 +318,13 @@ class LinearConvolution(Claim):
                 for (x, y), w in zip(sets, directions, strict=True)
             ]
             wrong = predicted.replace(
-                direction=("seed unknown", _unit(directions)), margin=("seed", margins)
+                direction=("seed unknown", unit(directions)), margin=("seed", margins)
             )
             rivals.append(Rival(f"{norm}_margin", wrong, why, label=f"{norm} margin"))
         return rivals
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        spectrum = lambda beta: _spectrum(_unit(beta))
+        spectrum = lambda beta: _spectrum(unit(beta))
         frequencies = np.arange(self.dimension // 2 + 1)
         orders = 2 / LAYERS
         end = observed["beta"][0, 0, -1]
@@ -451,7 +436,7 @@ def _even(beta: jax.Array, x: jax.Array, y: jax.Array) -> list[tuple]:
 
 def _away(predicted: Prediction, observed: Observation) -> np.ndarray:
     """One minus the cosine of two layers' direction and the program's, above rounding, ``(seeds, readings)``."""
-    directions = _unit(observed["beta"][0, : len(predicted["direction"])])
+    directions = unit(observed["beta"][0, : len(predicted["direction"])])
     cosines = np.einsum("srd,sd->sr", directions, predicted["direction"])
     return np.maximum(1 - cosines, 1e-16)
 
@@ -468,13 +453,3 @@ def _l1_spectrum(beta: np.ndarray) -> np.ndarray:
 def _spectrum(beta: np.ndarray) -> np.ndarray:
     """Moduli of the spectrum, every conjugate pair once."""
     return np.abs(np.fft.rfft(beta, norm="ortho"))
-
-
-def _centred(sizes: np.ndarray) -> np.ndarray:
-    """Return sizes over their geometric mean, so that every set has a factor of its own."""
-    logs = np.log(np.abs(sizes))
-    return np.exp(logs - logs.mean())
-
-
-def _unit(w: np.ndarray) -> np.ndarray:
-    return w / np.linalg.norm(w, axis=-1, keepdims=True)

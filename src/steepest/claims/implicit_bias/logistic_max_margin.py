@@ -212,7 +212,8 @@ class LogisticMaxMargin(Claim):
         margin = predicted["margin"]
         # margins and directions of the ℓ1 program on every set, in ℓ2
         sets = [*zip(np.asarray(setting.x), np.asarray(setting.y), strict=True), (x, y)]
-        coordinates = [_unit(hard_margin(a, b, norm="l1").direction) for a, b in sets]
+        sparse_ones = [hard_margin(a, b, norm="l1").direction for a, b in sets]
+        coordinates = [w / np.linalg.norm(w) for w in sparse_ones]
         least = [(b * (a @ w)).min() for (a, b), w in zip(sets, coordinates, strict=True)]
         near_misses = [
             Rival(
@@ -323,7 +324,3 @@ def _follow(x: jax.Array, y: jax.Array, end: float) -> FlowPath:
     look = {"w": lambda w: w, "margin": lambda w: linear_margin(w, x, y)}
     settings = {"solver": "stiff", "rtol": 1e-6, "atol": 1e-8, "max_steps": 20_000}
     return flow(risk, jnp.zeros(x.shape[1]), times, "risk", log_risk, look, **settings)
-
-
-def _unit(w: np.ndarray) -> np.ndarray:
-    return w / np.linalg.norm(w)

@@ -12,13 +12,14 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from steepest.claim import Key, UserError, Values, compiled, keys
+from steepest.claim import Hypothesis, Key, UserError, Values, assume, compiled, keys
 from steepest.dynamics import descend, minibatch
 from steepest.nn.data import balanced_choices, digits
 from steepest.nn.losses import cross_entropy
 from steepest.nn.networks import Mlp, mlp
 
 DIGITS = 10
+TOLERANCE = 1e-4  # of the eigenpairs' residuals, relative to the largest eigenvalue
 POOL = 150  # outputs of every network; images of each digit to choose from
 
 
@@ -134,3 +135,18 @@ class Setting(NamedTuple):
 
     training: Training
     lanes: Lanes
+
+
+def trained_and_resolved(
+    error: Float[np.ndarray, "..."], residual: Float[np.ndarray, "..."]
+) -> list[Hypothesis]:
+    """Assume that every network fits its images and that every eigenpair has converged.
+
+    Args:
+        error: shares of training images that are classified wrongly.
+        residual: of the eigenpairs, over the largest eigenvalue.
+    """
+    return [
+        assume("largest training error", error.max(), "<=", 0.01, "choose more --steps"),
+        assume("largest residual / largest eigenvalue", residual.max(), "<=", 10 * TOLERANCE),
+    ]

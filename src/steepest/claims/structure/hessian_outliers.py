@@ -39,13 +39,19 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
-from steepest.claims.structure._trained import Lanes, Setting, Training, lanes
+from steepest.claims.structure._trained import (
+    TOLERANCE,
+    Lanes,
+    Setting,
+    Training,
+    lanes,
+    trained_and_resolved,
+)
 from steepest.linalg import row_by_row, spectral_density, top_eigenpairs
 from steepest.measurement.quantities import outlier_count, softmax, subspace_overlap
 from steepest.nn.losses import cross_entropy
 from steepest.nn.types import count
 
-TOLERANCE = 1e-4  # of the eigenpairs' residuals, relative to the largest eigenvalue
 MOMENTS = ("start", "a sixth", "a third", "end")  # of training: the axis "moment"
 
 
@@ -263,17 +269,7 @@ class HessianOutliers(Claim):
         return grid / grid[-1], density.size * (1 - density.share_below(grid)[0])
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        return [
-            assume(
-                "largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps"
-            ),
-            assume(
-                "largest residual / largest eigenvalue",
-                observed["residual"].max(),
-                "<=",
-                10 * TOLERANCE,
-            ),
-        ]
+        return trained_and_resolved(observed["error"], observed["residual"])
 
     def gaps(self, observed: Observation) -> np.ndarray:
         """Eigenvalues above the widest gap of every network, shape ``(classes, seeds)``; shown and not judged."""

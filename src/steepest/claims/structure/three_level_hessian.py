@@ -31,7 +31,6 @@ from steepest.claim import (
     Seeds,
     Within,
     agreement,
-    assume,
     bound,
     compiled,
     equal,
@@ -43,7 +42,14 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
-from steepest.claims.structure._trained import Lanes, Setting, Training, lanes
+from steepest.claims.structure._trained import (
+    TOLERANCE,
+    Lanes,
+    Setting,
+    Training,
+    lanes,
+    trained_and_resolved,
+)
 from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.quantities import (
     Levels,
@@ -60,7 +66,6 @@ REMOVED = {
 }
 LEVELS = ("classes", "cross", "within")  # the axis "level"
 PROBES = 64  # random vectors for the traces
-TOLERANCE = 1e-4  # of the eigenvalues' residuals, relative to the largest
 
 
 @dataclass(frozen=True)
@@ -226,17 +231,7 @@ class ThreeLevelHessian(Claim):
         }
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        return [
-            assume(
-                "largest training error", observed["error"].max(), "<=", 0.01, "choose more --steps"
-            ),
-            assume(
-                "largest residual / largest eigenvalue",
-                observed["residual"].max(),
-                "<=",
-                10 * TOLERANCE,
-            ),
-        ]
+        return trained_and_resolved(observed["error"], observed["residual"])
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         values = observed["eigenvalues"]

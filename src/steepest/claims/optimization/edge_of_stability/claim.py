@@ -2,7 +2,7 @@
 
 The sharpness is the largest eigenvalue of the Hessian of the risk. On a quadratic, descent with step size η is stable
 only below 2/η. On a network the sharpness rises by itself along gradient flow; descent follows until 2/η, where the
-flow would go on, and then hovers there while the risk keeps falling.
+flow would go on, and then hovers there. The risk goes on falling meanwhile: that is drawn, not judged.
 """
 
 import math

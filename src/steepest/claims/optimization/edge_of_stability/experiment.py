@@ -141,9 +141,9 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
         sharpness: shape ``(..., records)``; NaN where a descent diverged, which is no lack of time.
         steps: how many were taken.
     """
-    before = sharpness[..., : -(sharpness.shape[-1] // 5)]
+    fifth = _fifth(sharpness)
     now = late_mean(sharpness)
-    rise = now - late_mean(before)  # in a fifth of the steps
+    rise = now - sharpness[..., -2 * fifth : -fifth].mean(-1)
     early = (sharpness.max(-1) < 1) & (rise > 0.01 * now)
     fifths = np.divide(1 - now, rise, out=np.zeros_like(now), where=early)
     needed = steps * (1 + 0.2 * fifths.max())
@@ -158,4 +158,9 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
 
 def late_mean(sharpness: np.ndarray) -> np.ndarray:
     """Return the mean over the last fifth of the records, ``(..., records)``."""
-    return sharpness[..., -(sharpness.shape[-1] // 5) :].mean(-1)
+    return sharpness[..., -_fifth(sharpness) :].mean(-1)
+
+
+def _fifth(sharpness: np.ndarray) -> int:
+    """Return how many records a fifth of them is: one at least, as ``--steps 1`` leaves two."""
+    return max(1, sharpness.shape[-1] // 5)
