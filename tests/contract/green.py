@@ -1,59 +1,96 @@
-"""Which verdicts were last seen, and with which code: the record of green runs.
+"""What was last seen to pass, and with which code: the record of green runs.
 
     python -m tests.contract.green
 
-runs the quick preset of every claim whose source has changed since, or takes the stored result of the same code, and
-writes ``green.json``. A verdict that differs
-from the recorded one is written down like any other: the difference in the commit is what a reviewer sees.
+goes through every claim whose source has changed since: the contract on its tiny run, then the quick preset or the
+stored result of the same code. It writes ``green.json``. A verdict that differs from the recorded one is written down
+like any other: the difference in the commit is what a reviewer sees. A tiny run that breaks the contract is not
+recorded.
 """
 
+import hashlib
 import json
+import os
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
 
 from steepest import catalogue
-from steepest.app.contract import is_challenged
-from steepest.engine.fingerprint import stamp
+from steepest.app import contract
+from steepest.engine.fingerprint import closure, read, stamp
 from steepest.engine.run import answer, ready
 from steepest.engine.store import Store
 
 PATH = Path(__file__).with_name("green.json")
 RESULTS = Path(__file__).parents[2] / ".cache" / "green"
+EVERY = os.environ.get("STEEPEST_CLAIMS") == "all"
+"""Whether the tests of the contract go through all claims, as every night, or through those that have changed."""
 
 
 def recorded() -> dict[str, dict[str, Any]]:
-    """Return the stamp and the verdict of every claim at its last green run."""
+    """Return of every claim the code of its last green runs, the verdict, and what its checks lack."""
     return json.loads(PATH.read_text("utf-8")) if PATH.is_file() else {}
 
 
-def changed() -> list[str]:
-    """Return the claims whose source, or anything in steepest that it imports, has changed since."""
+def judged() -> list[str]:
+    """Return the claims whose verdict is to be looked at: all, or those whose source has changed since."""
+    return _all_or("judged", lambda name: stamp(catalogue.entry(name)).judgement)
+
+
+def tried() -> list[str]:
+    """Return the claims whose tiny run is to be looked at: those too whose pipeline has changed since."""
+    return _all_or("tried", _tiny)
+
+
+def _all_or(digest: str, now: Callable[[str], str]) -> list[str]:
     green = recorded()
-    entries = catalogue.built_in()
-    return [
-        name
-        for name, entry in entries.items()
-        if green.get(name, {}).get("stamp") != stamp(entry).judgement
-    ]
+    names = list(catalogue.built_in())
+    return [name for name in names if EVERY or green.get(name, {}).get(digest) != now(name)]
+
+
+def _tiny(name: str) -> str:
+    """Return the digest of what a tiny run goes through: the claim, and all that the contract imports."""
+    whole = stamp(catalogue.entry(name)).judgement + _pipeline()
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+@cache
+def _pipeline() -> str:
+    source = read(contract.__name__, Path(contract.__file__))
+    return "".join([source.whole, *sorted(closure(source, None))])
 
 
 def main() -> None:
     """Run what has changed and write the record."""
     green = recorded()
-    for name in changed():
-        result = answer(ready(name), store=Store(RESULTS))
-        missing = is_challenged(result)
-        green[name] = {
-            "stamp": result.stamp["judgement"],
-            "verdict": str(result.verdict),
-            "missing": missing,
-        }
-        print(name, result.verdict, *missing, sep="\n  ", flush=True)
-        known = {name: green[name] for name in catalogue.built_in() if name in green}
-        PATH.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+    names = catalogue.built_in()
+
+    def write(name: str, **seen: Any) -> None:
+        green[name] = green.get(name, {}) | seen
+        PATH.write_text(
+            json.dumps({n: green[n] for n in names if n in green}, indent=1) + "\n", "utf-8"
+        )
         jax.clear_caches()
+
+    for name in tried():
+        problems = dict(contract.problems(catalogue.entry(name)))
+        missing = [line for lines in problems.values() for line in lines]
+        print(name, "tiny run", "is as it must be" if not missing else "", flush=True)
+        print(*missing, sep="\n", end="", flush=True)
+        write(name, tried="" if missing else _tiny(name))
+    for name in judged():
+        result = answer(ready(name), store=Store(RESULTS))
+        missing = contract.is_challenged(result)
+        print(name, result.verdict, *missing, sep="\n  ", flush=True)
+        write(
+            name,
+            judged=result.stamp["judgement"],
+            verdict=str(result.verdict),
+            missing=missing,
+        )
 
 
 if __name__ == "__main__":

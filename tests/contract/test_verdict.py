@@ -1,22 +1,18 @@
 """Quick presets: of the claims whose source closure has changed since the last green run, or of all of them.
 
-Run with ``-m verdict``; the environment variable STEEPEST_VERDICTS=all asks for all of them, as every night.
+Run with ``-m verdict``; the environment variable STEEPEST_CLAIMS=all asks for all of them, as every night.
 """
-
-import os
 
 import pytest
 
 from steepest import catalogue
 from steepest.app.contract import is_challenged
 from steepest.engine.run import execute, ready
-from tests.contract.green import changed, recorded
-
-EVERY = os.environ.get("STEEPEST_VERDICTS") == "all"
+from tests.contract.green import judged, recorded
 
 
 @pytest.mark.verdict
-@pytest.mark.parametrize("name", list(catalogue.built_in()) if EVERY else changed())
+@pytest.mark.parametrize("name", judged())
 def test_verdict(name):
     result = execute(ready(name))
     green = recorded().get(name, {})
