@@ -19,7 +19,8 @@ from steepest.engine.sweeps._sweep import COMPUTE, _crashed
 from steepest.engine.workers import Workers, drive
 
 OVER = {"multiple": "linear:0.5:5:12", "width": "8,16", "seed": "0:2"}
-SMALL = {"changes": {"steps": 20, "seeds": 3}, "batch": 4}
+# steps enough that a signal after the first batch arrives before the last
+SMALL = {"changes": {"steps": 400, "seeds": 3}, "batch": 4}
 
 
 def planned():
