@@ -14,6 +14,7 @@ read and not imported.
 import ast
 import hashlib
 import inspect
+import os
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -68,7 +69,31 @@ def stamp(entry: Entry, kind: type | None = None) -> Stamp:
     """
     if not entry.path.is_file():
         return _stamp_of_class(kind)
-    source = read(entry.module, entry.path)
+    if entry.path.is_relative_to(ROOT):  # and so is all of steepest that it may import
+        return _stamp_as_long_as(_state(), entry.module, entry.path)
+    return _stamp_of_file(entry.module, entry.path)
+
+
+@lru_cache(maxsize=512)
+def _stamp_as_long_as(state: str, module: str, path: Path) -> Stamp:
+    """Return the stamp of a file of ours, which is kept as long as no file of ours has changed."""
+    return _stamp_of_file(module, path)
+
+
+def _state() -> str:
+    """Return a digest of when every source of ours was last written, and of its size."""
+    files = []
+    for folder, _, names in os.walk(ROOT):
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                found = os.stat(path)
+                files.append(f"{path} {found.st_mtime_ns} {found.st_size}")
+    return _digest(sorted(files))
+
+
+def _stamp_of_file(module: str, path: Path) -> Stamp:
+    source = read(module, path)
     reached = source.reached(OF_THE_EXPERIMENT)
     reached_by_rivals = source.reached(("rivals",))
     experiment = _digest([source.text_of(reached), *closure(source, reached, BASE)])
@@ -207,10 +232,15 @@ class Source:
         nodes = [node for name in sorted(names) for node in self.nodes[name]]
         return "\n".join(ast.dump(node) for node in (*nodes, *self.loose))
 
+    @cached_property
+    def all_imported(self) -> list[tuple[str, str]]:
+        """What the file imports, as modules and names."""
+        return sorted(set(self.imports.values()))
+
     def imported(self, names: Iterable[str] | None) -> list[tuple[str, str]]:
         """Return what some definitions import, as modules and names; everything for None."""
         if names is None:
-            return sorted(set(self.imports.values()))
+            return self.all_imported
         mentioned = [self.uses(name) for name in names]
         used = frozenset[str]().union(*mentioned, *map(_mentioned, self.loose))
         # a star may bring any name

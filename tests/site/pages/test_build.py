@@ -9,7 +9,7 @@ import pytest
 from steepest import catalogue as module
 from steepest.core.errors import UserError
 from steepest.engine.store import Damaged, Store
-from steepest.site.pages import build
+from steepest.site.pages import _build, _pages, _runs, build
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +185,67 @@ def test_the_default_run_is_shown_first_else_the_newest(stored, site):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sum(1 for _ in Store(stored)) == 7
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The pages that were made and not taken over."""
+    names = []
+    original = _pages.page
+
+    def page(run, *rest):
+        names.append(run.page)
+        return original(run, *rest)
+
+    monkeypatch.setattr(_pages, "page", page)
+    return names
+
+
+@pytest.fixture
+def copied(few, site, tmp_path):
+    """Results of one claim, and their atlas."""
+    results = tmp_path / "results"
+    shutil.copytree(few, results)
+    build(results, tmp_path / "atlas")
+    return results, tmp_path / "atlas"
+
+
+def test_pages_that_show_the_same_are_taken_over(copied, made):
+    results, out = copied
+    before = files(out)
+    build(results, out)
+    assert made == []
+    assert files(out) == before
+
+
+@pytest.mark.parametrize("damage", ["page", "page gone", "record", "record's form", "record gone"])
+def test_damaged_pages_are_made_again(copied, made, damage):
+    results, out = copied
+    before = files(out)
+    page = out / "powerless" / "index.html"
+    record = out / _build.PAGES
+    match damage:
+        case "page":
+            page.write_text(page.read_text("utf-8").replace("holds", "fails"), "utf-8")
+        case "page gone":
+            page.unlink()
+        case "record":
+            record.write_bytes(b"\xff{")
+        case "record's form":
+            record.write_text('{"powerless/index.html": ["shows"]}', "utf-8")
+        case "record gone":
+            record.unlink()
+    build(results, out)
+    assert made == ["powerless/index.html"]
+    assert files(out) == before
+
+
+def test_other_code_and_stale_results_make_pages_again(copied, made, monkeypatch):
+    results, out = copied
+    monkeypatch.setattr(_build, "_templates", lambda: "another look")
+    build(results, out)
+    assert made == ["powerless/index.html"]
+    monkeypatch.setattr(_runs, "staleness", lambda *asked: "the claim has changed since")
+    build(results, out)
+    assert made == ["powerless/index.html"] * 2
+    assert "the claim has changed since" in (out / "powerless" / "index.html").read_text("utf-8")

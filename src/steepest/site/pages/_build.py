@@ -1,12 +1,22 @@
 """Build an atlas beside its place and move it there when it is whole."""
 
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from steepest.core.errors import UserError
+from steepest.core.records import canonical_digest
+from steepest.engine.fingerprint import everything
 
 from . import _diagrams, _hover, _pages
 from ._runs import Run, entries, gather
@@ -16,6 +26,11 @@ if TYPE_CHECKING:
 
 MARKER = ".steepest-atlas"
 """Lies in every atlas and lists its files, one a line: a folder without it, or with other files, is never replaced."""
+
+PAGES = ".pages.json"
+"""Lies in every atlas and says what each page shows: the next atlas takes over the pages that would be the same."""
+SHOWN = ("result.json", "panels.json")
+"""Files of a result that its page shows."""
 
 
 def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: None) -> Path:
@@ -47,7 +62,7 @@ def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: 
     fresh = out.parent / f".{out.name}-new-{os.getpid()}"
     try:
         fresh.mkdir(parents=True)
-        _write(runs, sweeps, fresh, watch)
+        _write(runs, sweeps, fresh, out, watch)
         _replace(fresh, out)
     except OSError as trouble:
         reason = trouble.strerror or trouble
@@ -93,10 +108,13 @@ def _write(
     runs: dict[str, list[Run]],
     sweeps: dict[str, list["Sweep"]],
     folder: Path,
+    before: Path,
     watch: Callable[[str], None],
 ) -> None:
-    """Every file of the atlas."""
+    """Every file of the atlas; pages that show the same as in the atlas before are taken over."""
     names = list(runs)
+    earlier = _pages_of(before)
+    written: dict[str, dict[str, str]] = {}
     cards = []
     shown = [run.result for claim in runs.values() for run in claim]
     for entry in entries(shown):
@@ -118,8 +136,15 @@ def _write(
             names[place - 1] if place else None,
             names[place + 1] if place + 1 < len(names) else None,
         )
-        small = [_save(run, runs[name], around, diagrams, folder) for run in runs[name]]
-        cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small[0], diagrams))
+        shown = _digest_of(runs[name], around, diagrams)
+        for run in runs[name]:
+            kept = _kept(before / run.page, earlier.get(run.page), shown)
+            text, thumbnail = kept or _pages.page(run, runs[name], around, diagrams)
+            _save(run, text, folder)
+            written[run.page] = {"shows": shown, "text": _digest(text), "thumbnail": thumbnail}
+        small = Markup(written[runs[name][0].page]["thumbnail"])
+        cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small, diagrams))
+    (folder / PAGES).write_text(json.dumps(written), "utf-8")
     (folder / "index.html").write_text(_pages.index(cards), "utf-8")
     (folder / "style.css").write_text(_pages.stylesheet(), "utf-8")
     if sweeps:
@@ -130,21 +155,58 @@ def _write(
     (folder / MARKER).write_text("".join(f"{path}\n" for path in files), "utf-8")
 
 
-def _save(
-    run: Run,
-    runs: list[Run],
-    around: tuple[str | None, str | None],
-    diagrams: list[_pages.Diagram],
-    folder: Path,
+def _pages_of(atlas: Path) -> dict[str, Any]:
+    """Return what an atlas says of its pages; nothing where that cannot be read."""
+    try:
+        pages = json.loads((atlas / PAGES).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return pages if isinstance(pages, dict) else {}
+
+
+def _kept(page: Path, record: Any, shown: str) -> tuple[str, str] | None:
+    """Return a page and its thumbnail if it is whole and shows this, else None."""
+    match record:
+        case {"shows": str(shows), "text": str(digest), "thumbnail": str(thumbnail)}:
+            with suppress(OSError, ValueError):
+                text = page.read_text("utf-8")
+                if shows == shown and _digest(text) == digest:
+                    return text, thumbnail
+    return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest_of(
+    runs: list[Run], around: tuple[str | None, str | None], diagrams: list[_pages.Diagram]
 ) -> str:
-    """Write one page with its downloads; return the thumbnail."""
-    text, small = _pages.page(run, runs, around, diagrams)
+    """Return a digest of all that the pages of one claim show, and of the code that shows it."""
+    files = [
+        hashlib.sha256((run.folder / name).read_bytes()).hexdigest()
+        for run in runs
+        for name in SHOWN
+    ]
+    pages = [(run.page, run.stale) for run in runs]
+    sweeps = [asdict(diagram) for diagram in diagrams]
+    return canonical_digest([everything(), _templates(), files, pages, around, sweeps])
+
+
+@cache
+def _templates() -> str:
+    """A digest of the templates."""
+    room = resources.files("steepest.site.pages") / "templates"
+    return canonical_digest(sorted((file.name, file.read_text("utf-8")) for file in room.iterdir()))
+
+
+def _save(run: Run, text: str, folder: Path) -> None:
+    """Write one page with its downloads."""
     files = folder / run.result.claim / run.folder.name
     files.mkdir(parents=True)
     for name in ("result.json", "arrays.npz", "panels.json"):
         shutil.copyfile(run.folder / name, files / name)
     (folder / run.page).write_text(text, "utf-8")
-    return small
 
 
 def _replace(fresh: Path, out: Path) -> None:
