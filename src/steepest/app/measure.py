@@ -5,7 +5,7 @@ from typing import Any
 from rich.table import Table
 
 from steepest.app.console import bar, wide
-from steepest.measurement import Report, load_checkpoint, load_model, measure, number
+from steepest.measurement import Report, errors, load_checkpoint, load_model, measure, number
 
 
 def measured(known: Any) -> Report:
@@ -48,9 +48,8 @@ def _report(report: Report) -> None:
     for quantity in report.quantities:
         numeric = quantity.compared is not None and "η" in quantity.theory
         compared = f" = {quantity.compared:.4g}" if numeric else ""
-        table.add_row(
-            quantity.name, number(quantity), quantity.theory + compared, quantity.interpretation
-        )
+        value = "\n".join([number(quantity), *errors(quantity)])
+        table.add_row(quantity.name, value, quantity.theory + compared, quantity.interpretation)
     console.print(table, markup=False)
     asked = [
         (quantity.name, text, holds)

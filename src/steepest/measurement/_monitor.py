@@ -14,6 +14,9 @@ from steepest.core.errors import UserError
 from steepest.measurement._measure import chosen, report_on
 from steepest.measurement.adapters import Subject, in_evaluation, subject
 
+RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared")
+"""What a log keeps of each reading."""
+
 
 class Monitor:
     """A schedule that measures a model during its training and appends one JSON line each time.
@@ -113,9 +116,7 @@ class Monitor:
             )
         record = {"step": step, "seconds": round(report.seconds, 4), "quantities": {}}
         for line in report.to_json()["quantities"]:
-            record["quantities"][line["name"]] = {
-                key: line[key] for key in ("value", "interval", "compared")
-            }
+            record["quantities"][line["name"]] = {key: line[key] for key in RECORDED}
         self._append(record)
         took = time.perf_counter() - now
         self.owed = False

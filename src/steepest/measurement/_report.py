@@ -11,6 +11,14 @@ from steepest.core.panels import Panel
 ALIASES = {"signals": "signal-propagation", "levels": "class-decomposition"}
 """Former ids of quantities, which keep working."""
 
+ERRORS = {
+    "residual": "residual of Lanczos, no confidence interval",
+    "probes": "95 % over random probes, for these examples",
+    "examples": "95 % for other examples like these",
+    "rounding": "rounding",
+}
+"""What an interval is about, by its source of error."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -85,30 +93,56 @@ class Report:
         return tuple(reading for reading in self.quantities if reading.id == id)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON-ready object; numbers that are not finite become null."""
-        return _plain(asdict(self))
+        """Return a JSON-ready object; numbers that are not finite become null.
+
+        Each quantity has ``errors`` besides, its errors as sentences.
+        """
+        plain = _plain(asdict(self))
+        for entry, reading in zip(plain["quantities"], self.quantities, strict=True):
+            entry["errors"] = errors(reading)
+        return plain
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{q.name}</td><td>{number(q)}</td><td>{q.interpretation}</td></tr>"
+            f"<tr><td>{q.name}</td><td>{'<br>'.join([number(q), *errors(q)])}</td>"
+            f"<td>{q.interpretation}</td></tr>"
             for q in self.quantities
         )
         return f"<table><caption>{self.model}, {self.weights} weights</caption>{rows}</table>"
 
 
 def number(reading: Reading) -> str:
-    """Return the value with its error as text.
+    """Return the value as text, without its errors.
 
     >>> number(Reading("trace", 10.0, (9.0, 11.0)))
-    '10 [9, 11]'
+    '10'
     """
-    if math.isnan(reading.value):
-        return "–"
-    value = f"{reading.value:.4g}"
-    if reading.interval is None:
-        return value
-    low, high = reading.interval
-    return f"{value} [{low:.4g}, {high:.4g}]"
+    return "–" if math.isnan(reading.value) else f"{reading.value:.4g}"
+
+
+def errors(reading: Reading) -> list[str]:
+    """Return each error of a value as a line that says what it is about; nothing where a value has none.
+
+    A residual is half of its interval: an eigenvalue lies that near. It is no confidence interval.
+
+    >>> errors(Reading("sharpness", 2.0, (1.5, 2.5), "residual", over_examples=(1.0, 3.0)))
+    ['± 0.5 (residual of Lanczos, no confidence interval)', '[1, 3] (95 % for other examples like these)']
+    """
+    lines = []
+    if reading.interval is not None and not math.isnan(reading.value):
+        low, high = reading.interval
+        what = ERRORS[reading.source_of_error]
+        ends = f"[{low:.4g}, {high:.4g}]"
+        if reading.source_of_error == "residual":
+            ends = f"± {(high - low) / 2:.2g}"
+        lines.append(f"{ends} ({what})")
+    if reading.over_examples is not None:
+        low, high = reading.over_examples
+        if math.isfinite(low) and math.isfinite(high):
+            lines.append(f"[{low:.4g}, {high:.4g}] ({ERRORS['examples']})")
+        else:
+            lines.append("error for other examples: unknown, as there are too few")
+    return lines
 
 
 def _plain(value: Any) -> Any:

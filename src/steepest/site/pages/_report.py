@@ -17,12 +17,6 @@ from ._figures import inline
 if TYPE_CHECKING:  # pages of results need no JAX
     from steepest.measurement import Reading, Report
 
-ERRORS = {
-    "residual": "residual of the iteration",
-    "probes": "95 % over random probes",
-    "examples": "95 % over examples",
-    "rounding": "rounding",
-}
 SIGNS = {
     True: ("holds", "✓", "true"),
     False: ("fails", "✗", "not true"),
@@ -69,6 +63,8 @@ def report_page(report: "Report", file: str | Path) -> Path:
 
 
 def _text_of(report: "Report") -> str:
+    from steepest.measurement import ERRORS
+
     measured = [quantity for quantity in report.quantities if math.isfinite(quantity.value)]
     drawn = [quantity.panel for quantity in measured if quantity.panel is not None]
     figures = [
