@@ -231,6 +231,8 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     lr = "your step size, to compare the sharpness with 2/η"
     measure.add_argument("--lr", type=float, help=lr)
     measure.add_argument("--momentum", type=float, default=0.0, help="your heavy-ball momentum β")
+    decay = "your weight decay λ (default: your optimizer's, or not known)"
+    measure.add_argument("--weight-decay", type=float, help=decay)
     kinds = ("hessian", "gauss-newton", "fisher")
     curvature = "of which matrix (default: hessian)"
     measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)

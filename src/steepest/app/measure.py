@@ -21,6 +21,7 @@ def measured(known: Any) -> Report:
             lr=known.lr,
             momentum=known.momentum,
             optimizer=optimizer,
+            weight_decay=known.weight_decay,
             curvature=known.curvature,
             since=None if known.since is None else load_checkpoint(known.since),
             micro_batch=known.micro_batch,

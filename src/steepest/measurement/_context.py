@@ -75,12 +75,16 @@ class Context:
 
     @cached_property
     def preconditioned(self) -> Eigenpairs:
-        """Find the largest eigenpair of ``P^{-1/2} H P^{-1/2}`` with Adam's P."""
+        """Find the largest eigenpair of ``P^{-1/2} (H + λ) P^{-1/2}`` with Adam's P, λ its decay in the gradient."""
         scale = 1.0 if self.optimizer.scale is None else self.optimizer.scale**-0.5
         scale = np.asarray(scale, self.subject.dtype)
-        return top_eigenpairs(
-            lambda v: scale * self.products(scale * v), self._first(), tolerance=self._tolerance
-        )
+        decay = 0.0 if self.optimizer.decoupled else self.optimizer.one_decay
+
+        def products(v: NDArray) -> NDArray:
+            scaled = scale * v
+            return scale * (self.products(scaled) + decay * scaled)
+
+        return top_eigenpairs(products, self._first(), tolerance=self._tolerance)
 
     def products(self, vectors: NDArray) -> NDArray:
         """Multiply vectors by the curvature matrix that was asked for."""

@@ -6,6 +6,7 @@ from scipy import stats
 from steepest.core.panels import Panel, observed_curve, panel
 from steepest.linalg import Density, spectral_density, top_eigenpairs, trace
 from steepest.measurement._context import Context
+from steepest.measurement._optimizer import Optimizer
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import block, forms_by_group
 
@@ -32,11 +33,16 @@ def measure_sharpness(context: Context) -> list[Reading]:
     name = "sharpness" if context.kind == "hessian" else f"largest eigenvalue of the {size}"
     theory = ""
     compared = None
-    interpretation = "the largest curvature of the mean loss; descent is stable up to the step 2/it"
-    if optimizer.scale is None and optimizer.limit is not None:
-        theory = optimizer.law
-        compared = optimizer.limit
-        interpretation = _stability(value, optimizer.limit)
+    assumes: tuple[tuple[str, bool | None], ...] = ()
+    interpretation = "the largest curvature of the mean loss"
+    if context.kind != "hessian":
+        interpretation = "the largest of this matrix; which steps are stable, the Hessian's tells"
+    elif optimizer.scale is None:
+        interpretation = _stability(value, optimizer)
+        assumes = _assumptions(optimizer)
+        if optimizer.limit is not None:
+            theory = optimizer.law
+            compared = optimizer.limit
     if not top.converged[0]:
         interpretation += " (Lanczos has not converged: see the interval)"
     lines = [
@@ -47,7 +53,7 @@ def measure_sharpness(context: Context) -> list[Reading]:
             "residual",
             theory,
             compared,
-            _assumptions(compared),
+            assumes,
             interpretation,
             over_examples=_over_examples(value, forms[:, 0], shares),
         )
@@ -61,35 +67,43 @@ def _preconditioned(context: Context) -> Reading:
     top = context.preconditioned
     value = float(top.values[0])
     residual = float(top.residuals[0])
-    limit = optimizer.limit
-    interpretation = "the largest curvature in the coordinates in which Adam descends"
     return Reading(
         "preconditioned sharpness",
         value,
         (value - residual, value + residual),
         "residual",
         optimizer.law,
-        limit,
-        _assumptions(limit),
-        interpretation if limit is None else _stability(value, limit),
+        optimizer.limit,
+        _assumptions(optimizer),
+        f"in the coordinates in which Adam descends; {_stability(value, optimizer)}",
     )
 
 
-def _assumptions(compared: float | None) -> tuple[tuple[str, bool | None], ...]:
-    text = "full-batch descent on this loss and these data, without weight decay"
-    return () if compared is None else ((text, None),)
+def _assumptions(optimizer: Optimizer) -> tuple[tuple[str, bool | None], ...]:
+    return (("full-batch descent on this loss and these data", None), optimizer.assumption)
 
 
-def _stability(value: float, limit: float) -> str:
-    """Say what a largest curvature means beside the limit of a step size."""
+def _stability(value: float, optimizer: Optimizer) -> str:
+    """Say what a largest curvature means beside the user's step size, or which step sizes it allows."""
+    limit = optimizer.limit
     if value <= 0:
         return "no direction curves upwards: every step size is stable to second order"
-    interpretation = f"your step size is {value / limit:.2f} of the stable limit"
-    if value > 1.1 * limit:
+    largest = f"{optimizer.largest_step(value):.3g}"
+    if limit is None:
+        descent = "plain descent"
+        if optimizer.scale is not None:
+            descent = f"Adam with β₁ = {optimizer.momentum:g}"
+        elif optimizer.momentum:
+            descent = f"descent with momentum {optimizer.momentum:g}"
+        return f"{descent} is stable for steps below {largest}"
+    ratio = (optimizer.lr or 0.0) / optimizer.largest_step(value)
+    many = f"{ratio:.3g} times" if ratio >= 10 else f"{ratio:.2f} of"
+    interpretation = f"your step size is {many} the stable limit, {largest}"
+    if ratio > 1.1:
         return (
             f"{interpretation}, so that full-batch descent would leave along the sharpest direction"
         )
-    return f"{interpretation}: the edge of stability" if value > 0.9 * limit else interpretation
+    return f"{interpretation}: the edge of stability" if ratio > 0.9 else interpretation
 
 
 def _over_examples(

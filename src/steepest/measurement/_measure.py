@@ -26,6 +26,7 @@ def measure(
     lr: float | None = None,
     momentum: float = 0.0,
     optimizer: Any = None,
+    weight_decay: float | None = None,
     curvature: Kind = "hessian",
     since: Any = None,
     micro_batch: int = 1024,
@@ -44,6 +45,8 @@ def measure(
         momentum: heavy-ball momentum β, which makes it 2(1+β)/η.
         optimizer: instead of these, your torch optimizer (SGD, Adam, AdamW), or an optax state with Adam's moments and
             ``lr``; with Adam the sharpness in its own coordinates is compared with 38/η.
+        weight_decay: λ, in the gradient (with an optax state: AdamW's); a torch optimizer says its own, an optax state
+            does not. None if you do not say it.
         curvature: of which matrix: ``"hessian"``, ``"gauss-newton"`` or ``"fisher"``, the empirical one.
         since: an earlier checkpoint, to measure the drift from: parameters like the model's own, a state dict, or a
             flat vector.
@@ -61,7 +64,7 @@ def measure(
     >>> squared = lambda f, y: ((f - y) ** 2).mean() / 2
     >>> report = measure((lambda w, x: x @ w, jnp.zeros(2)), squared, (x, y), what=["sharpness"], lr=0.5)
     >>> report["sharpness"].interpretation
-    'your step size is 0.50 of the stable limit'
+    'your step size is 0.50 of the stable limit, 1'
     """
     started = time.perf_counter()
     names = None if what is None else chosen(what)
@@ -72,6 +75,7 @@ def measure(
         else make_subject(model, loss, data, micro_batch=micro_batch, features=features)
     )
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
+    options |= {"weight_decay": weight_decay}
     options |= {"since": since, "seed": seed, "watch": watch}
     report, _ = report_on(subject, names, **options)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
@@ -84,6 +88,7 @@ def report_on(
     lr: float | None = None,
     momentum: float = 0.0,
     optimizer: Any = None,
+    weight_decay: float | None = None,
     curvature: Kind = "hessian",
     since: Any = None,
     seed: int = 0,
@@ -93,7 +98,7 @@ def report_on(
     """Report on a subject that has been checked; also say where Lanczos should start next time."""
     if curvature not in KINDS:
         raise UserError(f"there is no curvature {curvature!r}; {nearest(str(curvature), KINDS)}")
-    optimizer = optimizer_of(optimizer, subject, lr, momentum)
+    optimizer = optimizer_of(optimizer, subject, lr, momentum, weight_decay)
     started = time.perf_counter()
     passes = subject.passes
     names = what or [*DEFAULT, *["drift"] * (since is not None)]

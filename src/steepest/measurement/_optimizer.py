@@ -1,5 +1,6 @@
 """The user's optimizer: the step that the curvature is compared with, and how it weighs the coordinates."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,32 +19,92 @@ class Optimizer:
         lr: step size η, or None when it is not known.
         momentum: heavy-ball momentum β, or Adam's β₁.
         scale: of Adam, ``√v̂ + ε`` for every weight, shape ``(p,)``; the descent is that of ``P^{-1/2} H P^{-1/2}``.
+        decay: weight decay λ of all weights; None when it is not known; a pair, its smallest and largest, when groups
+            of weights have several.
+        decoupled: whether the decay is AdamW's, ``w ← (1 − ηλ)w − …``, or else λw is added to the gradient.
     """
 
     lr: float | None = None
     momentum: float = 0.0
     scale: NDArray | None = None
+    decay: float | tuple[float, float] | None = None
+    decoupled: bool = False
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
             raise UserError(f"a step size is a finite number > 0, got lr={self.lr}")
         if not 0 <= self.momentum < 1:
             raise UserError(f"heavy-ball momentum lies in [0, 1), got momentum={self.momentum}")
+        if isinstance(self.decay, float | int) and not (
+            np.isfinite(self.decay) and self.decay >= 0
+        ):
+            raise UserError(f"a weight decay is a finite number ≥ 0, got weight_decay={self.decay}")
 
     @property
     def limit(self) -> float | None:
-        """Return the largest curvature at which a quadratic does not diverge.
+        """Return the largest curvature of the loss at which a quadratic does not diverge.
 
         ``2(1+β)/η`` of heavy-ball momentum; of Adam's averaged gradients ``2(1+β₁)/((1−β₁)η)``, which is 38/η at
-        β₁ = 0.9 (Cohen et al. 2022).
+        β₁ = 0.9 (Cohen et al. 2022). A decay λ in the gradient adds λ to the curvature of SGD, which leaves
+        ``2(1+β)/η − λ`` to the loss; AdamW's shrinks the limit by the factor ``1 − ηλ/2``.
 
-        >>> Optimizer(0.1, 0.9).limit, Optimizer(0.1, 0.9, np.ones(1)).limit
-        (38.0, 380.0)
+        >>> Optimizer(0.1, 0.9).limit, Optimizer(0.1, 0.9, np.ones(1)).limit, Optimizer(0.1, decay=0.5).limit
+        (38.0, 380.0, 19.5)
         """
         if self.lr is None:
             return None
+        largest = self.numerator / self.lr
+        decay = self.one_decay
+        if decay and self.decoupled:
+            largest *= 1 - self.lr * decay / 2
+        elif decay and self.scale is None:
+            largest -= decay
+        return round(largest, 12)
+
+    @property
+    def numerator(self) -> float:
+        """Return the product of step size and largest stable curvature, without decay.
+
+        >>> Optimizer(momentum=0.5).numerator
+        3.0
+        """
         average = 1 if self.scale is None else 1 - self.momentum
-        return round(2 * (1 + self.momentum) / (average * self.lr), 12)
+        return 2 * (1 + self.momentum) / average
+
+    @property
+    def one_decay(self) -> float:
+        """Return the weight decay that all weights share; 0 where it is not known or they share none."""
+        return float(self.decay) if isinstance(self.decay, float | int) else 0.0
+
+    def largest_step(self, curvature: float) -> float:
+        """Return the step size at which this curvature of the loss, which is positive, is at the limit.
+
+        >>> Optimizer().largest_step(4.0), Optimizer(momentum=0.9, decay=0.75).largest_step(3.05)
+        (0.5, 1.0)
+        """
+        decay = self.one_decay
+        if self.decoupled:
+            return self.numerator / (curvature + self.numerator * decay / 2)
+        return self.numerator / (curvature + (decay if self.scale is None else 0.0))
+
+    @property
+    def assumption(self) -> tuple[str, bool | None]:
+        """Return what the limit assumes of weight decay, and whether it holds: None where that is not known."""
+        if self.decay is None:
+            return (
+                "no weight decay, which is not known here: give the torch optimizer, or weight_decay=…",
+                None,
+            )
+        if isinstance(self.decay, tuple):
+            low, high = self.decay
+            return (
+                f"no weight decay; your optimizer decays some weights by {low:g} and others by {high:g}, "
+                "which the limit leaves out",
+                False,
+            )
+        if self.decay == 0:
+            return "no weight decay", True
+        return f"weight decay {self.decay:g} on all weights, which is counted here", True
 
     @property
     def law(self) -> str:
@@ -51,11 +112,23 @@ class Optimizer:
         if self.lr is None:
             return ""
         if self.scale is not None:
-            return "38/η" if self.momentum == 0.9 else "2(1+β₁)/((1−β₁)η)"
-        return "2(1+β)/η" if self.momentum else "2/η"
+            formula = "38/η" if self.momentum == 0.9 else "2(1+β₁)/((1−β₁)η)"
+        else:
+            formula = "2(1+β)/η" if self.momentum else "2/η"
+        if not self.one_decay:
+            return formula
+        if self.decoupled:
+            return f"(1 − ηλ/2) {formula}"
+        return f"{formula} − λ" if self.scale is None else formula
 
 
-def optimizer_of(given: Any, subject: Subject, lr: float | None, momentum: float) -> Optimizer:
+def optimizer_of(
+    given: Any,
+    subject: Subject,
+    lr: float | None,
+    momentum: float,
+    weight_decay: float | None = None,
+) -> Optimizer:
     """Read the training settings from what users have.
 
     Args:
@@ -64,14 +137,15 @@ def optimizer_of(given: Any, subject: Subject, lr: float | None, momentum: float
         subject: the model; Adam's second moments are brought into its order.
         lr: overrides the optimizer's.
         momentum: without an optimizer.
+        weight_decay: overrides that of a torch optimizer; an optax state does not say it.
 
     Raises:
         UserError: another optimizer; one that has not taken a step; moments of another model.
     """
     if given is None:
-        return Optimizer(lr, momentum)
+        return Optimizer(lr, momentum, decay=weight_decay)
     if hasattr(given, "param_groups"):
-        return _of_torch(given, subject, lr)
+        return _of_torch(given, subject, lr, weight_decay)
     moments = _adam_state(given)
     if moments is None:
         raise UserError(
@@ -80,10 +154,13 @@ def optimizer_of(given: Any, subject: Subject, lr: float | None, momentum: float
         )
     steps = int(moments.count)
     second = subject.flatten(moments.nu)
-    return Optimizer(lr, 0.9, _scale(second, steps, 0.999, 1e-8))
+    scale = _scale(second, steps, 0.999, 1e-8)
+    return Optimizer(lr, 0.9, scale, weight_decay, decoupled=True)
 
 
-def _of_torch(given: Any, subject: Subject, lr: float | None) -> Optimizer:
+def _of_torch(
+    given: Any, subject: Subject, lr: float | None, weight_decay: float | None
+) -> Optimizer:
     kind = type(given).__name__
     groups = given.param_groups
     if len({(group["lr"], group.get("momentum"), group.get("betas")) for group in groups}) != 1:
@@ -92,12 +169,13 @@ def _of_torch(given: Any, subject: Subject, lr: float | None) -> Optimizer:
         )
     first = groups[0]
     lr = float(first["lr"]) if lr is None else lr
+    decay = _decay(groups) if weight_decay is None else weight_decay
     if kind == "SGD":
         if first.get("nesterov") or first.get("dampening"):
             raise UserError(
                 "the stable limit is for momentum without Nesterov's correction or dampening"
             )
-        return Optimizer(lr, float(first["momentum"]))
+        return Optimizer(lr, float(first["momentum"]), decay=decay)
     if kind not in ("Adam", "AdamW") or first.get("amsgrad"):
         raise UserError(
             f"no stable limit is known here for {kind}; give SGD, Adam or AdamW, or lr and momentum alone"
@@ -120,7 +198,16 @@ def _of_torch(given: Any, subject: Subject, lr: float | None) -> Optimizer:
         lr,
         float(first["betas"][0]),
         _scale(second, steps, float(first["betas"][1]), float(first["eps"])),
+        decay,
+        # newer versions of torch let Adam be AdamW by an option
+        decoupled=kind == "AdamW" or bool(first.get("decoupled_weight_decay")),
     )
+
+
+def _decay(groups: Sequence[dict[str, Any]]) -> float | tuple[float, float]:
+    """Return the weight decay of torch's groups of weights, or the smallest and the largest of several."""
+    decays = sorted({float(group.get("weight_decay", 0.0)) for group in groups})
+    return decays[0] if len(decays) == 1 else (decays[0], decays[-1])
 
 
 def _scale(second: NDArray, steps: int, beta: float, eps: float) -> NDArray:
