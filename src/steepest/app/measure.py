@@ -5,7 +5,16 @@ from typing import Any
 from rich.table import Table
 
 from steepest.app.console import bar, wide
-from steepest.measurement import Report, errors, load_checkpoint, load_model, measure, number
+from steepest.measurement import (
+    BRIEF,
+    ERRORS,
+    Report,
+    errors,
+    load_checkpoint,
+    load_model,
+    measure,
+    number,
+)
 
 
 def measured(known: Any) -> Report:
@@ -49,9 +58,11 @@ def _report(report: Report) -> None:
     for quantity in report.quantities:
         numeric = quantity.compared is not None and "η" in quantity.theory
         compared = f" = {quantity.compared:.4g}" if numeric else ""
-        value = "\n".join([number(quantity), *errors(quantity)])
+        value = "\n".join([number(quantity), *errors(quantity, BRIEF)])
         table.add_row(quantity.name, value, quantity.theory + compared, quantity.interpretation)
     console.print(table, markup=False)
+    for source in _sources(report):
+        console.print(f"  ({BRIEF[source]}): {ERRORS[source]}", markup=False, highlight=False)
     asked = [
         (quantity.name, text, holds)
         for quantity in report.quantities
@@ -61,3 +72,10 @@ def _report(report: Report) -> None:
         sign = {True: "✓", False: "✗", None: "?"}[holds]
         console.print(f"  {sign} {name} assumes: {text}", markup=False, highlight=False)
     console.print(f"{report.passes} passes over the data, {report.seconds:.1f} s", highlight=False)
+
+
+def _sources(report: Report) -> list[str]:
+    """Return the sources of error that occur in a report."""
+    sources = [q.source_of_error for q in report.quantities if q.interval is not None]
+    sources += ["examples" for q in report.quantities if q.over_examples is not None]
+    return list(dict.fromkeys(sources))

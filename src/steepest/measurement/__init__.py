@@ -6,6 +6,7 @@ from steepest.measurement._measure import measure as measure
 from steepest.measurement._monitor import Monitor as Monitor
 from steepest.measurement._monitor import read_log as read_log
 from steepest.measurement._quantities import QUANTITIES as QUANTITIES
+from steepest.measurement._report import BRIEF as BRIEF
 from steepest.measurement._report import ERRORS as ERRORS
 from steepest.measurement._report import Reading as Reading
 from steepest.measurement._report import Report as Report

@@ -1,6 +1,7 @@
 """Reports of measurements: numbers with their errors, what theory says, and one plain sentence each."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,6 +19,14 @@ ERRORS = {
     "rounding": "rounding",
 }
 """What an interval is about, by its source of error."""
+
+BRIEF = {
+    "residual": "residual",
+    "probes": "95 %, probes",
+    "examples": "95 %, examples",
+    "rounding": "rounding",
+}
+"""The same where there is little room; ``ERRORS`` explains them."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +129,14 @@ def number(reading: Reading) -> str:
     return "–" if math.isnan(reading.value) else f"{reading.value:.4g}"
 
 
-def errors(reading: Reading) -> list[str]:
+def errors(reading: Reading, words: Mapping[str, str] = ERRORS) -> list[str]:
     """Return each error of a value as a line that says what it is about; nothing where a value has none.
 
     A residual is half of its interval: an eigenvalue lies that near. It is no confidence interval.
+
+    Args:
+        reading: the value with its errors.
+        words: what each source of error is called: ``ERRORS`` or ``BRIEF``.
 
     >>> errors(Reading("sharpness", 2.0, (1.5, 2.5), "residual", over_examples=(1.0, 3.0)))
     ['± 0.5 (residual of Lanczos, no confidence interval)', '[1, 3] (95 % for other examples like these)']
@@ -131,7 +144,7 @@ def errors(reading: Reading) -> list[str]:
     lines = []
     if reading.interval is not None and not math.isnan(reading.value):
         low, high = reading.interval
-        what = ERRORS[reading.source_of_error]
+        what = words[reading.source_of_error]
         ends = f"[{low:.4g}, {high:.4g}]"
         if reading.source_of_error == "residual":
             ends = f"± {(high - low) / 2:.2g}"
@@ -139,9 +152,9 @@ def errors(reading: Reading) -> list[str]:
     if reading.over_examples is not None:
         low, high = reading.over_examples
         if math.isfinite(low) and math.isfinite(high):
-            lines.append(f"[{low:.4g}, {high:.4g}] ({ERRORS['examples']})")
+            lines.append(f"[{low:.4g}, {high:.4g}] ({words['examples']})")
         else:
-            lines.append("error for other examples: unknown, as there are too few")
+            lines.append(f"unknown ({words['examples']})")
     return lines
 
 
