@@ -1,17 +1,24 @@
 """What a report says about a network, in words: each sentence is true of a network where it could be wrong."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement import Reading, Report, errors, measure
+from steepest.measurement._class_decomposition import class_rows
+from steepest.measurement._context import Context
 from steepest.measurement._optimizer import Optimizer
+from steepest.measurement._sample import sample
+from steepest.measurement.adapters import subject
+from steepest.measurement.quantities import three_levels
 from steepest.site.pages import report_page
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
+RNG = np.random.default_rng(0)
 
 
 def regression(n=40, d=3, seed=0):
@@ -125,3 +132,149 @@ def test_the_largest_stable_step_is_a_number():
     assert found.interpretation == f"plain descent is stable for steps below {largest:.3g}"
     found = measure(model, half, data, what=["sharpness"], momentum=0.9)["sharpness"]
     assert found.interpretation.endswith(f"stable for steps below {1.9 * largest:.3g}")
+
+
+def classifier(widths=(4, 8, 3), n=60, seed=0, scale=1.0):
+    """A tanh network for Gaussian blobs, one a class, with examples sorted by class."""
+    torch.manual_seed(seed)
+    layers = []
+    for before, after in pairwise(widths):
+        layers += [nn.Linear(before, after), nn.Tanh()]
+    model = nn.Sequential(*layers[:-1]).double()
+    rng = np.random.default_rng(seed)
+    y = np.sort(np.arange(n) % widths[-1])
+    x = rng.standard_normal((n, widths[0])) + 3 * rng.standard_normal((widths[-1], widths[0]))[y]
+    return model, nn.CrossEntropyLoss(), (torch.as_tensor(scale * x), torch.as_tensor(y))
+
+
+def train(model, loss, data, lr, steps):
+    """Full-batch descent; return the weights before it."""
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    sgd = torch.optim.SGD(model.parameters(), lr)
+    for _ in range(steps):
+        sgd.zero_grad()
+        loss(model(data[0]), data[1]).backward()
+        sgd.step()
+    return before
+
+
+def test_one_small_step_is_not_lazy():
+    model, loss, data = classifier()
+    before = train(model, loss, data, 1e-3, 1)
+    found = measure(model, loss, data, what=["drift"], since=before)
+    kernel = found["relative change of the tangent kernel"]
+    assert kernel.value < 1e-2 and kernel.interpretation.startswith("nothing follows yet")
+    with torch.no_grad():
+        now = float(loss(model(data[0]), data[1]))
+        earlier = float(loss(torch.func.functional_call(model, before, data[0]), data[1]))
+    assert f"the risk from {earlier:.4g} to {now:.4g}" in kernel.interpretation
+
+
+def test_a_wide_linear_model_is_lazy_when_it_has_moved():
+    """A linear model has a fixed kernel: the word is earned once outputs and risk have moved."""
+    model, half, data, _ = regression()
+    model.weight.data.fill_(1.0)
+    before = train(model, half, data, 0.05, 30)
+    found = measure(model, half, data, what=["drift"], since=before)
+    assert found["relative change of the tangent kernel"].value == pytest.approx(0, abs=1e-12)
+    said = found["relative change of the tangent kernel"].interpretation
+    assert said.startswith("lazy so far")
+    outputs = data[0].numpy() @ model.weight.detach().numpy().T
+    start = data[0].numpy().sum(1, keepdims=True)
+    moved = np.linalg.norm(outputs - start) / max(np.linalg.norm(outputs), np.linalg.norm(start))
+    assert found["relative change of the outputs"].value == pytest.approx(moved, rel=1e-10)
+
+
+def test_the_order_of_the_examples_does_not_choose_the_sample():
+    """Alignment of kernel and targets on rows sorted by class, beside that of all rows by a dense calculation."""
+    model, loss, (x, y) = classifier(n=120)
+    inputs = x.numpy()
+    weights = [p.detach().numpy() for p in model.parameters()]
+    h = np.tanh(inputs @ weights[0].T + weights[1])
+    slope = (1 - h**2)[:, None, :] * weights[2]  # ∂f_k/∂z
+    first = np.einsum("ikh,jlh->ikjl", slope, slope) * (1 + inputs @ inputs.T)[:, None, :, None]
+    last = np.einsum("ij,kl->ikjl", 1 + h @ h.T, np.eye(3))
+    theta = (first + last).reshape(360, 360)
+    targets = (np.eye(3)[y.numpy()] - 1 / 3).ravel()
+    exact = targets @ theta @ targets / (np.linalg.norm(theta) * (targets @ targets))
+    alignments = []
+    for rows in (torch.arange(120), torch.randperm(120)):
+        found = measure(model, loss, (x[rows], y[rows]), what=["ntk"])
+        assert "drawn by class" in found["ntk"].interpretation
+        alignments.append(found["alignment of kernel and targets"].value)
+    assert alignments == pytest.approx([exact, exact], rel=0.3)
+    small = measure(model, loss, (x[::3], y[::3]), what=["ntk"])["ntk"]
+    assert "all 40 examples" in small.interpretation
+
+
+def test_a_loader_in_small_batches_is_sampled_as_a_whole():
+    model, loss, (x, y) = classifier(n=90)
+    context = Context(subject(model, loss, list(zip(x.split(7), y.split(7), strict=True))), RNG)
+    drawn = sample(context, 30)
+    outputs, labels = drawn.subject.outputs()
+    assert np.bincount(labels).tolist() == [10, 10, 10] and drawn.count == 30
+    rows = [int(np.flatnonzero((x.numpy() == row).all(1))[0]) for row in drawn.subject.inputs()]
+    assert len(set(rows)) == 30 and (y.numpy()[rows] == labels).all()
+    np.testing.assert_allclose(outputs, model(x[rows]).detach().numpy(), rtol=1e-12)
+    assert (sample(context, 30).subject.inputs() == drawn.subject.inputs()).all()
+
+
+def test_a_class_decomposition_sees_every_class_of_sorted_data():
+    model, loss, (x, y) = classifier((3, 3, 4), n=800)
+    train(model, loss, (x, y), 0.1, 5)
+    found = measure(model, loss, (x, y), what=["class-decomposition"])
+    assert found["top eigenvalue, class part"].value > 0
+    reading = found["outliers explained by class means"]
+    assert dict(reading.assumes)["every class has examples"] is True
+    assert "drawn by class" in reading.interpretation
+
+
+def test_random_labels_are_not_explained_by_class_means():
+    """The span of the class means has them all; the share of the eigenvalues has not."""
+    model, loss, (x, _) = classifier((3, 4, 4), n=40)
+    y = torch.as_tensor(np.random.default_rng(5).integers(0, 4, 40))
+    train(model, loss, (x, y), 0.1, 30)
+    found = measure(model, loss, (x, y), what=["class-decomposition"])
+    counted = found["outliers explained by class means"].value
+    by_chance = found["outliers explained by shuffled classes"].value
+    assert counted - by_chance < 3
+
+
+def test_rows_of_classes_are_those_of_the_three_levels():
+    model, loss, data = classifier()
+    attached = subject(model, loss, data)
+    outputs, labels = attached.outputs()
+    factors = three_levels(attached.vjp, outputs, labels)
+    rows = class_rows(attached.vjp, outputs, labels, labels)
+    np.testing.assert_allclose(rows.T @ rows, factors.classes.T @ factors.classes, atol=1e-12)
+
+
+def test_shuffled_classes_explain_nothing_of_collapsed_ones():
+    """Collapsed classes explain C − 1 eigenvalues and the mean gradient, random groups the mean gradient alone."""
+    means = np.c_[np.eye(4), np.full(4, 5.0)]
+    y = np.repeat(np.arange(4), 10)
+    model = nn.Linear(5, 4, bias=False).double()
+    with torch.no_grad():
+        model.weight.copy_(torch.as_tensor(6.0 * means))
+    data = torch.as_tensor(means[y]), torch.as_tensor(y)
+    found = measure(model, nn.CrossEntropyLoss(), data, what=["class-decomposition"])
+    explained = found["outliers explained by class means"].value
+    assert explained - found["outliers explained by shuffled classes"].value == 3
+    top = found["outliers explained by class means"].parts
+    weight = model.weight.detach().clone().requires_grad_()
+    risk = lambda w: nn.functional.cross_entropy(data[0] @ w.reshape(4, 5).T, data[1])
+    hessian = torch.func.hessian(risk)(weight.detach().ravel()).numpy()
+    values, vectors = np.linalg.eigh(hessian)
+    p = torch.softmax(data[0] @ model.weight.detach().T, 1).numpy()
+    part = np.zeros((20, 20))  # Σ_c w_c g_c g_cᵀ, by its definition
+    for c in range(4):
+        gradients = []
+        weights = []
+        for i in np.flatnonzero(y == c):
+            for other in set(range(4)) - {c}:
+                gradients.append(np.outer(p[i] - np.eye(4)[other], means[c]).ravel())
+                weights.append(p[i, other] / 40)
+        mean = np.average(gradients, axis=0, weights=weights)
+        part += np.sum(weights) * np.outer(mean, mean)
+    exact = vectors[:, -1] @ part @ vectors[:, -1] / values[-1]
+    assert top["share of eigenvalue 1"] == pytest.approx(exact, rel=1e-4)

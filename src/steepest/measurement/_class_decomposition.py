@@ -1,23 +1,28 @@
 """Class decomposition of a classifier's Gauss–Newton matrix, and what it explains of the Hessian."""
 
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.linalg import ProbeEstimate, row_by_row, top_eigenpairs, trace
+from steepest.linalg import Eigenpairs, ProbeEstimate, row_by_row, top_eigenpairs, trace
 from steepest.measurement._context import Context
 from steepest.measurement._report import Reading
-from steepest.measurement.adapters import Subject, few
+from steepest.measurement._sample import Sample, sample
+from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import (
     Parts,
     level_products,
-    orthonormal,
     outlier_count,
+    softmax,
     three_levels,
 )
 from steepest.nn.losses import cross_entropy
 
 EXAMPLES = 300  # at most: the C(C − 1) means and the traces take many passes over them
+CERTAIN = 0.9  # while probabilities are even, other parts of the Gauss–Newton matrix hold most of its eigenvalues
 SOURCE = "Papyan 2020: outliers, mini-bulk and bulk"
 
 
@@ -30,9 +35,11 @@ def measure_class_decomposition(context: Context) -> list[Reading]:
     classes = context.classes
     if classes < 2:
         raise UserError("levels of the Hessian need at least two classes")
-    subject = few(context.subject, EXAMPLES)
+    drawn = sample(context, EXAMPLES)
+    subject = drawn.subject
     outputs, labels = subject.outputs()
     outputs = outputs.astype(float)
+    _check_classes(context, labels, drawn.how)
     _check_loss(subject, outputs, labels)
     # factors and their sums in double precision, products with the model in its own
     jvp = lambda v: np.asarray(subject.jvp(v), float)
@@ -51,8 +58,18 @@ def measure_class_decomposition(context: Context) -> list[Reading]:
     shares = _traces(factors.classes, factors.cross, parts, subject.size, context.rng)
     return [
         *_parts(eigenvalues, float(within.residuals[0]), shares),
-        _explained(context, subject, factors.classes),
+        *_explained(context, drawn, lambda groups: class_rows(vjp, outputs, labels, groups)),
     ]
+
+
+def _check_classes(context: Context, labels: np.ndarray, how: str) -> None:
+    """Check that the sample has every class that the data have."""
+    missing = sorted(set(context.outputs[1].tolist()) - set(labels.tolist()))
+    if missing:
+        raise UserError(
+            f"the class decomposition needs examples of every class, and {how} have none of "
+            f"{missing[:5]}; give data with fewer classes, or in one order"
+        )
 
 
 def _check_loss(subject: Subject, outputs: np.ndarray, labels: np.ndarray) -> None:
@@ -124,23 +141,85 @@ def _parts(
     return lines
 
 
-def _explained(context: Context, subject: Subject, classes: np.ndarray) -> Reading:
-    """Count the outliers of the Hessian that lie in the span of the class means."""
+def class_rows(
+    vjp: Callable[[NDArray], NDArray], outputs: NDArray, labels: NDArray, groups: NDArray
+) -> NDArray:
+    """Return the factor ``(C, p)`` of the class part with examples grouped at will; one product a group.
+
+    The mean over wrong labels c' of ``g_ic' = J_iᵀ(p_i − e_c')``, weighted by ``p_ic'``, is
+    ``J_iᵀ p_iy (e_y − p_i)/(1 − p_iy)``. With ``groups = labels`` these are the rows of ``three_levels``.
+    """
+    p = softmax(outputs)
+    classes = p.shape[1]
+    one_hot = np.eye(classes)[labels]
+    own = (p * one_hot).sum(1, keepdims=True)
+    cotangent = own * (one_hot - p) / len(p)
+    members = np.eye(classes)[groups]
+    weight = members.T @ (1 - own) / len(p)
+    sums = np.stack([vjp(member[:, None] * cotangent) for member in members.T])
+    return sums / np.sqrt(np.where(weight > 0, weight, 1.0))
+
+
+def _explained(
+    context: Context, drawn: Sample, rows: Callable[[NDArray], NDArray]
+) -> list[Reading]:
+    """Count the largest eigenvalues of the Hessian that come from class means, and from means of random groups.
+
+    An eigenvector v counts if the class part has more than C/(4(C − 1)) of its eigenvalue, ``vᵀ G_class v / λ``, as do
+    all before it: half of the share that a feature common to all classes leaves to the class part. The control groups
+    the same examples by shuffled labels. The mean gradient is in the span of the means of every grouping.
+
+    Source: claims hessian-outliers and three-level-hessian, which have the threshold.
+    """
+    subject = drawn.subject
+    outputs, labels = subject.outputs()
+    certain = float(softmax(outputs.astype(float))[np.arange(len(labels)), labels].mean())
     count = context.classes
     most = min(2 * count, subject.size - 1)
     start = context.rng.standard_normal(subject.size).astype(subject.dtype)
     tolerance = 1e-6 if subject.dtype == np.float64 else 1e-3
     top = top_eigenpairs(subject.products, start, most + 1, tolerance=tolerance)
+    groups = np.random.default_rng(context.seed).permutation(labels)
+    shares = {
+        name: _shares(rows(grouping), top)
+        for name, grouping in (("classes", labels), ("shuffled", groups))
+    }
+    threshold = count / (4 * (count - 1))
+    counted = int(np.cumprod(shares["classes"] > threshold).sum())
+    by_chance = int((shares["shuffled"][:counted] > threshold).sum())
     outliers = outlier_count(top.values, most)
-    inside = ((top.vectors[:outliers] @ orthonormal(classes).T) ** 2).sum(1)
-    explained = int((inside > 0.5).sum())
-    return Reading(
-        "outliers explained by class means",
-        explained,
-        theory="C − 1 outliers, all of them",
-        compared=float(count - 1),
-        assumes=(("eigenvectors converged", bool(top.converged.all())),),
-        interpretation=f"{outliers} eigenvalues of the Hessian lie above the widest gap; {explained} of their "
-        "directions are mostly combinations of the classes' mean gradients",
-        parts={f"share inside, outlier {i + 1}": float(share) for i, share in enumerate(inside)},
+    present = len(np.unique(labels))
+    assumes = (
+        ("eigenvectors converged", bool(top.converged.all())),
+        ("every class has examples", present == count),
+        (f"mean probability of the true class above {CERTAIN:g}", certain > CERTAIN),
     )
+    parts = lambda name: {
+        f"share of eigenvalue {i + 1}": float(share) for i, share in enumerate(shares[name])
+    }
+    return [
+        Reading(
+            "outliers explained by class means",
+            counted,
+            theory="C − 1, and one more where the mean gradient does not vanish",
+            compared=float(count - 1),
+            assumes=assumes,
+            interpretation=f"{counted} of the Hessian's largest eigenvalues come from class means, by more than the "
+            f"share {threshold:.2g}; {by_chance} of them from means of random groups too. {outliers} eigenvalues lie "
+            f"above the widest gap. On {drawn.how}",
+            parts=parts("classes"),
+        ),
+        Reading(
+            "outliers explained by shuffled classes",
+            by_chance,
+            theory="control: 0, or 1 for the mean gradient, which every grouping has",
+            interpretation="so many of those come from means of random groups too, and say nothing about classes",
+            parts=parts("shuffled"),
+        ),
+    ]
+
+
+def _shares(rows: NDArray, top: Eigenpairs) -> NDArray:
+    """Return ``vᵀ G v / λ`` of each eigenvector, with ``G = rowsᵀ rows``; 0 where λ is not positive."""
+    forms = ((rows @ top.vectors.T) ** 2).sum(0)
+    return np.where(top.values > 0, forms / np.where(top.values > 0, top.values, 1.0), 0.0)

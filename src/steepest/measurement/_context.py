@@ -24,6 +24,7 @@ class Context:
         start: where Lanczos starts, shape ``(p,)``: the eigenvectors found last, or nothing.
         kind: which curvature: the Hessian, the Gauss–Newton matrix or the empirical Fisher matrix.
         several: whether more than the largest eigenpair is wanted.
+        seed: of samples of the examples.
     """
 
     subject: Subject
@@ -33,6 +34,7 @@ class Context:
     start: NDArray | None = None
     kind: Kind = "hessian"
     several: bool = True
+    seed: int = 0
 
     @cached_property
     def classes(self) -> int:

@@ -1,14 +1,19 @@
 """The empirical tangent kernel of a subject, on as many examples as fit."""
 
+from typing import NamedTuple, cast
+
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement._context import Context
 from steepest.measurement._report import Reading
-from steepest.measurement.adapters import Subject, few
+from steepest.measurement._sample import Sample, sample
+from steepest.measurement.adapters import Subject
 
 ENTRIES = 120  # rows of the kernel: examples times outputs
+LAZY = 0.1  # relative change of the kernel below which the network has been nearly linear in its weights
+FAR = 0.1  # relative change of outputs and of the risk above which that says something
 
 
 def kernel_matrix(subject: Subject) -> NDArray:
@@ -22,25 +27,22 @@ def kernel_matrix(subject: Subject) -> NDArray:
     return (theta + theta.T) / 2
 
 
-def sample(context: Context) -> Subject:
-    """Return the first examples, so many that the kernel stays small."""
-    outputs = context.outputs[0]
-    return few(context.subject, max(1, ENTRIES // max(1, int(np.prod(outputs.shape[1:])))))
-
-
 def measure_tangent_kernel(context: Context) -> list[Reading]:
     """Measure the spectrum of the tangent kernel and its alignment with the targets."""
-    subject = sample(context)
-    theta = kernel_matrix(subject)
-    n = len(subject.outputs()[1])
+    drawn = few_examples(context)
+    theta = kernel_matrix(drawn.subject)
+    n = drawn.count
     values = np.linalg.eigvalsh(theta)
     smallest = float(values[0])
-    floor = 100 * np.finfo(subject.dtype).eps * float(values[-1])
+    floor = 100 * np.finfo(drawn.subject.dtype).eps * float(values[-1])
     definite = smallest > floor
     condition = float(values[-1]) / smallest if definite else np.nan
-    residual = _targets(subject)
-    aligned = float(residual @ theta @ residual / (np.linalg.norm(theta) * (residual @ residual)))
-    rank = f"of the {len(values)} outputs of {n} examples"
+    residual = _targets(drawn.subject)
+    aligned = _ratio(
+        float(residual @ theta @ residual), np.linalg.norm(theta) * (residual @ residual)
+    )
+    rank = f"of the {len(values)} outputs of {drawn.how}"
+    above = f"above {values[-1] / floor:.0e}" if floor else "not defined: the kernel is zero"
     return [
         Reading(
             "λ_max of the tangent kernel / n",
@@ -52,48 +54,54 @@ def measure_tangent_kernel(context: Context) -> list[Reading]:
             condition,
             interpretation=f"slowest against fastest direction, {rank}"
             if definite
-            else f"above {values[-1] / floor:.0e}, or infinite: {subject.dtype} does not tell",
+            else f"{above}, or infinite: {drawn.subject.dtype} does not tell",
         ),
         Reading(
             "alignment of kernel and targets",
             aligned,
             theory="1 when the targets are all that the kernel learns fast",
             compared=1.0,
-            interpretation="cosine between the kernel and the targets' own kernel y yᵀ",
+            interpretation=f"cosine between the kernel and the targets' own kernel y yᵀ, on {drawn.how}",
         ),
     ]
 
 
+def few_examples(context: Context) -> Sample:
+    """Draw so many examples that the kernel stays small, of every class one if they fit."""
+    outputs = context.outputs[0]
+    return sample(context, max(1, ENTRIES // max(1, int(np.prod(outputs.shape[1:])))))
+
+
 def measure_drift(context: Context) -> list[Reading]:
-    """Measure how far weights and tangent kernel are from a checkpoint's."""
+    """Measure how far weights, outputs and tangent kernel are from a checkpoint's."""
     if context.since is None:
         raise UserError("drift needs a checkpoint to measure from; give since=... (--since FILE)")
-    subject = sample(context)
-    before = kernel_matrix(subject.at(context.since))
+    subject = few_examples(context).subject
+    earlier = subject.at(context.since)
+    before = kernel_matrix(earlier)
     now = kernel_matrix(subject)
-    moved = float(np.linalg.norm(now - before) / np.linalg.norm(before))
-    far = float(np.linalg.norm(subject.values() - context.since) / np.linalg.norm(context.since))
-    turned = 1 - float((now * before).sum() / (np.linalg.norm(now) * np.linalg.norm(before)))
-    regime = (
-        "lazy: the network is nearly linear in its weights"
-        if moved < 0.1
-        else "rich: features have changed"
-    )
+    moved = _ratio(np.linalg.norm(now - before), np.linalg.norm(before))
+    step = np.linalg.norm(subject.values() - context.since)
+    turned = 1 - _ratio(float((now * before).sum()), np.linalg.norm(now) * np.linalg.norm(before))
+    way = _way(context, subject, earlier)
     return [
         Reading(
             "relative change of the weights",
-            far,
+            _ratio(step, np.linalg.norm(context.since)),
             theory="0 for infinitely wide networks",
             compared=0.0,
+        ),
+        Reading(
+            "relative change of the outputs",
+            way.outputs,
+            interpretation=f"how far the network has come: {way.said}",
         ),
         Reading(
             "relative change of the tangent kernel",
             moved,
             theory="0 in the kernel regime",
             compared=0.0,
-            interpretation=f"{regime} since the checkpoint"
-            if moved < 0.1 or moved > 0.5
-            else "between lazy and rich",
+            interpretation=_regime(moved, way),
         ),
         Reading(
             "turn of the tangent kernel",
@@ -103,6 +111,49 @@ def measure_drift(context: Context) -> list[Reading]:
             interpretation="one minus the cosine between the kernels: 0 when only its size has changed",
         ),
     ]
+
+
+class Way(NamedTuple):
+    """How far training has come since the checkpoint."""
+
+    outputs: float
+    """``‖f − f₀‖ / max(‖f‖, ‖f₀‖)`` over the sample."""
+    risk: float
+    """``|R − R₀| / max(|R|, |R₀|)`` over all examples."""
+    said: str
+
+    @property
+    def far(self) -> bool:
+        """Return whether a kernel that stayed where it was is a finding: outputs and risk have both moved."""
+        return self.outputs > FAR and self.risk > FAR
+
+
+def _way(context: Context, now: Subject, earlier: Subject) -> Way:
+    outputs, _ = now.outputs()
+    outputs_before, _ = earlier.outputs()
+    size = max(np.linalg.norm(outputs), np.linalg.norm(outputs_before))
+    moved = _ratio(np.linalg.norm(outputs - outputs_before), size)
+    risk = context.subject.risk()
+    start = context.subject.at(cast(NDArray, context.since)).risk()
+    change = _ratio(abs(risk - start), max(abs(risk), abs(start)))
+    said = f"outputs have changed by {moved:.2g} of their size, the risk from {start:.4g} to {risk:.4g}"
+    return Way(moved, change, said)
+
+
+def _regime(moved: float, way: Way) -> str:
+    """Say what a change of the kernel means, beside the way that the network has gone."""
+    if moved > 0.5:
+        return "rich: features have changed since the checkpoint"
+    if moved >= LAZY:
+        return "between lazy and rich"
+    if way.far:
+        return f"lazy so far: nearly linear in its weights on the way that it has gone; {way.said}"
+    return f"nothing follows yet, as the network has hardly moved: {way.said}"
+
+
+def _ratio(part: float | np.floating, whole: float | np.floating) -> float:
+    """Divide; NaN by zero."""
+    return float(part) / float(whole) if whole else np.nan
 
 
 def _targets(subject: Subject) -> NDArray:

@@ -52,7 +52,7 @@ def measure(
             flat vector.
         micro_batch: examples evaluated at once, at most.
         features: see ``steepest.measurement.adapters.subject``.
-        seed: of probes and starting vectors.
+        seed: of probes, starting vectors and samples of the examples.
         watch: called with the id of each quantity as it starts.
 
     Raises:
@@ -104,7 +104,7 @@ def report_on(
     names = what or [*DEFAULT, *["drift"] * (since is not None)]
     rng = np.random.default_rng(seed)
     since = _flat(subject, since)
-    context = Context(subject, rng, optimizer, since, start, curvature, "spectrum" in names)
+    context = Context(subject, rng, optimizer, since, start, curvature, "spectrum" in names, seed)
     lines: list[Reading] = []
     for name in names:
         watch(name)

@@ -104,6 +104,42 @@ def repeated(batch: Any) -> Any:
     return _cut(batch, np.tile(np.arange(examples(batch)), 2))
 
 
+def picked(batches: Batches, rows: np.ndarray) -> Any:
+    """Return one batch of some examples, by their increasing places in a pass over the data.
+
+    Raises:
+        UserError: examples of different shapes.
+    """
+    parts = []
+    start = 0
+    for batch, count in batches:
+        inside = rows[(rows >= start) & (rows < start + count)] - start
+        if len(inside):
+            parts.append(_cut(batch, inside))
+        start += count
+    return _stacked(parts)
+
+
+def _stacked(parts: list[Any]) -> Any:
+    """Join batches of one structure, array by array; what is no array is that of the first."""
+    first = parts[0]
+    if len(parts) == 1 or (hasattr(first, "shape") and not first.shape):
+        return first
+    if hasattr(first, "shape"):
+        if len({tuple(part.shape[1:]) for part in parts}) > 1:
+            return joined([np.asarray(part) for part in parts])  # which says the shapes
+        if hasattr(first, "detach"):
+            import torch
+
+            return torch.cat(parts)
+        return np.concatenate([np.asarray(part) for part in parts])
+    if isinstance(first, dict):
+        return {key: _stacked([part[key] for part in parts]) for key in first}
+    if isinstance(first, tuple | list):
+        return type(first)(_stacked([part[i] for part in parts]) for i in range(len(first)))
+    return first
+
+
 def _cut(batch: Any, rows: slice | np.ndarray) -> Any:
     if hasattr(batch, "shape"):
         return batch[rows] if batch.shape else batch

@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.measurement.adapters._batches import repeated
+from steepest.measurement.adapters._batches import picked, repeated
 from steepest.measurement.adapters._subject import Subject
 
 EXAMPLES = 32  # of the check
@@ -54,6 +55,14 @@ def few(subject: Subject, examples: int = EXAMPLES) -> Subject:
     ).first()
     small = subject.at(subject.values())
     small.batches = type(subject.batches)(_Once(batch), count)
+    return small
+
+
+def on_rows(subject: Subject, rows: NDArray) -> Subject:
+    """Return the same subject on some examples, by their increasing places in a pass over the data."""
+    kind = type(subject.batches)
+    small = subject.at(subject.values())
+    small.batches = kind(_Once(picked(subject.batches, rows)), subject.batches.size)
     return small
 
 
