@@ -278,3 +278,116 @@ def test_shuffled_classes_explain_nothing_of_collapsed_ones():
         part += np.sum(weights) * np.outer(mean, mean)
     exact = vectors[:, -1] @ part @ vectors[:, -1] / values[-1]
     assert top["share of eigenvalue 1"] == pytest.approx(exact, rel=1e-4)
+
+
+def relu(*widths, seed=0):
+    torch.manual_seed(seed)
+    layers = []
+    for before, after in pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers[:-1]).double()
+
+
+def test_a_dead_network_is_not_stable():
+    """All units of the first layer are off: only biases learn, and the sharpness is that of the last ones."""
+    _, loss, data = classifier()
+    model = relu(4, 6, 5, 3)
+    with torch.no_grad():
+        model[0].bias.fill_(-1e3)
+    found = measure(model, loss, data, what=["sharpness", "signal-propagation", "risk"], lr=0.1)
+    assert found["sharpness"].interpretation.startswith("the network is dead")
+    errors = found["errors, first layer over last"]
+    assert errors.value == 0 and errors.interpretation.startswith("no error reaches 0: dead")
+    assert errors.interpretation.endswith("it changes with what 2, 4 writes")
+    assert "no better than a constant guess" in found["risk"].interpretation
+    assert found["risk"].compared == pytest.approx(np.log(3))
+    before = train(model, loss, data, 0.1, 1)
+    assert (model[4].bias != before["4.bias"]).all()  # the last bias learns
+    assert (model[0].weight == before["0.weight"]).all()
+
+
+def test_zeros_in_the_last_layer_are_not_dead():
+    _, loss, data = classifier()
+    model = relu(4, 6, 3)
+    for weight in model[2].parameters():
+        nn.init.zeros_(weight)
+    found = measure(model, loss, data, what=["sharpness"])
+    assert "dead" not in found["sharpness"].interpretation
+    train(model, loss, data, 0.1, 30)
+    found = measure(model, loss, data, what=["risk"])
+    assert "constant guess" not in found["risk"].interpretation
+
+
+def test_the_constant_guess_of_a_regression():
+    model, half, data, _ = regression()
+    model.weight.data.fill_(10.0)
+    found = measure(model, half, data, what=["risk"])["risk"]
+    assert found.compared == pytest.approx(data[1].numpy().var() / 2)
+    assert "nothing has been learned" in found.interpretation
+    other = measure(model, lambda f, y: (f - y).abs().mean(), data, what=["risk"])["risk"]
+    assert other.compared is None
+
+
+def test_margins_without_a_scale_come_first():
+    model, loss, data = classifier((4, 6, 3))
+    one = measure(model, loss, data, what=["margins"])
+    names = [each.name for each in one.quantities]
+    assert names.index("median normalized margin") < names.index("median margin")
+    assert "60 examples given" in one["error rate"].interpretation
+    assert "held out" in one["error rate"].interpretation
+    with torch.no_grad():
+        outputs = model(data[0]).numpy()
+        for weight in model[2].parameters():
+            weight.mul_(7.0)
+    name = "median margin over the size of the logits"
+    centred = outputs - outputs.mean(1, keepdims=True)
+    y = data[1].numpy()
+    own = outputs[np.arange(60), y]
+    margins = own - np.where(np.eye(3)[y] > 0, -np.inf, outputs).max(1)
+    assert one[name].value == pytest.approx(np.median(margins) / centred.std(), rel=1e-10)
+    scaled = measure(model, loss, data, what=["margins"])
+    assert scaled[name].value == pytest.approx(one[name].value, rel=1e-10)
+    assert scaled["median margin"].value == pytest.approx(7 * one["median margin"].value)
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_one_is_theory_for_linear_networks_alone(linear):
+    _, loss, data = classifier()
+    between = nn.Identity() if linear else nn.ReLU()
+    model = nn.Sequential(nn.Linear(4, 6), between, nn.Linear(6, 3)).double()
+    found = measure(model, loss, data, what=["alignment", "norms"])
+    for name in ("alignment of layers", "largest stable rank"):
+        assert found[name].compared == (1.0 if linear else None)
+        assert dict(found[name].assumes)["the network is linear in its inputs"] is linear
+        assert ("this one is not linear" in found[name].theory) is not linear
+
+
+class Skip(nn.Module):
+    """x + W x: its Jacobian is larger than ‖W‖."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(x + self.inner(x))
+
+
+def test_spectral_norms_bound_chains_alone():
+    _, loss, data = classifier()
+    model = Skip().double()
+    with torch.no_grad():
+        model.inner.weight.copy_(0.1 * torch.eye(4))
+    found = measure(model, loss, data, what=["norms"])["product of spectral norms"]
+    jacobian = torch.func.jacrev(model)(data[0][0]).detach().numpy()
+    assert np.linalg.norm(jacobian, 2) > found.value  # which is why it is no bound
+    assert found.theory == "" and found.compared is None
+    assert found.interpretation.startswith("no bound of the whole network")
+    chain = relu(4, 6, 3)
+    found = measure(chain, loss, data, what=["norms"])["product of spectral norms"]
+    norms = [np.linalg.norm(chain[i].weight.detach().numpy(), 2) for i in (0, 2)]
+    assert found.compared == pytest.approx(np.prod(norms))
+    assert found.theory.startswith("the Lipschitz constant is at most")
+    for x in data[0][:5]:
+        assert np.linalg.norm(torch.func.jacrev(chain)(x).detach().numpy(), 2) <= found.compared

@@ -26,6 +26,11 @@ def measure_complexity(context: Context) -> list[Reading]:
     return [] if layers is None else [*_paths(layers), *_spectral(context, layers)]
 
 
+def normalized_margin(context: Context) -> list[Reading]:
+    """Return the median margin over the spectral complexity alone; nothing for a model that is no chain."""
+    return [q for q in measure_complexity(context) if q.name == "median normalized margin"]
+
+
 def _paths(layers: Sequence[Dense]) -> list[Reading]:
     weights = [jnp.asarray(layer.matrix, float) for layer in layers]
     assumes = (

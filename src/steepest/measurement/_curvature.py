@@ -6,6 +6,7 @@ from scipy import stats
 from steepest.core.panels import Panel, observed_curve, panel
 from steepest.linalg import Density, spectral_density, top_eigenpairs, trace
 from steepest.measurement._context import Context
+from steepest.measurement._health import is_dead
 from steepest.measurement._optimizer import Optimizer
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import block, forms_by_group
@@ -15,6 +16,10 @@ NAMES = {
     "gauss-newton": "Gauss–Newton matrix",
     "fisher": "empirical Fisher matrix",
 }
+DEAD = (
+    "the network is dead: every example gets the same outputs, and no small change of the weights tells them apart; "
+    "what curvature is left is no sign of stability"
+)
 GROUPS = 20  # of examples, for the error over examples
 PROBES = 30  # random vectors of traces and densities
 SIGNS = 5  # random vectors of the error of a trace over examples
@@ -43,6 +48,8 @@ def measure_sharpness(context: Context) -> list[Reading]:
         if optimizer.limit is not None:
             theory = optimizer.law
             compared = optimizer.limit
+    if is_dead(context):
+        interpretation = DEAD
     if not top.converged[0]:
         interpretation += " (Lanczos has not converged: see the interval)"
     lines = [
@@ -75,7 +82,9 @@ def _preconditioned(context: Context) -> Reading:
         optimizer.law,
         optimizer.limit,
         _assumptions(optimizer),
-        f"in the coordinates in which Adam descends; {_stability(value, optimizer)}",
+        DEAD
+        if is_dead(context)
+        else f"in the coordinates in which Adam descends; {_stability(value, optimizer)}",
     )
 
 

@@ -39,7 +39,7 @@ def measure_tangent_kernel(context: Context) -> list[Reading]:
     condition = float(values[-1]) / smallest if definite else np.nan
     residual = _targets(drawn.subject)
     aligned = _ratio(
-        float(residual @ theta @ residual), np.linalg.norm(theta) * (residual @ residual)
+        float(residual @ theta @ residual), float(np.linalg.norm(theta) * (residual @ residual))
     )
     rank = f"of the {len(values)} outputs of {drawn.how}"
     above = f"above {values[-1] / floor:.0e}" if floor else "not defined: the kernel is zero"

@@ -10,6 +10,7 @@ from scipy import stats
 from steepest.core.errors import UserError, nearest
 from steepest.measurement._class_decomposition import measure_class_decomposition
 from steepest.measurement._classes import measure_class_covariances
+from steepest.measurement._complexity import normalized_margin
 from steepest.measurement._context import Context
 from steepest.measurement._curvature import (
     measure_blocks,
@@ -18,6 +19,7 @@ from steepest.measurement._curvature import (
     measure_spectrum,
 )
 from steepest.measurement._examples import margins_of, median_interval
+from steepest.measurement._health import constant_guess
 from steepest.measurement._inputs import measure_input_margins
 from steepest.measurement._kernel import measure_drift, measure_tangent_kernel
 from steepest.measurement._regions import measure_regions
@@ -26,12 +28,25 @@ from steepest.measurement._signal_propagation import measure_signal_propagation
 from steepest.measurement._weights import measure_alignment, measure_norms
 from steepest.measurement.quantities import collapse
 
+LEARNED = 0.01  # relative difference from a constant guess below which nothing has been learned
+
 
 def measure_risk(context: Context) -> list[Reading]:
     """Measure the mean loss and the size of its gradient."""
     gradient = float(np.linalg.norm(context.subject.gradient()))
+    risk = context.subject.risk()
+    guess = constant_guess(context)
+    interpretation = "the mean loss over these examples"
+    if guess is not None and not risk < (1 - LEARNED) * guess:
+        interpretation += ": no better than a constant guess, so that nothing has been learned"
     return [
-        Reading("risk", context.subject.risk(), interpretation="the mean loss over these examples"),
+        Reading(
+            "risk",
+            risk,
+            theory="" if guess is None else f"{guess:.4g} for a constant guess",
+            compared=guess,
+            interpretation=interpretation,
+        ),
         Reading(
             "gradient norm",
             gradient,
@@ -41,7 +56,12 @@ def measure_risk(context: Context) -> list[Reading]:
 
 
 def measure_margins(context: Context) -> list[Reading]:
-    """Measure margins ``f_y − max_{j≠y} f_j`` of a classifier."""
+    """Measure the error rate, and margins ``f_y − max_{j≠y} f_j`` of a classifier: first those without a scale.
+
+    Margins in logits grow with the weights, so that those of two networks do not compare. Divided by the size of the
+    logits, the root mean square of ``f − mean_j f_j`` over examples and classes, they do not change with the scale of
+    the last layer; divided by the spectral complexity (chains of dense layers), with that of any.
+    """
     (outputs, targets) = context.outputs
     n = len(context.outputs[0])
     if context.classes < 2:
@@ -49,22 +69,38 @@ def measure_margins(context: Context) -> list[Reading]:
     margins_each = margins_of(outputs, targets)
     wrong = int((margins_each <= 0).sum())
     low, high = stats.binomtest(wrong, n).proportion_ci(method="exact")
+    size = float(np.sqrt(np.square(outputs - outputs.mean(1, keepdims=True), dtype=float).mean()))
+    normalized = margins_each / size if size else np.full(n, np.nan)
     middle, ends = median_interval(margins_each)
+    scaled, scaled_ends = median_interval(normalized)
     return [
         Reading(
             "error rate",
             wrong / n,
             (float(low), float(high)),
             "examples",
-            interpretation=f"{wrong} of {n} are wrong",
+            interpretation=f"{wrong} of the {n} examples given are wrong; the interval is for new examples only if "
+            "these were held out of the training",
+        ),
+        *normalized_margin(context),
+        Reading(
+            "median margin over the size of the logits",
+            scaled,
+            scaled_ends if size else None,
+            "examples",
+            interpretation="the same however the last layer is scaled",
         ),
         Reading(
             "smallest margin",
             float(margins_each.min()),
-            interpretation="positive when every example is classified correctly",
+            interpretation="positive when each of these examples is classified correctly",
         ),
         Reading(
-            "median margin", middle, ends, "examples", interpretation="of f_y − max f_j, in logits"
+            "median margin",
+            middle,
+            ends,
+            "examples",
+            interpretation="of f_y − max f_j in logits, which grow with the weights: compare it along one training only",
         ),
     ]
 

@@ -107,12 +107,7 @@ def _error(names: list[str], errors: dict[str, float], predicted: Predicted | No
     shown = [name for name in names if name in errors]
     value = errors[shown[0]] / errors[shown[-1]] if shown and errors[shown[-1]] else np.nan
     if not value > 0:
-        return Reading(
-            name,
-            value,
-            interpretation="the loss does not change with what the layers write",
-            parts=errors,
-        )
+        return Reading(name, value, interpretation=_dead(errors, shown), parts=errors)
     interpretation = "E‖∂loss/∂z‖² over the examples"
     if len(shown) > 1:
         rate = value ** (0.5 / (len(shown) - 1))
@@ -128,6 +123,18 @@ def _error(names: list[str], errors: dict[str, float], predicted: Predicted | No
         assumes=assumes,
         interpretation=interpretation,
         parts=errors,
+    )
+
+
+def _dead(errors: dict[str, float], shown: list[str]) -> str:
+    """Say which layers no error reaches."""
+    silent = [layer for layer in shown if not errors[layer]]
+    if len(silent) == len(shown):
+        return "no error reaches any layer: the loss does not change with what they write"
+    alive = [layer for layer in shown if errors[layer]]
+    return (
+        f"no error reaches {', '.join(silent)}: dead, as no example's loss changes with what they write; "
+        f"it changes with what {', '.join(alive)} writes"
     )
 
 

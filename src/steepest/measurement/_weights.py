@@ -1,13 +1,17 @@
 """Quantities of the weights alone."""
 
 from itertools import pairwise
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from steepest.core.errors import UserError
+from steepest.measurement._chain import chain, lipschitz_bound
 from steepest.measurement._complexity import measure_complexity
 from steepest.measurement._context import Context
+from steepest.measurement._health import is_linear
 from steepest.measurement._report import Reading
 from steepest.programs import row_group_norm
 
@@ -40,27 +44,55 @@ def measure_norms(context: Context) -> list[Reading]:
     named = max(ranks, key=lambda name: ranks[name]) if ranks else ""
     return [
         Reading("norm of the weights", size, interpretation="Euclidean, over all weights"),
-        Reading(
-            "product of spectral norms",
-            float(np.prod(list(largest.values()))),
-            parts=largest,
-            assumes=(("layers are applied one after the other, as these matrices", None),),
-            theory="bounds the Lipschitz constant when activations are 1-Lipschitz",
-            interpretation="how much the layers could stretch an input together; "
-            "a convolution counts as its kernel's matrix",
-        ),
+        _product(context, largest),
         Reading(
             "largest stable rank",
             ranks.get(named, np.nan),
             parts=ranks,
-            theory="1 when layers have rank one",
-            compared=1.0,
+            **_of_linear_networks(is_linear(context)),
             interpretation=f"how many directions the layer {named} really uses",
         ),
         *_group_norms(context),
         *_distance(context),
         *measure_complexity(context),
     ]
+
+
+def _product(context: Context, largest: dict[str, float]) -> Reading:
+    """Multiply the spectral norms; say that they bound the Lipschitz constant of a chain of dense layers alone."""
+    try:
+        layers = chain(context.subject)
+    except UserError:
+        layers = None
+    bound = None if layers is None else lipschitz_bound(layers)
+    interpretation = (
+        "no bound of the whole network, which is not recognized as a chain of dense layers with known slopes: "
+        "convolutions, attention, normalization and skips stretch inputs otherwise"
+    )
+    if bound is not None:
+        interpretation = "with the activations' slopes, how much the layers could stretch an input"
+    return Reading(
+        "product of spectral norms",
+        float(np.prod(list(largest.values()))),
+        parts=largest,
+        theory="" if bound is None else f"the Lipschitz constant is at most {bound:.4g}",
+        compared=bound,
+        interpretation=interpretation,
+    )
+
+
+def _of_linear_networks(linear: bool | None) -> dict[str, Any]:
+    """Return what theory says of layers: they become of rank one and aligned in deep linear networks, if trained long."""
+    theory = "1 for deep linear networks on separable data, trained long (Ji and Telgarsky 2019)"
+    if linear is None:
+        theory += "; whether this one is linear is not known"
+    elif not linear:
+        theory += "; this one is not linear, and no number is known for it"
+    return {
+        "theory": theory,
+        "compared": 1.0 if linear else None,
+        "assumes": (("the network is linear in its inputs", linear),),
+    }
 
 
 def _group_norms(context: Context) -> list[Reading]:
@@ -121,17 +153,14 @@ def measure_alignment(context: Context) -> list[Reading]:
                 interpretation="no two neighbouring layers fit together",
             )
         ]
+    said = _of_linear_networks(is_linear(context))
+    said["assumes"] += (("neighbours in the list of weights follow one another", None),)
     return [
         Reading(
             "alignment of layers",
             min(cosines.values()),
             parts=cosines,
-            compared=1.0,
-            theory="1 for deep linear networks on separable data (Ji and Telgarsky 2019)",
-            assumes=(
-                ("linear activations", None),
-                ("neighbours in the list of weights follow one another", None),
-            ),
+            **said,
             interpretation="the smallest cosine between what a layer writes most and what the next one reads most",
         ),
     ]

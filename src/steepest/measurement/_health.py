@@ -1,0 +1,85 @@
+"""Whether a network has learned anything: dead networks, constant guesses, networks that are linear in their inputs."""
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.measurement._context import Context
+from steepest.nn.losses import cross_entropy
+
+POINTS = 8  # at which linearity is tried
+
+
+def is_dead(context: Context) -> bool:
+    """Tell whether no example differs from the others, in the outputs and in their change with the weights.
+
+    A last layer of zeros gives the same outputs for every example too, but they change differently: it is not dead.
+    Fewer than two examples tell nothing.
+    """
+    try:
+        outputs, _ = context.outputs
+    except UserError:  # the loss is of (params, batch), and there may be no outputs
+        return False
+    if len(outputs) < 2 or not _same(outputs, context.subject.dtype):
+        return False
+    # a generator of its own: what is looked at here must not change the probes of what comes after
+    direction = np.random.default_rng(0).standard_normal(context.subject.size)
+    return _same(context.subject.jvp(direction), context.subject.dtype)
+
+
+def _same(rows: NDArray, dtype: np.dtype) -> bool:
+    """Tell whether all rows are equal, to rounding."""
+    spread = float(np.ptp(rows, axis=0).max(initial=0))
+    return spread <= 100 * np.finfo(dtype).eps * float(np.abs(rows).max(initial=0))
+
+
+def constant_guess(context: Context) -> float | None:
+    """Return the least risk of outputs that are the same for all examples, if the loss is one whose minimum is known.
+
+    The entropy of the labels' frequencies for the mean cross-entropy; the variance of the targets, or half of it, for
+    the mean square or half of it. Which loss it is shows by its value at the network's own outputs.
+    """
+    try:
+        outputs, targets = context.outputs
+    except UserError:
+        return None
+    outputs = outputs.astype(float)
+    risk = context.subject.risk()
+    tolerance = 1e4 * float(np.finfo(context.subject.dtype).eps) * (1 + abs(risk))
+    try:
+        classes = context.classes
+    except UserError:
+        classes = 0
+    if classes > 1:
+        mean = float(cross_entropy(jnp.asarray(outputs), jnp.asarray(targets)).mean())
+        shares = np.bincount(targets, minlength=classes) / len(targets)
+        entropy = -float(sum(share * np.log(share) for share in shares if share))
+        return entropy if abs(risk - mean) <= tolerance else None
+    if targets.shape != outputs.shape or not np.issubdtype(targets.dtype, np.floating):
+        return None
+    square = float(((outputs - targets) ** 2).mean())
+    for factor in (1.0, 0.5):
+        if abs(risk - factor * square) <= tolerance:
+            return factor * float(((targets - targets.mean(0)) ** 2).mean())
+    return None
+
+
+def is_linear(context: Context) -> bool | None:
+    """Tell whether the outputs are linear in the inputs, up to a constant; None where inputs are no real numbers."""
+    try:
+        x = np.array(context.subject.inputs()[:POINTS])
+        if not np.issubdtype(x.dtype, np.floating):
+            return None
+        zero = np.zeros_like(x)
+        other = 3 * x[::-1]
+        points = np.concatenate([zero, x, other, x + other, -10 * x])
+        outputs = np.asarray(context.subject.evaluate(points), float)
+    except UserError:
+        return None
+    if len(outputs) != len(points):
+        return None
+    base, one, two, both, far = np.split(outputs, 5)
+    bends = np.concatenate([both - one - two + base, far - base + 10 * (one - base)])
+    size = float(np.abs(outputs).max(initial=0))
+    return bool(np.abs(bends).max() <= 1e4 * np.finfo(context.subject.dtype).eps * size)
