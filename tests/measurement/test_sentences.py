@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.measurement import Reading, Report, errors, measure
+from steepest.measurement import Monitor, Reading, Report, errors, measure, read_log
 from steepest.measurement._class_decomposition import class_rows
 from steepest.measurement._context import Context
 from steepest.measurement._optimizer import Optimizer
@@ -391,3 +391,74 @@ def test_spectral_norms_bound_chains_alone():
     assert found.theory.startswith("the Lipschitz constant is at most")
     for x in data[0][:5]:
         assert np.linalg.norm(torch.func.jacrev(chain)(x).detach().numpy(), 2) <= found.compared
+
+
+def test_a_training_that_diverges_is_logged_and_goes_on(tmp_path):
+    model, loss, data = classifier()
+    monitor = Monitor(tmp_path / "log", loss, data, every=1, budget=None)
+    good = monitor(0, model)
+    for step in (1, 2):
+        with torch.no_grad():
+            model[2].weight.fill_(float("nan"))
+        monitor(step, model)
+    with torch.no_grad():
+        model[2].weight.fill_(0.1)  # as after loading a checkpoint
+    monitor(3, model)
+    records = read_log(tmp_path / "log")
+    assert [each["step"] for each in records] == [0, 1, 2, 3]
+    for each in records[1:3]:
+        assert each["quantities"] == {} and "'2.weight' are not finite" in each["trouble"]
+        assert each["last_good"] == {"step": 0, "quantities": good["quantities"]}
+    assert np.isfinite(records[3]["quantities"]["sharpness"]["value"])
+
+
+def test_any_failure_is_logged(tmp_path, monkeypatch):
+    model, half, data, _ = regression()
+    monitor = Monitor(tmp_path / "log", half, data, ["risk"], every=1, budget=None)
+    monitor(0, model)
+    monkeypatch.setattr(type(monitor.subject), "gradient", lambda self: 1 / 0)
+    record = monitor(1, model)
+    assert record["trouble"] == "ZeroDivisionError: division by zero"
+    assert record["last_good"]["step"] == 0
+
+
+def test_an_adam_without_a_step_is_compared_with_nothing(tmp_path):
+    model, half, data, _ = regression()
+    adam = torch.optim.AdamW(model.parameters(), 0.1, weight_decay=0.01)
+    monitor = Monitor(tmp_path / "log", half, data, every=1, budget=None, optimizer=adam, lr=0.1)
+    before = monitor(0, model)
+    assert before["quantities"]["sharpness"]["compared"] is None
+    assert "has not taken a step" in before["not_measured"]["optimizer"]
+    half(model(data[0]), data[1]).backward()
+    adam.step()
+    after = monitor(1, model)
+    preconditioned = after["quantities"]["preconditioned sharpness"]
+    assert preconditioned["compared"] == pytest.approx(380 * (1 - 0.1 * 0.01 / 2))
+    assert "not_measured" not in after and after["quantities"]["sharpness"]["compared"] is None
+
+
+def test_what_does_not_exist_is_noted_in_the_log(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3).double()  # of every token of a sequence
+    x = torch.randn(6, 5, 4, dtype=torch.float64)
+    y = torch.randint(0, 3, (6, 5))
+    loss = lambda outputs, targets: nn.functional.cross_entropy(outputs.mT, targets)
+    what = ["margins", "drift", "risk"]
+    monitor = Monitor(tmp_path / "log", loss, (x, y), what, every=1, budget=None)
+    first = monitor(0, model)
+    assert "class numbers" in first["not_measured"]["margins"]
+    assert first["quantities"]["relative change of the weights"]["value"] == 0
+    start = torch.cat([weight.detach().ravel() for weight in model.parameters()])
+    with torch.no_grad():
+        model.weight.add_(0.5)
+    second = monitor(1, model)
+    exact = 0.5 * 12**0.5 / float(start.norm())
+    value = second["quantities"]["relative change of the weights"]["value"]
+    assert value == pytest.approx(exact, rel=1e-10)
+
+
+def test_options_of_a_monitor_are_listed(tmp_path):
+    model, half, data, _ = regression()
+    assert "``optimizer``" in Monitor.__doc__
+    with pytest.raises(UserError, match="did you mean 'optimizer'"):
+        Monitor(tmp_path / "log", half, data, optimiser=None)

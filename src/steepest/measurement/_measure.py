@@ -16,6 +16,8 @@ from steepest.measurement._report import Reading, Report
 from steepest.measurement.adapters import KINDS, Kind, Subject
 from steepest.measurement.adapters import subject as make_subject
 
+NOT_MEASURED = "not measured"
+
 
 def measure(
     model: Any,
@@ -93,9 +95,13 @@ def report_on(
     since: Any = None,
     seed: int = 0,
     start: np.ndarray | None = None,
+    tolerant: bool = False,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> tuple[Report, np.ndarray | None]:
-    """Report on a subject that has been checked; also say where Lanczos should start next time."""
+    """Report on a subject that has been checked; also say where Lanczos should start next time.
+
+    If it is tolerant, a quantity that was asked for and does not exist is a note, as it is without ``what``.
+    """
     if curvature not in KINDS:
         raise UserError(f"there is no curvature {curvature!r}; {nearest(str(curvature), KINDS)}")
     optimizer = optimizer_of(optimizer, subject, lr, momentum, weight_decay)
@@ -112,9 +118,9 @@ def report_on(
             with jax.enable_x64(True):  # the subject keeps its own precision
                 readings = QUANTITIES[name](context)
         except UserError as trouble:
-            if what:
+            if what and not tolerant:
                 raise
-            readings = [Reading(name, np.nan, interpretation=f"not measured: {trouble}")]
+            readings = [Reading(name, np.nan, interpretation=f"{NOT_MEASURED}: {trouble}")]
         lines += [replace(reading, id=name) for reading in readings]
     examples = sum(count for _, count in subject.batches)
     seconds = round(time.perf_counter() - started, 3)

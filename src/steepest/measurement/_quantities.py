@@ -100,7 +100,7 @@ def measure_margins(context: Context) -> list[Reading]:
             middle,
             ends,
             "examples",
-            interpretation="of f_y − max f_j in logits, which grow with the weights: compare it along one training only",
+            interpretation="of f_y − max f_j in logits, which grow with the weights: compare it along one training",
         ),
     ]
 

@@ -82,7 +82,7 @@ def _product(context: Context, largest: dict[str, float]) -> Reading:
 
 
 def _of_linear_networks(linear: bool | None) -> dict[str, Any]:
-    """Return what theory says of layers: they become of rank one and aligned in deep linear networks, if trained long."""
+    """Return what theory says of layers: in deep linear networks trained long they become of rank one and aligned."""
     theory = "1 for deep linear networks on separable data, trained long (Ji and Telgarsky 2019)"
     if linear is None:
         theory += "; whether this one is linear is not known"
