@@ -133,8 +133,8 @@ def _dead(errors: dict[str, float], shown: list[str]) -> str:
         return "no error reaches any layer: the loss does not change with what they write"
     alive = [layer for layer in shown if errors[layer]]
     return (
-        f"no error reaches {', '.join(silent)}: dead, as no example's loss changes with what they write; "
-        f"it changes with what {', '.join(alive)} writes"
+        f"no error reaches {', '.join(silent)}, behind dead units or zero weights: no example's loss changes with "
+        f"what they write, but with what {', '.join(alive)} writes it does"
     )
 
 
