@@ -1,8 +1,10 @@
 """What a report says about a network, in words: each sentence is true of a network where it could be wrong."""
 
 import json
+import random
 from itertools import pairwise
 
+import jax
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from steepest.site.pages import report_page
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
+parametrizations = pytest.importorskip("torch.nn.utils.parametrizations")
 RNG = np.random.default_rng(0)
 
 
@@ -469,3 +472,153 @@ def test_options_of_a_monitor_are_listed(tmp_path):
     assert "``optimizer``" in str(Monitor.__doc__)
     with pytest.raises(UserError, match="did you mean 'optimizer'"):
         Monitor(tmp_path / "log", half, data, optimiser=None)
+
+
+class Noisy(nn.Module):
+    """A linear layer with noise of several kinds."""
+
+    def __init__(self, noise):
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        self.noise = noise
+
+    def forward(self, x):
+        return self.layer(self.noise(x))
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        lambda x: nn.functional.dropout(x, 0.5),
+        lambda x: x + torch.randn(x.shape),
+        lambda x: x + torch.as_tensor(np.random.standard_normal(x.shape)),
+        lambda x: x * random.random(),
+    ],
+)
+def test_noise_in_the_forward_pass_is_refused(noise):
+    _, half, data, _ = regression()
+    model = Noisy(noise).double()
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    with pytest.raises(UserError, match="with other random numbers"):
+        measure(model, half, data, what=["risk"])
+    assert (torch.get_rng_state() == states[0]).all()
+    assert (np.random.get_state()[1] == states[1][1]).all() and random.getstate() == states[2]
+
+
+class Augmented:
+    """Batches with new noise in every pass."""
+
+    def __init__(self, x, y):
+        self.x = x
+        self.y = y
+
+    def __iter__(self):
+        yield self.x + torch.randn(self.x.shape), self.y
+
+
+def test_noise_in_loss_or_loader_is_refused_and_shuffling_is_not():
+    model, half, (x, y), _ = regression()
+    noisy = lambda outputs, targets: half(outputs, targets) * (1 + torch.rand(()))
+    with pytest.raises(UserError, match="take noise and augmentation out"):
+        measure(model, noisy, (x, y), what=["risk"])
+    with pytest.raises(UserError, match="take noise and augmentation out"):
+        measure(model, half, Augmented(x, y), what=["risk"])
+    shuffled = torch.utils.data.DataLoader([*zip(x, y, strict=True)], batch_size=8, shuffle=True)
+    found = measure(model, half, shuffled, what=["risk"])["risk"]
+    assert found.value == pytest.approx(float(half(model(x), y).detach()))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda outputs, targets: ((outputs - targets).detach() ** 2).mean(),
+        lambda outputs, targets: (outputs > targets).double().mean(),
+        lambda outputs, targets: torch.tensor(((outputs - targets) ** 2).mean().item()),
+    ],
+)
+def test_detached_losses_are_refused(loss):
+    model, _, data, _ = regression()
+    with pytest.raises(UserError, match="cut off from them"):
+        measure(model, loss, data, what=["sharpness"])
+
+
+def test_a_stopped_gradient_is_refused():
+    x, y = np.eye(2), np.ones(2)
+    squared = lambda outputs, targets: ((outputs - targets) ** 2).mean()
+    stopped = lambda w, x: x @ jax.lax.stop_gradient(w)
+    with pytest.raises(UserError, match="its derivatives are all zero"):
+        measure((stopped, np.zeros(2)), squared, (x, y), what=["sharpness"])
+
+
+@pytest.mark.parametrize("normalized", [nn.utils.weight_norm, parametrizations.weight_norm])
+@pytest.mark.filterwarnings("ignore")
+def test_weight_norm_has_its_own_hessian(normalized):
+    _, half, data, _ = regression()
+    model = normalized(nn.Linear(3, 1, bias=False)).double()
+    found = measure(model, half, data, what=["sharpness"])["sharpness"]
+    named = {weight.numel(): weight.detach() for weight in model.parameters()}  # of g 1, of v 3
+    flat = torch.cat([named[1].ravel(), named[3].ravel()])
+    risk = lambda w: half(data[0] @ (w[0] * w[1:] / w[1:].norm())[:, None], data[1])
+    hessian = torch.autograd.functional.hessian(risk, flat).numpy()
+    assert found.value == pytest.approx(np.linalg.eigvalsh(hessian)[-1], rel=1e-8)
+
+
+def test_biases_before_batch_normalization_are_left_out_of_adams_metric():
+    """They have no gradient in training mode, but curvature in evaluation mode."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 3)).double()
+    _, loss, (x, y) = classifier()
+    adam = torch.optim.AdamW(model.parameters(), 0.01, weight_decay=0.0)
+    for rows in torch.randperm(60).split(12):
+        adam.zero_grad()
+        loss(model(x[rows]), y[rows]).backward()
+        adam.step()
+    model.eval()
+    found = measure(model, loss, (x, y), what=["sharpness"], optimizer=adam)
+    reading = found["preconditioned sharpness"]
+    (text,) = [text for text, holds in reading.assumes if holds is False]
+    assert "left out, are those of 0.bias" in text
+    named = dict(model.named_parameters())
+    flat = torch.cat([weight.detach().ravel() for weight in named.values()])
+
+    def risk(w):
+        parts = w.split([weight.numel() for weight in named.values()])
+        state = {
+            name: part.reshape(named[name].shape) for name, part in zip(named, parts, strict=True)
+        }
+        return loss(torch.func.functional_call(model, state, x), y)
+
+    hessian = torch.autograd.functional.hessian(risk, flat).numpy()
+    second = torch.cat([adam.state[weight]["exp_avg_sq"].ravel() for weight in named.values()])
+    root = (np.sqrt(second.numpy() / (1 - 0.999**5)) + 1e-8) ** -0.5
+    whole = np.linalg.eigvalsh(root[:, None] * hessian * root)[-1]
+    root[20:25] = 0.0  # the first biases
+    exact = np.linalg.eigvalsh(root[:, None] * hessian * root)[-1]
+    assert reading.value == pytest.approx(exact, rel=1e-6)
+    assert whole > 100 * exact  # which is what was reported with them
+
+
+def test_what_exists_is_kept_where_another_quantity_does_not():
+    model, half, data, _ = regression()
+    found = measure(model, half, data, what=["risk", "margins"])
+    assert np.isfinite(found["risk"].value)
+    assert found["margins"].interpretation.startswith("not measured: a classifier has")
+    with pytest.raises(UserError, match="class numbers"):
+        measure(model, half, data, what=["margins"])
+
+
+def test_the_command_leaves_the_precision_to_the_users_file(tmp_path, monkeypatch, capsys):
+    from steepest.app.cli import main
+
+    monkeypatch.setenv("JAX_ENABLE_X64", "0")
+    monkeypatch.delenv("JAX_ENABLE_X64")
+    text = (
+        "import os, numpy as np\n"
+        "def build():\n"
+        "    assert 'JAX_ENABLE_X64' not in os.environ\n"
+        "    half = lambda f, y: ((f - y) ** 2).mean() / 2\n"
+        "    return (lambda w, x: x @ w, np.ones(2, 'float32')), half, (np.eye(2), np.ones(2))\n"
+    )
+    (tmp_path / "mine.py").write_text(text, "utf-8")
+    assert main(["measure", f"{tmp_path / 'mine.py'}:build", "--what", "risk", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["quantities"][0]["value"] == 0.0

@@ -339,7 +339,7 @@ def _atlas(known: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
-    _prepare()
+    _prepare(double=False)  # the user's file trains in the user's precision
     from steepest.app.measure import measured
 
     _check_page(known.page)
@@ -392,12 +392,13 @@ def _check(known: argparse.Namespace, words: Sequence[str]) -> int:
     return 1 if check_claim(known.claim) else 0
 
 
-def _prepare() -> None:
-    """Set what only the command line may change: float64, and a compilation cache."""
+def _prepare(double: bool = True) -> None:
+    """Set what only the command line may change: float64 unless told otherwise, and a compilation cache."""
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "steepest"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-    os.environ.setdefault("JAX_ENABLE_X64", "1")
+    if double:
+        os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 
 def _show_warnings_in_a_sentence() -> None:

@@ -89,7 +89,15 @@ def _preconditioned(context: Context) -> Reading:
 
 
 def _assumptions(optimizer: Optimizer) -> tuple[tuple[str, bool | None], ...]:
-    return (("full-batch descent on this loss and these data", None), optimizer.assumption)
+    assumes = (("full-batch descent on this loss and these data", None), optimizer.assumption)
+    if not optimizer.left_out:
+        return assumes
+    names = ", ".join(optimizer.left_out[:5]) + (" …" if len(optimizer.left_out) > 5 else "")
+    text = (
+        f"Adam's second moments are those of the loss measured here: next to zero, and left out, are those of {names}, "
+        "as biases before batch normalization have no gradient in training mode"
+    )
+    return (*assumes, (text, False))
 
 
 def _stability(value: float, optimizer: Optimizer) -> str:

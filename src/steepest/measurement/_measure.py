@@ -58,8 +58,8 @@ def measure(
         watch: called with the id of each quantity as it starts.
 
     Raises:
-        UserError: an unknown quantity, or one that was asked for and does not exist for this model; whatever
-            ``subject`` refuses.
+        UserError: an unknown quantity; quantities of which none exists for this model (a note says why, where others
+            do); whatever ``subject`` refuses.
 
     >>> import jax.numpy as jnp
     >>> x, y = jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 1.0])
@@ -112,16 +112,18 @@ def report_on(
     since = _flat(subject, since)
     context = Context(subject, rng, optimizer, since, start, curvature, "spectrum" in names, seed)
     lines: list[Reading] = []
+    troubles: list[UserError] = []
     for name in names:
         watch(name)
         try:
             with jax.enable_x64(True):  # the subject keeps its own precision
                 readings = QUANTITIES[name](context)
         except UserError as trouble:
-            if what and not tolerant:
-                raise
+            troubles.append(trouble)
             readings = [Reading(name, np.nan, interpretation=f"{NOT_MEASURED}: {trouble}")]
         lines += [replace(reading, id=name) for reading in readings]
+    if len(troubles) == len(names) and not tolerant:  # otherwise what was measured is worth having
+        raise troubles[0]
     examples = sum(count for _, count in subject.batches)
     seconds = round(time.perf_counter() - started, 3)
     made = Report(

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import Subject
 
+RELIABLE = 1e-4  # of the typical √v̂: the moments of an array below it are rounding, or those of another loss
+
 
 @dataclass(frozen=True)
 class Optimizer:
@@ -21,6 +23,8 @@ class Optimizer:
         scale: of Adam, ``√v̂ + ε`` for every weight, shape ``(p,)``; the descent is that of ``P^{-1/2} H P^{-1/2}``.
         decay: weight decay λ of all weights; None when it is not known; a pair, its smallest and largest, when groups
             of weights have several.
+        left_out: arrays of weights whose second moments are next to zero beside those of the others; their scale is
+            infinite, so that they do not count.
         decoupled: whether the decay is AdamW's, ``w ← (1 − ηλ)w − …``, or else λw is added to the gradient.
     """
 
@@ -29,6 +33,7 @@ class Optimizer:
     scale: NDArray | None = None
     decay: float | tuple[float, float] | None = None
     decoupled: bool = False
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
@@ -155,7 +160,8 @@ def optimizer_of(
     steps = int(moments.count)
     second = subject.flatten(moments.nu)
     scale = _scale(second, steps, 0.999, 1e-8)
-    return Optimizer(lr, 0.9, scale, weight_decay, decoupled=True)
+    scale, left_out = _reliable(scale, subject)
+    return Optimizer(lr, 0.9, scale, weight_decay, decoupled=True, left_out=left_out)
 
 
 def _of_torch(
@@ -194,13 +200,16 @@ def _of_torch(
         {weight.name: states[weight.name]["exp_avg_sq"] for weight in subject.weights}
     )
     steps = int(states[subject.weights[0].name]["step"])
+    scale = _scale(second, steps, float(first["betas"][1]), float(first["eps"]))
+    scale, left_out = _reliable(scale, subject)
     return Optimizer(
         lr,
         float(first["betas"][0]),
-        _scale(second, steps, float(first["betas"][1]), float(first["eps"])),
+        scale,
         decay,
         # newer versions of torch let Adam be AdamW by an option
         decoupled=kind == "AdamW" or bool(first.get("decoupled_weight_decay")),
+        left_out=left_out,
     )
 
 
@@ -213,6 +222,25 @@ def _decay(groups: Sequence[dict[str, Any]]) -> float | tuple[float, float]:
 def _scale(second: NDArray, steps: int, beta: float, eps: float) -> NDArray:
     """Return ``√v̂ + ε`` with the bias of the start corrected."""
     return np.sqrt(second / (1 - beta**steps)) + eps
+
+
+def _reliable(scale: NDArray, subject: Subject) -> tuple[NDArray, tuple[str, ...]]:
+    """Leave out arrays of weights that had next to no gradient in training: an infinite scale, and their names.
+
+    Biases before batch normalization have no gradient in training mode but one in evaluation mode, where curvature is
+    measured: their moments are not those of the loss that is measured, and would give a curvature without bound.
+    """
+    sizes = {
+        weight.name: float(np.sqrt(np.mean(np.square(scale[weight.place], dtype=float))))
+        for weight in subject.weights
+    }
+    typical = float(np.sqrt(np.mean(np.square(scale, dtype=float))))
+    left_out = tuple(name for name, size in sizes.items() if size < RELIABLE * typical)
+    kept = scale.copy()
+    for weight in subject.weights:
+        if weight.name in left_out:
+            kept[weight.place] = np.inf
+    return kept, left_out
 
 
 def _adam_state(state: Any) -> Any:

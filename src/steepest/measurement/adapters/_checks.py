@@ -1,5 +1,9 @@
 """Checks of a new model: its loss is a function of the weights, with the derivatives that it claims."""
 
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,8 +14,13 @@ from steepest.measurement.adapters._batches import picked, repeated
 from steepest.measurement.adapters._subject import Subject
 
 EXAMPLES = 32  # of the check
+SEED = 20_061_113  # of the pass with other random numbers
 STEPS = (1e-4, 1e-5, 1e-6, 1e-7)  # of central differences, relative to the size of the weights
 
+DETACHED = (
+    "outputs or loss are cut off from the weights (detach, no_grad, stop_gradient, argmax, .item()); give the loss "
+    "that you descend on"
+)
 INSIDE = (
     "an operation without a second derivative (a custom autograd function, detach) may be inside"
 )
@@ -27,7 +36,9 @@ def check_subject(subject: Subject) -> None:
         UserError: losses that differ between two passes, are not finite, or whose second derivative is wrong.
     """
     first = subject.risk()
-    second = subject.risk()
+    with other_random_states():
+        # a copy of its own: a graph that was kept would repeat the first pass
+        second = subject.at(subject.values()).risk()
     if not np.isfinite(first):
         raise UserError(
             f"the loss of {subject.name} is {first}; check the inputs and the weights for NaN"
@@ -35,8 +46,9 @@ def check_subject(subject: Subject) -> None:
     eps = np.finfo(subject.dtype).eps
     if abs(first - second) > 1e3 * eps * abs(first) + eps:
         raise UserError(
-            f"the loss of {subject.name} was {first:.8g} and then {second:.8g}: model or loader are random; "
-            "call model.eval(), and let the loader give the same examples in every pass"
+            f"the loss of {subject.name} was {first:.8g} and then {second:.8g} with other random numbers: model, loss "
+            "or loader are random; call model.eval(), take noise and augmentation out, and let the loader give the "
+            "same examples in every pass"
         )
     small = few(subject)
     _mean_of_examples(small)
@@ -46,6 +58,26 @@ def check_subject(subject: Subject) -> None:
     except UserError:  # something inside insists on single precision
         pass
     _second_derivative(small, float(np.finfo(small.dtype).eps))
+
+
+@contextmanager
+def other_random_states() -> Iterator[None]:
+    """Let Python, NumPy and torch draw other random numbers than they would; put their states back afterwards."""
+    ours = random.getstate()
+    of_numpy = np.random.get_state()
+    torch = sys.modules.get("torch")
+    of_torch = None if torch is None else torch.get_rng_state()
+    random.seed(SEED)
+    np.random.seed(SEED)
+    if torch is not None:
+        torch.default_generator.manual_seed(SEED)  # not those of devices, which are not put back
+    try:
+        yield
+    finally:
+        random.setstate(ours)
+        np.random.set_state(of_numpy)
+        if torch is not None:
+            torch.set_rng_state(of_torch)
 
 
 def few(subject: Subject, examples: int = EXAMPLES) -> Subject:
@@ -101,6 +133,23 @@ class _Once:
         return iter([self.batch])
 
 
+def _check_attached(subject: Subject, direction: NDArray) -> None:
+    """Check that a loss without any derivative does not depend on the weights either.
+
+    Raises:
+        UserError: one that does: something between weights and loss is detached.
+    """
+    if subject.gradient().any():
+        return
+    weights = subject.values()
+    step = 1e-3 * (float(np.linalg.norm(weights)) or 1.0)
+    moved = subject.at((weights + step * direction).astype(subject.dtype)).risk()
+    if moved != subject.risk():
+        raise UserError(
+            f"the loss of {subject.name} changes with the weights, but its derivatives are all zero: {DETACHED}"
+        )
+
+
 def _second_derivative(subject: Subject, eps: float) -> None:
     rng = np.random.default_rng(0)
     weights = subject.values()
@@ -110,6 +159,8 @@ def _second_derivative(subject: Subject, eps: float) -> None:
     )
     of_u, of_v = subject.products(np.stack([u, v]))
     size = max(float(np.linalg.norm(of_u)), float(np.linalg.norm(of_v)))
+    if not size:
+        _check_attached(subject, u)
     if not np.isfinite(size):
         raise UserError(
             f"products with the Hessian of {subject.name} are not finite at these weights"

@@ -1,6 +1,7 @@
 """The graph of one batch of a torch module, through which its loss is differentiated twice."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import grad
 from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import as_pair
@@ -24,7 +26,32 @@ def run(module: nn.Module, precision: torch.dtype, tensors: dict[str, Tensor], x
         name: tensor.to(precision) if tensor.is_floating_point() else tensor
         for name, tensor in fixed.items()
     }
-    return functional_call(module, {**fixed, **tensors}, (x,))
+    with _twice_differentiable(module):
+        return functional_call(module, {**fixed, **tensors}, (x,))
+
+
+class _WeightNorm(TorchFunctionMode):
+    """Normalize weights by operations whose second derivative is right; that of torch's own kernel is not."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func is not torch._weight_norm:
+            return func(*args, **(kwargs or {}))
+        return _weight_norm(*args, **(kwargs or {}))
+
+
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """Return ``g v / ‖v‖``, with norms over all axes but one, or over all of them if ``dim`` is −1."""
+    axes = [axis for axis in range(v.dim()) if axis != dim]
+    return v * (g / torch.linalg.vector_norm(v, dim=axes, keepdim=True))
+
+
+def _twice_differentiable(module: nn.Module) -> AbstractContextManager:
+    """Replace operations without a correct second derivative, for modules that have them."""
+    hooks = [hook for part in module.modules() for hook in part._forward_pre_hooks.values()]
+    names = {type(part).__name__ for part in [*module.modules(), *hooks]}
+    return _WeightNorm() if names & {"_WeightNorm", "WeightNorm"} else nullcontext()
 
 
 class Graph:
@@ -54,8 +81,15 @@ class Graph:
     def loss(self) -> Tensor:
         loss = self.loss_of
         if loss.of_params:
-            return loss.checked(loss.function(self.tensors, self.batch))
-        return loss.checked(loss.function(self.outputs, as_pair(self.batch)[1]))
+            value = loss.checked(loss.function(self.tensors, self.batch))
+        else:
+            value = loss.checked(loss.function(self.outputs, as_pair(self.batch)[1]))
+        if not value.requires_grad:
+            raise UserError(
+                f"the loss of {self.name} has no derivative in the weights: outputs or loss are cut off from them "
+                "(detach, no_grad, argmax, .item()); give the loss that you descend on"
+            )
+        return value
 
     @cached_property
     def gradient(self) -> tuple[Tensor, ...]:

@@ -1,5 +1,6 @@
 """Modules of torch as subjects; this file is imported only when one arrives."""
 
+import random
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -302,7 +303,8 @@ class TorchBatches(Batches):
 def untouched(name: str, batch: Any) -> Iterator[None]:
     """Use the attention kernel with second derivatives, restore random states, and raise errors in one sentence."""
     state = torch.get_rng_state()
-    ours = np.random.get_state()
+    of_numpy = np.random.get_state()
+    of_python = random.getstate()
     try:
         with sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
             yield
@@ -319,4 +321,5 @@ def untouched(name: str, batch: Any) -> Iterator[None]:
         ) from trouble
     finally:
         torch.set_rng_state(state)
-        np.random.set_state(ours)
+        np.random.set_state(of_numpy)
+        random.setstate(of_python)
