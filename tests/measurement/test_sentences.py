@@ -623,3 +623,17 @@ def test_the_command_leaves_the_precision_to_the_users_file(tmp_path, monkeypatc
     (tmp_path / "mine.py").write_text(text, "utf-8")
     assert main(["measure", f"{tmp_path / 'mine.py'}:build", "--what", "risk", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["quantities"][0]["value"] == 0.0
+
+
+def test_samples_of_sorted_data_have_every_class():
+    """Distances and cosines of sorted examples, beside those of all of them."""
+    model, loss, (x, y) = classifier(n=300)
+    attached = subject(model, loss, (x, y))
+    found = measure(attached, what=["input-margins", "signal-propagation"])
+    assert "200 of the 300 examples, drawn by class" in found["input-margins"].interpretation
+    last = model(x).detach().numpy()
+    turned = last / np.linalg.norm(last, axis=1, keepdims=True)
+    exact = ((turned @ turned.T).sum() - 300) / (300 * 299)
+    first = ((turned[:100] @ turned[:100].T).sum() - 100) / (100 * 99)
+    cosine = found["cosine between examples, last pre-activations"].value
+    assert abs(cosine - exact) < 0.1 < abs(first - exact)

@@ -169,7 +169,9 @@ def measure_spectrum(context: Context) -> list[Reading]:
             theory=f"{count} of {subject.size} for a random direction",
             compared=count / subject.size,
             assumes=(("eigenvectors converged", bool(top.converged.all())),),
-            interpretation=f"the {count} sharpest directions hold this share of the squared gradient",
+            interpretation=f"the {count} sharpest directions hold this share of the squared gradient"
+            if count > 1
+            else "the sharpest direction holds this share of the squared gradient",
             parts={
                 f"eigenvalue {i + 1}": float(eigenvalue) for i, eigenvalue in enumerate(top.values)
             },

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.measurement._chain import activation_of, chain, compose, lipschitz_bound
 from steepest.measurement._context import Context
-from steepest.measurement._examples import first_examples, margins_of, median
+from steepest.measurement._examples import margins_of, median
 from steepest.measurement._report import Reading
+from steepest.measurement._sample import sample
 from steepest.measurement.adapters import Dense, Subject
 
 EXAMPLES = 200
@@ -34,7 +35,7 @@ class Distances(NamedTuple):
 
 
 def measure_input_margins(context: Context) -> list[Reading]:
-    """Measure distances of the first examples from the decision boundary, in the inputs' own units.
+    """Measure distances of a sample of the examples from the decision boundary, in the inputs' own units.
 
     Raises:
         UserError: no classifier, or inputs that are whole numbers.
@@ -43,7 +44,9 @@ def measure_input_margins(context: Context) -> list[Reading]:
     """
     if context.classes < 2:
         raise UserError("input margins need at least two classes")
-    x, labels = first_examples(context, EXAMPLES)
+    drawn = sample(context, EXAMPLES)
+    x = drawn.subject.inputs()
+    labels = drawn.subject.outputs()[1]
     if not np.issubdtype(x.dtype, np.floating):
         raise UserError(
             f"input margins need real inputs, to which a little can be added; these are {x.dtype}"
@@ -54,23 +57,23 @@ def measure_input_margins(context: Context) -> list[Reading]:
     wrong = int((margins.reached == 0).sum())
     remark = f"; {wrong} of {m} are misclassified and count as 0" if wrong else ""
     rivals = f", over the {RIVALS} nearest rivals" if context.classes - 1 > RIVALS else ""
-    attack = f"median over {m} examples of the distance at which the label does flip{remark}"
+    attack = f"median over {drawn.how} of the distance at which the label does flip{remark}"
     return [
         median(
             "linearized input margin",
             margins.linearized,
-            interpretation=f"median over {m} examples{rivals}{remark}",
+            interpretation=f"median over {drawn.how}{rivals}{remark}",
         ),
         median(
             "robust radius, at most",
             margins.reached,
             interpretation=attack + (f"; {missed} of {m} could not be flipped" if missed else ""),
         ),
-        _lower(margins, m),
+        _lower(margins, drawn.how),
     ]
 
 
-def _lower(margins: Distances, m: int) -> Reading:
+def _lower(margins: Distances, how: str) -> Reading:
     name = "robust radius, at least"
     if margins.lower is None:
         return Reading(
@@ -82,7 +85,7 @@ def _lower(margins: Distances, m: int) -> Reading:
         name,
         margins.lower,
         theory="margin over √2 times the product of spectral norms",
-        interpretation=f"median over {m} examples; within it no input has another label (usually far from tight)",
+        interpretation=f"median over {how}; within it no input has another label (usually far from tight)",
         assumes=(("the activations' slopes are bounded", True),),
     )
 

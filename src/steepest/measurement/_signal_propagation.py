@@ -28,7 +28,7 @@ class Predicted(NamedTuple):
     sizes: NDArray
     """q^l, mean over the examples, shape ``(L + 1,)``."""
     cosines: NDArray
-    """Mean over the pairs of the first examples, shape ``(L + 1,)``."""
+    """Mean over the pairs of the examples drawn, shape ``(L + 1,)``."""
     growth: float
     """``E‖δ^1‖² / E‖δ^{L+1}‖²``, the product of χ⊥ over the layers, mean over the examples."""
 
@@ -51,14 +51,15 @@ def measure_signal_propagation(context: Context) -> list[Reading]:
             f"{subject.name} has no linear or convolutional layers whose signals could be measured"
         )
     sizes = {name: float(np.mean(np.square(z, dtype=float))) for name, z in written.items()}
-    turns = {name: mean_cosine(z[:EXAMPLES]) for name, z in written.items()}
+    rows = _rows(context, len(next(iter(written.values()))))
+    turns = {name: mean_cosine(z[rows]) for name, z in written.items()}
     errors = {name: _squared_norm(error) for name, error in subject.errors().items()}
     limit = limit_of(chain(subject))
-    predicted = None if limit is None else predict(limit, subject.inputs())
+    predicted = None if limit is None else predict(limit, subject.inputs(), rows)
     names = list(written)
     return [
         _size(names, sizes, predicted),
-        _turn(names, turns, predicted),
+        _turn(names, turns, predicted, len(rows)),
         _error(names, errors, predicted),
     ]
 
@@ -70,7 +71,7 @@ def _size(names: list[str], sizes: dict[str, float], predicted: Predicted | None
         return Reading(
             name,
             last,
-            interpretation="the parts show whether signals grow or die with depth",
+            interpretation=f"mean square from first to last layer: {sizes[names[0]]:.3g} to {last:.3g}",
             parts=sizes,
         )
     expected = float(predicted.sizes[-1])
@@ -85,10 +86,18 @@ def _size(names: list[str], sizes: dict[str, float], predicted: Predicted | None
     )
 
 
-def _turn(names: list[str], turns: dict[str, float], predicted: Predicted | None) -> Reading:
+def _rows(context: Context, n: int) -> NDArray:
+    """Draw the examples between whose pairs cosines are taken; rows sorted by class would tell of one class."""
+    rng = np.random.default_rng(context.seed)
+    return np.sort(rng.choice(n, min(n, EXAMPLES), replace=False))
+
+
+def _turn(
+    names: list[str], turns: dict[str, float], predicted: Predicted | None, drawn: int
+) -> Reading:
     last = turns[names[-1]]
     name = "cosine between examples, last pre-activations"
-    what = f"mean over pairs of the first {EXAMPLES} examples; near 1 the layers cannot tell them apart"
+    what = f"mean over pairs of {drawn} examples, drawn at random; near 1 the layers cannot tell them apart"
     if predicted is None:
         return Reading(name, last, interpretation=what, parts=turns)
     return Reading(
@@ -168,13 +177,13 @@ def limit_of(layers: Sequence[Dense] | None) -> Limit | None:
     return Limit(activation(layers[0].activation), tuple(laws))
 
 
-def predict(limit: Limit, x: NDArray) -> Predicted:
-    """Run the recursion at inputs ``(n, …)``."""
+def predict(limit: Limit, x: NDArray, drawn: NDArray | slice = slice(EXAMPLES)) -> Predicted:
+    """Run the recursion at inputs ``(n, …)``, with the cosines between those drawn."""
     rows = np.asarray(x, float).reshape(len(x), -1)
     path = predict_signal(limit, np.mean(rows**2, axis=1))
     return Predicted(
         path.variance.mean(1),
-        _cosines(limit, rows[:EXAMPLES]),
+        _cosines(limit, rows[drawn]),
         float(path.chi_perpendicular.prod(0).mean()),
     )
 
