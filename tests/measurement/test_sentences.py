@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.measurement import Monitor, Reading, Report, errors, measure, read_log
+from steepest.measurement import Monitor, Reading, Report, _kernel, errors, measure, read_log
 from steepest.measurement._class_decomposition import class_rows
 from steepest.measurement._context import Context
 from steepest.measurement._optimizer import Optimizer
@@ -162,6 +162,13 @@ def train(model, loss, data, lr, steps):
     return before
 
 
+@pytest.fixture
+def small_kernels(monkeypatch):
+    """Kernels on sixty outputs, which take half the time."""
+    monkeypatch.setattr(_kernel, "ENTRIES", 60)
+
+
+@pytest.mark.usefixtures("small_kernels")
 def test_one_small_step_is_not_lazy():
     model, loss, data = classifier()
     before = train(model, loss, data, 1e-3, 1)
@@ -174,6 +181,7 @@ def test_one_small_step_is_not_lazy():
     assert f"the risk from {earlier:.4g} to {now:.4g}" in kernel.interpretation
 
 
+@pytest.mark.usefixtures("small_kernels")
 def test_a_wide_linear_model_is_lazy_when_it_has_moved():
     """A linear model has a fixed kernel: the word is earned once outputs and risk have moved."""
     model, half, data, _ = regression()
@@ -189,6 +197,7 @@ def test_a_wide_linear_model_is_lazy_when_it_has_moved():
     assert found["relative change of the outputs"].value == pytest.approx(moved, rel=1e-10)
 
 
+@pytest.mark.usefixtures("small_kernels")
 def test_the_order_of_the_examples_does_not_choose_the_sample():
     """Alignment of kernel and targets on rows sorted by class, beside that of all rows by a dense calculation."""
     model, loss, (x, y) = classifier(n=120)
@@ -207,8 +216,8 @@ def test_the_order_of_the_examples_does_not_choose_the_sample():
         assert "drawn by class" in found["ntk"].interpretation
         alignments.append(found["alignment of kernel and targets"].value)
     assert alignments == pytest.approx([exact, exact], rel=0.3)
-    small = measure(model, loss, (x[::3], y[::3]), what=["ntk"])["ntk"]
-    assert "all 40 examples" in small.interpretation
+    small = measure(model, loss, (x[::6], y[::6]), what=["ntk"])["ntk"]
+    assert "all 20 examples" in small.interpretation
 
 
 def test_a_loader_in_small_batches_is_sampled_as_a_whole():
@@ -448,6 +457,7 @@ def test_an_adam_without_a_step_is_compared_with_nothing(tmp_path):
     assert "not_measured" not in after and after["quantities"]["sharpness"]["compared"] is None
 
 
+@pytest.mark.usefixtures("small_kernels")
 def test_what_does_not_exist_is_noted_in_the_log(tmp_path):
     torch.manual_seed(0)
     model = nn.Linear(4, 3).double()  # of every token of a sequence
@@ -499,7 +509,11 @@ class Noisy(nn.Module):
 def test_noise_in_the_forward_pass_is_refused(noise):
     _, half, data, _ = regression()
     model = Noisy(noise).double()
-    states = lambda: pickle.dumps((torch.get_rng_state(), np.random.get_state(), random.getstate()))
+    states = lambda: (
+        torch.get_rng_state().tolist(),
+        pickle.dumps(np.random.get_state()),
+        random.getstate(),
+    )
     before = states()
     with pytest.raises(UserError, match="with other random numbers"):
         measure(model, half, data, what=["risk"])
