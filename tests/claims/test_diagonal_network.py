@@ -1,4 +1,4 @@
-"""The small end of diagonal-network: enumeration of vertices, and the closed form of what is left beside the support."""
+"""The small end of diagonal-network: vertices by enumeration, and what is left beside the support."""
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ ALPHA = 1e-8
 
 def test_the_small_end_is_the_vertex_of_least_l1_norm_and_weights_of_the_order_that_theory_leaves():
     """β_i = 2α²θ_i² sinh⟨x_i, ν⟩ off the support S, with X_Sᵀν = asinh(β_S/2α²θ_S²), as on it."""
-    claim = DiagonalNetwork(alphas=(ALPHA,), n=3, dimension=7, seeds=20)
+    claim = DiagonalNetwork(alphas=(ALPHA,), n=3, dimension=7, seeds=6)
     setting = claim.setting(jax.random.key(2))
     predicted = predict_ends(setting, claim.alphas)
     excesses = []
@@ -29,12 +29,12 @@ def test_the_small_end_is_the_vertex_of_least_l1_norm_and_weights_of_the_order_t
         slack = 1 - np.abs(dual[~support]).max()
         if slack > 0.2:  # there the distance is α^{2·slack} and a factor that the shape decides
             assert np.abs(beta - vertex).max() < 1e3 * ALPHA ** (2 * slack)
-    assert -1e-9 < min(excesses)
+    assert min(excesses) > -1e-9
     assert max(excesses) < 1 / np.log(ALPHA**-2)
 
 
 def test_weights_that_forget_a_factor_two_are_another_interpolant():
     """The scale of lemma 3 as printed, α²θ₀²/2, moves the program at α = ½ by more than flow and program differ."""
-    claim = DiagonalNetwork(alphas=(0.5, 0.5 / np.sqrt(2)), n=3, dimension=7, seeds=5)
+    claim = DiagonalNetwork(alphas=(0.5, 0.5 / np.sqrt(2)), n=3, dimension=7, seeds=3)
     ends = predict_ends(claim.setting(jax.random.key(0)), claim.alphas)["beta"]
     assert (np.linalg.norm(ends[:, 0] - ends[:, 1], axis=-1) > 1e-3).all()

@@ -24,7 +24,6 @@ from steepest.claim import (
     agreement,
     bound,
     observed_curve,
-    order,
     panel,
     predicted_curve,
     rival_curve,
@@ -56,7 +55,9 @@ class DiagonalNetwork(Claim):
     horizon: Positive = 30.0  # longest log(1 + t) of the flow [1]
 
     kind = "limit"
-    version = 2  # 1 began at α = 10⁻³, where the ℓ1 end is a trend only
+    version = (
+        3  # 1 began at α = 10⁻³, where the ℓ1 end is a trend only; 2 judged the trend by its mean
+    )
     headline = ("program_distance_0", "sparse_norm", "weighted_distance")
     statement = (
         r"\beta_{\alpha}(\infty)=\arg\min_{X\beta=y}\sum_i \alpha^2\theta_{0,i}^2\,"
@@ -76,7 +77,9 @@ class DiagonalNetwork(Claim):
         "excess is of first order in 1/log(1/α²), 0.027 at α = 10⁻⁸, and much smaller where the support is found.",
         "The ℓ2 end has the weights 1/θ₀², the ℓ1 end has none. That it has the weights 1/θ₀ is a rival.",
         "Version 2 goes down to α = 10⁻⁸, where version 1 began at 10⁻³, and judges the ℓ1 norm there; the solver's "
-        "absolute tolerance shrinks with α for that.",
+        "absolute tolerance shrinks with α for that. It was inconclusive at one of five fresh seeds, as it asked for a "
+        "positive mean growth of the log distance, whose size varies widely with |z|. Version 3 asks that the growth "
+        "is positive in every problem.",
         "The flow is followed by an implicit solver on a logarithmic clock until the risk is 10⁻¹⁶.",
     )
     full = {"n": 20, "dimension": 40, "nonzero": 3, "seeds": 10}
@@ -113,7 +116,6 @@ class DiagonalNetwork(Claim):
         least = np.abs(predicted["sparse"]).sum(-1)
         # Q(β)/log(1/α²) is ‖β‖₁ and an entropy over log(1/α²), which is what the norm may exceed the least one by
         names = [f"α = {alpha:g}" for alpha in self.alphas]
-        rising = {name: np.log(to_sparse[:, i]) for i, name in enumerate(names)}
         return [
             *(
                 agreement(
@@ -131,11 +133,15 @@ class DiagonalNetwork(Claim):
                 1 / np.log1p(self.alphas[0] ** -2),
                 label=f"‖β‖₁ / the least − 1, {names[0]}, largest of the problems",
             ),
-            order(
+            bound(
                 "sparse_order",
-                [names[0], names[2], names[-2]],
-                rising,
-                label="log distance to the ℓ1 solution grows with α",
+                np.diff(np.log(to_sparse[:, [0, 2, -2]])).min(1),
+                at_least=0.0,
+                aggregate="all",
+                label="log distance to the ℓ1 solution: least growth between "
+                + ", ".join(
+                    alpha.removeprefix("α = ") for alpha in (names[0], names[2], names[-2])
+                ),
             ),
             bound(
                 "weighted_distance",
