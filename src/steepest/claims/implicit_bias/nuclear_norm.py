@@ -1,4 +1,4 @@
-"""From tiny starts descent on UUᵀ finds the least nuclear norm if measurements commute or suffice, else mostly low rank.
+"""From tiny starts descent on UUᵀ finds least nuclear norm if measurements commute or suffice, else mostly low rank.
 
 Gradient flow on the squared loss of linear measurements of W = UUᵀ, U square and of full rank, starts at U = αI. If
 the measurements commute, its limit is known at every α and tends to the fit of least nuclear norm as α → 0: a theorem.
