@@ -43,7 +43,7 @@ def test_rivals_interpolate_too(small):
 
 
 def test_a_theory_that_is_off_by_a_hundred_thousandth_fails(small, observed):
-    claim, setting, predicted = small
+    claim, _, predicted = small
     wrong = predicted.replace(limit=("seed law unknown", predicted["limit"] * (1 + 1e-5)))
     own = claim.judge(predicted, observed)
     assert [c.verdict.value for c in own[:3]] == ["holds"] * 3
