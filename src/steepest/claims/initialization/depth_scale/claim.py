@@ -105,7 +105,7 @@ class DepthScale(Claim):
         "two rivals; the experiment is that of version 2.",
     )
     headline = tuple(f"depth_scale_{i}" for i in range(4))
-    tiny = {"c_w": (0.8, 2.5), "c_b": (0.05, 0.05), "width": 600, "layers": 12, "networks": 20}
+    tiny = {"width": 600, "layers": 12, "networks": 20}
     full = {
         "c_w": (0.5, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0),
         "c_b": (0.05, 0.05, 0.05, 0.05, 0.3, 0.5, 0.05, 0.05, 0.05),
