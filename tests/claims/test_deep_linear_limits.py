@@ -28,7 +28,7 @@ def test_measured_lengths_agree_and_do_not_follow_a_mean_width():
     rivals = {rival.id: rival.prediction for rival in SMALL.rivals(None, predicted)}
     for name in ("mean_width", "geometric_width"):
         other = float(rivals[name]["alternating_mean"])
-        assert abs(logs.mean() - other) / (logs.std() / len(logs) ** 0.5) > 5
+        assert abs(logs.mean() - other) / (logs.std() / len(logs) ** 0.5) > 4
 
 
 def test_one_layer_is_a_root_of_a_chi_square():
