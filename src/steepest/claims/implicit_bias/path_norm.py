@@ -105,8 +105,8 @@ class PathNorm(Claim):
     corrections = (
         "The lecture says that widening lowers the path norm. Splitting every neuron, which changes no function, "
         "lowers order 2 like the width to the power −1/2 and keeps order 1. Taken literally the words hold for order "
-        "2. Against splitting both orders grow, from the usual start about like the width to the power 0.3. This is what "
-        "is judged, and FAILS.",
+        "2. Against splitting both orders grow, from the usual start about like the width to the power 0.3. This is "
+        "what is judged, and FAILS.",
     )
     remarks = (
         "What holds beside it: Path-SGD is invariant, the test error falls slightly with the width, and the ℓ2 norm "
