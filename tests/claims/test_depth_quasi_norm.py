@@ -30,7 +30,7 @@ def test_the_limit_is_the_linear_program_at_every_depth(small):
         for depth in range(3):
             np.testing.assert_allclose(predicted["limit"][depth, seed], expected.beta, atol=1e-7)
         off = np.abs(x.T @ expected.dual)[np.abs(expected.beta) < 1e-6].max()
-        np.testing.assert_allclose(predicted["power"][0, seed], 2 * (1 - off), atol=1e-5)
+        np.testing.assert_allclose(predicted["limit_power"][0, seed], 2 * (1 - off), atol=1e-5)
 
 
 def test_programs_approach_it_with_the_predicted_exponents(small):
@@ -43,7 +43,25 @@ def test_programs_approach_it_with_the_predicted_exponents(small):
             place = int(predicted["slowest"][seed])
             weight = [abs(depth_interpolation(x, y, depth, a).beta[place]) for a in scales]
             slope = np.log(weight[0] / weight[1]) / np.log(scales[0] / scales[1])
-            assert slope == pytest.approx(predicted["power"][i, seed], abs=0.1)
+            assert slope == pytest.approx(predicted["limit_power"][i, seed], abs=0.1)
+
+
+def test_exponents_are_between_the_two_smallest_scales(small):
+    """Of the exact programs, whose weights are the potential's derivative at the dual (Woodworth et al. 2020)."""
+    claim, setting, predicted = small
+    seed = 1
+    place = int(predicted["slowest"][seed])
+    for i, depth in enumerate((2, 3, 4)):
+        weights = [
+            np.abs(depth_interpolation(setting.x[seed], setting.y[seed], depth, a).beta[place])
+            for a in claim.alphas[i, -2:]
+        ]
+        slope = np.log(weights[0] / weights[1]) / np.log(claim.alphas[i, -2] / claim.alphas[i, -1])
+        assert predicted["power"][i, seed] == pytest.approx(slope, rel=1e-9)
+    beta = claim.alphas[:, None, :, None] ** np.array([0.5, 1.5, 2.5])[None, :, None, None]
+    beta = np.broadcast_to(beta, (3, 3, claim.points, setting.x.shape[-1]))
+    expected = np.tile([0.5, 1.5, 2.5], (3, 1))
+    np.testing.assert_allclose(claim.power(beta, predicted["slowest"]), expected, rtol=1e-9)
 
 
 def test_the_margins_of_depths_differ(small):

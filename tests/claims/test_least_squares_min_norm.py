@@ -14,6 +14,12 @@ def small():
     return claim, setting, claim.predict(setting)
 
 
+@pytest.fixture(scope="module")
+def observed(small):
+    claim, setting, _ = small
+    return claim.observe(setting, jax.random.key(1))
+
+
 def test_predictions_satisfy_the_optimality_conditions(small):
     """Xw = y, and ∇ψ(w) − ∇ψ(w_0) lies in the row space of X (and of the ones, on the simplex)."""
     claim, setting, predicted = small
@@ -36,10 +42,23 @@ def test_rivals_interpolate_too(small):
         np.testing.assert_allclose(fits, setting.y, atol=1e-6)
 
 
-def test_a_theory_that_is_off_by_a_hundred_thousandth_fails(small):
-    claim, setting, predicted = small
-    observed = claim.observe(setting, jax.random.key(1))
+def test_a_theory_that_is_off_by_a_hundred_thousandth_fails(small, observed):
+    claim, _, predicted = small
     wrong = predicted.replace(limit=("seed law unknown", predicted["limit"] * (1 + 1e-5)))
     own = claim.judge(predicted, observed)
     assert [c.verdict.value for c in own[:3]] == ["holds"] * 3
     assert [c.verdict.value for c in claim.judge(wrong, observed)[:3]] == ["fails"] * 3
+
+
+def test_single_examples_end_at_the_pseudo_inverse(small, observed):
+    """w₀ + X⁺(y − Xw₀), which needs no program; another law's limit fails there."""
+    claim, setting, predicted = small
+    for seed, x in enumerate(np.asarray(setting.x)):
+        start = setting.start[seed, 0]
+        nearest = start + np.linalg.pinv(x) @ (setting.y[seed, 0] - x @ start)
+        for end in observed["examples"][seed]:
+            np.testing.assert_allclose(end, nearest, atol=1e-9)
+    turned = predicted.replace(limit=("seed law unknown", predicted["limit"][:, [1, 0, 2, 3]]))
+    for theory, verdict in ((predicted, "holds"), (turned, "fails")):
+        (check,) = (c for c in claim.judge(theory, observed) if c.id == "sgd_distance")
+        assert check.verdict.value == verdict

@@ -432,7 +432,7 @@ SAID = Rejection("near", "near", False, (), (), accepted="they differ by less th
     ("hypotheses", "verdicts", "rivals", "controls", "expected", "word"),
     [
         ([YES], [HOLDS, HOLDS], [REJECTED], [], HOLDS, "agrees in 1 challenged check, 1 rival"),
-        ([], [HOLDS], [], [REJECTED], HOLDS, "0 rivals rejected, 1 control failed"),
+        ([], [HOLDS], [], [REJECTED], HOLDS, "0 rivals rejected, 1 control told apart"),
         ([YES], [HOLDS, INCONCLUSIVE], [REJECTED], [], INCONCLUSIVE, "straddles"),
         ([YES], [INCONCLUSIVE, FAILS], [REJECTED], [], FAILS, "disagrees"),
         ([YES], [HOLDS], [REJECTED, ACCEPTED], [], INCONCLUSIVE, "do not reject alive"),
@@ -470,6 +470,13 @@ def test_an_idle_check_is_not_counted_but_may_fail():
     assert conclude([YES], broken, [REJECTED], [])[0] is FAILS
 
 
+def test_a_check_that_failed_decides_whatever_challenges_it():
+    assert not check("c0").decides
+    assert check("c0", FAILS).decides
+    assert idle(check("c0", FAILS), "an identity").decides
+    assert challenge([check("c0")], [REJECTED])[0].decides
+
+
 def test_a_control_is_judged_like_a_rival():
     control = Control("shuffled", {}, "no order is left", "shuffled labels")
     found = reject(control, [check("a")], [check("a", FAILS)])
@@ -485,6 +492,9 @@ def test_a_control_is_judged_like_a_rival():
         (exponent("a", -1.0, [1.0, 2.0, 4.0], [1.0, 0.5, 0.25], 0.2), 0.2, "absolute", "0.2"),
         (bound("a", 0.5, at_most=2.0), 0.75, "relative", "75 %"),
         (bound("a", 30.0, at_least=1.0), 29.0, "relative", "a factor 29"),
+        (bound("a", 181.0, at_least=1.0), 180.0, "relative", "a factor 180"),
+        (bound("a", 0.5, at_most=1.0), 0.5, "relative", "50 %"),
+        (equal("a", 2.0, 4.1, 0.1), None, "relative", "–"),
         (agreement("a", 1e-12, 1e-9), 1e-9, "absolute", "1e-09"),
         (order("a", ["x", "y"], {"x": 1.0, "y": 2.0}), math.nan, "absolute", "another order"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.nn.networks import DiagonalParams, diagonal_weights, mlp
-from steepest.programs import hard_margin, kkt_residuals
+from steepest.programs import Kinks, hard_margin, kkt_from_gradients, kkt_residuals
 from tests.programs.test_programs import clouds
 
 
@@ -73,3 +73,56 @@ def test_wrong_labels_have_no_residuals():
 def test_bad_input_is_one_sentence(margins, degree, message):
     with pytest.raises(UserError, match=message):
         kkt_residuals(margins, jnp.array(1.5), degree)
+
+
+def kinked(seed, examples=5, size=12, kinks=9):
+    """A random problem of degree one with kinks, several of them of one example."""
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal(size=(examples, size))
+    params = slopes.T @ rng.uniform(0.2, 1, examples) + 0.5 * rng.normal(size=size)
+    margins = slopes @ params
+    slopes = slopes * np.sign(margins)[:, None]
+    return (
+        params,
+        np.abs(margins),
+        slopes,
+        Kinks(rng.integers(examples, size=kinks), rng.normal(size=(kinks, size))),
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_clarke_residuals_are_a_convex_program(seed):
+    """The same least squares, with a multiplier for every kink, by Clarabel."""
+    import cvxpy as cp
+
+    params, margins, slopes, kinks = kinked(seed)
+    found = kkt_from_gradients(params, margins, slopes, 1, kinks)
+    # at the scale where the least margin is one, and relative to ‖θ‖, as the definition says
+    scaled = params / margins.min()
+    size = np.linalg.norm(scaled)
+    multipliers = cp.Variable(len(margins))
+    shares = cp.Variable(len(kinks.example))
+    distance = scaled - slopes.T @ multipliers - kinks.jump.T @ shares
+    off = (margins / margins.min() - 1) @ multipliers / size**2
+    program = cp.Problem(
+        cp.Minimize(cp.sum_squares(distance) / size**2 + off**2),
+        [multipliers >= 0, shares >= 0, shares <= multipliers[kinks.example]],
+    )
+    program.solve(solver=cp.CLARABEL)
+    least = found.stationarity**2 + found.complementarity**2
+    assert least == pytest.approx(program.value, rel=1e-6)
+    assert found.multipliers == pytest.approx(multipliers.value, abs=1e-4)
+    assert found.stationarity < kkt_from_gradients(params, margins, slopes, 1).stationarity
+
+
+def test_which_side_of_a_kink_is_given_does_not_matter():
+    params, margins, slopes, kinks = kinked(5)
+    found = kkt_from_gradients(params, margins, slopes, 1, kinks)
+    # Euler's identity holds on both sides only where θ is on the kink: turn the jumps orthogonal to it
+    flat = kinks.jump - np.outer(kinks.jump @ params, params) / (params @ params)
+    turned = np.array(slopes)
+    np.add.at(turned, kinks.example, flat)
+    one = kkt_from_gradients(params, margins, slopes, 1, Kinks(kinks.example, flat))
+    other = kkt_from_gradients(params, margins, turned, 1, Kinks(kinks.example, -flat))
+    assert one.stationarity == pytest.approx(other.stationarity, rel=1e-9)
+    assert one.stationarity != pytest.approx(found.stationarity, rel=1e-3)

@@ -31,16 +31,17 @@ class ShownResult(Result):
         )
         tables = [
             _table(
-                (title, *TITLES), [_cells(check) for check in self.checks if check.counts is counts]
+                (title, *TITLES),
+                [_cells(check) for check in self.checks if check.decides is decides],
             )
-            for title, counts in (("check", True), ("identities and consistency", False))
+            for title, decides in (("check", True), ("identities and consistency", False))
         ]
         rivals = "".join(
             f"<li>{'rejected' if rival.rejected else 'not rejected'}: {escape(rival.name)}</li>"
             for rival in self.rivals
         )
         controls = "".join(
-            f"<li>{'fails' if control.rejected else 'passes'}: {escape(control.name)}</li>"
+            f"<li>{'told apart' if control.rejected else 'passes'}: {escape(control.name)}</li>"
             for control in self.controls
         )
         lists = [_listed("rivals", rivals), _listed("controls", controls)]

@@ -150,8 +150,8 @@ def _details(console: Console, result: Result) -> None:
     )
     for hypothesis in result.assumptions:
         console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
-    counted = [check for check in result.checks if check.counts]
-    others = [check for check in result.checks if not check.counts]
+    counted = [check for check in result.checks if check.decides]
+    others = [check for check in result.checks if not check.decides]
     for title, checks in (("check", counted), ("identities and consistency", others)):
         if checks:
             console.print(_checks(title, checks))
@@ -161,7 +161,7 @@ def _details(console: Console, result: Result) -> None:
             verdict = f"accepted: {rival.accepted}"
         console.print(f"  rival: {rival.name} — {verdict}", markup=False, highlight=False)
     for control in result.controls:
-        verdict = f"fails {', '.join(control.by)}" if control.rejected else PASSES
+        verdict = f"told apart by {', '.join(control.by)}" if control.rejected else PASSES
         console.print(f"  control: {control.name} — {verdict}", markup=False, highlight=False)
     how = HOW.get(result.how, "")
     console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)

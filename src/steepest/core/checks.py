@@ -62,6 +62,11 @@ class Check:
         return bool(self.challenged_by) and not self.idle
 
     @property
+    def decides(self) -> bool:
+        """Whether the verdict rests on it: it counts, or it failed, which no idleness excuses."""
+        return self.counts or self.verdict is Verdict.FAILS
+
+    @property
     def notices(self) -> float:
         """The smallest error of the prediction that these data would refute; NaN for an order.
 
@@ -89,20 +94,22 @@ class Check:
 
     @property
     def would_notice(self) -> str:
-        """The smallest error that would be refuted, in words.
+        """The smallest error that would be refuted, in words; a dash where the check has failed.
 
         >>> equal("sharpness", 20.0, 20.4, within=0.1).would_notice
         '10 %'
         """
+        if self.verdict is Verdict.FAILS:
+            return "–"
         if self.kind == "order":
             return "another order"
         if not math.isfinite(self.notices):
             return "nothing"
         if self.notices_in == "absolute":
-            return f"{self.notices:.2g}"
-        return (
-            f"{100 * self.notices:.2g} %" if self.notices < 10 else f"a factor {self.notices:.2g}"
-        )
+            return _two_digits(self.notices)
+        if self.notices < 10:
+            return f"{_two_digits(100 * self.notices)} %"
+        return f"a factor {_two_digits(self.notices)}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the one form that a check has in JSON; ends that are not finite are null."""
@@ -539,9 +546,14 @@ def conclude(
     parts = [
         f"agrees in {_count(counted, 'challenged check')}",
         f"{_count(refuted, 'rival')} rejected",
-        *([f"{_count(len(controls), 'control')} failed"] if controls else []),
+        *([f"{_count(len(controls), 'control')} told apart"] if controls else []),
     ]
     return Verdict.HOLDS, ", ".join(parts)
+
+
+def _two_digits(number: float) -> str:
+    """Return a number to two digits, 180 and not 1.8e+02."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def _count(number: int, word: str) -> str:

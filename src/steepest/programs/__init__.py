@@ -14,6 +14,7 @@ from steepest.programs._interpolation import Interpolation as Interpolation
 from steepest.programs._interpolation import hypentropy as hypentropy
 from steepest.programs._interpolation import hypentropy_interpolation as hypentropy_interpolation
 from steepest.programs._interpolation import min_norm_interpolation as min_norm_interpolation
+from steepest.programs._kkt import Kinks as Kinks
 from steepest.programs._kkt import KktResiduals as KktResiduals
 from steepest.programs._kkt import kkt_from_gradients as kkt_from_gradients
 from steepest.programs._kkt import kkt_residuals as kkt_residuals

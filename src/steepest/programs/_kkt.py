@@ -6,9 +6,24 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
+
+# A gradient whose product with the residual is below this improves nothing; the residual is at most one.
+_TOLERANCE = 1e-9
+
+
+class Kinks(NamedTuple):
+    """The places where gradients of the margins jump at a network's weights, k of them.
+
+    Attributes:
+        example: whose margin it is, shape ``(k,)``.
+        jump: what the gradient of this margin gains on the other side, shape ``(k, p)``.
+    """
+
+    example: Int[np.ndarray, " k"]
+    jump: Float[np.ndarray, "k p"]
 
 
 class KktResiduals(NamedTuple):
@@ -66,24 +81,40 @@ def kkt_residuals(
 
 
 def kkt_from_gradients(
-    params: Float[Any, " p"], margins: Float[Any, " n"], slopes: Float[Any, "n p"], degree: float
+    params: Float[Any, " p"],
+    margins: Float[Any, " n"],
+    slopes: Float[Any, "n p"],
+    degree: float,
+    kinks: Kinks | None = None,
 ) -> KktResiduals:
     """Do the same from numbers, for many networks whose margins and gradients come from one compiled batch.
+
+    With kinks the conditions are Clarke's: the gradient of example i is ``∇u_i + Σ_k c_k d_k`` with any ``c_k`` from 0
+    to 1 for each of its kinks, so that kink k has a multiplier ``λ_i c_k`` between 0 and ``λ_i`` of its own. For a
+    two-layer ReLU network these gradients are Clarke's subdifferential, as each kink moves another neuron's weights.
 
     Args:
         params: θ as a vector, shape ``(p,)``.
         margins: ``u_i(θ)``, shape ``(n,)``.
-        slopes: ``∇u_i(θ)``, shape ``(n, p)``.
+        slopes: ``∇u_i(θ)``, shape ``(n, p)``, at kinks that of one side.
         degree: L.
+        kinks: where gradients jump; none without it.
 
     Raises:
         UserError: as ``kkt_residuals``.
 
+    Source: Lyu and Li 2020, §4.2 and appendix A (Clarke's subdifferential).
+
     >>> kkt_from_gradients([0.0, 3.0], [3.0, 3.0], [[1.0, 1.0], [-1.0, 1.0]], 1).multipliers.round(6).tolist()
     [0.5, 0.5]
-    """
-    from scipy.optimize import nnls
 
+    ``u = θ₁ + |θ₂|`` at (1, 0), where the gradient is (1, c) with any c from −1 to 1:
+
+    >>> kinks = Kinks(np.array([0]), np.array([[0.0, 2.0]]))
+    >>> one_side, clarke = (kkt_from_gradients([1.0, 0.0], [1.0], [[1.0, -1.0]], 1, k) for k in (None, kinks))
+    >>> round(one_side.stationarity, 6), round(clarke.stationarity, 6)
+    (0.707107, 0.0)
+    """
     flat, u, slopes = (np.asarray(array, dtype=float) for array in (params, margins, slopes))
     _check(u, slopes, flat, degree)
     size = np.linalg.norm(flat)
@@ -94,9 +125,53 @@ def kkt_from_gradients(
     c = u.min() ** (-1 / degree)
     scaled = c ** (degree - 1) * slopes.T / (c * size)  # columns ∇u_i/‖θ‖
     excess = degree * (u / u.min() - 1) / (c * size) ** 2
-    multipliers, _ = nnls(np.vstack([scaled, excess]), np.append(flat / size, 0.0))
-    stationarity = float(np.linalg.norm(flat / size - scaled @ multipliers))
+    columns = np.vstack([scaled, excess])
+    target = np.append(flat / size, 0.0)
+    if kinks is None:
+        kinks = Kinks(np.zeros(0, int), np.zeros((0, len(flat))))
+    jumps = c ** (degree - 1) * np.asarray(kinks.jump).T / (c * size)
+    turns = np.vstack([jumps, np.zeros(jumps.shape[1])])
+    multipliers, residual = _least_squares(columns, turns, np.asarray(kinks.example), target)
+    stationarity = float(np.linalg.norm(residual[:-1]))
     return KktResiduals(stationarity, float(excess @ multipliers), multipliers, margin)
+
+
+def _least_squares(
+    columns: Float[np.ndarray, "q n"],
+    turns: Float[np.ndarray, "q k"],
+    example: Int[np.ndarray, " k"],
+    target: Float[np.ndarray, " q"],
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " q"]]:
+    """Minimize ``‖target − Σ λ_i a_i − Σ m_k d_k‖`` over ``λ ≥ 0`` and ``0 ≤ m_k ≤ λ_i`` of the kink's example.
+
+    The cone of these sums has an extreme ray for each example and each set of its kinks, ``a_i + Σ_{k in set} d_k``.
+    Rays are generated as they are needed: the best of an example takes the kinks whose turn has a positive product
+    with the residual, and when none has one itself, the residual is the least (Moreau).
+
+    Returns:
+        ``λ``, shape ``(n,)``, and the residual, shape ``(q,)``.
+    """
+    from scipy.optimize import nnls
+
+    count = columns.shape[1]
+    owner = np.arange(count)
+    rays = columns
+    least = np.inf
+    while True:
+        weights, _ = nnls(rays, target)
+        residual = target - rays @ weights
+        gain = turns.T @ residual
+        best = columns.T @ residual + np.bincount(example, np.maximum(gain, 0), count)
+        improving = np.flatnonzero(best > _TOLERANCE)
+        used = weights > 0
+        size = np.linalg.norm(residual)
+        # a ray that the solver takes for rounding leaves the residual as it is
+        if len(example) == 0 or len(improving) == 0 or not size < least:
+            return np.bincount(owner[used], weights[used], count), residual
+        least = size
+        taken = (example[:, None] == improving) & (gain > 0)[:, None]
+        rays = np.hstack([rays[:, used], columns[:, improving] + turns @ taken])
+        owner = np.concatenate([owner[used], improving])
 
 
 def _check(u: np.ndarray, slopes: np.ndarray, flat: np.ndarray, degree: float) -> None:

@@ -157,7 +157,7 @@ def test_hostile_text_stays_text(site, pages):
 def test_a_page_says_all_there_is(pages):
     text = pages["plain-decay/index.html"].text
     for words in (
-        "agrees in 2 challenged checks, 1 rival rejected, 1 control failed",
+        "agrees in 2 challenged checks, 1 rival rejected, 1 control told apart",
         "Theorem",
         "failed by a faster decay, what grows",
         "it never sees the rate",

@@ -121,7 +121,7 @@ class LinearConvolution(Claim):
         "that both go on improving. The flat start, 6 examples in 12 dimensions for 10 in 16, 20 sets for 10 and "
         "−log R = 10000 for 3000 were chosen after looking: the geometric mean of the cosine rose from 0.99 to 0.999.",
         "Version 2 follows the same flows with an implicit method, in a hundredth of the steps. Version 3 adds the "
-        "exponents and ten sets without the filter, which keeps about one in six; two checks that residuals fall were "
+        "exponents and ten sets without the filter, which keeps about one in four; two checks that residuals fall were "
         "dropped, as nothing failed that of three layers.",
     )
     # 1 integrated with an explicit method, 2 judged nothing that depends on 2/L beyond two layers

@@ -1,8 +1,9 @@
-"""From a tiny start, descent on W = UUᵀ finds the fit of least nuclear norm: theorem if measurements commute.
+"""From tiny starts descent on UUᵀ finds least nuclear norm if measurements commute or suffice, else mostly low rank.
 
-Gradient flow on the squared loss of linear measurements of W = UUᵀ, U square and of full rank, starts at U = αI. If the
-measurements commute, its limit is known at every α and tends to the fit of least nuclear norm as α → 0. For others it
-does so where that fit is the low-rank truth; where the program misses that truth, the flow still finds it.
+Gradient flow on the squared loss of linear measurements of W = UUᵀ, U square and of full rank, starts at U = αI. If
+the measurements commute, its limit is known at every α and tends to the fit of least nuclear norm as α → 0: a theorem.
+It is observed to do so where that fit is the low-rank truth. Where the program misses that truth, the flow mostly
+finds it.
 """
 
 import math
@@ -43,7 +44,7 @@ from steepest.nn.losses import mean_risk, squared
 from steepest.programs import common_eigenvectors, commuting_limit, nuclear_norm_interpolation
 
 TRIES = (
-    12  # draws of few measurements, of which the first is taken where the program misses the truth
+    60  # draws of few measurements, of which the first is taken where the program misses the truth
 )
 MISSED = 0.05  # relative distance from the truth that counts as missed
 FAMILIES = ("commuting", "Gaussian", "completion", "few")
@@ -76,12 +77,13 @@ class NuclearNorm(Claim):
     floor: Positive = 4e-9
     horizon: Positive = 13.0  # longest log(1 + t) of the flow [1]
 
-    kind = "conjecture"
-    version = 2  # 1 compared few measurements with the program alone
-    headline = ("exact_limit", "gaussian_distance", "completion_distance")
+    kind = "empirical law"
+    version = 3  # 1 compared few measurements with the program alone, 2 drew too few of them
+    headline = ("exact_limit", "gaussian_distance", "completion_distance", "few_truth")
     statement = (
         r"\dot U=-\nabla_U\tfrac{1}{2m}\sum_i\bigl(\langle A_i,UU^\top\rangle-y_i\bigr)^2,\ U(0)=\alpha I:\qquad"
         r"\lim_{\alpha\to0}\lim_{t\to\infty}UU^\top=\arg\min_{W\succeq0,\ \langle A_i,W\rangle=y_i}\|W\|_*"
+        r"\quad\text{if }A_iA_j=A_jA_i"
     )
     source = "Gunasekar's lecture (seeds 004); Gunasekar et al. 2017; Li, Ma and Zhang 2018; Li, Luo and Lyu 2021"
     corrections = (
@@ -99,8 +101,13 @@ class NuclearNorm(Claim):
         "The truth of the commuting family has full rank, so that a positive definite fit exists, as the law needs.",
         "Where the program misses the truth of rank one, the empirical law of the nuclear norm fails: the flow finds "
         "the truth, as Li, Luo and Lyu 2021 argue that tiny starts prefer low rank. Its measurements, 14, are drawn "
-        "until the program misses the truth, which one draw in three or so does; so the two laws are each the other's "
-        "rival. Version 1 had 8 measurements, where the flow finds neither.",
+        "until the program misses the truth, which 57 of 250 draws did; so the two laws are each the other's rival. "
+        "Version 1 had 8 measurements, where the flow finds neither. Version 2 gave up after 12 draws, which puts one "
+        "run in eight out of range, and nearly every run of its full preset, where 6 of 80 draws missed the truth. "
+        "Version 3 draws up to 60, and has 18 measurements there for 20 (15 of 60).",
+        "Of the seeds 3000 to 3004 of version 3 two hold. Two are inconclusive, as in two of 15 problems the flow from "
+        "10⁻⁶ is still 0.02 and 0.10 away from the truth of rank one, where 0.01 is asked. One has no power: the "
+        "exponents of its problems do not tell 2(1 − z) from 2.",
         "The flow stops at a relative residual of about 10⁻³ (10⁻⁵ if measurements commute), which is where the "
         "distances of the other families level off.",
         "Changed after looking: the exponent is that of the slowest eigenvalue, where the distance's was asked for, "
@@ -115,7 +122,7 @@ class NuclearNorm(Claim):
         "commuting": 5,
         "gaussian": 32,
         "entries": 40,
-        "few": 20,
+        "few": 18,
         "seeds": 8,
         "floor": 2e-10,
         "horizon": 15.0,

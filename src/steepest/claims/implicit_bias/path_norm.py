@@ -1,11 +1,11 @@
-"""Path-SGD does not see how weights are balanced; widening lowers test errors and more path norm than splitting does.
+"""Path-SGD does not see how weights are balanced; widening lowers test error, and path norm more than splitting would.
 
 A ReLU network's function does not change when the weights into a neuron are multiplied and those out of it divided by
 one factor. Gradient descent's path through the functions does change; that of Path-SGD, steepest descent in the path
 norm, does not. Widening a network beyond what fits the training set is said to lower its test error and its path norm,
-while the number of its parameters and the ℓ2 norm of its weights grow. The path norm of order 2 does fall, but by less
-than it would if every neuron were split into equal parts, which changes no function: measured against that null, and
-in order 1, the path norm grows. That half of the statement FAILS.
+while the number of its parameters and the ℓ2 norm of its weights grow. The path norm of order 2 does fall, as the
+lecture says, but by less than it would if every neuron were split into equal parts, which changes no function.
+Measured against that null, and in order 1, the path norm grows: this stricter half of the statement FAILS.
 """
 
 from dataclasses import dataclass
@@ -95,8 +95,8 @@ class PathNorm(Claim):
     statement = (
         r"w_e\leftarrow w_e-\frac{\eta}{\kappa_e}\frac{\partial R}{\partial w_e},\quad"
         r"\kappa_e=\frac{\partial\pi_2^2}{\partial w_e^2},\quad\pi_2^2=\sum_{\rm paths}\prod_{e\in{\rm path}}w_e^2:"
-        r"\qquad f_t\text{ independent of the balance};\qquad H\uparrow\ \Rightarrow\ {\rm error}\downarrow,\ "
-        r"\pi_2\downarrow,\ \|w\|_2\uparrow"
+        r"\quad H\uparrow\ \Rightarrow\ {\rm error}\downarrow,\ \sqrt H\,\pi_2\downarrow,\ \pi_1\downarrow,\ "
+        r"\|w\|_2\uparrow"
     )
     source = (
         "Srebro's lecture (seeds 004); Neyshabur, Salakhutdinov and Srebro 2015; Neyshabur, Tomioka and "
@@ -104,8 +104,9 @@ class PathNorm(Claim):
     )
     corrections = (
         "The lecture says that widening lowers the path norm. Splitting every neuron, which changes no function, "
-        "lowers order 2 like the width to the power −1/2 and keeps order 1; against this both grow, from the usual "
-        "start about like the width to the power 0.3. The lecture's words are judged against that null, and FAIL.",
+        "lowers order 2 like the width to the power −1/2 and keeps order 1. Taken literally the words hold for order "
+        "2. Against splitting both orders grow, from the usual start about like the width to the power 0.3. This is "
+        "what is judged, and FAILS.",
     )
     remarks = (
         "What holds beside it: Path-SGD is invariant, the test error falls slightly with the width, and the ℓ2 norm "
@@ -336,14 +337,14 @@ class PathNorm(Claim):
                 "path_norm_grows",
                 trend(-1, 1, 1, 1),
                 "both count more weights",
-                label="the path norm grows like the ℓ2 norm",
-                accepted="it is what the data say of order 1, and of order 2 against the null",
+                label="the path norm grows, as the ℓ2 norm does",
+                accepted="nothing against this one: both orders grow in these data, as it says",
             ),
             Rival(
                 "l2_norm_falls",
                 trend(-1, -1, -1, -1),
                 "small weights are said to generalize",
-                label="the ℓ2 norm falls like the path norm",
+                label="the ℓ2 norm falls, as the path norm is said to",
             ),
         ]
 

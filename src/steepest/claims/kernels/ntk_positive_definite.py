@@ -4,6 +4,7 @@ On unit inputs the kernel is Σ_j σ_j² (x·y)^j with σ's Hermite coefficients
 dimension of the polynomials on the sphere of the degrees and parities that σ has. For any other σ it is positive
 definite as long as no two inputs are antipodes; where they are, it is only if infinitely many even and infinitely many
 odd coefficients differ from zero. With a bias, which is one more coordinate, no two distinct inputs are antipodes.
+As two inputs come together the smallest eigenvalue falls like the square of their distance, with a known constant.
 """
 
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from steepest.claim import (
     bound,
     compiled,
     equal,
+    exponent,
     keys,
     observed_curve,
     panel,
@@ -39,6 +41,7 @@ from steepest.claim import (
 )
 from steepest.kernels import (
     Spectrum,
+    first_layer_kernel,
     generic_rank,
     hermite_degrees,
     hidden_kernel,
@@ -49,6 +52,10 @@ from steepest.nn.data import digits
 
 SETS = ("sphere", "digits", "antipodes", "biased")
 SHOWN = ("sphere", "digits", "antipodes", "antipodes with a bias")
+BESIDE = 5  # other inputs, beside two that come together
+PADDED = 40  # rows of every kernel of the quick preset
+ALONE = np.array([1.0, -1.0, *[0.0] * BESIDE])
+ANGLES = np.geomspace(3e-3, 3e-2, 3)  # between these two
 DISTINCT = 2  # the first two sets have neither repeated inputs nor antipodes
 
 
@@ -101,9 +108,13 @@ class NtkPositiveDefinite(Claim):
         "σ_j ≠ 0: C(d+p−1, p) for the largest even p, and as much for the largest odd p. So z³ and z³ − 3z (which has "
         "one Hermite coefficient) have the same rank.",
         "Version 2 adds antipodes with a bias, the control with a repeated input, and states eigenvalues in units of "
-        "their error. How fast the smallest eigenvalue falls as two inputs come together is not tested.",
+        "their error. Version 3 adds two inputs that come together.",
+        "Two inputs at the angle δ, beside five others, have features that differ by δ times a derivative φ' in weight "
+        "space. So λ_min = ½ δ² (‖φ'‖² − what lies in the span of the other features) to leading order. Norm and inner "
+        "products of φ' come from the kernel of slopes, E σ'σ'. Even ReLU, whose kernel of slopes falls linearly "
+        "with δ (a rival), has δ² here.",
     )
-    version = 2  # 1 had no bias and no control
+    version = 3  # 1 had no bias and no control; 2 had no inputs that come together
     tiny = {"activations": ("relu", "erf"), "pairs": 8, "dimension": 3, "seeds": 3}
     full = {"activations": ("relu", "erf", "gelu", "exp", "sin", "gaussian", "tanh", "elu")}
     out_of_scope = {"repeated": 1}
@@ -177,7 +188,29 @@ class NtkPositiveDefinite(Claim):
             ]
             for top in degrees
         ]
-        return Prediction(rank=("activation set", ranks))
+        squared = np.array(
+            [[self.together(name, x) for x in setting.inputs[0]] for name in self.activations]
+        )
+        return Prediction(
+            rank=("activation set", ranks),
+            closeness=2.0,
+            nearest=("activation seed angle", squared[..., None] * ANGLES**2),
+        )
+
+    def together(self, name: str, inputs: np.ndarray) -> float:
+        """Return lim λ_min/δ² for two inputs that come together at the first of these, shape ``(m, d + 1)``.
+
+        ½ (k' − sᵀK⁻¹s), where k' = E σ'(w·x)² is the squared norm of the derivative φ' in the direction v, K the kernel
+        of the distinct inputs, and s_j = ⟨φ', σ(w·x_j)⟩ = (v·x_j) E σ'(w·x)σ'(w·x_j), of which x itself has none.
+        """
+        points = _pair(inputs, 0.0)
+        others = points[2:]
+        kernel = _kernel(name, points)[1:, 1:]
+        padded = jnp.asarray(_padded(points))
+        slopes = np.asarray(first_layer_kernel(activation(name), padded))[0]  # times x·x_j
+        shared = slopes[2 : len(points)] * (others @ _tangent(inputs)) / (others @ points[0])
+        shared = np.append(0.0, shared)
+        return float(slopes[0] - shared @ np.linalg.solve(kernel, shared)) / 2
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         # the control: the same kernel with the last input taken for the first
@@ -191,7 +224,19 @@ class NtkPositiveDefinite(Claim):
                     same = jax.tree.map(lambda entries: entries[again][:, again], kernel)
                     spectra.append(resolved_spectrum(kernel))
                     repeated.append(resolved_spectrum(same))
-        return Observation(**self.named(spectra), **self.named(repeated, "repeated_"))
+        nearest = [
+            [
+                [np.linalg.eigvalsh(_kernel(name, _pair(x, angle)))[0] for angle in ANGLES]
+                for x in setting.inputs[0]
+            ]
+            for name in self.activations
+        ]
+        return Observation(
+            **self.named(spectra),
+            **self.named(repeated, "repeated_"),
+            angle=("angle", ANGLES, "radians"),
+            nearest=("activation seed angle", nearest),
+        )
 
     def named(self, spectra: list[Spectrum], prefix: str = "") -> dict[str, tuple]:
         """Return spectra of all activations, sets and seeds as quantities."""
@@ -244,6 +289,28 @@ class NtkPositiveDefinite(Claim):
                 for i, name in enumerate(self.names)
                 for j, kind in enumerate(SETS)
             ),
+            *(
+                exponent(
+                    f"closeness_{i}",
+                    float(predicted["closeness"]),
+                    observed["angle"],
+                    observed["nearest"][i],
+                    # the next order is δ, with a factor of the order of one: 0.03 at the largest angle
+                    0.05,
+                    label=f"λ_min against the distance of two inputs, {name}",
+                )
+                for i, name in enumerate(self.activations)
+            ),
+            *(
+                equal(
+                    f"nearest_{i}",
+                    predicted["nearest"][i, :, 0],
+                    observed["nearest"][i, :, 0],
+                    0.01,  # the next order, 0.003 at this angle, and a factor
+                    label=f"λ_min of two inputs at the angle {ANGLES[0]:g}, {name}",
+                )
+                for i, name in enumerate(self.activations)
+            ),
         ]
 
     def controls(self, observed: Observation) -> list[Control]:
@@ -274,7 +341,35 @@ class NtkPositiveDefinite(Claim):
             whole[i, :3] = [
                 generic_rank(below, self.dimension, m, kind == "antipodes") for kind in SETS[:3]
             ]
+        # κ(1) − κ(cos δ), whatever the inputs
+        alone = [
+            [_kernel(name, _pair(setting.inputs[0, 0], angle))[0] @ ALONE for angle in ANGLES]
+            for name in self.activations
+        ]
         return [
+            Rival(
+                "linear",
+                predicted.replace(closeness=1.0),
+                "so falls the kernel of ReLU's slopes, of which bounds are published",
+                label="λ_min ∝ the distance",
+            ),
+            Rival(
+                "three_halves",
+                predicted.replace(closeness=1.5),
+                "between the hidden kernel and that of slopes",
+                label="λ_min ∝ distance^1.5",
+            ),
+            Rival(
+                "two_alone",
+                predicted.replace(
+                    nearest=(
+                        "activation seed angle",
+                        np.repeat(np.array(alone)[:, None], self.seeds, 1),
+                    )
+                ),
+                "it is the eigenvalue of the two inputs without the others, a bound from above",
+                label="λ_min of the two inputs alone",
+            ),
             Rival(
                 "polynomials_definite",
                 predicted.replace(rank=("activation set", definite)),
@@ -344,10 +439,50 @@ class NtkPositiveDefinite(Claim):
                 predicted_curve(which, predicted["rank"][:, 0], "predicted"),
                 rival_curve(which, 0 * which + x, "full"),
             ),
+            panel(
+                "Two inputs come together",
+                "angle between them",
+                "smallest eigenvalue",
+                *(
+                    observed_curve(ANGLES, nearest.mean(0), name, shade=shades[i], kind="points")
+                    for i, (name, nearest) in enumerate(
+                        zip(self.activations, observed["nearest"], strict=True)
+                    )
+                ),
+                *(
+                    predicted_curve(ANGLES, law.mean(0), "½δ²(k′ − sᵀK⁻¹s)" if i == 0 else "")
+                    for i, law in enumerate(predicted["nearest"])
+                ),
+                log="xy",
+            ),
         )
+
+
+def _tangent(inputs: np.ndarray) -> np.ndarray:
+    """Return the unit vector at the first input in which it is parted: toward the last input, shape ``(d + 1,)``."""
+    tangent = inputs[-1] - (inputs[-1] @ inputs[0]) * inputs[0]
+    return tangent / np.linalg.norm(tangent)
+
+
+def _pair(inputs: np.ndarray, angle: float) -> np.ndarray:
+    """Part the first input into two at an angle around it, with some others below, shape ``(2 + BESIDE, d + 1)``."""
+    half = np.array([[angle / 2], [-angle / 2]])
+    parted = np.cos(half) * inputs[0] + np.sin(half) * _tangent(inputs)
+    return np.concatenate([parted, inputs[1 : 1 + BESIDE]])
 
 
 def _all_below(degrees: tuple[float, float]) -> tuple[float, float]:
     """Largest even and odd degree of (1 + x·y)^j: every power below the largest is there too."""
     top = max(degrees)
     return (top, top) if np.isinf(top) else (top, top - 1)
+
+
+def _padded(points: np.ndarray) -> np.ndarray:
+    """Repeat points until they are as many as the inputs of a set, for which programs are compiled already."""
+    return np.resize(points, (max(PADDED, len(points)), points.shape[1]))
+
+
+def _kernel(name: str, points: np.ndarray) -> np.ndarray:
+    """Return the hidden kernel of an activation between all points, shape ``(m, m)``."""
+    kernel = hidden_kernel(activation(name), jnp.asarray(_padded(points)))
+    return np.asarray(kernel.value)[: len(points), : len(points)]
