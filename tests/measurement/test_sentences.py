@@ -558,7 +558,8 @@ def test_detached_losses_are_refused(loss):
 
 
 def test_a_stopped_gradient_is_refused():
-    x, y = np.eye(2), np.ones(2)
+    x = np.eye(2)
+    y = np.ones(2)
     squared = lambda outputs, targets: ((outputs - targets) ** 2).mean()
     stopped = lambda w, x: x @ jax.lax.stop_gradient(w)
     with pytest.raises(UserError, match="its derivatives are all zero"):
