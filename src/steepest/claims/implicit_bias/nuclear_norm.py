@@ -53,15 +53,21 @@ TRIES = (
 )
 MISSED = 0.05  # relative distance from the truth that counts as missed
 NEAR = 0.02  # part of its least eigenvalue by which the exact law may still be off its limit
-READABLE = 1e-9  # least mode of U that is read: rounding is a few percent of one of 1e-11
+PRECISION = 1e-8  # absolute tolerance of the flow, over the least α; modes of U are read from 10⁴ times that on
 FALL = 0.3  # decades, a factor of two: towards another limit than its own a distance falls 0 ± 0.1
 FAMILIES = ("commuting", "Gaussian", "completion", "few")
+# Problems of few measurements for one of each other family: a share of 5/6 is told from ½ by 24, seldom by 12.
+FEW = 4
 _apart = partial(relative_distance, axes=(-2, -1))
 _program = partial(nuclear_norm_interpolation, semidefinite=True)
 
 
 class Setting(NamedTuple):
-    """Measurements of four families, filled up with zeros to one shape, and the program of every problem."""
+    """Measurements, filled up with zeros to one shape, and the program of every problem.
+
+    Along the first axis are commuting, Gaussian, completion, and FEW times few; those that commute are in the
+    coordinates of their common eigenvectors.
+    """
 
     a: Values  # A_i, symmetric, (family, seed, m, d, d)
     y: Values  # ⟨A_i, truth⟩, (family, seed, m)
@@ -77,18 +83,19 @@ class NuclearNorm(Claim):
     alphas: tuple[Positive, ...] = (1e-10, 1e-8, 1e-6, 0.3)
     dimension: Count = 8  # d, rows of the square matrices [1]
     commuting: Count = 4  # measurements with common eigenvectors [1]
-    gaussian: Count = 22  # Gaussian measurements, enough for the program to find the truth [1]
+    gaussian: Count = 20  # Gaussian measurements, enough for the program to find the truth [1]
     entries: Count = 26  # entries seen of a symmetric matrix, mirrored pairs counted once [1]
     few: Count = 14  # Gaussian measurements, drawn until the program misses the truth [1]
     twist: NonNegative = 0.0  # entries' spread of what is added to the commuting measurements [1]
-    seeds: Seeds = 12  # problems of each family [1]
+    seeds: Seeds = 6  # problems of each family, of few measurements four times as many [1]
     # risk at which the flow stops, unless measurements commute: then at 1e-15 [1]
     floor: Positive = 4e-9
     horizon: Positive = 13.0  # longest log(1 + t) of the flow [1]
 
     kind = "empirical law"
-    # 1 compared few measurements with the program alone, 2 drew too few of them, 3 asked the worst of three problems
-    version = 4
+    # 1 compared few measurements with the program alone, 2 drew too few of them, 3 asked the worst of three problems,
+    # 4 had measurements that commute up to rounding only
+    version = 5
     headline = ("exact_limit", "gaussian_distance", "completion_distance", "few_truth")
     statement = (
         r"\dot U=-\nabla_U\tfrac{1}{2m}\sum_i\bigl(\langle A_i,UU^\top\rangle-y_i\bigr)^2,\ U(0)=\alpha I:\qquad"
@@ -107,10 +114,9 @@ class NuclearNorm(Claim):
         "For commuting measurements the limit at every α is W = α² exp(Σ ν_i A_i), the fit whose eigenvalues are "
         "nearest to α² in relative entropy. Eigenvalues off the support of the nuclear-norm solution fall like "
         "α^(2(1 − z)), z < 1 those of its dual matrix Σ ν_i A_i. Where the largest z is near one the approach is slow, "
-        "so this family is judged by the exact limit and by these exponents, not by a small distance.",
-        "Exponents are judged where the exact law at the third α is within 2 % of its limit, and up to 1.8, as "
-        "smaller eigenvalues drown in rounding: 52 of 96 problems of seeds 0 to 7 have one or more. The others count "
-        "for the exact limit. All that are judged are 0.2 away from the rival's 2 at least.",
+        "so this family is judged by the exact limit and by these exponents, not by a small distance or its fall.",
+        "Exponents are judged in problems whose exact law at the third α is within 2 % of its limit, 56 of 72 at seeds "
+        "below 12, up to 2.8, as the flow does not resolve smaller eigenvalues. The others count for the exact limit.",
         "The truth of the commuting family has full rank, so that a positive definite fit exists, as the law needs.",
         "Where the program misses the truth of rank one, the empirical law of the nuclear norm fails: the flow finds "
         "the truth, as Li, Luo and Lyu 2021 argue that tiny starts prefer low rank. Its measurements, 14, are drawn "
@@ -118,16 +124,19 @@ class NuclearNorm(Claim):
         "Version 1 had 8 measurements, where the flow finds neither. Version 2 gave up after 12 draws, which puts one "
         "run in eight out of range, and nearly every run of its full preset, where 6 of 80 draws missed the truth. "
         "Version 3 draws up to 60, and has 18 measurements there for 20 (15 of 60).",
-        "Few measurements are judged by the share of problems within 0.025 of the truth from 10⁻¹⁰: 60 of 64 at seeds "
-        "below 8. In three of the others the flow ends at a fit of rank two or three that is neither law's, from 10⁻¹⁴ "
-        "too; in the fourth it comes to 0.027 there.",
+        "Few measurements are judged by the share of problems within 0.025 of the truth from 10⁻¹⁰. In the others the "
+        "flow is slow, or ends at a fit of rank two or three that is neither law's, at seeds below 8 in three of 64 "
+        "problems, from 10⁻¹⁴ too.",
         "The flow stops at a relative residual of about 10⁻³ (10⁻⁶ if measurements commute), which is where the "
         "distances of the other families level off.",
         "Version 3 asked the worst of three problems at α from 10⁻⁶ to 10⁻². Of five fresh seeds two held, two were "
         "inconclusive as a problem was still 0.02 or 0.10 away from the truth, and one had no power, as the slowest "
-        "exponents were near 2. Version 4 has twelve problems and α from 10⁻¹⁰ to 0.3, two measurements and entries "
-        "more, as at a fresh seed of version 2 the program missed the truth; it asks the share with few measurements, "
-        "the mean of falls, and all exponents that can be read, not only the slowest.",
+        "exponents were near 2. Version 4 has α from 10⁻¹⁰ to 0.3 and more problems; it asks the share with few "
+        "measurements, the mean of falls, and all exponents that can be read, not only the slowest.",
+        "Of ten fresh seeds of version 4 two held, two failed and six were inconclusive: its measurements commuted up "
+        "to 10⁻¹⁶, which a flow from 10⁻¹⁰ amplifies until it leaves the exact law, and three of twelve problems that "
+        "miss the truth leave a share undecided. Version 5 takes the coordinates of the common eigenvectors, in which "
+        "nothing is off the diagonal, 24 problems of few measurements, and two entries more.",
         "Version 1 had 16 Gaussian measurements and 22 entries; the program itself missed the truth at seed 0.",
         "Where Gaussian measurements or entries leave semidefinite matrices next to no room, the distance is small "
         "from every start, in some problems below 0.01 from α = 0.3.",
@@ -138,7 +147,7 @@ class NuclearNorm(Claim):
         "gaussian": 32,
         "entries": 40,
         "few": 18,
-        "seeds": 20,
+        "seeds": 10,
         "floor": 2e-10,
         "horizon": 15.0,
     }
@@ -177,47 +186,52 @@ class NuclearNorm(Claim):
         return Setting(a, y, truth, programs)
 
     @property
+    def tolerance(self) -> float:
+        """Absolute tolerance of the flow."""
+        return PRECISION * min(self.alphas)
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """Measurements of each family."""
-        return (self.commuting, self.gaussian, self.entries, self.few)
+        return (self.commuting, self.gaussian, self.entries, *[self.few] * FEW)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the random parts of a problem: basis, eigenvalues, sizes, vectors, measurements."""
+        """Shapes of the random parts of a problem: eigenvalues, sizes, vectors, measurements."""
         d = self.dimension
-        measured = sum(self.counts[:3]) + TRIES * self.few
-        return ((d, d), (self.commuting, d), (d,), (3, d), (measured, d, d))
+        measured = sum(self.counts[:3]) + TRIES * FEW * self.few
+        return ((self.commuting, d), (d,), (2 + FEW, d), (measured, d, d))
 
     def _problem(
         self, numbers: np.ndarray, order: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Make measurements, targets and truths of the four families from normal numbers."""
+        """Make measurements, targets and truths of the families from normal numbers."""
         d = self.dimension
         counts = self.counts
         shapes = self.shapes
         ends = np.cumsum([np.prod(shape) for shape in shapes])
         parts = np.split(numbers, ends[:-1])
-        basis, values, sizes, vectors, normals = (
+        values, sizes, vectors, normals = (
             part.reshape(s) for part, s in zip(parts, shapes, strict=True)
         )
-        basis = np.linalg.qr(basis)[0]
         values = np.linalg.qr(values.T)[0].T
         added, enough, _, fewer = np.split(
-            normals + normals.transpose(0, 2, 1), np.cumsum(counts)[:-1]
+            normals + normals.transpose(0, 2, 1), np.cumsum(counts[:3])
         )
         # incoherent, as completion needs it: no entry is small
-        vectors = vectors + [[0], [1], [0]] * np.sign(vectors)
-        truth = np.stack(
-            [(basis * np.exp(sizes)) @ basis.T, *(vectors[:, :, None] * vectors[:, None])]
-        )
+        completed = np.arange(len(vectors)) == 1
+        vectors = vectors + completed[:, None] * np.sign(vectors)
+        truth = np.stack([np.diag(np.exp(sizes)), *(vectors[:, :, None] * vectors[:, None])])
         truth /= np.linalg.norm(truth, axis=(1, 2), keepdims=True)
-        few = _first_missed(fewer.reshape(TRIES, self.few, d, d), truth[3])
-        common = np.einsum("ij,mj,kj->mik", basis, values, basis) + self.twist * added
+        draws = fewer.reshape(FEW, TRIES, self.few, d, d)
+        few = [_first_missed(*drawn) for drawn in zip(draws, truth[3:], strict=True)]
+        # In any other basis they commute up to rounding only, from which the flow from 10⁻¹⁰ grows what is off it.
+        common = values[:, :, None] * np.eye(d) + self.twist * added
         chosen = order[: self.entries]
         places = np.zeros((len(chosen), d, d))
         places[np.arange(len(chosen)), *chosen.T] = 1.0
-        a = np.zeros((4, max(counts), d, d))
-        measurements = (common, _orthonormal(enough), places, few)
+        a = np.zeros((len(counts), max(counts), d, d))
+        measurements = (common, _orthonormal(enough), places, *few)
         for family, drawn in zip(a, measurements, strict=True):
             family[: len(drawn)] = (drawn + drawn.transpose(0, 2, 1)) / 2
         return a, np.einsum("fmij,fij->fm", a, truth), truth
@@ -275,11 +289,11 @@ class NuclearNorm(Claim):
         # The theory's choice: off the support, where the exact law is near its limit, of modes of U that can be read.
         moved = _moved(exact[:, 2], limit[0])
         near = (moved <= NEAR) | (moved == moved.min())
-        readable = (z < 1 - 1e-5) & (self.alphas[0] ** (exponents / 2) >= READABLE)
+        readable = (z < 1 - 1e-5) & (self.alphas[0] ** (exponents / 2) >= 1e4 * self.tolerance)
         counted = near[:, None] & readable
         return Prediction(
             limit=("family seed row column", limit),
-            low_rank=("seed row column", setting.truth[3]),
+            low_rank=("draw seed row column", setting.truth[3:]),
             exact=("seed alpha row column", exact),
             slope=("seed mode", exponents),
             counted=("seed mode", counted),
@@ -296,15 +310,15 @@ class NuclearNorm(Claim):
                 jnp.array([self.horizon]),
                 clock="log",
                 rtol=1e-7,
-                atol=1e-8 * min(self.alphas),
+                atol=self.tolerance,
                 floor=floor,
             )
             return path.params, path.steps
 
         # The commuting limits are compared to 1e-4, the others to 1e-2.
-        floors = np.array([1e-15, *[self.floor] * 3])
+        floors = np.array([1e-15, *[self.floor] * (2 + FEW)])
         alphas = np.array(self.alphas)
-        shape = (len(FAMILIES), self.seeds, len(alphas))
+        shape = (len(floors), self.seeds, len(alphas))
         a, y, floor, alpha = (
             np.broadcast_to(part, shape + tail).reshape(-1, *tail)
             for part, tail in (
@@ -326,7 +340,8 @@ class NuclearNorm(Claim):
         )
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        largest = observed["residual"].max((1, 2))
+        residual = observed["residual"]
+        largest = [*residual[:3].max((1, 2)), residual[3:].max()]
         return [
             assume(f"largest relative residual, {name}", value, "<=", limit, "raise --horizon")
             for name, value, limit in zip(FAMILIES, largest, (1e-5, 5e-3, 5e-3, 5e-3), strict=True)
@@ -344,7 +359,7 @@ class NuclearNorm(Claim):
         # none at all is no error, and no power either
         wrong = np.abs(slope - predicted["slope"])[counted].max(initial=0.0)
         fall = np.log10(away[..., -1] / away[..., 0])
-        few = _apart(_square(observed["u"][3, :, 0]), predicted["low_rank"])
+        few = _apart(_square(observed["u"][3:, :, 0]), predicted["low_rank"])
         least = f"α = {self.alphas[0]:g}"
         return [
             agreement(
@@ -378,19 +393,19 @@ class NuclearNorm(Claim):
                     at_least=FALL,
                     label=f"{name}: decades that the distance falls with α",
                 )
-                for f, name in enumerate(FAMILIES[:3])
+                for f, name in ((1, "Gaussian"), (2, "completion"))
             ),
             # Mostly is by more than half of the problems. The two limits are MISSED apart at least: within half of that
             # of both nothing is.
             bound(
                 "few_truth",
-                few <= MISSED / 2,
+                (few <= MISSED / 2).ravel(),
                 at_least=0.5,
                 label=f"few: share of problems at the truth of rank one at {least}",
             ),
             bound(
                 "few_distance",
-                away[3, :, 0] <= MISSED / 2,
+                (away[3:, :, 0] <= MISSED / 2).ravel(),
                 at_most=0.5,
                 label=f"few: share of problems at least nuclear norm at {least}",
             ),
@@ -421,7 +436,7 @@ class NuclearNorm(Claim):
             ),
             Rival(
                 "nuclear_everywhere",
-                predicted.replace(low_rank=("seed row column", predicted["limit"][3])),
+                predicted.replace(low_rank=("draw seed row column", predicted["limit"][3:])),
                 "it is what the notes say of random measurements",
                 label="least nuclear norm with few measurements too",
             ),
