@@ -102,7 +102,8 @@ class LogisticRay(Claim):
         "Of twenty fresh seeds of version 3 sixteen held and four were inconclusive, as one of its six sets was bent: "
         "by an example of margin m over the maximal one, whose part falls only like t^(1 − m) beside that of the "
         "support vectors, or where the support vectors' pulls in S nearly cancel (−0.82 in one of 72 sets). Version 4 "
-        "has 24 sets and leaves out none; margins and rivals are as they were.",
+        "has 24 sets and leaves out none; margins and rivals are as they were. "
+        "All ten of its seeds 4000 to 4009 hold.",
     )
     # 1 integrated with another implicit method at rtol 1e-4, 2 had zero times a thousandth for its rivals, 3 six sets
     version = 4
@@ -180,7 +181,7 @@ class LogisticRay(Claim):
     def observe(self, setting: Setting, key: Key) -> Observation:
         times = np.linspace(1.0, self.horizon, int(self.horizon))
         # The distance to the offset falls to 1e-9 where it is fitted; the digits are asked for 1e-3.
-        fine = lambda lane: _follow(*lane, times, 1e-9)
+        fine = lambda lane: _follow(lane[0], lane[1], times, 1e-9)
         coarse = lambda x, y: _follow(x, y, times, 1e-6)
         # one after the other, not mapped: no set waits for the slowest
         weights, arrived = compiled(lambda x, y: jax.lax.map(fine, (x, y)))(setting.x, setting.y)

@@ -138,8 +138,8 @@ class NuclearNorm(Claim):
         "miss the truth leave a share undecided. Version 5 takes the coordinates of the common eigenvectors, in which "
         "nothing is off the diagonal, 24 problems of few measurements, and two entries more.",
         "Of the seeds 5000 to 5009 of version 5 seven hold and three are out of range, as a commuting problem still has "
-        "a residual above 10⁻⁵ at the horizon. At seed 1, where it is 1.1·10⁻⁵, the limit has an eigenvalue of 0.0015, "
-        "which makes the flow slow.",
+        "a residual above 10⁻⁵ at the horizon. At seed 1, where it is 1.1·10⁻⁵, the limit has an eigenvalue of "
+        "0.0015, which makes the flow slow.",
         "Version 1 had 16 Gaussian measurements and 22 entries; the program itself missed the truth at seed 0.",
         "Where Gaussian measurements or entries leave semidefinite matrices next to no room, the distance is small "
         "from every start, in some problems below 0.01 from α = 0.3.",
