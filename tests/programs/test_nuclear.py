@@ -185,6 +185,20 @@ def test_the_commuting_limit_is_an_exponential_and_tends_to_the_program():
     assert excess[0] > excess[1] > excess[2] > -1e-8
 
 
+def test_the_commuting_limit_of_a_tiny_start_is_the_root_of_one_equation():
+    """One measurement: Σ a_i α² exp(ν a_i) = y for the one unknown ν, down to α = 1e-12; smaller ones are refused."""
+    from scipy.optimize import brentq
+
+    a = np.array([0.5, 1.0, 2.0])
+    for scale in (1e-2, 1e-8, 1e-10, 1e-12):
+        nu = brentq(lambda nu, s=scale: s**2 * a @ np.exp(nu * a) - 3.0, 0, 100, xtol=1e-14)
+        expected = scale**2 * np.exp(nu * a)
+        found = np.diag(commuting_limit([np.diag(a)], [3.0], scale))
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    with pytest.raises(UserError, match="choose a larger one"):
+        commuting_limit([np.diag(a)], [3.0], 1e-60)
+
+
 def test_common_eigenvectors_diagonalize_or_refuse():
     basis, x, _, a = commuting(3, 5, 12)
     found = common_eigenvectors(a)

@@ -20,6 +20,8 @@ _INTERIOR = 1e-9
 _STATIONARY = 1e-7
 # Part of the mean curvature that is added to the dual Hessian, relative to the residual.
 _REGULAR = 1e-3
+# Halvings of a step: from a start of size 1e-20 the first Newton step is 1e20 times too long.
+_HALVINGS = 120
 
 
 def bregman_interpolation(
@@ -133,7 +135,7 @@ def _newton(
         hessian = np.asarray(_curvature(*problem, nu))
         ridge = _REGULAR * min(residual, 1.0) * np.trace(hessian) / len(y) + np.finfo(float).tiny
         step = -np.linalg.lstsq(hessian + ridge * np.eye(len(y)), slope)[0]
-        for length in 0.5 ** np.arange(60):
+        for length in 0.5 ** np.arange(_HALVINGS):
             dual, ahead = _dual(*problem, nu + length * step)
             lower = float(dual) <= float(value) + 0.1 * length * float(slope @ step)
             # Near the end the value is constant up to rounding, and the residual decides.

@@ -199,7 +199,8 @@ def commuting_limit(
         scale: ``α > 0``.
 
     Raises:
-        UserError: if the measurements do not commute, no positive definite matrix fits, or α is not positive.
+        UserError: if the measurements do not commute, no positive definite matrix fits, or α is not positive or so
+            small that the dual is not solved.
 
     Source: Gunasekar et al. 2017, section 3 and theorem 1.
 
@@ -218,6 +219,11 @@ def commuting_limit(
     if not limit.interpolable:
         raise UserError(
             f"limit of the flow: expected targets of a positive definite matrix, but {limit.reason}"
+        )
+    if not limit.converged:
+        raise UserError(
+            f"limit of the flow: expected the dual to be solved, got a relative residual of {limit.residual:.1e} at "
+            f"scale {scale:g}; choose a larger one"
         )
     return (basis * limit.beta) @ basis.T
 

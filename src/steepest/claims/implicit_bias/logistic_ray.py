@@ -62,7 +62,7 @@ class Setting(NamedTuple):
 class LogisticRay(Claim):
     """Examples with random labels in a subspace, separable ones off it; and even against odd digits."""
 
-    seeds: Seeds = 6  # synthetic data sets [1]
+    seeds: Seeds = 24  # synthetic data sets [1]
     apart: Count = 15  # examples off the subspace, separable there [1]
     rest: Count = 40  # examples in the subspace, with random labels [1]
     dimension: Count = 6  # dimension d of the inputs [1]
@@ -99,9 +99,14 @@ class LogisticRay(Claim):
         "Version 3 has near misses for rivals: the optimum in S of all examples, the separator of the part alone, on "
         "the digits too, and the rate that strong convexity alone would give. Margins went from 0.1 to 0.05, and those "
         "of the digits from 1e-3 and 0.1 to 1e-6 and 0.01.",
+        "Of twenty fresh seeds of version 3 sixteen held and four were inconclusive, as one of its six sets was bent: "
+        "by an example of margin m over the maximal one, whose part falls only like t^(1 − m) beside that of the "
+        "support vectors, or where the support vectors' pulls in S nearly cancel (−0.82 in one of 72 sets). Version 4 "
+        "has 24 sets and leaves out none; margins and rivals are as they were. "
+        "All ten of its seeds 4000 to 4009 hold.",
     )
-    # 1 integrated with another implicit method at rtol 1e-4, 2 had zero times a thousandth for its rivals
-    version = 3
+    # 1 integrated with another implicit method at rtol 1e-4, 2 had zero times a thousandth for its rivals, 3 six sets
+    version = 4
     headline = ("offset", "digits_offset", "velocity", "digits_velocity")
     full = {"seeds": 50}
     tiny = {"seeds": 3, "apart": 6, "rest": 12, "dimension": 4, "inside": 2, "horizon": 16.0}
@@ -176,9 +181,10 @@ class LogisticRay(Claim):
     def observe(self, setting: Setting, key: Key) -> Observation:
         times = np.linspace(1.0, self.horizon, int(self.horizon))
         # The distance to the offset falls to 1e-9 where it is fitted; the digits are asked for 1e-3.
-        fine = lambda x, y: _follow(x, y, times, 1e-9)
+        fine = lambda lane: _follow(lane[0], lane[1], times, 1e-9)
         coarse = lambda x, y: _follow(x, y, times, 1e-6)
-        weights, arrived = compiled(jax.vmap(fine))(setting.x, setting.y)
+        # one after the other, not mapped: no set waits for the slowest
+        weights, arrived = compiled(lambda x, y: jax.lax.map(fine, (x, y)))(setting.x, setting.y)
         real_weights, real_arrived = compiled(coarse)(setting.real.x, setting.real.y)
         outputs = np.einsum("snd,srd->srn", setting.x, np.asarray(weights))
         risks = np.logaddexp(0, -setting.y[:, None] * outputs)
@@ -218,14 +224,15 @@ class LogisticRay(Claim):
                 float(predicted["approach"]),
                 np.exp(observed["log_time"][middle]),
                 away[:, middle],
-                # near-support vectors and the interval take 0.02 each
+                # An example of margin m over the maximal one adds t^(1 − m), which bends one set by up to 1/(e log t) =
+                # 0.02 times its weight; the interval over the sets takes another 0.02.
                 0.05,
                 label="distance to the offset against t",
             ),
             bound(
                 "velocity",
                 apart,
-                # near-support vectors still turn it by 1/log t = 0.025
+                # near-support vectors, relative t^(1 − m), still turn it by up to 1/log t = 0.025
                 at_most=0.05,
                 label="velocity dw/d log t: distance to ū/γ, relative",
             ),

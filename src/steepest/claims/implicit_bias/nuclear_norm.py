@@ -41,44 +41,61 @@ from steepest.claim import (
 from steepest.dynamics import flow
 from steepest.measurement.quantities import relative_distance
 from steepest.nn.losses import mean_risk, squared
-from steepest.programs import common_eigenvectors, commuting_limit, nuclear_norm_interpolation
+from steepest.programs import (
+    NuclearInterpolation,
+    common_eigenvectors,
+    commuting_limit,
+    nuclear_norm_interpolation,
+)
 
 TRIES = (
     60  # draws of few measurements, of which the first is taken where the program misses the truth
 )
 MISSED = 0.05  # relative distance from the truth that counts as missed
+NEAR = 0.02  # part of its least eigenvalue by which the exact law may still be off its limit
+PRECISION = 1e-8  # absolute tolerance of the flow, over the least α; modes of U are read from 10⁴ times that on
+FALL = 0.3  # decades, a factor of two: towards another limit than its own a distance falls 0 ± 0.1
 FAMILIES = ("commuting", "Gaussian", "completion", "few")
+# Problems of few measurements for one of each other family: a share of 5/6 is told from ½ by 24, seldom by 12.
+FEW = 4
 _apart = partial(relative_distance, axes=(-2, -1))
 _program = partial(nuclear_norm_interpolation, semidefinite=True)
 
 
 class Setting(NamedTuple):
-    """Measurements of four families, filled up with zeros to one shape."""
+    """Measurements, filled up with zeros to one shape, and the program of every problem.
+
+    Along the first axis are commuting, Gaussian, completion, and FEW times few; those that commute are in the
+    coordinates of their common eigenvectors.
+    """
 
     a: Values  # A_i, symmetric, (family, seed, m, d, d)
     y: Values  # ⟨A_i, truth⟩, (family, seed, m)
     truth: Values  # (family, seed, d, d)
+    programs: list[list[NuclearInterpolation]]  # of each family, one a seed
 
 
 @dataclass(frozen=True)
 class NuclearNorm(Claim):
     """Random measurements of matrices of Frobenius norm one; the truth has rank one unless measurements commute."""
 
-    # α, scales of the start, three or more, rising [1]
-    alphas: tuple[Positive, ...] = (1e-6, 1e-5, 1e-4, 1e-2)
+    # α, scales of the start, three or more, rising; exponents are fitted to the first three [1]
+    alphas: tuple[Positive, ...] = (1e-10, 1e-8, 1e-6, 0.3)
     dimension: Count = 8  # d, rows of the square matrices [1]
     commuting: Count = 4  # measurements with common eigenvectors [1]
     gaussian: Count = 20  # Gaussian measurements, enough for the program to find the truth [1]
-    entries: Count = 24  # entries seen of a symmetric matrix, mirrored pairs counted once [1]
+    entries: Count = 26  # entries seen of a symmetric matrix, mirrored pairs counted once [1]
     few: Count = 14  # Gaussian measurements, drawn until the program misses the truth [1]
     twist: NonNegative = 0.0  # entries' spread of what is added to the commuting measurements [1]
-    seeds: Seeds = 3  # problems of each family [1]
-    # risk at which the flow stops, unless measurements commute: then at 1e-13 [1]
+    seeds: Seeds = 6  # problems of each family, of few measurements four times as many [1]
+    # risk at which the flow stops, unless measurements commute: then at 1e-15 [1]
     floor: Positive = 4e-9
     horizon: Positive = 13.0  # longest log(1 + t) of the flow [1]
 
     kind = "empirical law"
-    version = 3  # 1 compared few measurements with the program alone, 2 drew too few of them
+    # 1 compared few measurements with the program alone, 2 drew too few of them, 3 asked the worst of three problems,
+    # 4 had measurements that commute up to rounding only
+    version = 5
     headline = ("exact_limit", "gaussian_distance", "completion_distance", "few_truth")
     statement = (
         r"\dot U=-\nabla_U\tfrac{1}{2m}\sum_i\bigl(\langle A_i,UU^\top\rangle-y_i\bigr)^2,\ U(0)=\alpha I:\qquad"
@@ -97,7 +114,10 @@ class NuclearNorm(Claim):
         "For commuting measurements the limit at every α is W = α² exp(Σ ν_i A_i), the fit whose eigenvalues are "
         "nearest to α² in relative entropy. Eigenvalues off the support of the nuclear-norm solution fall like "
         "α^(2(1 − z)), z < 1 those of its dual matrix Σ ν_i A_i. Where the largest z is near one the approach is slow, "
-        "so this family is judged by the exact limit and by this exponent, not by a small distance.",
+        "so this family is judged by the exact limit and by these exponents, not by a small distance or its fall.",
+        "Exponents are judged in problems whose exact law at the third α is within 2 % of its limit, and up to 2.8, as "
+        "the flow does not resolve smaller eigenvalues: 45 of 72 problems drawn alike at seeds below 12 have one or "
+        "more. The others count for the exact limit.",
         "The truth of the commuting family has full rank, so that a positive definite fit exists, as the law needs.",
         "Where the program misses the truth of rank one, the empirical law of the nuclear norm fails: the flow finds "
         "the truth, as Li, Luo and Lyu 2021 argue that tiny starts prefer low rank. Its measurements, 14, are drawn "
@@ -105,17 +125,25 @@ class NuclearNorm(Claim):
         "Version 1 had 8 measurements, where the flow finds neither. Version 2 gave up after 12 draws, which puts one "
         "run in eight out of range, and nearly every run of its full preset, where 6 of 80 draws missed the truth. "
         "Version 3 draws up to 60, and has 18 measurements there for 20 (15 of 60).",
-        "Of the seeds 3000 to 3004 of version 3 two hold. Two are inconclusive, as in two of 15 problems the flow from "
-        "10⁻⁶ is still 0.02 and 0.10 away from the truth of rank one, where 0.01 is asked. One has no power: the "
-        "exponents of its problems do not tell 2(1 − z) from 2.",
-        "The flow stops at a relative residual of about 10⁻³ (10⁻⁵ if measurements commute), which is where the "
+        "Few measurements are judged by the share of problems within 0.025 of the truth from 10⁻¹⁰. In the others the "
+        "flow is slow, or ends at a fit of rank two or three that is neither law's, at seeds below 8 in three of 64 "
+        "problems, from 10⁻¹⁴ too.",
+        "The flow stops at a relative residual of about 10⁻³ (10⁻⁶ if measurements commute), which is where the "
         "distances of the other families level off.",
-        "Changed after looking: the exponent is that of the slowest eigenvalue, where the distance's was asked for, "
-        "and only of problems whose exact law is near its limit at the third α; of unlike problems every one is asked "
-        "to fall, not their order; measurements rose from 16 to 20 and entries from 22 to 24, as the program itself "
-        "missed the truth at seed 0.",
-        "Completion is the weaker test: entries on the diagonal leave semidefinite matrices little room, and in some "
-        "problems the distance is small from every start.",
+        "Version 3 asked the worst of three problems at α from 10⁻⁶ to 10⁻². Of five fresh seeds two held, two were "
+        "inconclusive as a problem was still 0.02 or 0.10 away from the truth, and one had no power, as the slowest "
+        "exponents were near 2. Version 4 has α from 10⁻¹⁰ to 0.3 and more problems; it asks the share with few "
+        "measurements, the mean of falls, and all exponents that can be read, not only the slowest.",
+        "Of ten fresh seeds of version 4 two held, two failed and six were inconclusive: its measurements commuted up "
+        "to 10⁻¹⁶, which a flow from 10⁻¹⁰ amplifies until it leaves the exact law, and three of twelve problems that "
+        "miss the truth leave a share undecided. Version 5 takes the coordinates of the common eigenvectors, in which "
+        "nothing is off the diagonal, 24 problems of few measurements, and two entries more.",
+        "Of the seeds 5000 to 5009 of version 5 seven hold and three are out of range, as a commuting problem still "
+        "has a residual above 10⁻⁵ at the horizon. At seed 1, where it is 1.1·10⁻⁵, the limit has an eigenvalue of "
+        "0.0015, which makes the flow slow.",
+        "Version 1 had 16 Gaussian measurements and 22 entries; the program itself missed the truth at seed 0.",
+        "Where Gaussian measurements or entries leave semidefinite matrices next to no room, the distance is small "
+        "from every start, in some problems below 0.01 from α = 0.3.",
     )
     full = {
         "dimension": 10,
@@ -123,7 +151,7 @@ class NuclearNorm(Claim):
         "gaussian": 32,
         "entries": 40,
         "few": 18,
-        "seeds": 8,
+        "seeds": 10,
         "floor": 2e-10,
         "horizon": 15.0,
     }
@@ -154,50 +182,60 @@ class NuclearNorm(Claim):
             self._problem(np.asarray(numbers), np.asarray(order))
             for numbers, order in zip(*map(np.asarray, draw(keys(key, self.seeds))), strict=True)
         ]
-        return Setting(*(np.stack(part, 1) for part in zip(*problems, strict=True)))
+        a, y, truth = (np.stack(part, 1) for part in zip(*problems, strict=True))
+        programs = [
+            [_program(*problem) for problem in zip(*family, strict=True)]
+            for family in zip(a, y, strict=True)
+        ]
+        return Setting(a, y, truth, programs)
+
+    @property
+    def tolerance(self) -> float:
+        """Absolute tolerance of the flow."""
+        return PRECISION * min(self.alphas)
 
     @property
     def counts(self) -> tuple[int, ...]:
         """Measurements of each family."""
-        return (self.commuting, self.gaussian, self.entries, self.few)
+        return (self.commuting, self.gaussian, self.entries, *[self.few] * FEW)
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the random parts of a problem: basis, eigenvalues, sizes, vectors, measurements."""
+        """Shapes of the random parts of a problem: eigenvalues, sizes, vectors, measurements."""
         d = self.dimension
-        measured = sum(self.counts[:3]) + TRIES * self.few
-        return ((d, d), (self.commuting, d), (d,), (3, d), (measured, d, d))
+        measured = sum(self.counts[:3]) + TRIES * FEW * self.few
+        return ((self.commuting, d), (d,), (2 + FEW, d), (measured, d, d))
 
     def _problem(
         self, numbers: np.ndarray, order: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Make measurements, targets and truths of the four families from normal numbers."""
+        """Make measurements, targets and truths of the families from normal numbers."""
         d = self.dimension
         counts = self.counts
         shapes = self.shapes
         ends = np.cumsum([np.prod(shape) for shape in shapes])
         parts = np.split(numbers, ends[:-1])
-        basis, values, sizes, vectors, normals = (
+        values, sizes, vectors, normals = (
             part.reshape(s) for part, s in zip(parts, shapes, strict=True)
         )
-        basis = np.linalg.qr(basis)[0]
         values = np.linalg.qr(values.T)[0].T
         added, enough, _, fewer = np.split(
-            normals + normals.transpose(0, 2, 1), np.cumsum(counts)[:-1]
+            normals + normals.transpose(0, 2, 1), np.cumsum(counts[:3])
         )
         # incoherent, as completion needs it: no entry is small
-        vectors = vectors + [[0], [1], [0]] * np.sign(vectors)
-        truth = np.stack(
-            [(basis * np.exp(sizes)) @ basis.T, *(vectors[:, :, None] * vectors[:, None])]
-        )
+        completed = np.arange(len(vectors)) == 1
+        vectors = vectors + completed[:, None] * np.sign(vectors)
+        truth = np.stack([np.diag(np.exp(sizes)), *(vectors[:, :, None] * vectors[:, None])])
         truth /= np.linalg.norm(truth, axis=(1, 2), keepdims=True)
-        few = _first_missed(fewer.reshape(TRIES, self.few, d, d), truth[3])
-        common = np.einsum("ij,mj,kj->mik", basis, values, basis) + self.twist * added
+        draws = fewer.reshape(FEW, TRIES, self.few, d, d)
+        few = [_first_missed(*drawn) for drawn in zip(draws, truth[3:], strict=True)]
+        # In any other basis they commute up to rounding only, from which the flow from 10⁻¹⁰ grows what is off it.
+        common = values[:, :, None] * np.eye(d) + self.twist * added
         chosen = order[: self.entries]
         places = np.zeros((len(chosen), d, d))
         places[np.arange(len(chosen)), *chosen.T] = 1.0
-        a = np.zeros((4, max(counts), d, d))
-        measurements = (common, _orthonormal(enough), places, few)
+        a = np.zeros((len(counts), max(counts), d, d))
+        measurements = (common, _orthonormal(enough), places, *few)
         for family, drawn in zip(a, measurements, strict=True):
             family[: len(drawn)] = (drawn + drawn.transpose(0, 2, 1)) / 2
         return a, np.einsum("fmij,fij->fm", a, truth), truth
@@ -205,14 +243,9 @@ class NuclearNorm(Claim):
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         products = np.einsum("smij,snjk->smnik", setting.a[0], setting.a[0])
         apart = float(np.abs(products - products.transpose(0, 2, 1, 3, 4)).max())
-        programs = [
-            [_program(*problem) for problem in zip(setting.a[f], setting.y[f], strict=True)]
-            for f in (1, 2, 3)
-        ]
-        away = _apart(
-            np.array([[p.matrix for p in row] for row in programs]), np.asarray(setting.truth[1:])
-        )
-        least = min(p.uniqueness for row in programs[:2] for p in row)
+        fits = [[program.matrix for program in row] for row in setting.programs[1:]]
+        away = _apart(np.array(fits), np.asarray(setting.truth[1:]))
+        least = min(program.uniqueness for row in setting.programs[1:3] for program in row)
         return [
             assume("largest entry of a commutator", apart, "<=", 1e-10, "choose --twist 0"),
             assume(
@@ -239,34 +272,41 @@ class NuclearNorm(Claim):
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        programs = [
-            [_program(*p) for p in zip(a, y, strict=True)]
-            for a, y in zip(setting.a, setting.y, strict=True)
-        ]
-        limit = np.array([[program.matrix for program in row] for row in programs])
+        limit = np.array([[program.matrix for program in row] for row in setting.programs])
         commuting = np.asarray(setting.a[0])
         # Off the common eigenvectors nothing is seen, and the flow stays on them: of all minimizers the diagonal one.
         limit[0] = [
             _pinch(w, common_eigenvectors(a)) for w, a in zip(limit[0], commuting, strict=True)
         ]
-        z, v = np.linalg.eigh(
-            [np.tensordot(p.dual, a, 1) for p, a in zip(programs[0], commuting, strict=True)]
+        z, modes = np.linalg.eigh(
+            [
+                np.tensordot(program.dual, a, 1)
+                for program, a in zip(setting.programs[0], commuting, strict=True)
+            ]
         )
-        last = np.where(z < 1 - 1e-5, z, -np.inf)  # off the support
         exact = [
             [commuting_limit(a, y, alpha) for alpha in self.alphas]
             for a, y in zip(commuting, np.asarray(setting.y[0]), strict=True)
         ]
+        exact = np.array(exact)
+        exponents = 2 * (1 - z)
+        # The theory's choice: off the support, where the exact law is near its limit, of modes of U that can be read.
+        moved = _moved(exact[:, 2], limit[0])
+        near = (moved <= NEAR) | (moved == moved.min())
+        readable = (z < 1 - 1e-5) & (self.alphas[0] ** (exponents / 2) >= 1e4 * self.tolerance)
+        counted = near[:, None] & readable
         return Prediction(
             limit=("family seed row column", limit),
-            low_rank=("seed row column", setting.truth[3]),
+            low_rank=("draw seed row column", setting.truth[3:]),
             exact=("seed alpha row column", exact),
-            slope=("seed", 2 * (1 - last.max(1))),
-            slowest=("seed row", np.take_along_axis(v, last.argmax(1)[:, None, None], 2)[..., 0]),
+            slope=("seed mode", exponents),
+            counted=("seed mode", counted),
+            modes=("seed row mode", modes),
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        def follow(a: jax.Array, y: jax.Array, floor: Any, alpha: jax.Array) -> tuple:
+        def follow(lane: tuple[Any, ...]) -> tuple[jax.Array, jax.Array]:
+            a, y, floor, alpha = lane
             risk = mean_risk(squared, lambda u, a: jnp.tensordot(a, u @ u.T, 2), a, y)
             path = flow(
                 risk,
@@ -274,19 +314,27 @@ class NuclearNorm(Claim):
                 jnp.array([self.horizon]),
                 clock="log",
                 rtol=1e-7,
-                atol=1e-14,
+                atol=self.tolerance,
                 floor=floor,
             )
             return path.params, path.steps
 
-        over = jax.vmap(
-            jax.vmap(jax.vmap(follow, (None, None, None, 0)), (0, 0, None, None)), (0, 0, 0, None)
-        )
         # The commuting limits are compared to 1e-4, the others to 1e-2.
-        floors = np.array([1e-13, *[self.floor] * 3])
+        floors = np.array([1e-15, *[self.floor] * (2 + FEW)])
         alphas = np.array(self.alphas)
-        paths = compiled(over)(setting.a, setting.y, floors, alphas)
-        u, steps = (np.asarray(part) for part in paths)
+        shape = (len(floors), self.seeds, len(alphas))
+        a, y, floor, alpha = (
+            np.broadcast_to(part, shape + tail).reshape(-1, *tail)
+            for part, tail in (
+                (np.asarray(setting.a)[:, :, None], setting.a.shape[2:]),
+                (np.asarray(setting.y)[:, :, None], setting.y.shape[2:]),
+                (floors[:, None, None], ()),
+                (alphas, ()),
+            )
+        )
+        # One after the other, not mapped: some take 50 times as many steps as others, for which all would wait.
+        paths = compiled(lambda *lanes: jax.lax.map(follow, lanes))(a, y, floor, alpha)
+        u, steps = (np.asarray(part).reshape(*shape, *part.shape[1:]) for part in paths)
         fits = np.einsum("fsmij,fsaij->fsam", setting.a, _square(u))
         misfit = np.linalg.norm(fits - setting.y[:, :, None], axis=-1)
         return Observation(
@@ -296,7 +344,8 @@ class NuclearNorm(Claim):
         )
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        largest = observed["residual"].max((1, 2))
+        residual = observed["residual"]
+        largest = [*residual[:3].max((1, 2)), residual[3:].max()]
         return [
             assume(f"largest relative residual, {name}", value, "<=", limit, "raise --horizon")
             for name, value, limit in zip(FAMILIES, largest, (1e-5, 5e-3, 5e-3, 5e-3), strict=True)
@@ -306,20 +355,15 @@ class NuclearNorm(Claim):
         away = _apart(_square(observed["u"]), predicted["limit"][:, :, None])
         exact = _apart(_square(observed["u"][0]), predicted["exact"]).max(1)
         # From U, not from W, where rounding would drown what is below 1e-16.
-        largest = (
-            np.linalg.norm(
-                np.einsum("si,saij->saj", predicted["slowest"], observed["u"][0]), axis=-1
-            )
-            ** 2
-        )
-        slope = np.polyfit(np.log(self.alphas[:3]), np.log(largest[:, :3]).T, 1)[0]
-        # The theory's choice: where its own exact law, at the third α, has moved the limit's eigenvalues by little.
-        sizes = np.linalg.eigvalsh(predicted["limit"][0])
-        moved = np.linalg.norm(predicted["exact"][:, 2] - predicted["limit"][0], axis=(1, 2))
-        moved = moved / np.where(sizes > 1e-6, sizes, np.inf).min(1)
-        near = (moved <= 0.02) | (moved == moved.min())
-        wrong = np.abs(slope - predicted["slope"])[near].max()
+        along = np.einsum("sim,saij->smaj", predicted["modes"], observed["u"][0, :, :3])
+        sizes = np.linalg.norm(along, axis=-1) ** 2  # (seed, mode, alpha)
+        flat = np.log(sizes).reshape(-1, 3)
+        slope = np.polyfit(np.log(self.alphas[:3]), flat.T, 1)[0].reshape(sizes.shape[:2])
+        counted = predicted["counted"].astype(bool)
+        # none at all is no error, and no power either
+        wrong = np.abs(slope - predicted["slope"])[counted].max(initial=0.0)
         fall = np.log10(away[..., -1] / away[..., 0])
+        few = _apart(_square(observed["u"][3:, :, 0]), predicted["low_rank"])
         least = f"α = {self.alphas[0]:g}"
         return [
             agreement(
@@ -331,9 +375,10 @@ class NuclearNorm(Claim):
             bound(
                 "slope",
                 wrong,
+                # 2 % off the limit, over 4 decades of α, is 0.002 times a condition number; rounding has 0.01
                 at_most=0.05,
-                note="slope over the three smallest α, largest error where the exact law is near its limit",
-                label="commuting: error of the slowest eigenvalue's exponent 2(1 − z)",
+                note=f"slopes over the three smallest α, largest error of {counted.sum()} that can be read",
+                label="commuting: error of the exponents 2(1 − z) of eigenvalues",
             ),
             *(
                 bound(
@@ -349,25 +394,24 @@ class NuclearNorm(Claim):
                 bound(
                     f"{name.lower()}_fall",
                     fall[f],
-                    at_least=0.0,
-                    aggregate="all",
+                    at_least=FALL,
                     label=f"{name}: decades that the distance falls with α",
                 )
-                for f, name in enumerate(FAMILIES[:3])
+                for f, name in ((1, "Gaussian"), (2, "completion"))
             ),
+            # Mostly is by more than half of the problems. The two limits are MISSED apart at least: within half of that
+            # of both nothing is.
             bound(
                 "few_truth",
-                _apart(_square(observed["u"][3, :, 0]), predicted["low_rank"]),
-                at_most=1e-2,
-                aggregate="all",
-                label=f"few: distance to the truth of rank one at {least}",
+                (few <= MISSED / 2).ravel(),
+                at_least=0.5,
+                label=f"few: share of problems at the truth of rank one at {least}",
             ),
             bound(
                 "few_distance",
-                away[3, :, 0],
-                at_least=MISSED / 2,
-                aggregate="all",
-                label=f"few: distance to least nuclear norm at {least}",
+                (away[3:, :, 0] <= MISSED / 2).ravel(),
+                at_most=0.5,
+                label=f"few: share of problems at least nuclear norm at {least}",
             ),
         ]
 
@@ -396,7 +440,7 @@ class NuclearNorm(Claim):
             ),
             Rival(
                 "nuclear_everywhere",
-                predicted.replace(low_rank=("seed row column", predicted["limit"][3])),
+                predicted.replace(low_rank=("draw seed row column", predicted["limit"][3:])),
                 "it is what the notes say of random measurements",
                 label="least nuclear norm with few measurements too",
             ),
@@ -413,9 +457,9 @@ class NuclearNorm(Claim):
             ),
             Rival(
                 "square_law",
-                predicted.replace(slope=("seed", 0 * predicted["slope"] + 2)),
+                predicted.replace(slope=("seed mode", np.full_like(predicted["slope"], 2.0))),
                 "α² is the size of the start",
-                label="the distance falls like α²",
+                label="eigenvalues off the support fall like α²",
             ),
         ]
 
@@ -453,6 +497,13 @@ class NuclearNorm(Claim):
                 observed_curve(places, sizes, "flow", kind="points"),
             ),
         )
+
+
+def _moved(exact: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    """Return how far the exact law is from its limit, relative to the least eigenvalue there, shape ``(seed,)``."""
+    sizes = np.linalg.eigvalsh(limit)
+    least = np.where(sizes > 1e-6, sizes, np.inf).min(1)
+    return np.linalg.norm(exact - limit, axis=(1, 2)) / least
 
 
 def _first_missed(draws: np.ndarray, truth: np.ndarray) -> np.ndarray:
