@@ -49,7 +49,11 @@ class Peer:
     def __init__(self, python: str):
         self.process = subprocess.Popen(
             [python, str(Path(__file__).with_name("peer.py"))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
 
     def seconds(self, **order) -> float:
         self.process.stdin.write(json.dumps(order) + "\n")

@@ -117,8 +117,24 @@ def by_conditional_mean(f, mean, a, b, c):
     deviation = mp.sqrt(a)
     rest = mp.sqrt(b - c**2 / a)
     turn = min(rest * mp.sqrt(a) / abs(c) if c else Q(4), Q(4))
-    cuts = {Q(0)} | {side * each for side in (-1, 1) for each in (
-        turn / 4, turn, 3 * turn, 8 * turn, 1 / deviation, 4 / deviation, 1, 2, 4, 7, 11, 16)}  # fmt: skip
+    cuts = {Q(0)} | {
+        side * each
+        for side in (-1, 1)
+        for each in (
+            turn / 4,
+            turn,
+            3 * turn,
+            8 * turn,
+            1 / deviation,
+            4 / deviation,
+            1,
+            2,
+            4,
+            7,
+            11,
+            16,
+        )
+    }
     ends = sorted(each for each in cuts if abs(each) <= 16)
     return mp.quad(
         lambda x: f(deviation * x) * mean(c / deviation * x, rest) * mp.npdf(x), ends, maxdegree=9

@@ -51,8 +51,10 @@ def test_relu_against_fifty_digits(depth):
     angles = np.array([1e-6, 0.01, 0.7, 1.5, 2.5, 3.1, np.pi - 1e-6])
     exact = np.array([exact_relu_ntk(each, depth) for each in angles])
     zeros = np.zeros(len(angles), int)
-    for found in (pair_kernels(limit, np.ones(1), zeros, zeros, angles).pairs,
-                  tabulate(limit, 1.0, 1.0).evaluate(np.ones(1), zeros, zeros, angles)):  # fmt: skip
+    for found in (
+        pair_kernels(limit, np.ones(1), zeros, zeros, angles).pairs,
+        tabulate(limit, 1.0, 1.0).evaluate(np.ones(1), zeros, zeros, angles),
+    ):
         np.testing.assert_allclose(found.nngp, exact[:, 0], rtol=1e-10, atol=1e-11)
         np.testing.assert_allclose(found.ntk, exact[:, 1], rtol=1e-8, atol=1e-9)
 
@@ -75,8 +77,16 @@ def test_depth_five_against_the_dense_recursion(name, options):
         c = x[i] @ x[j] / 3
         if abs(c) > 0.95 * np.sqrt(a * b) and i != j:
             continue
-        exact = dense_kernels(sigma, sigma.slope, net.limit().layers, a, b, c, options.get("skip", 0.0),
-                              options.get("normalize", False))  # fmt: skip
+        exact = dense_kernels(
+            sigma,
+            sigma.slope,
+            net.limit().layers,
+            a,
+            b,
+            c,
+            options.get("skip", 0.0),
+            options.get("normalize", False),
+        )
         assert (found.nngp[i, j], found.ntk[i, j]) == pytest.approx(exact, rel=1e-8)
         assert [float(each[i, j]) for each in tabulated] == pytest.approx(exact, rel=1e-8)
 

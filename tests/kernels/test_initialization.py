@@ -15,12 +15,15 @@ from steepest.nn.activations import activation
 from steepest.nn.networks import mlp
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("relu", "weights from N(0, 2/fan_in), biases zero"),
-    ("gelu", "biases from N(0, 0.1729"),
-    ("tanh", "weights from N(0, 1/fan_in), biases zero; inputs of order one"),
-    ("sigmoid", "no critical initialization"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("relu", "weights from N(0, 2/fan_in), biases zero"),
+        ("gelu", "biases from N(0, 0.1729"),
+        ("tanh", "weights from N(0, 1/fan_in), biases zero; inputs of order one"),
+        ("sigmoid", "no critical initialization"),
+    ],
+)
 def test_the_recommendation_reads_like_one(name, words):
     assert words in str(recommended_initialization(name))
 

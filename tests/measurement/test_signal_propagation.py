@@ -235,8 +235,12 @@ def test_torch_and_jax_agree_on_regions():
     torch = pytest.importorskip("torch")
     x, y = models.data(40)
     network = mlp(models.WIDTHS, "relu")
-    model = torch.nn.Sequential(*[torch.nn.ReLU() if name in "13" else each
-                                  for name, each in models.of_torch().named_children()])  # fmt: skip
+    model = torch.nn.Sequential(
+        *[
+            torch.nn.ReLU() if name in "13" else each
+            for name, each in models.of_torch().named_children()
+        ]
+    )
     ours = context_of((network, models.of_jax()[1]), models.cross_entropy, (x, y))
     theirs = context_of(
         model, torch.nn.CrossEntropyLoss(), (torch.as_tensor(x), torch.as_tensor(y))

@@ -20,9 +20,15 @@ from steepest.programs import (
 from steepest.programs._solving import solve_tightly
 
 POTENTIALS = [
-    squared_norm(1.3), squared_norm(2.0), squared_norm(3.0), power(1.5), power(3.0), hyperbolic_entropy(0.2), entropy(),
+    squared_norm(1.3),
+    squared_norm(2.0),
+    squared_norm(3.0),
+    power(1.5),
+    power(3.0),
+    hyperbolic_entropy(0.2),
+    entropy(),
     simplex_entropy(),
-]  # fmt: skip
+]
 name = lambda potential: potential.name
 
 

@@ -42,9 +42,15 @@ def test_the_flow_conserves_products_and_ends_at_least_hypentropy(alpha):
     network = diagonal(9, alpha, jnp.asarray(shape))
     risk = mean_risk(squared, network.apply, jnp.asarray(x), jnp.asarray(y))
     path = flow(
-        risk, network.init(jax.random.key(0)), jnp.array([25.0]), "log",
-        rtol=1e-9, atol=1e-12, solver="stiff", floor=1e-16,
-    )  # fmt: skip
+        risk,
+        network.init(jax.random.key(0)),
+        jnp.array([25.0]),
+        "log",
+        rtol=1e-9,
+        atol=1e-12,
+        solver="stiff",
+        floor=1e-16,
+    )
     # at α = 10 the weights are differences of squares a hundred times larger
     assert bool(path.settled)
     assert np.allclose(path.params.plus * path.params.minus, (alpha * shape) ** 2, rtol=1e-5)
