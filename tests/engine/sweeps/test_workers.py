@@ -20,7 +20,7 @@ from steepest.engine.workers import Workers, drive
 
 OVER = {"multiple": "linear:0.5:5:12", "width": "8,16", "seed": "0:2"}
 # steps enough that a signal after the first batch arrives before the last
-SMALL = {"changes": {"steps": 400, "seeds": 3}, "batch": 4}
+SMALL = {"changes": {"steps": 100, "seeds": 3}, "batch": 4}
 
 
 def planned():
@@ -104,7 +104,13 @@ def command(out, *more):
     ]
     environment = {**os.environ, "XDG_CACHE_HOME": str(out / "cache")}
     return subprocess.Popen(
-        words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        words,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # tests that run in the background of a shell ignore SIGINT, and so would the command
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
