@@ -24,7 +24,7 @@ def forget_compiled_programs():
     jax.clear_caches()
 
 
-# Tests that take several seconds and that others of their file resemble: `.ci/nightly` runs them.
+# Slow tests, of two seconds and more: `.ci/nightly` runs them.
 NIGHTLY = frozenset(Path(__file__).with_name("nightly.txt").read_text("utf-8").splitlines())
 
 

@@ -5,7 +5,7 @@ Version v of a claim has the seeds 1000·v, 1000·v + 1, …, which nobody ran b
 
     python benchmarks/seeds/run.py [CLAIM ...] [--seeds 20] [--from SEED] [--json FILE]
 
-With ``--json`` every claim is written as it ends; claims that are there already, with as many seeds, are not run again.
+With ``--json`` every claim is written as it ends. Seeds that are there already, of the same version, are not run again.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from steepest.catalogue import catalogue
+from steepest.catalogue import catalogue, load
 
 TITLES = (
     "claim",
@@ -54,30 +54,40 @@ def main() -> None:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
         for name in options.claims:
-            if len(columns.get(name, {}).get("runs", ())) < options.seeds:
-                columns[name] = alone(name, options.first, options.seeds)
+            columns[name] = extended(columns.get(name), name, options.first, options.seeds)
             if options.json:
                 options.json.write_text(json.dumps(columns, indent=1, ensure_ascii=False), "utf-8")
             show(name, columns[name])
 
 
-def alone(name: str, first: int | None, seeds: int) -> dict[str, Any]:
+def extended(stored: dict[str, Any] | None, name: str, first: int | None, seeds: int) -> dict:
+    """Return the column of a claim with as many seeds as are asked; those stored of this version are kept."""
+    version = load(name).version
+    start = 1000 * version if first is None else first
+    wanted = range(start, start + seeds)
+    kept = stored["runs"] if stored and stored["version"] == version else []
+    missing = sorted(set(wanted) - {run["seed"] for run in kept})
+    if not missing:
+        return stored or {}
+    added = alone(name, missing)
+    runs = sorted([*kept, *added["runs"]], key=lambda run: run["seed"])
+    return {"version": version, "runs": runs, "peak_gb": added["peak_gb"]}
+
+
+def alone(name: str, seeds: list[int]) -> dict[str, Any]:
     """Run the seeds of one claim in a fresh process, so that its memory is its own."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(column, name, first, seeds).result()
+        return pool.submit(column, name, seeds).result()
 
 
-def column(name: str, first: int | None, seeds: int) -> dict[str, Any]:
+def column(name: str, seeds: list[int]) -> dict[str, Any]:
     """Return the verdicts of one claim over seeds, with what was not as it should be."""
     import jax
 
-    from steepest.catalogue import load
     from steepest.engine.run import execute, ready
 
-    version = load(name).version
-    start = 1000 * version if first is None else first
     runs = []
-    for seed in range(start, start + seeds):
+    for seed in seeds:
         result = execute(ready(name, seed=seed))
         jax.clear_caches()  # a compiled program keeps memory maps, which are limited
         runs.append(
@@ -89,7 +99,7 @@ def column(name: str, first: int | None, seeds: int) -> dict[str, Any]:
             }
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return {"version": version, "runs": runs, "peak_gb": round(peak, 2)}
+    return {"runs": runs, "peak_gb": round(peak, 2)}
 
 
 def show(name: str, column: dict[str, Any]) -> None:

@@ -394,8 +394,9 @@ def _check(known: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _prepare(double: bool = True) -> None:
     """Set what only the command line may change: float64 unless told otherwise, and a compilation cache."""
-    home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(home / "steepest"))
+    from steepest.engine.cache import cache_folder
+
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder()))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
     if double:
         os.environ.setdefault("JAX_ENABLE_X64", "1")

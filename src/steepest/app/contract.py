@@ -1,7 +1,7 @@
 """What every claim must satisfy, in plain words: what ``steepest check`` prints and the tests demand.
 
-*Static* problems are read from the claim's source. *Tiny* problems are found by a run of about a second through the
-whole pipeline, whatever its verdict. Problems of the *verdict* need the quick preset.
+*Static* problems are read from the claim's source. *Tiny* problems are found by a run through the whole pipeline
+that needs little arithmetic, whatever its verdict. Problems of the *verdict* need the quick preset.
 """
 
 import ast

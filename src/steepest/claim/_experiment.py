@@ -155,7 +155,7 @@ class Claim(Experiment):
         corrections: what the source gets wrong, one sentence each, with what is right.
         remarks: what a reader of the page should know about protocol or result, one sentence each.
         full: fields that the full preset changes.
-        tiny: fields that make a run of about a second, which tests the pipeline and not the theory.
+        tiny: fields that make a run of little arithmetic, which tests the pipeline and not the theory.
         out_of_scope: fields that take the claim out of its theorem's range, so that OUT_OF_RANGE can be seen.
         version: raise it when settings change after results were seen: each version has its own block of seeds.
         point: what a sweep computes at each point instead of the whole claim; None for the claim itself.

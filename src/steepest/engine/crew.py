@@ -139,7 +139,7 @@ def processes() -> int:
 
 
 def recorded_costs() -> dict[str, float]:
-    """Return the CPU-seconds of each claim's cold quick preset, as ``benchmarks/cold`` wrote them down."""
+    """Return the seconds that each claim's quick preset took in a first ``steepest run``, as written down."""
     path = resources.files("steepest.engine") / "costs.json"
     try:
         return json.loads(path.read_text("utf-8"))

@@ -15,6 +15,7 @@ import ast
 import hashlib
 import inspect
 import os
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -25,6 +26,7 @@ from typing import Any
 
 import steepest
 from steepest.catalogue import Entry, catalogue
+from steepest.engine.cache import Table
 
 ROOT = Path(steepest.__file__).parent
 COMPUTING = ("jax", "jaxlib", "numpy")
@@ -76,13 +78,24 @@ def stamp(entry: Entry, kind: type | None = None) -> Stamp:
 
 @lru_cache(maxsize=512)
 def _stamp_as_long_as(state: str, module: str, path: Path) -> Stamp:
-    """Return the stamp of a file of ours, which is kept as long as no file of ours has changed."""
-    return _stamp_of_file(module, path)
+    """Return the stamp of a file of ours, which is kept, on disk too, as long as no file of ours has changed."""
+    table = _table(state)
+    match table.get(module):
+        case {"experiment": str(experiment), "rivals": str(rivals), "judgement": str(judgement)}:
+            return Stamp(experiment, rivals, judgement)
+    stamp = _stamp_of_file(module, path)
+    table.put(module, stamp.to_json())
+    return stamp
+
+
+@lru_cache(maxsize=1)
+def _table(state: str) -> Table:
+    return Table("stamps", state)
 
 
 def _state() -> str:
-    """Return a digest of when every source of ours was last written, and of its size."""
-    files = []
+    """Return a digest of when every source of ours was last written, of its size, and of the Python that reads it."""
+    files = [sys.version]
     for folder, _, names in os.walk(ROOT):
         for name in names:
             if name.endswith(".py"):

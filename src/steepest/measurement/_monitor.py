@@ -134,12 +134,11 @@ class Monitor:
         with in_evaluation(model):
             if self.subject is None:
                 self._attach(model)
+            # whatever goes wrong: a training must not end because of its monitor
             try:
                 record |= self._measured(model, optimizer)
                 self.last_good = record
-            except (
-                Exception
-            ) as trouble:  # whatever it is: a training must not end because of its monitor
+            except Exception as trouble:
                 record |= self._trouble(trouble)
         took = time.perf_counter() - now
         record["seconds"] = round(took, 4)

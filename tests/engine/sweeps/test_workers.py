@@ -85,11 +85,18 @@ def test_anything_with_submit_will_do(expected, tmp_path):
     assert records(tmp_path) == expected
 
 
+# The command line, which hears SIGINT even where tests run in the background of a shell and ignore it.
+INTERRUPTIBLE = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from steepest.app.cli import main; sys.exit(main())"
+)
+
+
 def command(out, *more):
     words = [
         sys.executable,
-        "-m",
-        "steepest",
+        "-c",
+        INTERRUPTIBLE,
         "sweep",
         "catapult",
         "--out",
@@ -109,8 +116,6 @@ def command(out, *more):
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
-        # tests that run in the background of a shell ignore SIGINT, and so would the command
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

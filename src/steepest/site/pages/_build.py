@@ -204,7 +204,7 @@ def _save(run: Run, text: str, folder: Path) -> None:
     """Write one page with its downloads."""
     files = folder / run.result.claim / run.folder.name
     files.mkdir(parents=True)
-    for name in ("result.json", "arrays.npz", "panels.json"):
+    for name in (*SHOWN, "arrays.npz"):
         shutil.copyfile(run.folder / name, files / name)
     (folder / run.page).write_text(text, "utf-8")
 

@@ -55,9 +55,8 @@ class DiagonalNetwork(Claim):
     horizon: Positive = 30.0  # longest log(1 + t) of the flow [1]
 
     kind = "limit"
-    version = (
-        3  # 1 began at α = 10⁻³, where the ℓ1 end is a trend only; 2 judged the trend by its mean
-    )
+    # 1 began at α = 10⁻³, where the ℓ1 end is a trend only; 2 judged the trend by its mean
+    version = 3
     headline = ("program_distance_0", "sparse_norm", "weighted_distance")
     statement = (
         r"\beta_{\alpha}(\infty)=\arg\min_{X\beta=y}\sum_i \alpha^2\theta_{0,i}^2\,"
