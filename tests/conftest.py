@@ -9,6 +9,8 @@ import pytest
 # Programs that several tests, or several processes, compile are compiled once, and kept for the next run of the tests.
 CACHE = Path(__file__).parent.parent / ".cache" / "compiled"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+# Most tests compile for a second and compute for a moment; `.ci/nightly` compiles as users do.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 

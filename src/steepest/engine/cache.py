@@ -11,7 +11,7 @@ from typing import Any
 
 
 def cache_folder() -> Path:
-    """Return the folder of steepest's caches, ``$XDG_CACHE_HOME/steepest`` or ``~/.cache/steepest``; it need not exist."""
+    """Return the folder of steepest's caches, which need not exist: ``steepest`` in the user's cache folder."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "steepest"
 
