@@ -5,8 +5,7 @@ from typing import Any
 
 import jax
 
-ONCE = {"xla_backend_optimization_level": 1}
-"""Level 1 compiles in two thirds of the time, and a quick preset's arithmetic is short."""
+from steepest.core.compiling import ONCE
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
