@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,14 +36,12 @@ def mean_interval(samples: ArrayLike, level: float = 0.95) -> Interval:
     Raises:
         ValueError: with fewer than two samples, which carry no information about their own spread.
     """
-    from scipy.stats import t
-
     values = np.asarray(samples, float)
     if values.ndim != 1 or values.size < 2:
         raise ValueError(
             f"an interval over seeds needs a vector of at least two samples, got shape {values.shape}; use more seeds"
         )
-    half = t.ppf((1 + level) / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
+    half = _quantile((1 + level) / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
     centre = values.mean()
     return Interval(
         centre - half, centre + half, f"{level:.0%} of the mean over {values.size} seeds"
@@ -76,8 +73,6 @@ def fit_exponent(x: ArrayLike, y: ArrayLike) -> tuple[float, Interval]:
 
     Points that are not positive and finite make the slope NaN: a power law has no other points.
     """
-    from scipy.stats import linregress, t
-
     x = np.asarray(x, float)
     y = np.asarray(y, float)
     if x.shape != y.shape or x.size < 3:
@@ -86,10 +81,20 @@ def fit_exponent(x: ArrayLike, y: ArrayLike) -> tuple[float, Interval]:
         )
     if not (np.all(x > 0) and np.all(y > 0) and np.all(np.isfinite([x, y]))):
         return float("nan"), Interval(float("nan"), float("nan"), "not positive and finite")
-    fit: Any = linregress(np.log(x), np.log(y))
-    half = t.ppf(0.975, x.size - 2) * np.nan_to_num(
-        fit.stderr
-    )  # NaN where y is constant: an exact fit
-    return float(fit.slope), Interval(
-        fit.slope - half, fit.slope + half, f"95% of the fit to {x.size} points"
-    )
+    across = np.log(x) - np.log(x).mean()
+    up = np.log(y) - np.log(y).mean()
+    spread = across @ across
+    if spread == 0:
+        raise ValueError(f"a fitted exponent needs different x, got {x[0]} alone")
+    slope = float(across @ up / spread)
+    rest = up - slope * across
+    error = math.sqrt(rest @ rest / (x.size - 2) / spread)
+    half = _quantile(0.975, x.size - 2) * error
+    return slope, Interval(slope - half, slope + half, f"95% of the fit to {x.size} points")
+
+
+def _quantile(level: float, freedom: int) -> float:
+    """Quantile of Student's t with this many degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, level))

@@ -126,9 +126,9 @@ class HomogeneousKkt(Claim):
         "Version 4 has 8 starts, where 5 were, looks at 15 moments for 10, and allows a rise by a quarter, where a "
         "half was: two of five fresh seeds of version 3 were inconclusive, one about relu²'s distance, and one as "
         "one-sided gradients sprang too little to tell.",
-        "Of twenty fresh seeds of version 4 fifteen hold. Four are inconclusive: the interval of relu²'s distance, over "
-        "eight starts, reaches 0.05. One fails: ReLU's distance rose by more than a quarter. That it rises by less is "
-        "a limit of ours, which tells both sides of a kink from one, and no part of the theorem.",
+        "Of twenty fresh seeds of version 4 fifteen hold. Four are inconclusive: the interval of relu²'s distance, "
+        "over eight starts, reaches 0.05. One fails: ReLU's distance rose by more than a quarter. That it rises by "
+        "less is a limit of ours, which tells both sides of a kink from one, and no part of the theorem.",
         "The distance of ReLU falls, with no rate that we could predict: its slope against log(1/R) is between −0.2 "
         "and −0.5 where these runs were prepared, as neurons still meet and leave kinks. It is not judged.",
         "The largest drop below the running maximum is taken at every step. The theorem is about the flow: a step that "

@@ -56,5 +56,6 @@ def orthonormal(rows: Float[np.ndarray, "k p"], cut: float = 1e-8) -> Float[np.n
     >>> orthonormal(np.array([[2.0, 0.0], [1.0, 0.0]])).shape
     (1, 2)
     """
-    _, lengths, directions = np.linalg.svd(np.asarray(rows, float), full_matrices=False)
-    return directions[lengths > cut * lengths[0]]
+    basis, triangle = np.linalg.qr(np.asarray(rows, float).T)  # few rows of great length
+    _, lengths, directions = np.linalg.svd(triangle.T, full_matrices=False)
+    return directions[lengths > cut * lengths[0]] @ basis.T
