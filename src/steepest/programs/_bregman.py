@@ -76,12 +76,12 @@ def bregman_interpolation(
         nu, iterations, residual = _newton(
             x, y, potential, np.asarray(z0), tolerance, max_iterations
         )
-        w = np.asarray(potential.unmirror(z0 + x.T @ nu))
-        error = _stationarity(potential, w, np.asarray(z0), x.T @ nu)
-        value = float(potential.divergence(jnp.asarray(w), w0))
+        moved = x.T @ nu
+        w, slope, value = (np.asarray(part) for part in _end(potential, z0, moved, w0))
+        error = _stationarity(potential, slope, np.asarray(z0), moved)
     converged = residual <= tolerance and error <= _STATIONARY
     return Interpolation(
-        w, nu, value, float(nu @ (x @ w - y)), residual, True, iterations, bool(converged)
+        w, nu, float(value), float(nu @ (x @ w - y)), residual, True, iterations, bool(converged)
     )
 
 
@@ -161,8 +161,19 @@ def _curvature(potential: Potential, x: Array, y: Array, z0: Array, nu: Array) -
     return x @ jax.jacfwd(potential.unmirror)(z0 + x.T @ nu) @ x.T
 
 
-def _stationarity(potential: Potential, w: np.ndarray, z0: np.ndarray, moved: np.ndarray) -> float:
-    error = np.asarray(jax.grad(potential.value)(jnp.asarray(w))) - z0 - moved
+@partial(jax.jit, static_argnums=0)
+def _end(
+    potential: Potential, z0: Array, moved: Array, w0: Array
+) -> tuple[Float[Array, " d"], Float[Array, " d"], Float[Array, ""]]:
+    """Return the weights where the dual variables end, ∇ψ there by differentiating ψ, and ``D(w, w_0)``."""
+    w = potential.unmirror(z0 + moved)
+    return w, jax.grad(potential.value)(w), potential.divergence(w, w0)
+
+
+def _stationarity(
+    potential: Potential, slope: np.ndarray, z0: np.ndarray, moved: np.ndarray
+) -> float:
+    error = slope - z0 - moved
     if potential.domain == "simplex":
         error = error - error.mean()
     return float(np.abs(error).max() / (1 + np.abs(z0 + moved).max()))

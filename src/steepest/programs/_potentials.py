@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import jax
@@ -91,6 +92,7 @@ class Potential:
         return w
 
 
+@cache  # programs are compiled once for each potential
 def squared_norm(p: float = 2.0) -> Potential:
     """Return ``ψ(w) = ½ ‖w‖_p²`` with ``1 < p < ∞``; its conjugate is ``½ ‖z‖_q²``, ``1/p + 1/q = 1``.
 
@@ -109,6 +111,7 @@ def squared_norm(p: float = 2.0) -> Potential:
     )
 
 
+@cache
 def power(p: float) -> Potential:
     """Sum of powers, ``ψ(w) = Σ |w_i|^p / p`` with ``1 < p < ∞``; its conjugate is ``Σ |z_i|^q / q``.
 
@@ -123,6 +126,7 @@ def power(p: float) -> Potential:
     return Potential(f"power {p:g}", value, lambda w: _power(w, p - 1), lambda z: _power(z, q - 1))
 
 
+@cache
 def entropy() -> Potential:
     """Return the entropy of positive weights, ``ψ(w) = Σ w_i log w_i - w_i``: ``∇ψ = log w``, ``∇ψ* = exp z``.
 
@@ -136,6 +140,7 @@ def entropy() -> Potential:
     return Potential("entropy", value, jnp.log, jnp.exp, "positive")
 
 
+@cache
 def simplex_entropy() -> Potential:
     """Return the entropy on the simplex, ``ψ(w) = Σ w_i log w_i``, ``Σ w_i = 1``: ``∇ψ* = softmax``.
 
