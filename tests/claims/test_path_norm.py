@@ -93,9 +93,8 @@ def test_the_judge_reads_the_signs_of_the_prediction(small):
     assert claim.judge(wrong, steeper)[2].verdict.value == "fails"
 
 
-def test_errors_are_read_at_the_risk_wanted(small):
+def test_errors_are_read_at_the_risk_wanted():
     """By hand: between risks 0.4 and 0.1 with errors 0.3 and 0.2, the risk 0.2 is half way in its logarithm."""
-    claim, _, observed = small
     claim = load("path-norm")(compared=0.2)
     risk = np.broadcast_to([2.0, 0.4, 0.1, 0.05], (2, 2, 2, 4)).copy()
     test = np.broadcast_to([0.9, 0.3, 0.2, 0.1], (2, 2, 2, 4)).copy()
