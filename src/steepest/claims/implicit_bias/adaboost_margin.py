@@ -233,7 +233,7 @@ class AdaboostMargin(Claim):
         def boost(stumps: Stumps, y: jax.Array) -> jax.Array:
             """Return the record of every subset of one size at every shrinkage."""
             one = lambda pair, nu: record(adaboost(pair[0], pair[1], self.steps, nu))
-            every = lambda pair: jax.lax.map(lambda nu: one(pair, nu), nu)
+            every = lambda pair: jax.lax.map(lambda nu: one(pair, nu), jnp.asarray(nu))
             return jax.lax.map(every, (stumps, y))
 
         @compiled
@@ -244,7 +244,7 @@ class AdaboostMargin(Claim):
                 run = adaboost(votes, jnp.ones(len(CYCLIC)), self.steps, nu)
                 return run.margin[marks - 1], run.edge[-3:]
 
-            return jax.vmap(one)(nu)
+            return jax.vmap(one)(jnp.asarray(nu))
 
         subsets = self.subsets
         records = []

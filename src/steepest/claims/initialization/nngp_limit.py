@@ -206,13 +206,10 @@ class NngpLimit(Claim):
         rows = []
         for case, coefficient in zip(setting.cases, leading, strict=True):
             slopes = homogeneous_slopes(case.activation)
-            solved = slopes is not None and case.c_b == 0
-            rows.append(
-                [
-                    _kurtosis_of_signs(slopes, n, self.hidden) if solved else coefficient / n
-                    for n in self.sign_widths
-                ]
-            )
+            if slopes is not None and case.c_b == 0:
+                rows.append([_kurtosis_of_signs(slopes, n, self.hidden) for n in self.sign_widths])
+            else:
+                rows.append([coefficient / n for n in self.sign_widths])
         return np.array(rows)
 
     def sign_deficit(self, setting: Setting) -> np.ndarray:
@@ -223,7 +220,7 @@ class NngpLimit(Claim):
         for case in setting.cases:
             before = self.variance(case, setting.inputs, self.hidden - 1)
             after = self.variance(case, setting.inputs, self.hidden)
-            features = np.asarray(case.activation.function(np.sqrt(before)[:, None] * nodes))
+            features = np.asarray(case.activation(jnp.asarray(np.sqrt(before)[:, None] * nodes)))
             rows.append(2 * case.c_w**2 * (features**4 @ weights) / after**2)
         return np.array(rows)
 
