@@ -130,7 +130,7 @@ class AdaboostMargin(Claim):
     )
     headline = ("limit", "growth", "edges", "cycle_margin")
     full = {"n": 178, "subsets": 2, "shrinkages": (1.0, 0.3, 0.1, 0.03), "steps": 100_000}
-    tiny = {"n": 60, "subsets": 2, "shrinkages": (1.0, 0.2), "steps": 2000, "readings": 60}
+    tiny = {"n": 100, "subsets": 2, "shrinkages": (1.0, 0.2), "steps": 2000, "readings": 60}
     out_of_scope = {"contradictions": 5}
 
     def setting(self, key: Key) -> Setting:
