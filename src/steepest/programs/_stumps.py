@@ -106,7 +106,8 @@ def _program(signed: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         )
     w = solution.x[:k] - solution.x[k : 2 * k]
     size = np.abs(w).sum()
-    w = w / size if size > 0 else w
+    # where the margin is zero the two signs of one column may cancel, and what rounding leaves has no direction
+    w = w / size if size > _RESOLUTION else np.zeros(k)
     q = np.maximum(-solution.ineqlin.marginals, 0.0)
     return float((signed @ w).min()), w, q / q.sum()
 
