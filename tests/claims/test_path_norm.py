@@ -91,3 +91,42 @@ def test_the_judge_reads_the_signs_of_the_prediction(small):
     wrong = predicted.replace(trend=("quantity", [1, -1, -1, 1]))
     assert claim.judge(predicted, steeper)[2].verdict.value == "holds"
     assert claim.judge(wrong, steeper)[2].verdict.value == "fails"
+
+
+def test_errors_are_read_at_the_risk_wanted():
+    """By hand: between risks 0.4 and 0.1 with errors 0.3 and 0.2, the risk 0.2 is half way in its logarithm."""
+    claim = load("path-norm")(compared=0.2)
+    risk = np.broadcast_to([2.0, 0.4, 0.1, 0.05], (2, 2, 2, 4)).copy()
+    test = np.broadcast_to([0.9, 0.3, 0.2, 0.1], (2, 2, 2, 4)).copy()
+    risk[1, 1, 1] = 1.0
+    errors = claim.errors_at_risk({"risk": risk, "rule_test": test})
+    assert errors[0] == pytest.approx(0.25)
+    assert np.isnan(errors[1, 1, 1]) and np.isfinite(errors).sum() == 7
+
+
+def test_path_sgd_errs_alike_from_both_starts(small):
+    """The two starts are one function, and so are the two ends; their test errors are equal."""
+    _, _, observed = small
+    np.testing.assert_array_equal(observed["rule_test"][:, 0, 0], observed["rule_test"][:, 0, 1])
+    np.testing.assert_array_equal(
+        observed["rule_test"][..., 0, 0], observed["rule_test"][..., 1, 0]
+    )
+
+
+def test_the_order_of_the_rules_is_the_prediction(small):
+    claim, setting, observed = small
+    predicted = claim.predict(setting)
+    better = np.array(observed["rule_test"])
+    better[:, 0] = 0.1 + 0.01 * np.arange(3)[:, None, None]
+    better[:, 1] = 0.3
+    risk = np.array(observed["risk"])
+    risk[..., -1] = claim.compared / 2
+    shown = observed.replace(
+        rule_test=(observed.quantity("rule_test").dims, better),
+        risk=(observed.quantity("risk").dims, risk),
+    )
+    verdicts = lambda prediction: {
+        check.id: check.verdict.value for check in claim.judge(prediction, shown)
+    }
+    assert verdicts(predicted)["test_error_rescaled"] == "holds"
+    assert verdicts(predicted.replace(rules=1))["test_error_rescaled"] == "fails"

@@ -127,8 +127,46 @@ def test_a_stump_that_is_never_wrong_takes_all():
     assert float(run.edge[0]) == pytest.approx(1) and not np.isfinite(run.log_risk[0])
 
 
+def test_a_matrix_of_votes_is_the_same_dictionary():
+    """Up to ties of columns that are equal, which rounding may break another way: here there are none."""
+    x = np.random.default_rng(7).normal(size=(25, 3))
+    stumps = decision_stumps(x)
+    y = jnp.where(x[:, 0] - x[:, 2] > 0, 1.0, -1.0)
+    for shrinkage in (1.0, 0.3):
+        fast = adaboost(stumps, y, 60, shrinkage)
+        dense = adaboost(stumps.matrix(), y, 60, shrinkage)
+        np.testing.assert_allclose(dense.edge, fast.edge, rtol=1e-9)
+        np.testing.assert_allclose(dense.margin, fast.margin, rtol=1e-9, atol=1e-12)
+
+
+def test_any_votes_against_a_loop_in_numpy():
+    """Random ±1 votes, weights of the examples carried and normalized as in the textbook."""
+    rng = np.random.default_rng(3)
+    votes = rng.choice([-1.0, 1.0], size=(12, 40))
+    y = rng.choice([-1.0, 1.0], size=12)
+    run = adaboost(votes, y, 30, 0.5)
+    q = np.full(12, 1 / 12)
+    w = np.zeros(40)
+    for t in range(30):
+        edges = (q * y) @ votes
+        chosen = int(np.argmax(np.abs(edges) >= np.abs(edges).max() - 1e-12))
+        assert chosen == int(run.chosen[t])
+        amount = 0.5 * 0.5 * np.log((1 + edges[chosen]) / (1 - edges[chosen]))
+        w[chosen] += amount
+        q = q * np.exp(-amount * y * votes[:, chosen])
+        q = q / q.sum()
+    np.testing.assert_allclose(run.weights, w, rtol=1e-10)
+    assert float(run.margin[-1]) == pytest.approx((y * (votes @ w)).min() / np.abs(w).sum())
+
+
 def test_bad_input_is_refused_in_one_sentence():
     stumps, y = problem()
+    with pytest.raises(UserError, match="12 labels"):
+        adaboost(np.ones((12, 2)), y, 3)
+    with pytest.raises(UserError, match="votes -1 and"):
+        adaboost(np.zeros((30, 2)), y, 3)
+    with pytest.raises(UserError, match=r"shape \(30,\)"):
+        adaboost(np.ones(30), y, 3)
     with pytest.raises(UserError, match="30 labels"):
         adaboost(stumps, y[:5], 3)
     with pytest.raises(UserError, match="at least 1"):

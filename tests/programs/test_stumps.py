@@ -68,6 +68,34 @@ def test_labels_that_no_combination_fits_get_a_certificate():
     assert np.abs((found.dual * [1, -1, -1, 1]) @ corners.matrix()).max() < 1e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_examples_with_both_labels_get_a_certificate(seed):
+    """The optimum is zero, where the two signs of a column may cancel in the solver's solution."""
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.normal(size=(60, 10)), 1)
+    y = np.where(x[:, 0] + x[:, 1] > 0, 1.0, -1.0)
+    found = stump_margin(decision_stumps(np.vstack([x, x[:5]])), np.append(y, -y[:5]))
+    assert not found.separable and found.margin == 0 and found.gap < 1e-8
+
+
+def test_columns_that_cancel_have_no_direction(monkeypatch):
+    """A solution whose two signs cancel up to rounding is the zero combination, with margin zero."""
+    import scipy.optimize
+
+    from steepest.programs._stumps import _program
+
+    solve = scipy.optimize.linprog
+
+    def cancelled(*problem, **options):
+        solution = solve(*problem, **options)
+        solution.x = np.array([0.5, 0.5 - 1e-16, 0.0])
+        return solution
+
+    monkeypatch.setattr(scipy.optimize, "linprog", cancelled)
+    margin, w, _ = _program(np.array([[1.0], [-1.0]]))
+    assert margin == 0 and (w == 0).all()
+
+
 def test_bad_input_is_refused_in_one_sentence():
     stumps, y = problem(0)
     with pytest.raises(UserError, match="40 labels"):

@@ -34,6 +34,11 @@ class Stumps(NamedTuple):
         """Count the stumps."""
         return self.feature.shape[-1]
 
+    @property
+    def examples(self) -> int:
+        """Count the examples."""
+        return self.rank.shape[-1]
+
     def edges(self, signed: Float[Array, " n"]) -> Float[Array, " m"]:
         """Return ``Σ_i s_i h(x_i)`` of every stump, by one sum over the sorted examples of each feature.
 

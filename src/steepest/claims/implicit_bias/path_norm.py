@@ -6,6 +6,7 @@ norm, does not. Widening a network beyond what fits the training set is said to 
 while the number of its parameters and the ℓ2 norm of its weights grow. The path norm of order 2 does fall, as the
 lecture says, but by less than it would if every neuron were split into equal parts, which changes no function.
 Measured against that null, and in order 1, the path norm grows: this stricter half of the statement FAILS.
+From unbalanced weights Path-SGD errs less on test images than gradient descent does at the same training risk.
 """
 
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ import optax
 from steepest.claim import (
     Check,
     Claim,
+    Control,
     Count,
     Hypothesis,
     Key,
@@ -36,6 +38,7 @@ from steepest.claim import (
     compiled,
     keys,
     observed_curve,
+    order,
     panel,
     predicted_curve,
 )
@@ -78,8 +81,9 @@ class PathNorm(Claim):
     shape: tuple[Count, Count] = (32, 16)  # hidden widths of the network with two starts [neurons]
     # largest factor of a neuron; its logarithm is uniform from −log to log of this [1]
     spread: Positive = 4.0
-    rescaled_lr: Positive = 0.01  # step size of both rules from the two starts [1/curvature]
+    rescaled_lr: Positive = 0.1  # step size of both rules from the two starts [1/curvature]
     rescaled_steps: Count = 500  # their steps [steps]
+    compared: Positive = 0.2  # mean cross-entropy at which their test errors are compared [nats]
     # hidden widths of the two-layer networks, increasing [neurons]
     widths: tuple[Count, ...] = (16, 50, 160)
     lr: Positive = 0.05  # step size of full-batch descent, the same for every width [1/curvature]
@@ -90,7 +94,8 @@ class PathNorm(Claim):
     seeds: Seeds = 12  # draws of images and initial weights [1]
 
     kind = "empirical law"
-    version = 2  # 1 judged the path norm of order 2 as it is, which falls when neurons are split
+    # 1 judged the path norm of order 2 as it is, which falls when neurons are split; 2 had no test error of the rules
+    version = 3
     headline = ("path_sgd_apart", "path_norm_2_exponent", "path_norm_1_exponent", "test_exponent")
     statement = (
         r"w_e\leftarrow w_e-\frac{\eta}{\kappa_e}\frac{\partial R}{\partial w_e},\quad"
@@ -121,6 +126,11 @@ class PathNorm(Claim):
         "That order 1 and the ℓ2 norm grow is what the initial weights add. From a start ten times smaller "
         "(--c_w 0.02) both stay within a tenth from 16 to 256 neurons and order 2 falls like the width to the power "
         "−1/2; the test error falls all the same. There the check of the ℓ2 norm fails.",
+        "Version 3 compares the test errors of both rules at a mean cross-entropy of 0.2, by interpolation between "
+        "records in its logarithm. Its step size, ten times that of version 2, lets both rules arrive there in 500 "
+        "steps; it and the risk were chosen on seed 0, among three pairs of step sizes and four risks: wherever both "
+        "arrived the sign was the same. From weights as drawn the difference was 0.009 ± 0.021, from rescaled ones "
+        "0.026 ± 0.015. The batches are full, those of Neyshabur et al. are small.",
         "After the first run the seeds were raised from 6 to 12, for a narrower interval of the test error's exponent, "
         "and the quick preset's widths lowered from 64 and 256 to 50 and 160, for time.",
     )
@@ -130,6 +140,7 @@ class PathNorm(Claim):
         "test": 50,
         "shape": (6, 4),
         "rescaled_steps": 40,
+        "compared": 2.2,
         "total": 0.6,
         "widths": (16, 24, 32),
         "steps": 400,
@@ -184,11 +195,12 @@ class PathNorm(Claim):
                 [(0.0, 1e-8), (1e-2, np.inf)],
             ),  # least and largest relative difference of outputs
             trend=("quantity", [-1, -1, -1, 1]),  # sign of the change as the width grows
+            rules=-1,  # sign of Path-SGD's test error over that of gradient descent
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         for_starts, for_widths = jax.random.split(key)
-        steps = logarithmic(self.rescaled_steps, 25)
+        steps = self.marks
 
         @compiled
         def run(setting: Setting, starts: Key, widths: Key) -> tuple:
@@ -197,7 +209,7 @@ class PathNorm(Claim):
             train = [jax.vmap(partial(self.train, width)) for width in self.widths]
             return two, [one(setting, widths) for one in train]
 
-        (apart, risk), wide = run(
+        (apart, risk, rule_test), wide = run(
             setting, keys(for_starts, self.seeds), keys(for_widths, self.seeds)
         )
         stopped, reached, error, test, norms = (
@@ -207,6 +219,7 @@ class PathNorm(Claim):
             step=("record", steps, "steps"),
             apart=("seed rule record", apart),
             risk=("seed rule start record", risk, "nats"),
+            rule_test=("seed rule start record", rule_test),
             stopped=("seed width", stopped, "steps"),
             total=("seed width", reached, "nats"),
             error=("seed width", error),
@@ -214,10 +227,15 @@ class PathNorm(Claim):
             norms=("seed width norm", norms),  # path norms of order 2 and 1, ℓ2 norm of the weights
         )
 
+    @property
+    def marks(self) -> np.ndarray:
+        """Return the steps of the two rules that are recorded."""
+        return logarithmic(self.rescaled_steps, 40)
+
     def from_two_starts(self, data: Setting, key: Key) -> tuple:
-        """Return relative differences of the outputs and risks along both rules' descents from equivalent starts."""
+        """Return differences of outputs, risks and test errors along both rules' descents from equivalent starts."""
         net = self.net(*self.shape)
-        marks = logarithmic(self.rescaled_steps, 25)
+        marks = self.marks
         start = net.init(key)
         risk = mean_risk(cross_entropy, net.apply, data.x, data.y)
         both = jax.tree.map(
@@ -225,14 +243,17 @@ class PathNorm(Claim):
         )
         paths = []
         for rule in (path_sgd(self.rescaled_lr), optax.sgd(self.rescaled_lr)):
-            look = {"f": lambda p: net.apply(p, data.x)}
+            look = {
+                "f": lambda p: net.apply(p, data.x),
+                "test": lambda p: (net.apply(p, data.test_x).argmax(1) != data.test_y).mean(),
+            }
             run = lambda p, rule=rule, look=look: descend(
                 risk, p, rule, marks[-1], record=marks, observe=look
             )
             path = jax.vmap(run)(both)
             f, g = path.observed["f"]
             apart = jnp.linalg.norm(g - f, axis=(1, 2)) / jnp.linalg.norm(f, axis=(1, 2))
-            paths.append((apart, path.risk))
+            paths.append((apart, path.risk, path.observed["test"]))
         return tuple(jnp.stack(column) for column in zip(*paths, strict=True))
 
     def train(self, width: int, data: Setting, key: Key) -> tuple:
@@ -277,6 +298,13 @@ class PathNorm(Claim):
                 self.total,
                 "more --steps",
             ),
+            assume(
+                "largest last risk of both rules",
+                observed["risk"][..., -1].max(),
+                "<=",
+                self.compared,
+                "more --rescaled_steps",
+            ),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
@@ -308,7 +336,36 @@ class PathNorm(Claim):
             checks.append(
                 _within(f"{id}_exponent", slopes, ends, f"exponent of the {name} in the width")
             )
+        errors = self.errors_at_risk(observed)
+        increasing = RULES if predicted["rules"] < 0 else RULES[::-1]
+        for start, id, name in ((0, "drawn", "as drawn"), (1, "rescaled", "rescaled")):
+            checks.append(
+                order(
+                    f"test_error_{id}",
+                    increasing,
+                    dict(zip(RULES, errors[:, :, start].T, strict=True)),
+                    label=f"test error at risk {self.compared:g}, weights {name}",
+                )
+            )
         return checks
+
+    def errors_at_risk(self, observed: Observation) -> np.ndarray:
+        """Return test errors where the risk first is as low as wanted, shape ``(seeds, rules, starts)``.
+
+        Between the records around that point they are interpolated in the logarithm of the risk; NaN where it is never
+        so low.
+        """
+        risk = observed["risk"]
+        test = observed["rule_test"]
+        errors = np.full(risk.shape[:-1], np.nan)
+        for at in np.ndindex(errors.shape):
+            low = np.flatnonzero(risk[at] <= self.compared)
+            if len(low):
+                pair = [low[0], max(low[0] - 1, 0)]
+                errors[at] = np.interp(
+                    np.log(self.compared), np.log(risk[at][pair]), test[at][pair]
+                )
+        return errors
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         same, differ = predicted["apart"]
@@ -338,7 +395,7 @@ class PathNorm(Claim):
                 trend(-1, 1, 1, 1),
                 "both count more weights",
                 label="the path norm grows, as the ℓ2 norm does",
-                accepted="nothing against this one: both orders grow in these data, as it says",
+                accepted="whether this one is wrong: both orders grow in these data, as it says",
             ),
             Rival(
                 "l2_norm_falls",
@@ -346,6 +403,26 @@ class PathNorm(Claim):
                 "small weights are said to generalize",
                 label="the ℓ2 norm falls, as the path norm is said to",
             ),
+            Rival(
+                "descent_errs_less",
+                predicted.replace(rules=1),
+                "it arrives at the risk in fewer steps",
+                label="gradient descent errs less on test images",
+            ),
+        ]
+
+    def controls(self, observed: Observation) -> list[Control]:
+        same = {}
+        for name in ("risk", "rule_test"):
+            values = np.repeat(observed[name][:, 1:], len(RULES), 1)
+            same[name] = (observed.quantity(name).dims, values)
+        return [
+            Control(
+                "same_rule",
+                observed.replace(**same),
+                "a rule does not err less than itself",
+                label="gradient descent in the place of both rules",
+            )
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
@@ -379,6 +456,21 @@ class PathNorm(Claim):
                 "cross-entropy [nats]",
                 *(
                     observed_curve(step, risk[i, j], name, shade=(2 * i + j) / 3)
+                    for i, j, name in starts
+                ),
+                log="x",
+            ),
+            panel(
+                "Path-SGD errs less at the same risk",
+                "cross-entropy [nats]",
+                "test error",
+                *(
+                    observed_curve(
+                        observed["risk"][:, i, j].mean(0),
+                        observed["rule_test"][:, i, j].mean(0),
+                        name,
+                        shade=(2 * i + j) / 3,
+                    )
                     for i, j, name in starts
                 ),
                 log="x",
