@@ -223,6 +223,16 @@ def test_tilted_moments_have_the_right_mean_with_four_particles():
     assert abs(z) < 4
 
 
+def test_dead_networks_are_never_resampled():
+    """A quarter of the layers of two neurons is dead; rounding of summed weights must not choose one of these."""
+    widths = (3, *(2,) * 12)
+    logs = tilted(6, 200, 3000, widths, jnp.ones(3, jnp.float32), 1.0)[:, -1]
+    assert np.isfinite(logs).all()
+    drawn = np.exp(logs.astype(float))
+    z = (drawn.mean() - ntk_moments((*widths, 1), jnp.ones(3)).mean) / (drawn.std() / 200**0.5)
+    assert abs(z) < 4
+
+
 def test_an_array_of_widths_gives_the_same_numbers():
     x = jnp.ones(3)
     key = jax.random.key(5)

@@ -171,7 +171,7 @@ def _tilted(key, particles, size, widths, x, power):
         for_neurons, for_slots = jax.random.split(key)
         noise = jax.random.normal(for_neurons, (2, size, particles), x.dtype)
         length = jnp.sqrt(aa)
-        along = ab / length
+        along = ab / jnp.where(length > 0, length, 1)
         # V̂ a beside the part of W b that is not along W a
         across = jnp.sqrt(jnp.maximum(1 - aa - along**2, 0) + aa)
         open_gates = (noise[0] > 0) & (jnp.arange(size) < width)[:, None]
@@ -182,11 +182,15 @@ def _tilted(key, particles, size, widths, x, power):
         weights = (2 * total / width) ** power
         # systematic: particle i gets the slots j with (j + u)/particles between its bounds in the summed weights
         bounds = jnp.cumsum(weights)
-        bounds = bounds / bounds[-1] * particles - jax.random.uniform(for_slots, (), x.dtype)
+        whole = jnp.where(bounds[-1] > 0, bounds[-1], 1)
+        bounds = bounds / whole * particles - jax.random.uniform(for_slots, (), x.dtype)
         ends = jnp.ceil(bounds).astype(int)
         chosen = jnp.cumsum(jnp.zeros(particles, int).at[ends].add(1, mode="drop"))
-        chosen = jnp.minimum(chosen, particles - 1)
-        aa, ab = (squares / total)[:, chosen]
+        # Sums round, so that a dead particle may seem to have a slot: the last living one before it takes it.
+        living = jax.lax.cummax(jnp.where(weights > 0, jnp.arange(particles), -1))
+        chosen = living[jnp.minimum(chosen, particles - 1)]
+        chosen = jnp.where(chosen < 0, jnp.argmax(weights), chosen)
+        aa, ab = (squares / jnp.where(total > 0, total, 1))[:, chosen]
         return (aa, ab), jnp.log(jnp.mean(weights))
 
     start = (jnp.ones(particles, x.dtype), jnp.zeros(particles, x.dtype))
