@@ -89,6 +89,17 @@ def test_margins_and_size_belong_together(small):
     assert (np.exp(-least) / n <= np.exp(claim.strengths) * observed["size"]).all()
 
 
+def test_the_two_losses_are_told_apart():
+    """At the strongest penalty the exponential minima are off by more than the margin of the check, in every model."""
+    with jax.enable_x64(True):
+        claim = load("weak-regularization")(decades=(2, 8), n=8, dimension=3, seeds=3)
+        setting = claim.setting(jax.random.key(0))
+        predicted = claim.predict(setting)
+        rivals = {rival.id: rival.prediction for rival in claim.rivals(setting, predicted)}
+    off = np.abs(rivals["one_loss"]["curve"] / predicted["curve"] - 1)
+    assert (off[:, ::2] == 0).all() and (off[:, 1, 0] > 2e-3).all()
+
+
 def test_where_descent_starts_the_excess_is_large(small):
     claim, setting, _, _ = small
     for model, net in enumerate(claim.nets()):

@@ -34,6 +34,7 @@ from steepest.programs._nuclear import commuting_limit as commuting_limit
 from steepest.programs._nuclear import nuclear_norm_completion as nuclear_norm_completion
 from steepest.programs._nuclear import nuclear_norm_interpolation as nuclear_norm_interpolation
 from steepest.programs._paths import path_norm as path_norm
+from steepest.programs._penalized import LossName as LossName
 from steepest.programs._penalized import PenalizedMinimum as PenalizedMinimum
 from steepest.programs._penalized import certified_excess as certified_excess
 from steepest.programs._penalized import penalized_minimum as penalized_minimum

@@ -94,19 +94,19 @@ def nuclear_norm_interpolation(
         return NuclearInterpolation(
             fit, np.zeros(m), _nuclear(fit), np.inf, residual, 0.0, False, reason
         )
-    if semidefinite and (below := _least_excess(right, targets, d1)) > _SEMIDEFINITE:
+    solution = _solve(right, targets, (d1, d2), semidefinite)
+    if solution is None and (below := _least_excess(right, targets, d1)) > _SEMIDEFINITE:
         fit = unit * (targets @ right).reshape(d1, d2)
         reason = f"no semidefinite matrix fits: the largest least eigenvalue, over the targets' norm, is {-below:.1e}"
         return NuclearInterpolation(
             fit, np.zeros(m), _nuclear(fit), np.inf, residual, 0.0, False, reason
         )
-    matrix, multipliers = _solve(right, targets, (d1, d2), semidefinite)
+    matrix, multipliers = solution or _solved(right, targets, (d1, d2), semidefinite)
     nu = left @ (multipliers / sizes)
     nu = nu * (1 if nu @ y >= 0 else -1)
     # into the dual ball: its value is a proof
     nu = nu / max(1.0, _size(np.tensordot(nu, a, 1), semidefinite))
-    # Projected onto what fits: the interior-point method leaves a residual that the gap would count.
-    matrix = unit * (matrix + ((targets - right @ matrix.ravel()) @ right).reshape(d1, d2))
+    matrix = unit * matrix
     value = _nuclear(matrix)
     residual = float(np.linalg.norm(flat @ matrix.ravel() - y) / unit)
     apart = _uniqueness(np.tensordot(nu, a, 1), right, semidefinite)
@@ -245,6 +245,22 @@ def _checked(measurements: Any, y: Any, semidefinite: bool) -> tuple[np.ndarray,
 
 def _solve(
     rows: np.ndarray, targets: np.ndarray, shape: tuple[int, int], semidefinite: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return what :func:`_solved` does; None if a semidefinite matrix was asked for and what came is none."""
+    try:
+        matrix, multipliers = _solved(rows, targets, shape, semidefinite)
+    except UserError:
+        if semidefinite:
+            return None
+        raise
+    # A minimizer that fits and is semidefinite is the proof that there is one: no second program is needed.
+    if semidefinite and not np.linalg.eigvalsh(matrix)[0] >= -_SEMIDEFINITE:
+        return None
+    return matrix, multipliers
+
+
+def _solved(
+    rows: np.ndarray, targets: np.ndarray, shape: tuple[int, int], semidefinite: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the minimizer and the multipliers of ``⟨rows_k, vec W⟩ = targets_k``, orthonormal rows."""
     import cvxpy as cp
@@ -252,7 +268,10 @@ def _solve(
     w = cp.Variable(shape, PSD=True) if semidefinite else cp.Variable(shape)
     fit = rows @ cp.vec(w, order="C") == targets
     solve_tightly(cp.Problem(cp.Minimize(cp.trace(w) if semidefinite else cp.normNuc(w)), [fit]))
-    return np.asarray(w.value), np.asarray(fit.dual_value)
+    matrix = np.asarray(w.value)
+    # Projected onto what fits: the interior-point method leaves a residual that the gap would count.
+    missing = (targets - rows @ matrix.ravel()) @ rows
+    return matrix + missing.reshape(shape), np.asarray(fit.dual_value)
 
 
 def _least_excess(rows: np.ndarray, targets: np.ndarray, d: int) -> float:

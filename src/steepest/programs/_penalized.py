@@ -1,13 +1,14 @@
-"""Weak regularization: minima of the exponential risk plus a small penalty, by their convex programs."""
+"""Weak regularization: minima of an exponential or logistic risk plus a small penalty, by their convex programs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize_scalar
-from scipy.special import entr
+from scipy.special import entr, xlog1py
 
 from steepest.core.errors import UserError
 from steepest.linalg import sequential
@@ -16,6 +17,8 @@ from steepest.programs._inputs import check_inputs
 from steepest.programs._neurons import neuron_edges
 
 Penalty = Literal["l1", "l2"]
+LossName = Literal["exponential", "logistic"]
+_LOSSES = ("exponential", "logistic")
 _ROUNDS = 100
 # Barriers, each a fifth of the one before; Newton steps for each; where a multiplier counts as zero.
 _BARRIERS = 14
@@ -25,12 +28,12 @@ _SMALL = 1e-10
 
 @dataclass(frozen=True)
 class PenalizedMinimum:
-    """The minimum of ``(1/n) Σ exp(-y_i ⟨β, x_i⟩) + λ P(β)``, with its certificate.
+    """The minimum of ``(1/n) Σ ℓ(y_i ⟨β, x_i⟩) + λ P(β)``, with its certificate.
 
     Attributes:
         margins: ``y_i ⟨β, x_i⟩`` at the minimum, shape ``(n,)``.
         size: the penalty ``P(β)`` there.
-        dual: ``q_i = exp(-margin_i) / (λ n)``, shape ``(n,)``.
+        dual: ``q_i = -ℓ'(margin_i) / (λ n)``, shape ``(n,)``.
         value: the minimum over λ.
         gap: relative duality gap: the true minimum lies at most this fraction below.
     """
@@ -43,25 +46,33 @@ class PenalizedMinimum:
 
 
 def penalized_minimum(
-    x: Float[Any, "n d"], y: Float[Any, " n"], log_strength: float, penalty: Penalty = "l1"
+    x: Float[Any, "n d"],
+    y: Float[Any, " n"],
+    log_strength: float,
+    penalty: Penalty = "l1",
+    loss: LossName = "exponential",
 ) -> PenalizedMinimum:
-    r"""Find the linear classifier that minimizes ``(1/n) Σ exp(-y_i ⟨β, x_i⟩) + λ P(β)``, however small λ.
+    r"""Find the linear classifier that minimizes ``(1/n) Σ ℓ(y_i ⟨β, x_i⟩) + λ P(β)``, however small λ.
 
-    Solved by its dual, which stays well scaled for any λ,
+    Solved by its dual, which stays well scaled for any λ: with ``p_i = λ n q_i``,
 
-    .. math:: \max_{q ≥ 0} \sum_i q_i (1 - \log(λ n q_i)) - P^*(\sum_i q_i y_i x_i),
+    .. math:: \max_{q ≥ 0} \frac{1}{λ n} \sum_i H(p_i) - P^*(\sum_i q_i y_i x_i), \qquad
+              H(p) = p - p \log p \text{ or } -p \log p - (1 - p) \log(1 - p)
 
-    where P* is zero while no entry exceeds one for ``P = ‖β‖₁``, and ``‖·‖²/4`` for ``P = ‖β‖₂²``. For ℓ1 a barrier
-    method reaches relative gaps of about 1e-5, at which rounding takes over.
+    for the exponential and the logistic loss, where P* is zero while no entry exceeds one for ``P = ‖β‖₁``, and
+    ``‖·‖²/4`` for ``P = ‖β‖₂²``. For ℓ1 a barrier method reaches relative gaps of about 1e-5, at which rounding takes
+    over.
 
     Args:
         x: inputs, shape ``(n, d)``.
         y: labels ±1, shape ``(n,)``.
         log_strength: log λ.
         penalty: ``"l1"`` for ``P = ‖β‖₁`` or ``"l2"`` for ``P = ‖β‖₂²``.
+        loss: ``"exponential"``, ``ℓ(m) = exp(-m)``, or ``"logistic"``, ``ℓ(m) = log(1 + exp(-m))``.
 
     Raises:
-        UserError: shapes that do not match, entries that are not finite, labels other than ±1, an unknown penalty.
+        UserError: shapes that do not match, entries that are not finite, labels other than ±1, an unknown penalty or
+            loss.
 
     Source: Rosset, Zhu and Hastie 2004; the dual is Fenchel's.
 
@@ -73,22 +84,26 @@ def penalized_minimum(
     y = np.asarray(check_labels(y), dtype=float)
     if penalty not in ("l1", "l2"):
         raise UserError(f"penalized minimum: expected the penalty l1 or l2, got {penalty!r}")
-    return _solve(y[:, None] * x, log_strength, penalty)
+    return _solve(y[:, None] * x, log_strength, penalty, _known(loss))
 
 
 def penalized_neurons(
-    x: Float[Any, "n 2"], y: Float[Any, " n"], log_strength: float
+    x: Float[Any, "n 2"],
+    y: Float[Any, " n"],
+    log_strength: float,
+    loss: LossName = "exponential",
 ) -> PenalizedMinimum:
     """Find the two-layer ReLU network of any width in the plane that minimizes its risk plus ``λ ‖θ‖²``.
 
     ``Σ_j v_j relu(⟨w_j, x⟩)`` with ``‖θ‖² = Σ v_j² + ‖w_j‖²`` is, at its minima, ``Σ_j a_j relu(⟨u_j, x⟩)`` with unit
     vectors and ``‖θ‖² = 2 ‖a‖₁``: a convex program over all neurons, solved by column generation to a relative gap of
-    1e-5 over the whole circle. ``size`` is ``‖θ‖²``.
+    1e-5 over the whole circle, and 1e-7 where λ is not small. ``size`` is ``‖θ‖²``.
 
     Args:
         x: inputs in the plane, shape ``(n, 2)``.
         y: labels ±1, shape ``(n,)``.
         log_strength: log λ.
+        loss: as in :func:`penalized_minimum`.
 
     Raises:
         UserError: as :func:`penalized_minimum`; inputs that are not in the plane; the gap cannot be reached.
@@ -101,15 +116,17 @@ def penalized_neurons(
     """
     x, y = check_inputs("penalized neurons", x, y)
     y = np.asarray(check_labels(y), dtype=float)
+    loss = _known(loss)
     directions = neuron_edges(x, y)[1]
     excess = np.inf
     for _ in range(_ROUNDS):
         restricted = _solve(
-            y[:, None] * np.maximum(x @ directions.T, 0), log_strength + np.log(2), "l1"
+            y[:, None] * np.maximum(x @ directions.T, 0), log_strength + np.log(2), "l1", loss
         )
         edges, more = neuron_edges(x, restricted.dual * y)
         excess = float(np.abs(edges).max()) - 1
-        if excess <= 1e-5:
+        # The margins are good to the root of the gap only: go on as far as the program over these neurons is exact.
+        if excess <= np.clip(abs(restricted.gap), 1e-7, 1e-5):
             # Twice the strength halves q; over λ itself both are doubled.
             gap = restricted.gap + max(excess, 0.0)
             return PenalizedMinimum(
@@ -131,10 +148,11 @@ def certified_excess(
     log_strength: float,
     force: Callable[[np.ndarray], float],
     penalty: Penalty = "l1",
+    loss: LossName = "exponential",
 ) -> float:
-    """Bound the relative excess of ``(1/n) Σ exp(-m_i) + λ P`` over its minimum, from the margins alone.
+    """Bound the relative excess of ``(1/n) Σ ℓ(m_i) + λ P`` over its minimum, from the margins alone.
 
-    ``q_i = exp(-m_i) / (λ n)``, shrunk until it is feasible, bounds the minimum from below. The answer is infinite
+    ``q_i = -ℓ'(m_i) / (λ n)``, shrunk until it is feasible, bounds the minimum from below. The answer is infinite
     where it bounds nothing.
 
     Args:
@@ -144,6 +162,7 @@ def certified_excess(
         force: the dual norm of ``Σ q_i y_i φ(x_i)``, as a function of q: the largest entry for ``P = ‖·‖₁``, the
             Euclidean norm for ``P = ‖·‖₂²``.
         penalty: which P.
+        loss: which ℓ, as in :func:`penalized_minimum`.
 
     >>> best = np.log(1e3)  # of exp(-β) + 0.001 |β|
     >>> round(certified_excess([best], best, np.log(1e-3), lambda q: q[0]), 9)
@@ -154,34 +173,39 @@ def certified_excess(
     margins = np.asarray(margins, dtype=float)
     log_scale = -log_strength - np.log(margins.size)
     with np.errstate(over="ignore"):
-        q = np.exp(log_scale - margins)
-    value = q.sum() + size
+        q = np.exp(log_scale + _log_slopes(margins, loss))
+        value = np.exp(log_scale + _log_losses(margins, loss)).sum() + size
     if not np.isfinite(value):
         return float("inf")
     if penalty == "l1":
         q = q / max(force(q), 1.0)
     spent = force(q) ** 2 / 4 if penalty == "l2" else 0.0
-    lowest = entr(q).sum() + (1 + log_scale) * q.sum() - spent
+    lowest = entr(q).sum() + log_scale * q.sum() + _rest(q, np.exp(log_scale), loss) - spent
     return float(value / lowest - 1) if lowest > 0 else float("inf")
 
 
-def weak_guarantee(log_strength: float, n: int, margin: float, degree: float) -> float:
+def weak_guarantee(
+    log_strength: float, n: int, margin: float, degree: float, loss: LossName = "exponential"
+) -> float:
     r"""Bound the normalized margin of a regularized minimum from below, relative to the largest margin γ*.
 
-    Let θ_λ minimize ``(1/n) Σ exp(-m_i(θ)) + λ‖θ‖²``, the margins homogeneous of degree L in θ. Compared with ``‖θ_λ‖``
-    times the best unit vector, its risk is at most ``exp(-γ* ‖θ_λ‖^L)``, and at least ``exp(-γ_λ ‖θ_λ‖^L)/n``:
+    Let θ_λ minimize ``(1/n) Σ ℓ(m_i(θ)) + λ‖θ‖²``, the margins homogeneous of degree L in θ. Compared with ``‖θ_λ‖``
+    times the best unit vector, its risk is at most ``ℓ(γ* ‖θ_λ‖^L)``, and at least ``ℓ(γ_λ ‖θ_λ‖^L)/n``. For the
+    exponential loss
 
     .. math:: γ_λ / γ^* ≥ 1 - \frac{\log n}{γ^* ‖θ_λ‖^L}, \qquad γ^* ‖θ_λ‖^L ≥ -\log (n B), \qquad
-              B = \min_R \left( e^{-γ^* R^L} + λ R^2 \right).
+              B = \min_R \left( ℓ(γ^* R^L) + λ R^2 \right).
 
     B is about ``λ (log(1/λ)/γ*)^{2/L}``, so the bound tends to one like ``log n / log(1/λ)``; it is −∞ where
-    ``nB ≥ 1``.
+    ``nB ≥ 1``. For the logistic loss ``nt`` and ``nB`` become ``(1 + t)^n - 1`` at ``t = exp(-γ* ‖θ_λ‖^L)``, and
+    ``exp(nB) - 1``, which is nearly the same where λ is small.
 
     Args:
         log_strength: log λ.
         n: number of examples.
         margin: γ*, the largest normalized margin.
         degree: L.
+        loss: ℓ, as in :func:`penalized_minimum`.
 
     Source: after Wei, Lee, Liu and Ma 2019, theorem 4.1, with explicit constants.
 
@@ -191,7 +215,10 @@ def weak_guarantee(log_strength: float, n: int, margin: float, degree: float) ->
 
     def log_value(log_scale: float) -> float:
         return float(
-            np.logaddexp(-margin * np.exp(degree * log_scale), log_strength + 2 * log_scale)
+            np.logaddexp(
+                _log_losses(margin * np.exp(degree * log_scale), loss),
+                log_strength + 2 * log_scale,
+            )
         )
 
     # the best R has γ* R^L of the order of log(1/λ): search from there over a few e-foldings either way
@@ -199,38 +226,85 @@ def weak_guarantee(log_strength: float, n: int, margin: float, degree: float) ->
     best: Any = minimize_scalar(
         log_value, bounds=(centre - 5, centre + 5), method="bounded", options={"xatol": 1e-12}
     )
-    length = -float(np.log(n)) - log_value(best.x)
-    return 1 - float(np.log(n)) / length if length > 0 else -float("inf")
+    log_total = float(np.log(n)) + log_value(best.x)
+    if loss == "exponential":
+        length = -log_total
+        lost = float(np.log(n))
+    else:
+        length = -_log_expm1(np.exp(log_total))
+        # (1 + t)^n - 1 over t, at t = exp(-length)
+        lost = _log_expm1(n * np.log1p(np.exp(-length))) + length
+    return 1 - lost / length if length > 0 else -float("inf")
 
 
 @sequential
-def _solve(signed: np.ndarray, log_strength: float, penalty: Penalty) -> PenalizedMinimum:
+def _solve(
+    signed: np.ndarray, log_strength: float, penalty: Penalty, loss: LossName
+) -> PenalizedMinimum:
     """Solve the dual by a barrier method, in the units of some feasible q: numbers of order one, however small λ."""
     log_scale = -log_strength - np.log(len(signed))
     total = 1 / np.abs(signed.mean(0)).max()
-    slope = 1 + log_scale - np.log(total)
+    log_unit = log_scale - np.log(total)
+    climb = partial(_climb, log_unit=log_unit, loss=loss)
     forced = total * signed
-    p = np.full(len(signed), 0.5 / len(signed))  # forces of at most one half
+    # forces of at most one half, and room for either loss
+    p = np.full(len(signed), min(0.5 / len(signed), np.exp(log_unit) / 2))
     if penalty == "l1":
-        barrier = max(slope, 1.0)
+        barrier = max(1 + log_unit, 1.0)
         for weight in barrier * 0.2 ** np.arange(_BARRIERS):
-            p = _climb(p, slope, weight, lambda p, weight=weight: _walls(p, forced, weight))
+            p = climb(p, weight=weight, barrier=partial(_walls, forced=forced, weight=weight))
         forces = p @ forced
         weight = barrier * 0.2 ** (_BARRIERS - 1)
         beta = total * weight * (1 / (1 - forces) - 1 / (1 + forces))
         size = float(np.abs(beta).sum())
     else:
         gram = total / 2 * signed @ signed.T
-        p = _climb(p, slope, 1.0, lambda p: (-p @ gram @ p / 2, -gram @ p, gram))
+        p = climb(p, weight=1.0, barrier=lambda p: (-p @ gram @ p / 2, -gram @ p, gram))
         beta = total / 2 * p @ signed
         size = float(beta @ beta)
     margins = signed @ beta
-    dual = np.exp(log_scale - margins)
+    dual = np.exp(log_scale + _log_slopes(margins, loss))
+    value = float(np.exp(log_scale + _log_losses(margins, loss)).sum()) + size
     norm = {"l1": lambda p: np.abs(p @ signed).max(), "l2": lambda p: np.linalg.norm(p @ signed)}[
         penalty
     ]
-    gap = certified_excess(margins, size, log_strength, norm, penalty)
-    return PenalizedMinimum(margins, size, dual, float(dual.sum() + size), gap)
+    gap = certified_excess(margins, size, log_strength, norm, penalty, loss)
+    return PenalizedMinimum(margins, size, dual, value, gap)
+
+
+def _known(loss: LossName) -> LossName:
+    if loss not in _LOSSES:
+        raise UserError(
+            f"penalized minimum: expected the loss exponential or logistic, got {loss!r}"
+        )
+    return loss
+
+
+def _log_losses(margins: Any, loss: LossName) -> Any:
+    """Return ``log ℓ(m)``."""
+    if loss == "exponential":
+        return -margins
+    # beyond 30 log(1 + e^-m) is e^-m (1 - e^-m / 2) to float64, and below it does not underflow
+    near = np.log(np.logaddexp(0, -np.minimum(margins, 30.0)))
+    return np.where(margins > 30, -margins - np.exp(-np.maximum(margins, 30.0)) / 2, near)
+
+
+def _log_slopes(margins: np.ndarray, loss: LossName) -> np.ndarray:
+    """Return ``log(-ℓ'(m))``."""
+    return -margins if loss == "exponential" else -np.logaddexp(0, margins)
+
+
+def _log_expm1(x: float) -> float:
+    """Return ``log(exp(x) - 1)``, for x > 0."""
+    return float(x + np.log(-np.expm1(-x)))
+
+
+def _rest(p: np.ndarray, unit: float, loss: LossName) -> float:
+    """Return what the dual has beside ``Σ entr(p) + p log(unit)``: ``Σ p``, or ``Σ unit entr(1 - p/unit)``."""
+    if loss == "exponential":
+        return float(p.sum())
+    part = np.minimum(p / unit, 1.0)
+    return float(-unit * xlog1py(1 - part, -part).sum())
 
 
 def _walls(
@@ -251,31 +325,46 @@ def _walls(
 
 
 def _climb(
-    p: np.ndarray, slope: float, weight: float, barrier: Callable[[np.ndarray], tuple]
+    p: np.ndarray,
+    log_unit: float,
+    loss: LossName,
+    weight: float,
+    barrier: Callable[[np.ndarray], tuple],
 ) -> np.ndarray:
-    """Maximize ``Σ entr(p) + slope Σ p + barrier(p)`` by Newton's method, ``barrier`` as :func:`_walls`.
+    """Maximize ``Σ entr(p) + p log(unit) + rest(p) + barrier(p)`` by Newton's method, ``barrier`` as :func:`_walls`.
 
     It backtracks until it gains less than a part of the weight of the barrier: from there on full steps converge
     quadratically, and the values could not be told apart in float64. Below ``_SMALL`` the entropy goes on as its
     parabola: the p of examples far from the margin is zero to any accuracy.
     """
+    unit = float(np.exp(log_unit))
+    logistic = loss == "logistic"
 
     def value(p: np.ndarray) -> float:
+        if logistic and p.max() >= unit:
+            return -np.inf
         inner = np.maximum(p, _SMALL)
         past = np.minimum(p - _SMALL, 0.0)
         curved = entr(inner) - (1 + np.log(_SMALL)) * past - past**2 / (2 * _SMALL)
-        return float(curved.sum() + slope * p.sum()) + barrier(p)[0]
+        return float(curved.sum() + log_unit * p.sum()) + _rest(p, unit, loss) + barrier(p)[0]
 
     for _ in range(_NEWTON):
         inner = np.maximum(p, _SMALL)
         past = np.minimum(p - _SMALL, 0.0)
         _, gradient, bent = barrier(p)
-        uphill = slope - 1 - np.log(inner) - past / _SMALL + gradient
-        root = np.sqrt(inner)  # in units of √p the system is well conditioned
+        # the derivative of the rest is 1 + log(1 - p/unit), without the logarithm for the exponential loss
+        uphill = log_unit - np.log(inner) - past / _SMALL + gradient
+        if logistic:
+            uphill = uphill + np.log1p(-p / unit)
+        # the diagonal is 1/p, or 1/p + 1/(unit - p): in units of its root the system is well conditioned
+        root = np.sqrt(inner * (1 - inner / unit) if logistic else inner)
         step = root * np.linalg.solve(np.eye(len(p)) + root[:, None] * bent * root, root * uphill)
         gain = float(step @ uphill)
         now = value(p)
         length = 1.0
+        # the logarithms of the logistic dual end at the unit, whatever is gained
+        while logistic and (p + length * step).max() >= unit:
+            length /= 2
         while gain > 0.05 * weight and not value(p + length * step) >= now + 0.1 * length * gain:
             length /= 2
         p = p + length * step

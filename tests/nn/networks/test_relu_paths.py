@@ -18,7 +18,12 @@ from steepest.nn.networks._relu_paths import (
     ntk_growth,
     ntk_moments,
 )
-from steepest.nn.networks._relu_sampling import _draw, sample_columns, sample_ntk
+from steepest.nn.networks._relu_sampling import (
+    _draw,
+    sample_columns,
+    sample_ntk,
+    tilted_ntk_moments,
+)
 
 GENERIC = np.array([1.0, math.sqrt(2.0)])
 
@@ -183,6 +188,57 @@ def test_third_moment_of_the_ntk_without_and_with_weights():
         a = f(one).astype(float)
         b = f(other).astype(float)
         assert abs(a.mean() - b.mean()) <= 4 * math.sqrt((a.var() + b.var()) / len(a))
+    tilt = np.exp(tilted(4, 50, 1000, widths[:-1], x, 3.0)[:, -1])
+    for cubes in (one.astype(float) ** 3, other**3):
+        spread = math.hypot(cubes.std() / len(cubes) ** 0.5, tilt.std() / len(tilt) ** 0.5)
+        assert abs(cubes.mean() - tilt.mean()) < 4 * spread
+
+
+def tilted(seed, groups, particles, widths, x, power):
+    keys = jax.random.split(jax.random.key(seed), groups)
+    one = lambda key: tilted_ntk_moments(key, particles, widths, x, power)
+    return np.asarray(jax.vmap(one)(keys))
+
+
+def test_tilted_moments_are_exact_far_beyond_plain_means():
+    """Up to β = 3, in widths that differ; the mean of the logarithm is low by half its variance."""
+    widths = (5, *(8, 16) * 16)
+    x = jnp.linspace(0.5, 1.5, 5)
+    for power, name in ((1.0, "mean"), (2.0, "square")):
+        logs = tilted(0, 20, 1000, widths, x, power)
+        means = np.exp(logs).mean(0)
+        errors = np.exp(logs).std(0) / 20**0.5
+        for depth in (1, 2, 8, 16):
+            exact = getattr(ntk_moments((*widths[: depth + 1], 1), x), name)
+            assert abs(means[depth - 1] - exact) < 4 * errors[depth - 1]
+        exact = getattr(ntk_moments((*widths, 1), x), name)
+        assert logs[:, -1].mean() == pytest.approx(math.log(exact), rel=0.03)
+
+
+def test_tilted_moments_have_the_right_mean_with_four_particles():
+    """Resampling leaves the product of mean weights unbiased at every number of particles."""
+    widths = (3, 8, 8, 8)
+    drawn = np.exp(tilted(1, 40_000, 4, widths, jnp.ones(3), 2.0)[:, -1])
+    z = (drawn.mean() - ntk_moments((*widths, 1), jnp.ones(3)).square) / (drawn.std() / 200)
+    assert abs(z) < 4
+
+
+def test_dead_networks_are_never_resampled():
+    """A quarter of the layers of two neurons is dead; rounding of summed weights must not choose one of these."""
+    widths = (3, *(2,) * 12)
+    logs = tilted(6, 200, 3000, widths, jnp.ones(3, jnp.float32), 1.0)[:, -1]
+    assert np.isfinite(logs).all()
+    drawn = np.exp(logs.astype(float))
+    z = (drawn.mean() - ntk_moments((*widths, 1), jnp.ones(3)).mean) / (drawn.std() / 200**0.5)
+    assert abs(z) < 4
+
+
+def test_an_array_of_widths_gives_the_same_numbers():
+    x = jnp.ones(3)
+    key = jax.random.key(5)
+    given = tilted_ntk_moments(key, 50, (3, 4, 8), x)
+    array = tilted_ntk_moments(key, 50, jnp.array([3.0, 4.0, 8.0]), x, largest=8)
+    np.testing.assert_array_equal(given, array)
 
 
 @pytest.mark.parametrize("load", [0.1, 1.0, 4.0])
@@ -243,6 +299,10 @@ def test_mistakes_are_said_in_a_sentence():
         ("columns 1 to 2", lambda: sample_columns(key, 3, (2, 3, 1), x, columns=3)),
         ("at least 3 positive", lambda: sample_columns(key, 3, (2, 1), x)),
         ("one output", lambda: sample_ntk(key, 3, (2, 3, 2), x)),
+        (r"shape \(3,\)", lambda: tilted_ntk_moments(key, 3, (3, 3), x)),
+        ("at least 2 positive", lambda: tilted_ntk_moments(key, 3, (2,), x)),
+        ("must be positive, got 0", lambda: tilted_ntk_moments(key, 3, (2, 3), x, 0)),
+        ("needs a bound", lambda: tilted_ntk_moments(key, 3, jnp.array([2.0, 3.0]), x)),
     ):
         with pytest.raises(ValueError, match=match):
             call()
