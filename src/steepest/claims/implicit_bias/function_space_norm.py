@@ -97,8 +97,9 @@ class FunctionSpaceNorm(Claim):
         "At width 100 descent stops in local minima, a few percent above the least objective in some of the problems; "
         "at width 300 it comes within a percent. The width was raised after the first run had shown this, the step "
         "size lowered, and the ramp's noise too, until its second term is the larger one, as a hypothesis now checks.",
-        "Of twenty fresh seeds seventeen hold and three are inconclusive: at the smallest λ of the zigzag the intervals "
-        "of cost, objective and fit reach their margins in two, and in one do not tell a fit from the targets.",
+        "Of twenty fresh seeds seventeen hold and three are inconclusive: at the smallest λ of the zigzag the "
+        "intervals of cost, objective and fit reach their margins in two, and in one they do not tell the fit from the "
+        "targets.",
         "Functions of least cost are not unique, so that costs and fits are compared, not functions between points.",
     )
     full = {"n": 10, "noise": 0.005, "width": 1000, "steps": 60_000, "seeds": 8}
