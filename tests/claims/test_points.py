@@ -21,6 +21,7 @@ from steepest.core.checks import conclude_point
 from steepest.core.fields import field_types
 from steepest.core.words import Verdict
 from steepest.engine.run import build
+from steepest.engine.sweeps import plan
 from steepest.kernels import (
     catapult_map,
     depth_scales,
@@ -435,3 +436,12 @@ def test_lack_of_time_is_seen_with_any_number_of_records(records):
     late = had_time(np.stack([rising, arrived]), 100)
     assert late.value == 0.5
     assert had_time(arrived[None], 100).holds
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_a_claims_own_diagram_and_each_of_its_axes_can_be_planned(name):
+    kind = load(name)
+    ranges = (kind.point or kind).diagram
+    for over in [ranges, *({field: words} for field, words in ranges.items())] if ranges else []:
+        planned = plan(name, over)
+        assert len(set(planned.keys)) == len(planned) > 1

@@ -83,8 +83,18 @@ class Plan:
             return
         ends = {min(axis.values), max(axis.values)} if axis.numeric else set(axis.values)
         for value in ends:
-            values = self._as_fields({axis.field: value})
-            build(self.kind, self.preset, {**self.fixed, **values})
+            self._with({axis.field: value})
+
+    @property
+    def _first(self) -> Claim:
+        """The claim at the first value of every axis."""
+        return self._with({})
+
+    def _with(self, values: Mapping[str, Any]) -> Claim:
+        """Build the claim at some swept values; other axes are at their first, as fields may go together."""
+        firsts = {axis.field: axis.values[0] for axis in self.axes if axis.field != SEED}
+        swept = self._as_fields({**firsts, **values})
+        return build(self.kind, self.preset, {**self.fixed, **swept})
 
     @cached_property
     def entry(self) -> Entry:
@@ -156,7 +166,7 @@ class Plan:
     @cached_property
     def keys(self) -> list[str]:
         """What each point is called on disk: a hash of source, claim, version, every field, preset and seed."""
-        params = asdict(build(self.kind, self.preset, self.fixed))
+        params = asdict(self._first)
         common = {
             "claim": self.claim,
             "whole": self.experiment is None,
@@ -217,7 +227,7 @@ class Plan:
         """Return the predicted boundaries in the plane of two fields."""
         if self.experiment is None:
             return ()
-        claim = build(self.kind, self.preset, self.fixed)
+        claim = self._first
         return experiment_at(claim).boundaries(x, y)
 
     def label(self, field: str) -> str:
