@@ -92,7 +92,7 @@ class NngpLimit(Claim):
     version = 2  # 1 drew Gaussian outputs only, and compared no joint law
     headline = ("variance_0", "covariance_0", "joint_distance_0", "joint_exponent_0")
     statement = (
-        r"\left(z^{(L+1)}_{i\alpha}\right)\xrightarrow{n\to\infty}\mathrm{GP}\!\left(0,\delta_{ij}K^{(L+1)}\right),"
+        r"n\to\infty:\quad\left(z^{(L+1)}_{i\alpha}\right)\to\mathrm{GP}\left(0,\delta_{ij}K^{(L+1)}\right),"
         r"\quad \frac{\mathbb{E}z^4}{(\mathbb{E}z^2)^2}-3=\frac{3\,\mathrm{Var}\,\Sigma}{K^2}=O(1/n)"
     )
     source = "ORF 543, lecture 9/21; Neal 1996; Lee et al. 2018; Roberts, Yaida and Hanin 2022, chapter 4"
