@@ -9,8 +9,8 @@ KNOWN = ("0.9.", "0.10.")
 def quick_options(jaxlib: str) -> dict[str, int | bool]:
     """Return compiler options for programs whose compiling costs more than their arithmetic.
 
-    Level 1 compiles in two thirds of the time. The older generator of loops takes another fifth off a cold quick
-    preset; its numbers differ in the last digits.
+    Level 1 compiles in two thirds of the time. The older generator of loops takes another 2 to 15 % off a cold
+    quick preset; its numbers differ in the last digits.
 
     Args:
         jaxlib: the version that compiles.

@@ -95,8 +95,8 @@ class DeepLinearAlignment(Claim):
         "geometric mean over sets. Six sets, tried first, left its interval too wide, as did 10; 25 took their place, "
         "with 20 examples in 8 dimensions for 30 in 6, where the ℓ1 separator is often almost the ℓ2 one.",
         "Of twenty fresh seeds of version 2 seventeen hold. Two are inconclusive: sets differ in how fast the "
-        "direction comes, and the interval of the mean over 25 of them reaches 1e-4. One is out of range: the outputs "
-        "of a start are so small that neither sign of its last layer lowers the risk below log 2.",
+        "direction comes, and the interval of the mean over 25 of them reaches 1e-4. One is out of range: the mean "
+        "margin of a start is so near zero that neither sign of its last layer lowers the risk below log 2.",
     )
     full = {"n": 40, "width": 16, "seeds": 50}
     tiny = {"width": 3, "n": 6, "dimension": 3, "horizon": 100.0, "seeds": 3}
