@@ -1,0 +1,5 @@
+"""Landscapes: objectives whose critical points are known, and certificates for those that are not."""
+
+from ._strict_saddle import Critical as Critical
+from ._strict_saddle import strict_saddle as strict_saddle
+from ._strict_saddle import strict_saddles as strict_saddles
