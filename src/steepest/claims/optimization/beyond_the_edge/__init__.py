@@ -1,0 +1,1 @@
+"""The claim beyond-the-edge: what it says, and its experiment at one point."""
