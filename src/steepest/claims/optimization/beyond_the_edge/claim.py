@@ -80,7 +80,7 @@ class BeyondTheEdge(Claim):
         "This is a finding about this kind of network, not a theorem. Two is no law: it is a round number below where "
         "the first networks of two hidden layers diverge, near s = 2.5 to 4. With four hidden layers, 32 wide and "
         "C_W = ½, the first diverge at s = 1.6.",
-        "The loss is ½‖f − y‖² summed over the ten outputs and averaged over images. Each run draws its images anew; the "
+        "The loss is ½‖f − y‖², summed over ten outputs and averaged over images. Each run draws its images anew; the "
         "networks of one run share them.",
         "The step size is that of each network, 2s over the sharpness of its own start, which varies by a quarter.",
         "The first direction holds little of the risk at the start. It oscillates and the risk does not rise: its "
