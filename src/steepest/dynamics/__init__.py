@@ -21,3 +21,5 @@ from ._mirror import mirror_descent as mirror_descent
 from ._path_sgd import path_sgd as path_sgd
 from ._steepest import steepest_descent as steepest_descent
 from ._steepest import steepest_direction as steepest_direction
+from ._telescope import Telescope as Telescope
+from ._telescope import telescope as telescope
