@@ -14,3 +14,4 @@ from ._threads import sequential as sequential
 from ._trace import ProbeEstimate as ProbeEstimate
 from ._trace import squared_frobenius as squared_frobenius
 from ._trace import trace as trace
+from ._walsh import parity_spectrum as parity_spectrum

@@ -1,6 +1,7 @@
 """Distributions of (x, y) with their known theory, and real data."""
 
 from ._dataset import Dataset as Dataset
+from ._hypercube import hypercube as hypercube
 from ._real import balanced as balanced
 from ._real import balanced_choices as balanced_choices
 from ._real import breast_cancer as breast_cancer
