@@ -1,5 +1,10 @@
 """Landscapes: objectives whose critical points are known, and certificates for those that are not."""
 
+from ._factorization import FactorizationPoint as FactorizationPoint
+from ._factorization import factorization_point as factorization_point
+from ._factorization import factorization_points as factorization_points
+from ._factorization import factorization_risk as factorization_risk
+from ._factorization import nearest_root as nearest_root
 from ._strict_saddle import Critical as Critical
 from ._strict_saddle import strict_saddle as strict_saddle
 from ._strict_saddle import strict_saddles as strict_saddles
