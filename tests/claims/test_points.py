@@ -55,6 +55,10 @@ SMALL = {
         {"escapes": 3},
         {"gaps": [0.3, 0.5, 1.0, 2.0], "radii": [1e-3, 1e-5, 1e-2, 1e-3]},
     ),
+    "imbalance-conserved": (
+        {},
+        {"imbalances": [0.0, 0.5, 1.0, 3.0], "targets": [1.0, 0.5, 1.0, 2.0]},
+    ),
     "linear-network-landscape": (
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
@@ -68,6 +72,7 @@ AGREE = {
     "edge-of-stability": (1e-4, 1e-6),
     "diagonal-network": (1e-9, 1e-20),
     "factorization-landscape": (1e-9, 0),
+    "imbalance-conserved": (1e-6, 0),
     "linear-network-landscape": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
@@ -189,6 +194,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
             beta=("seed alpha unknown", p["weighted"][:, None])
         ),
         "factorization-landscape": lambda p: p.replace(rate=p["rate"] + 0.1),
+        "imbalance-conserved": lambda p: p.replace(rate=1.01 * p["rate"]),
         "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
     }
     # the flow of the small problems is no worse than that of the large ones
