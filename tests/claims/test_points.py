@@ -51,6 +51,18 @@ SMALL = {
         {"n": 3, "dimension": 6, "seeds": 3},
         {"alphas": [0.1, 0.3, 1.0, 1.0], "nonzero": [1, 3, 2, 3]},
     ),
+    "factorization-landscape": (
+        {"escapes": 3},
+        {"gaps": [0.3, 0.5, 1.0, 2.0], "radii": [1e-3, 1e-5, 1e-2, 1e-3]},
+    ),
+    "imbalance-conserved": (
+        {},
+        {"imbalances": [0.0, 0.5, 1.0, 3.0], "targets": [1.0, 0.5, 1.0, 2.0]},
+    ),
+    "linear-network-landscape": (
+        {},
+        {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -59,6 +71,9 @@ AGREE = {
     "depth-scale": (0, 2e-6),
     "edge-of-stability": (1e-4, 1e-6),
     "diagonal-network": (1e-9, 1e-20),
+    "factorization-landscape": (1e-9, 0),
+    "imbalance-conserved": (1e-6, 0),
+    "linear-network-landscape": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -178,6 +193,9 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "diagonal-network": lambda p: p.replace(
             beta=("seed alpha unknown", p["weighted"][:, None])
         ),
+        "factorization-landscape": lambda p: p.replace(rate=p["rate"] + 0.1),
+        "imbalance-conserved": lambda p: p.replace(rate=1.01 * p["rate"]),
+        "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

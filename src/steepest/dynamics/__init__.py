@@ -17,6 +17,8 @@ from ._grid import stability_bracket as stability_bracket
 from ._grid import stability_threshold as stability_threshold
 from ._kernel_flow import KernelFlow as KernelFlow
 from ._kernel_flow import kernel_flow as kernel_flow
+from ._linear_rate import LinearRate as LinearRate
+from ._linear_rate import linear_network_rate as linear_network_rate
 from ._mirror import mirror_descent as mirror_descent
 from ._path_sgd import path_sgd as path_sgd
 from ._steepest import steepest_descent as steepest_descent

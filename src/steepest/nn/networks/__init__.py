@@ -9,6 +9,7 @@ from ._convolutional import convolved as convolved
 from ._diagonal import DiagonalParams as DiagonalParams
 from ._diagonal import diagonal as diagonal
 from ._diagonal import diagonal_weights as diagonal_weights
+from ._imbalance import imbalance as imbalance
 from ._limit import LayerLimit as LayerLimit
 from ._limit import Limit as Limit
 from ._mlp import Mlp as Mlp

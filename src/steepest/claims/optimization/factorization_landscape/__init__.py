@@ -1,0 +1,1 @@
+"""The claim factorization-landscape: what it says, and its experiments."""

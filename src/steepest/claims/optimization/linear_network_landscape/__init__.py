@@ -1,0 +1,1 @@
+"""The claim linear-network-landscape: what it says, and its experiments."""
