@@ -59,6 +59,14 @@ SMALL = {
         {},
         {"imbalances": [0.0, 0.5, 1.0, 3.0], "targets": [1.0, 0.5, 1.0, 2.0]},
     ),
+    "parallel-certificate": (
+        {"steps": 500},
+        {"penalty": [1.0, 2.0, 3.0, 5.0], "noise": [0.5, 1.0, 0.5, 0.0]},
+    ),
+    "beyond-the-edge": (
+        {"width": 12, "depth": 1, "n": 40, "steps": 20, "products": 4},
+        {"multiple": [1.2, 1.5, 2.0, 4.0]},
+    ),
     "linear-network-landscape": (
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
@@ -74,6 +82,8 @@ AGREE = {
     "factorization-landscape": (1e-9, 0),
     "imbalance-conserved": (1e-6, 0),
     "linear-network-landscape": (1e-9, 0),
+    "parallel-certificate": (1e-9, 1e-12),
+    "beyond-the-edge": (1e-4, 1e-6),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -185,6 +195,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "catapult": {"multiple": 3.0, "width": 1024},
         "depth-scale": {"c_w": 0.8, "c_b": 0.05},
         "edge-of-stability": {"lr": 0.36},
+        "beyond-the-edge": {"multiple": 1.5, "width": 32},
     }
     wrong = {
         "catapult": lambda p: p.replace(phase=0.0),
@@ -196,6 +207,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "factorization-landscape": lambda p: p.replace(rate=p["rate"] + 0.1),
         "imbalance-conserved": lambda p: p.replace(rate=1.01 * p["rate"]),
         "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
+        "parallel-certificate": lambda p: p.replace(columns=p["columns"] + 1),
+        "beyond-the-edge": lambda p: p.replace(late=p["late"] * 1.5),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

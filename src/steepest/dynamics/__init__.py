@@ -15,6 +15,9 @@ from ._flow import flow as flow
 from ._grid import grid as grid
 from ._grid import stability_bracket as stability_bracket
 from ._grid import stability_threshold as stability_threshold
+from ._grow import Fit as Fit
+from ._grow import Growth as Growth
+from ._grow import grow as grow
 from ._kernel_flow import KernelFlow as KernelFlow
 from ._kernel_flow import kernel_flow as kernel_flow
 from ._linear_rate import LinearRate as LinearRate

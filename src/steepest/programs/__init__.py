@@ -40,6 +40,9 @@ from steepest.programs._penalized import certified_excess as certified_excess
 from steepest.programs._penalized import penalized_minimum as penalized_minimum
 from steepest.programs._penalized import penalized_neurons as penalized_neurons
 from steepest.programs._penalized import weak_guarantee as weak_guarantee
+from steepest.programs._polar import Polar as Polar
+from steepest.programs._polar import matrix_polar as matrix_polar
+from steepest.programs._polar import polar as polar
 from steepest.programs._potentials import Potential as Potential
 from steepest.programs._potentials import entropy as entropy
 from steepest.programs._potentials import hyperbolic_entropy as hyperbolic_entropy
@@ -58,5 +61,7 @@ from steepest.programs._separable import logistic_split as logistic_split
 from steepest.programs._separable import split_coordinates as split_coordinates
 from steepest.programs._spectral import normalized_margins as normalized_margins
 from steepest.programs._spectral import spectral_complexity as spectral_complexity
+from steepest.programs._squared_neurons import SquaredNeurons as SquaredNeurons
+from steepest.programs._squared_neurons import squared_neurons as squared_neurons
 from steepest.programs._stumps import StumpMargin as StumpMargin
 from steepest.programs._stumps import stump_margin as stump_margin

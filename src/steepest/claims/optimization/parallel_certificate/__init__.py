@@ -1,0 +1,1 @@
+"""The claim parallel-certificate: what it says, and its experiments."""
