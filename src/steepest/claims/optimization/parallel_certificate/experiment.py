@@ -139,7 +139,7 @@ class CertificatePoint(Point):
         "Descents start with all columns, at random. They keep as many as there are singular values above λ, and end "
         "at a polar of λ. Above the noise's largest singular value, about 5 times its size, and below the strength, "
         "6, that is the planted rank, 2.",
-        "Where a singular value is within 2 % of λ the descent is slow, and the point out of range; so is a point where "
+        "Where a singular value is within 2 % of λ descent is slow, and the point out of range; so is a point where "
         "none is above λ.",
     )
 
