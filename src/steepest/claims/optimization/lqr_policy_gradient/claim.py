@@ -52,7 +52,7 @@ from steepest.claims.optimization.lqr_policy_gradient.experiment import (
 )
 from steepest.landscapes import Lqr
 
-CLOSE = (1e-10, 1e-5)
+CLOSE = (1e-11, 1e-7)
 """Distances to K* along the slowest direction, relative, over which the decay is fitted."""
 CHEAP = (0.001, 0.01, 0.1, 1.0)
 """Costs q of the state in systems of one state, where the gradient dominates the excess least."""
@@ -83,14 +83,14 @@ class Setting(NamedTuple):
 class LqrPolicyGradient(Claim):
     """Random systems with two inputs, descents by four methods from two starts, and by rollouts."""
 
-    seeds: Seeds = 12  # random systems [1]
+    seeds: Seeds = 10  # random systems [1]
     states: Count = 4  # n, dimension of the state [1]
     inputs: Count = 2  # k, dimension of the input [1]
     norm: Positive = 0.95  # largest singular value of A, which makes K = 0 stable below one [1]
     spanned: Count = 4  # dimensions that the first states span [1]
     # standard deviation of the first state's narrowest coordinate, that of the widest being one [length]
     narrow: Positive = 0.8
-    steps: Count = 1500  # of each descent with gradients [steps]
+    steps: Count = 2000  # of each descent with gradients [steps]
     pairs: Count = 4000  # pairs of rollouts in all, of an estimated gradient [1]
     groups: tuple[Count, ...] = (
         64,
@@ -127,8 +127,8 @@ class LqrPolicyGradient(Claim):
     )
     remarks = (
         "Rates are ours, and sharp: the Hessian of C at K* is 2 M* ⊗ Σ*, and natural steps remove Σ*. The paper's "
-        "rates are bounds, six to fourteen times slower here. The decay is read along the slowest direction, where other modes do "
-        "not blur it; what decides arrival is the cost.",
+        "rates are bounds, six to fourteen times slower here. The decay is read along the slowest direction, where "
+        "other modes do not blur it; what decides arrival is the cost.",
         "The constant of gradient dominance has a 4 that the paper leaves out: ‖∇C‖ ≥ 2μ‖E‖. It is sharp as a and q "
         "tend to zero in systems of one state, the worst that we found.",
         "C − C* is computed as tr Σ_K (K − K*)ᵀM*(K − K*), which is exact and has no cancellation. Predictions use "
@@ -141,13 +141,20 @@ class LqrPolicyGradient(Claim):
         "notes have no theorem on that, nor have we.",
         "Single rollouts, as in the source, are the control. At this r their noise is a hundred times that of "
         "differences; a larger r would make it smaller and the bias larger.",
+        "Of twenty fresh seeds of version 1 seventeen held. Two were inconclusive, as one rate of 24 was fitted where "
+        "faster modes, squared, still fed the slowest; one was out of range, as a descent from a steep start had not "
+        "arrived. Version 2 fits between distances 1e-7 and 1e-11, no longer 1e-5 and 1e-10, has 2000 steps and 10 "
+        "systems in place of 1500 and 12, and starts that cost half more than K = 0 and not twice; its seeds are 2000 "
+        "and up.",
     )
+    # 1 fitted rates between 1e-5 and 1e-10, had 1500 steps, and starts of up to twice the cost of none
+    version = 2
     full = {"seeds": 40, "states": 6, "spanned": 6, "inputs": 3, "steps": 2000, "pairs": 16000}
     tiny = {
         "seeds": 3,
         "states": 3,
         "spanned": 3,
-        "steps": 200,
+        "steps": 300,
         "pairs": 64,
         "length": 8,
         "rollout_steps": 3,
@@ -166,10 +173,10 @@ class LqrPolicyGradient(Claim):
             eyes = (jnp.eye(self.states), jnp.eye(self.inputs))
             system = Lqr(A, B, *eyes, jnp.asarray(root))
             zero = jnp.zeros((self.inputs, self.states))
-            # a random feedback, halved until it costs at most twice what none does
+            # a random feedback, halved until it costs at most half more than none does
             way = jax.random.normal(for_start, zero.shape)
             scales = 4 * 0.5 ** jnp.arange(12.0)
-            cheap = jax.vmap(lambda scale: system.cost(scale * way))(scales) <= 2 * system.cost(
+            cheap = jax.vmap(lambda scale: system.cost(scale * way))(scales) <= 1.5 * system.cost(
                 zero
             )
             starts = jnp.stack([zero, scales[jnp.argmax(cheap)] * way])
@@ -339,7 +346,7 @@ class LqrPolicyGradient(Claim):
                 aggregate="all",
                 label="spectral radius half-way between two stable feedbacks, over prediction",
             ),
-            # the fit starts where the distance is 1e-5; other slow modes may be ten times larger, and enter squared
+            # the fit starts where the distance is 1e-7; other modes may be thousand times larger, and enter squared
             equal("gradient_rate", 1.0, rates[0].mean(1), 0.001, label="gradient: rate near K*"),
             equal("natural_rate", 1.0, rates[1].mean(1), 0.001, label="natural: rate near K*"),
             exponent(
@@ -505,7 +512,7 @@ class LqrPolicyGradient(Claim):
             ),
             panel(
                 "Gradient descent decays as predicted",
-                "step × predicted rate / 5.8",
+                "step × predicted rate / 8.1",
                 "log₁₀, slowest part of K − K*",
                 observed_curve(scaled, late),
                 predicted_curve(scaled, slope, "predicted"),
