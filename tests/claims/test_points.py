@@ -52,6 +52,10 @@ SMALL = {
         {"alphas": [0.1, 0.3, 1.0, 1.0], "nonzero": [1, 3, 2, 3]},
     ),
     "kac-rice": ({"dimensions": 2, "degree": 3, "starts": 100}, {"signs": [0.0, 1.0, 0.5, 0.2]}),
+    "linear-regression-rate": (
+        {"kappa": 5.0},
+        {"step": [1.0, 0.5, 1.5, 2.0], "momentum": [0.1, 0.0, 0.3, 0.5]},
+    ),
     "lqr-policy-gradient": (
         {"states": 2, "inputs": 1},
         {"norm": [0.5, 0.5, 0.9, 0.9], "lr": [0.05, 2.0, 0.1, 0.02]},
@@ -65,6 +69,7 @@ AGREE = {
     "edge-of-stability": (1e-4, 1e-6),
     "diagonal-network": (1e-9, 1e-20),
     "kac-rice": (1e-9, 0),
+    "linear-regression-rate": (1e-9, 0),
     "lqr-policy-gradient": (1e-6, 1e-30),
 }
 POINTS = {name: load(name).point for name in SMALL}
@@ -186,6 +191,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
             beta=("seed alpha unknown", p["weighted"][:, None])
         ),
         "kac-rice": lambda p: p.replace(total=2 * p["total"], minima=2 * p["minima"]),
+        "linear-regression-rate": lambda p: p.replace(rate=p["rate"] / 2),
         "lqr-policy-gradient": lambda p: p.replace(share=1 - p["share"]),
     }
     # the flow of the small problems is no worse than that of the large ones

@@ -19,5 +19,10 @@ from ._kernel_flow import KernelFlow as KernelFlow
 from ._kernel_flow import kernel_flow as kernel_flow
 from ._mirror import mirror_descent as mirror_descent
 from ._path_sgd import path_sgd as path_sgd
+from ._quadratic import Method as Method
+from ._quadratic import QuadraticRates as QuadraticRates
+from ._quadratic import mean_square as mean_square
+from ._quadratic import momentum_factor as momentum_factor
+from ._quadratic import quadratic_rates as quadratic_rates
 from ._steepest import steepest_descent as steepest_descent
 from ._steepest import steepest_direction as steepest_direction
