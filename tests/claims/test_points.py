@@ -56,6 +56,10 @@ SMALL = {
         {"kappa": 5.0},
         {"step": [1.0, 0.5, 1.5, 2.0], "momentum": [0.1, 0.0, 0.3, 0.5]},
     ),
+    "overcomplete-tensor": (
+        {"d": 16, "starts": 24, "steps": 30},
+        {"ratio": [0.02, 0.1, 0.3, 0.5]},
+    ),
     "lqr-policy-gradient": (
         {"states": 2, "inputs": 1},
         {"norm": [0.5, 0.5, 0.9, 0.9], "lr": [0.05, 2.0, 0.1, 0.02]},
@@ -70,6 +74,7 @@ AGREE = {
     "diagonal-network": (1e-9, 1e-20),
     "kac-rice": (1e-9, 0),
     "linear-regression-rate": (1e-9, 0),
+    "overcomplete-tensor": (1e-2, 1e-3),
     "lqr-policy-gradient": (1e-6, 1e-30),
 }
 POINTS = {name: load(name).point for name in SMALL}
@@ -192,6 +197,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         ),
         "kac-rice": lambda p: p.replace(total=2 * p["total"], minima=2 * p["minima"]),
         "linear-regression-rate": lambda p: p.replace(rate=p["rate"] / 2),
+        "overcomplete-tensor": lambda p: p.replace(share=0.5),
         "lqr-policy-gradient": lambda p: p.replace(share=1 - p["share"]),
     }
     # the flow of the small problems is no worse than that of the large ones

@@ -17,3 +17,7 @@ from ._lqr import lqr as lqr
 from ._strict_saddle import Critical as Critical
 from ._strict_saddle import strict_saddle as strict_saddle
 from ._strict_saddle import strict_saddles as strict_saddles
+from ._tensor import MERGE as MERGE
+from ._tensor import Ascent as Ascent
+from ._tensor import pair_angle as pair_angle
+from ._tensor import tensor_ascent as tensor_ascent
