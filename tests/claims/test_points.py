@@ -71,6 +71,19 @@ SMALL = {
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
     ),
+    "kac-rice": ({"dimensions": 2, "degree": 3, "starts": 100}, {"signs": [0.0, 1.0, 0.5, 0.2]}),
+    "linear-regression-rate": (
+        {"kappa": 5.0},
+        {"step": [1.0, 0.5, 1.5, 2.0], "momentum": [0.1, 0.0, 0.3, 0.5]},
+    ),
+    "overcomplete-tensor": (
+        {"d": 16, "starts": 24, "steps": 30},
+        {"ratio": [0.02, 0.1, 0.3, 0.5]},
+    ),
+    "lqr-policy-gradient": (
+        {"states": 2, "inputs": 1},
+        {"norm": [0.5, 0.5, 0.9, 0.9], "lr": [0.05, 2.0, 0.1, 0.02]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -84,6 +97,10 @@ AGREE = {
     "linear-network-landscape": (1e-9, 0),
     "parallel-certificate": (1e-9, 1e-12),
     "beyond-the-edge": (1e-4, 1e-6),
+    "kac-rice": (1e-9, 0),
+    "linear-regression-rate": (1e-9, 0),
+    "overcomplete-tensor": (1e-2, 1e-3),
+    "lqr-policy-gradient": (1e-6, 1e-30),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -209,6 +226,10 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
         "parallel-certificate": lambda p: p.replace(columns=p["columns"] + 1),
         "beyond-the-edge": lambda p: p.replace(late=p["late"] * 1.5),
+        "kac-rice": lambda p: p.replace(total=2 * p["total"], minima=2 * p["minima"]),
+        "linear-regression-rate": lambda p: p.replace(rate=p["rate"] / 2),
+        "overcomplete-tensor": lambda p: p.replace(share=0.5),
+        "lqr-policy-gradient": lambda p: p.replace(share=1 - p["share"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

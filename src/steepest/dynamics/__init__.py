@@ -24,6 +24,11 @@ from ._linear_rate import LinearRate as LinearRate
 from ._linear_rate import linear_network_rate as linear_network_rate
 from ._mirror import mirror_descent as mirror_descent
 from ._path_sgd import path_sgd as path_sgd
+from ._quadratic import Method as Method
+from ._quadratic import QuadraticRates as QuadraticRates
+from ._quadratic import mean_square as mean_square
+from ._quadratic import momentum_factor as momentum_factor
+from ._quadratic import quadratic_rates as quadratic_rates
 from ._steepest import steepest_descent as steepest_descent
 from ._steepest import steepest_direction as steepest_direction
 from ._telescope import Telescope as Telescope

@@ -1,0 +1,1 @@
+"""The claim linear-regression-rate: what it says, and its experiments."""

@@ -1,0 +1,173 @@
+"""Descents on least squares: exact, with momentum and with noisy gradients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Curve,
+    Fraction,
+    Hypothesis,
+    Key,
+    Point,
+    Positive,
+    Prediction,
+    Values,
+    assume,
+    equal,
+    predicted_curve,
+)
+from steepest.dynamics import momentum_factor, quadratic_rates
+
+POINT_STEPS = 300
+POINT_STARTS = 4
+
+
+def follow(
+    gram: Values,
+    start: Values,
+    step: float,
+    momentum: float,
+    steps: int,
+    nesterov: bool = False,
+) -> Values:
+    """Descend on ½(θ − θ*)ᵀ H (θ − θ*) for several problems at once, and return ‖θ_t − θ*‖.
+
+    Args:
+        gram: H of each problem, shape ``(problems, d, d)``.
+        start: θ_0 − θ*, shape ``(problems, d)``.
+        step: η.
+        momentum: β.
+        steps: how many.
+        nesterov: whether the gradient is taken after the momentum's step.
+
+    Returns:
+        distances, shape ``(problems, steps + 1)``.
+    """
+    state = (start, start)
+    lengths = np.empty((steps + 1, len(start)))
+    for t in range(steps + 1):
+        now, before = state
+        lengths[t] = np.sqrt((now**2).sum(1))
+        push = momentum * (now - before)
+        at = now + push if nesterov else now
+        slope = (gram @ at[..., None])[..., 0]
+        state = (now + push - step * slope, now)
+    return lengths.T
+
+
+def noisy_descents(
+    eigenvalues: Values,
+    schedules: Values,
+    noise: float,
+    groups: int,
+    size: int,
+    rng: np.random.Generator,
+) -> Values:
+    """Descend with noisy gradients from θ_0 − θ* = (1, …, 1), and return the mean of ‖θ_t − θ*‖² over each group.
+
+    Args:
+        eigenvalues: of the Hessian, shape ``(d,)``.
+        schedules: step sizes, shape ``(schedules, T)``.
+        noise: standard deviation of each coordinate of the gradient.
+        groups: of independent runs, for each schedule.
+        size: runs in a group.
+        rng: of the noise.
+
+    Returns:
+        mean squares, shape ``(schedules, groups, T + 1)``.
+    """
+    count, last = schedules.shape
+    theta = np.ones((count, groups, size, len(eigenvalues)))
+    squares = np.empty((last + 1, count, groups))
+    for t in range(last + 1):
+        squares[t] = (theta**2).sum(-1).mean(-1)
+        if t < last:
+            slope = theta * eigenvalues + noise * rng.standard_normal(theta.shape)
+            theta = theta - schedules[:, t, None, None, None] * slope
+    return np.moveaxis(squares, 0, -1)
+
+
+@dataclass(frozen=True)
+class LinearRegressionPoint(Point):
+    """Heavy ball at one step size and one momentum: the rate at which the distance falls."""
+
+    step: Positive
+    momentum: Fraction
+    kappa: Positive
+    dimension: Count
+
+    batched = ("step", "momentum")
+    diagram = {"step": "linear:0.1:4.1:33", "momentum": "linear:0:0.95:20"}
+    base = {"dimension": 10}
+    diagram_remarks = (
+        "The rate is −log of the factor a step; it is negative where descent diverges. Lines: the triangle "
+        "ηλ_max < 2(1 + β), and its best point, at κ = 10.",
+    )
+
+    def eigenvalues(self) -> Values:
+        """Return the Hessian's eigenvalues, evenly spaced in logarithms."""
+        return np.geomspace(1 / self.kappa, 1, self.dimension)
+
+    def predict(self, setting: Any) -> Prediction:
+        return Prediction(
+            rate=-np.log(momentum_factor(self.eigenvalues(), self.step, self.momentum))
+        )
+
+    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+        values = jnp.geomspace(1 / self.kappa, 1, self.dimension)
+
+        def one(
+            state: tuple[jax.Array, jax.Array], _: None
+        ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
+            now, before = state
+            after = now - self.step * values * now + self.momentum * (now - before)
+            size = jnp.log((after**2).sum(-1) + (now**2).sum(-1)) / 2
+            return (after, now), size
+
+        start = jax.random.normal(key, (POINT_STARTS, self.dimension))
+        sizes = jax.lax.scan(one, (start, start), None, length=POINT_STEPS)[1]
+        half = POINT_STEPS // 2
+        return {"rate": (sizes[half - 1] - sizes[-1]) / half}
+
+    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+        edge = 2 * (1 + self.momentum)
+        advice = "on the edge the distance neither falls nor grows"
+        return [
+            assume("distance of ηλ_max from 2(1 + β)", abs(self.step - edge), ">", 1e-6, advice)
+        ]
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        # double roots, t ρ^t, cost log(2)/150 = 0.005, complex ones turn
+        return [
+            equal(
+                "rate",
+                float(predicted["rate"]),
+                observed["rate"],
+                0.02,
+                absolute=True,
+                label="rate −log(factor)",
+            )
+        ]
+
+    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+        if {x, y} != {"step", "momentum"}:
+            return ()
+        beta = np.linspace(0, 1, 50)
+        best = quadratic_rates(self.eigenvalues()).heavy_ball
+        lines = [
+            (2 * (1 + beta), beta, "ηλ_max = 2(1 + β)", "dashed"),
+            (np.array([best.step]), np.array([best.momentum]), "best", "points"),
+        ]
+        curves = []
+        for steps, momenta, label, kind in lines:
+            across = (steps, momenta) if x == "step" else (momenta, steps)
+            curves.append(predicted_curve(*across, label, kind=kind))
+        return tuple(curves)

@@ -1,0 +1,1 @@
+"""The claim lqr-policy-gradient: what it says, and its experiments."""

@@ -1,0 +1,1 @@
+"""The claim overcomplete-tensor: what it says, and its experiment at one point."""

@@ -1,0 +1,87 @@
+"""Descents of linear-regression-rate against closed forms, dense powers and the notes' own bounds."""
+
+import jax
+import numpy as np
+import pytest
+
+from steepest.claims.optimization.linear_regression_rate.claim import (
+    LinearRegressionRate,
+    _diabetes,
+    _late_rate,
+    _steps,
+)
+from steepest.claims.optimization.linear_regression_rate.experiment import follow, noisy_descents
+from steepest.dynamics import mean_square
+
+RNG = np.random.default_rng(0)
+VALUES = np.array([1.0, 0.4, 0.05])
+TURN = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+GRAM = (TURN * VALUES) @ TURN.T
+START = RNG.normal(size=3)
+
+
+def test_descent_is_its_closed_form():
+    """‖θ_t − θ*‖² = Σ w_i² (1 − ηλ_i)^{2t} to rounding."""
+    path = follow(GRAM[None], START[None], 1.7, 0.0, 60)[0]
+    powers = (1 - 1.7 * VALUES) ** (2 * np.arange(61)[:, None])
+    np.testing.assert_allclose(path**2, powers @ (START @ TURN) ** 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_momentum_is_powers_of_the_companion_matrix(nesterov):
+    step, momentum = 0.8, 0.6
+    path = follow(GRAM[None], START[None], step, momentum, 40, nesterov)[0]
+    eye = np.eye(3)
+    kept = eye - step * GRAM
+    first = (1 + momentum) * kept if nesterov else kept + momentum * eye
+    second = -momentum * kept if nesterov else -momentum * eye
+    matrix = np.block([[first, second], [eye, 0 * eye]])
+    state = np.concatenate([START, START])
+    lengths = []
+    for _ in range(41):
+        lengths.append(np.linalg.norm(state[:3]))
+        state = matrix @ state
+    np.testing.assert_allclose(path, lengths, rtol=1e-9)
+
+
+def test_noisy_descents_have_the_exact_mean_square():
+    schedules = np.array([np.full(50, 0.3), 0.5 / np.arange(1, 51)])
+    squares = noisy_descents(VALUES, schedules, 0.4, 20, 400, RNG)
+    for row, steps in zip(squares, schedules, strict=True):
+        error = row.std(0, ddof=1) / 20**0.5
+        z = (row.mean(0) - mean_square(VALUES, steps, 0.4))[1:] / error[1:]
+        assert np.abs(z).max() < 5
+
+
+def test_the_notes_bound_under_noise_has_a_floor():
+    """Σ η_s‖ξ‖ exp(−λ Σ_{u>s} η_u) tends to ‖ξ‖/λ, whatever the steps, as they vanish."""
+    for power in (0.5, 1.0):
+        steps = np.arange(1, 200_001) ** -power
+        later = np.cumsum(steps[::-1])[::-1] - steps
+        assert (steps * np.exp(-0.5 * later)).sum() == pytest.approx(1 / 0.5, rel=0.01)
+
+
+def test_readings_of_a_known_path():
+    t = np.arange(200)
+    path = np.exp(-0.1 * t)[None]
+    assert _late_rate(path)[0] == pytest.approx(0.1)
+    assert _steps(path)[0] == np.ceil(6 * np.log(10) / 0.1)
+    assert np.isinf(_steps(path[:, :50])[0])
+
+
+def test_conditions_are_those_of_the_remark():
+    setting = LinearRegressionRate().setting(jax.random.key(0))
+    conditions = []
+    for gram in setting.real:
+        eigenvalues = np.linalg.eigvalsh(gram)
+        conditions.append(eigenvalues[-1] / eigenvalues[0])
+    assert conditions[0] == pytest.approx(470, abs=0.5)
+    assert conditions[1] == pytest.approx(99_828, rel=1e-3)
+    assert _diabetes().shape == (442, 10)
+
+
+def test_problems_have_their_condition():
+    claim = LinearRegressionRate(kappas=(10.0, 50.0, 70.0), seeds=3)
+    for kappa, grams in zip(claim.kappas, claim.setting(jax.random.key(1)).grams, strict=True):
+        for gram in grams:
+            assert np.linalg.cond(gram) == pytest.approx(kappa)

@@ -1,0 +1,53 @@
+"""Sums over pairs of overcomplete-tensor against sums one by one, and its threshold against the second derivative."""
+
+import jax
+import numpy as np
+import pytest
+
+from steepest.claims.optimization.overcomplete_tensor.claim import (
+    OvercompleteTensor,
+    _pair_squares,
+    _units,
+)
+from steepest.claims.optimization.overcomplete_tensor.experiment import merging_overlap
+from steepest.landscapes import pair_angle
+
+RNG = np.random.default_rng(0)
+
+
+def test_sums_over_pairs_are_sums_one_by_one():
+    components = _units(RNG, 30, 64)
+    sums = _pair_squares(components)
+    for k in (0, 7, 29):
+        others = np.delete(components, k, 0)
+        angles = pair_angle(np.abs(others @ components[k]))
+        assert sums[k] == pytest.approx((np.tan(angles) ** 2).sum(), rel=0.02)
+
+
+def test_sums_tend_to_first_order_in_high_dimension():
+    """E c⁶ = 15/(d(d+2)(d+4)); what is above it is of order 1/d, and large: a half at d = 128."""
+    for d, excess in ((128, 0.55), (1024, 0.06)):
+        sums = _pair_squares(_units(RNG, 800, d))
+        ratio = sums.mean() / (799 * 15 / (d * (d + 2) * (d + 4)))
+        assert 1 < ratio < 1 + 2 * excess
+
+
+def test_two_components_merge_at_a_half():
+    assert merging_overlap() == pytest.approx(0.5, abs=0.002)
+
+
+def test_units_are_units():
+    np.testing.assert_allclose(np.linalg.norm(_units(RNG, 3, 5, 7), axis=-1), 1, rtol=1e-6)
+
+
+def test_theory_knows_no_ends_and_the_experiment_no_theory():
+    claim = OvercompleteTensor(
+        d=24, counts=(18, 36, 54), seeds=3, starts=4, steps=20, small=(8,), failing=12
+    )
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    assert predicted["squares_1"].shape == (3, 36)
+    observed = claim.observe(setting, jax.random.key(1))
+    assert observed["overlap_2"].shape == (3, 4)
+    assert observed["shares"].shape == (2, 8)
+    assert (observed["value_0"] > 1).all()
