@@ -59,6 +59,10 @@ SMALL = {
         {},
         {"imbalances": [0.0, 0.5, 1.0, 3.0], "targets": [1.0, 0.5, 1.0, 2.0]},
     ),
+    "saddle-escape": (
+        {"seeds": 20, "steps": 2000},
+        {"rooms": [2, 3, 4, 8], "noises": [1e-4, 1e-3, 1e-2, 1e-3]},
+    ),
     "linear-network-landscape": (
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
@@ -73,6 +77,7 @@ AGREE = {
     "diagonal-network": (1e-9, 1e-20),
     "factorization-landscape": (1e-9, 0),
     "imbalance-conserved": (1e-6, 0),
+    "saddle-escape": (0, 0),
     "linear-network-landscape": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
@@ -195,6 +200,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         ),
         "factorization-landscape": lambda p: p.replace(rate=p["rate"] + 0.1),
         "imbalance-conserved": lambda p: p.replace(rate=1.01 * p["rate"]),
+        "saddle-escape": lambda p: p.replace(total=2 * p["total"]),
         "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
     }
     # the flow of the small problems is no worse than that of the large ones

@@ -11,6 +11,11 @@ from ._linear_network import linear_network_point as linear_network_point
 from ._linear_network import linear_network_points as linear_network_points
 from ._linear_network import linear_network_risk as linear_network_risk
 from ._linear_network import mode_time as mode_time
+from ._saddle_chain import chain_ratio as chain_ratio
+from ._saddle_chain import chain_saddles as chain_saddles
+from ._saddle_chain import chain_times as chain_times
+from ._saddle_chain import chain_value as chain_value
+from ._saddle_chain import saddle_chain as saddle_chain
 from ._strict_saddle import Critical as Critical
 from ._strict_saddle import strict_saddle as strict_saddle
 from ._strict_saddle import strict_saddles as strict_saddles
