@@ -1,6 +1,8 @@
 """Distributions of (x, y) with their known theory, and real data."""
 
 from ._dataset import Dataset as Dataset
+from ._masked import Masked as Masked
+from ._masked import masked as masked
 from ._real import balanced as balanced
 from ._real import balanced_choices as balanced_choices
 from ._real import breast_cancer as breast_cancer
