@@ -67,6 +67,14 @@ SMALL = {
         {"width": 12, "depth": 1, "n": 40, "steps": 20, "products": 4},
         {"multiple": [1.2, 1.5, 2.0, 4.0]},
     ),
+    "saddle-escape": (
+        {"seeds": 20, "steps": 2000},
+        {"rooms": [2, 3, 4, 8], "noises": [1e-4, 1e-3, 1e-2, 1e-3]},
+    ),
+    "matrix-completion": (
+        {"size": 20, "sets": 6, "steps": 600},
+        {"ranks": [1, 1, 2, 3], "densities": [7.0, 1.0, 9.0, 10.0]},
+    ),
     "linear-network-landscape": (
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
@@ -94,6 +102,9 @@ AGREE = {
     "diagonal-network": (1e-9, 1e-20),
     "factorization-landscape": (1e-9, 0),
     "imbalance-conserved": (1e-6, 0),
+    "saddle-escape": (0, 0),
+    # descent that has not converged multiplies rounding
+    "matrix-completion": (1e-6, 1e-6),
     "linear-network-landscape": (1e-9, 0),
     "parallel-certificate": (1e-9, 1e-12),
     "beyond-the-edge": (1e-4, 1e-6),
@@ -223,6 +234,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         ),
         "factorization-landscape": lambda p: p.replace(rate=p["rate"] + 0.1),
         "imbalance-conserved": lambda p: p.replace(rate=1.01 * p["rate"]),
+        "saddle-escape": lambda p: p.replace(total=2 * p["total"]),
+        "matrix-completion": lambda p: p.replace(success=1 - p["success"]),
         "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
         "parallel-certificate": lambda p: p.replace(columns=p["columns"] + 1),
         "beyond-the-edge": lambda p: p.replace(late=p["late"] * 1.5),

@@ -29,6 +29,11 @@ from ._lqr import Lqr as Lqr
 from ._lqr import Optimum as Optimum
 from ._lqr import Terms as Terms
 from ._lqr import lqr as lqr
+from ._saddle_chain import chain_ratio as chain_ratio
+from ._saddle_chain import chain_saddles as chain_saddles
+from ._saddle_chain import chain_times as chain_times
+from ._saddle_chain import chain_value as chain_value
+from ._saddle_chain import saddle_chain as saddle_chain
 from ._strict_saddle import Critical as Critical
 from ._strict_saddle import strict_saddle as strict_saddle
 from ._strict_saddle import strict_saddles as strict_saddles

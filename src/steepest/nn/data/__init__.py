@@ -2,6 +2,8 @@
 
 from ._dataset import Dataset as Dataset
 from ._hypercube import hypercube as hypercube
+from ._masked import Masked as Masked
+from ._masked import masked as masked
 from ._real import balanced as balanced
 from ._real import balanced_choices as balanced_choices
 from ._real import breast_cancer as breast_cancer

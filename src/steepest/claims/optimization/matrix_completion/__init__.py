@@ -1,0 +1,1 @@
+"""The claim matrix-completion: what it says, and its experiment."""

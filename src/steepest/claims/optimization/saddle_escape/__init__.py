@@ -1,0 +1,1 @@
+"""The claim saddle-escape: what it says, and its experiments."""
