@@ -24,6 +24,8 @@ from steepest.kernels._finite_width import finite_width as finite_width
 from steepest.kernels._finite_width import homogeneous_kurtosis as homogeneous_kurtosis
 from steepest.kernels._finite_width import recommended_width as recommended_width
 from steepest.kernels._finite_width import variance_curvature as variance_curvature
+from steepest.kernels._first_order import FirstOrder as FirstOrder
+from steepest.kernels._first_order import first_order_flow as first_order_flow
 from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import gram as gram
 from steepest.kernels._gram import nngp as nngp
