@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from steepest.core.errors import UserError
 
@@ -29,7 +29,7 @@ class FirstOrder(NamedTuple):
 
 def first_order_flow(
     phi: Float[Any, "p m"],
-    bend: Callable[[Float[np.ndarray, " p"]], Float[Array, "m p"]],
+    bend: Callable[[np.ndarray], Any],
     y: Float[Any, " m"],
     start: Float[Any, " p"],
     time: float = np.inf,

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest.claim import (
+    Arrays,
     Check,
     Claim,
     Count,
@@ -68,7 +69,7 @@ class QuadraticModel(Claim):
     epsilon: tuple[Positive, ...] = (0.0025, 0.005, 0.01, 0.02)
     dimension: Count = 30  # parameters p of a model [1]
     examples: Count = 6  # training inputs m of a model and of a network [1]
-    seeds: Seeds = 16  # random models [1]
+    seeds: Seeds = 32  # random models [1]
     middle: Positive = 1.0  # time at which the flow is looked at on its way [1]
     # α, scales of the networks' outputs [1]
     scales: tuple[Positive, ...] = (8.0, 16.0, 32.0, 64.0)
@@ -77,6 +78,7 @@ class QuadraticModel(Claim):
     networks: Seeds = 8  # random networks, each on images of its own [1]
 
     kind = "theorem"
+    version = 2  # 1 had 16 models
     statement = (
         r"\theta_\infty=\theta^F+\varepsilon\,(\theta^I_\parallel+\theta^I_\perp)+O(\varepsilon^2),\quad "
         r"\theta^I_\parallel=(\Phi\Phi^\top)^+\Phi Y^I,\ Y^I_\alpha=-\tfrac12\theta^{F\top}F_\alpha\theta^F,\quad "
@@ -102,6 +104,8 @@ class QuadraticModel(Claim):
         "is right, one where anything in it is missing.",
         "The networks train α(f(θ₀ + θ/α) − f(θ₀)) on labels ±1. Their third derivatives enter at α^{−2} only, so "
         "that the theory of quadratic models is exact to first order in 1/α, whatever the width.",
+        "Version 1 had 16 models: of its twenty fresh seeds 18 held and two were inconclusive, as the interval of the "
+        "exponent of the targets was too wide. Version 2 has 32 and changes nothing else.",
         "Flows are followed until residuals are 10⁻⁸; the smallest remainder judged is above 10⁻⁶.",
         "Width is not 1/ε²: at α = 1 the error of the linear model falls like 1/n and not like n^−½ (exponent "
         "−0.96 ± 0.07 for widths n from 32 to 512, 24 networks each, an exploration that is not judged here), since "
@@ -109,7 +113,7 @@ class QuadraticModel(Claim):
         "too: the first-order theory leaves 45 % of the error at n = 32 and 22 % at n = 512, and without the part off "
         "the span 92 % and 75 %.",
     )
-    full = {"seeds": 40, "networks": 24, "width": 256, "dimension": 60, "examples": 10}
+    full = {"seeds": 64, "networks": 24, "width": 256, "dimension": 60, "examples": 10}
     tiny = {"seeds": 3, "networks": 3, "dimension": 8, "examples": 2, "width": 8, "inputs": 6}
     out_of_scope = {"examples": 40}
     point = QuadraticPoint
@@ -174,10 +178,16 @@ class QuadraticModel(Claim):
         models = setting.models
         net = network(self.inputs, self.width)
 
+        def bent(one: Models, epsilon: jax.Array) -> tuple:
+            return follow_model(one.phi, one.forms, one.y, one.start, epsilon, self.middle)
+
+        def scaled(one: Networks, scale: jax.Array) -> tuple:
+            return follow_network(net, one.x, one.y, one.start, scale)
+
         def every(setting: Setting) -> tuple:
             over = lambda follow, values: lambda one: jax.vmap(lambda v: follow(one, v))(values)
-            flows = over(lambda one, e: follow_model(*one, e, self.middle), jnp.array(self.epsilon))
-            trained = over(lambda one, a: follow_network(net, *one, a), jnp.array(self.scales))
+            flows = over(bent, jnp.array(self.epsilon))
+            trained = over(scaled, jnp.array(self.scales))
             return jax.lax.map(flows, setting.models), jax.lax.map(trained, setting.networks)
 
         ends, trained = jax.tree.map(np.asarray, compiled(every)(setting))
@@ -223,7 +233,7 @@ class QuadraticModel(Claim):
             checks.append(exponent(name, order, small, left[name], MARGIN, label=label))
         return checks
 
-    def remainders(self, predicted: Prediction, observed: Observation) -> dict[str, np.ndarray]:
+    def remainders(self, predicted: Arrays, observed: Arrays) -> dict[str, np.ndarray]:
         """Return what each theory leaves over, ``(seeds, epsilons)`` or ``(networks, scales)``."""
         epsilon = np.array(self.epsilon)[:, None]
         small = 1 / np.array(self.scales)[:, None]

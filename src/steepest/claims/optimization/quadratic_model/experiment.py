@@ -78,7 +78,7 @@ def follow_model(
     forms: jax.Array,
     y: jax.Array,
     start: jax.Array,
-    epsilon: jax.Array,
+    epsilon: jax.Array | float,
     middle: float,
     last: float = LAST,
     rtol: float = RTOL,
@@ -226,8 +226,12 @@ class QuadraticPoint(Point):
         )
 
     def observe(self, setting: Models, key: Key) -> Mapping[str, jax.Array]:
-        follow = jax.vmap(lambda *model: follow_model(*model, self.epsilon, 1.0, 7.5, 1e-8))
-        _, end, arrived = follow(*setting)
+        def follow(one: Models) -> tuple[jax.Array, jax.Array, jax.Array]:
+            return follow_model(
+                one.phi, one.forms, one.y, one.start, self.epsilon, 1.0, last=7.5, rtol=1e-8
+            )
+
+        _, end, arrived = jax.vmap(follow)(setting)
         return {"end": end, "arrived": arrived}
 
     def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
@@ -260,4 +264,6 @@ class QuadraticPoint(Point):
 
 def flows_arrived(arrived: np.ndarray) -> Hypothesis:
     """Check that every flow has reached an interpolant, to residuals of 1e-8."""
-    return assume("flows that arrived", np.mean(arrived), "==", 1, "choose a smaller --epsilon")
+    return assume(
+        "flows that arrived", float(np.mean(arrived)), "==", 1, "choose a smaller --epsilon"
+    )
