@@ -68,3 +68,17 @@ def test_zero_neurons_change_nothing(pair):
 def test_other_dimensions_are_one_sentence():
     with pytest.raises(UserError, match="neurons of shapes"):
         teacher_risk(jnp.ones((2, 3)), jnp.ones((2, 4)))
+
+
+def test_second_derivatives_where_neurons_are_parallel(pair):
+    """The Hessian at a student of two equal neurons, against differences of the closed gradient."""
+    _, teacher = pair
+    student = np.array([[0.6, 0.8], [0.3, 0.4]])
+    with jax.enable_x64(True):
+        hessian = jax.jit(jax.hessian(lambda w: teacher_risk(w, teacher)[0]))(jnp.asarray(student))
+        direction = np.random.default_rng(3).normal(size=student.shape)
+        step = 1e-5
+        ahead = RISK(student + step * direction, teacher)[1]
+        behind = RISK(student - step * direction, teacher)[1]
+    along = np.einsum("abcd,cd->ab", hessian, direction)
+    np.testing.assert_allclose(along, (ahead - behind) / (2 * step), atol=1e-4)

@@ -20,8 +20,8 @@ def teacher_risk(
 
     so that value and gradient are sums over pairs. Both are rounded sums of m² + 2mk + k² terms of order one: values
     below about 1e-15 of that are noise. A neuron that is zero gets the gradient zero of its kink. Works under ``jit``,
-    ``vmap`` and ``grad``, twice: a neuron's pair with itself is ``‖w‖²/2``. Where two neurons of the student point in
-    the very same direction second derivatives are NaN.
+    ``vmap`` and ``grad``, twice: a neuron's pair with itself is ``‖w‖²/2``, and where two neurons point in the very
+    same direction the angle's derivatives, which cancel there, count as zero.
 
     Args:
         student: w_i, with output weights one.
@@ -57,9 +57,8 @@ def _pairs(w: Array, v: Array, *, same: bool) -> tuple[Float[Array, ""], Float[A
     cosine = unit @ (v / jnp.where(wide > 0, wide, 1.0)[:, None]).T
     if same:  # the angle of a neuron with itself has no derivative, and is known
         cosine = jnp.where(jnp.eye(len(w), dtype=bool), 0.0, cosine)
-    cosine = jnp.clip(cosine, -1.0, 1.0)
-    sine = _sine(cosine)
-    rest = jnp.pi - jnp.arccos(cosine)
+    sine = _sine(cosine)  # zero where rounding takes the cosine beyond one
+    rest = jnp.pi - jnp.arctan2(sine, cosine)  # unlike arccos, with a derivative at the ends
     kernel = (sine + rest * cosine) / (2 * jnp.pi)
     slope = ((sine @ wide)[:, None] * unit + rest @ v) / (2 * jnp.pi)
     slope = jnp.where(long[:, None] > 0, slope, 0.0)

@@ -66,10 +66,11 @@ class TeacherStudentWidth(Claim):
     ratio: tuple[Positive, ...] = (1.0, 1.13, 2.0)
     small: Count = 5  # neurons of a teacher too small to be stuck on [neurons]
     lr: Positive = 0.15  # step size, with momentum 0.9 [1]
-    steps: Count = 1200  # steps of each descent [steps]
+    steps: Count = 1000  # steps of each descent [steps]
     seeds: Seeds = 28  # students of each width [1]
 
     kind = "empirical law"
+    version = 2  # 1 certified points after 1200 steps, of which some had not arrived
     statement = (
         r"R(W)=\tfrac12\,\mathbb{E}_{x\sim N(0,I)}\Big(\sum_{i\le m}[\langle w_i,x\rangle]_+-\sum_{j\le k}"
         r"[x_j]_+\Big)^2:\quad m=k\ \text{stuck with}\ \nabla R=0,\ \nabla^2R\succ0,\ R>0;\qquad m=2k\ \text{not}"
@@ -91,6 +92,10 @@ class TeacherStudentWidth(Claim):
         "0.0271 and 0.0394 for k = 15, to rounding: minima that are alike up to symmetry.",
         "The curvature of a split is worked out here: halves w/2 ± su change the output by 2s²(u·x)²δ(w·x), and the "
         "mean of the residual over the hyperplane of w is a sum over projections of the other neurons.",
+        "Version 1 certified the students as they were after 1200 steps: of its twenty fresh seeds 17 held and three "
+        "were out of range, as a stuck student still had a gradient above 10⁻⁶. Version 2 has 1000 steps for all and "
+        "2000 more for those that are certified. Of its twenty seeds 19 hold; at one a student that had counted as "
+        "stuck was still falling, and arrived.",
         "A split leads down, but not always far: in an exploration descent from the split ended, 1200 steps later, at "
         "0.46 to 0.95 of the risk. Why wider random starts go all the way is not explained by it.",
         "One neuron more is nearly enough as well: in an exploration 5 of 48 students of 16 neurons were above 0.01 "
@@ -147,12 +152,15 @@ class TeacherStudentWidth(Claim):
             return jax.lax.map(lambda lane: train(*lane), (widths, sizes, seeds))
 
         weights, risks, _ = map(np.asarray, compiled(every)(key))
+        teacher = np.eye(k)
         order = np.argsort(-risks[0])
         last = max(int((risks[0] > STUCK).sum()), 1) - 1
         chosen = order[np.linspace(0, last, POINTS).round().astype(int)]
         points = weights[0, chosen, : self.widths[0]]
+        # some arrive late: what is certified goes on twice as long
+        further = jax.vmap(lambda w: descend_student(w, teacher, self.lr, 2 * self.steps)[0])
+        points = np.asarray(compiled(further)(points))
         arrived = np.repeat(weights[0, order[-1:], : self.widths[0]], POINTS, 0)
-        teacher = np.eye(k)
         critical = strict_saddles(lambda w: teacher_risk(w, teacher)[0], points)
         forms, halves = self.parted(points)
         _, arrived_halves = self.parted(arrived)
@@ -328,15 +336,14 @@ class TeacherStudentWidth(Claim):
                 log="x",
             ),
             panel(
-                "Where they are stuck no eigenvalue is negative",
+                "Where they are stuck all eigenvalues are positive",
                 "eigenvalue, by rank",
                 "Hessian",
                 observed_curve(count, values),
-                rival_curve(count, 0 * count, "0"),
                 log="y",
             ),
             panel(
-                "A split neuron turns each minimum into a saddle",
+                "Split a neuron: a saddle",
                 "stuck student, by risk",
                 "curvature",
                 observed_curve(number, observed["lowest"][order], "λ_min", kind="points"),

@@ -20,6 +20,7 @@ from steepest.claim import (
     Positive,
     Prediction,
     Seeds,
+    Values,
     bound,
     keys,
     predicted_curve,
@@ -34,7 +35,7 @@ PUSH = 1e-4  # by how much the halves of a split neuron are moved apart
 
 
 def descend_student(
-    start: Float[Array, "m d"], teacher: Float[Array, "k d"], lr: float | Array, steps: int
+    start: Float[Array, "m d"], teacher: Float[Values, "k d"], lr: float | Array, steps: int
 ) -> tuple[Float[Array, "m d"], Float[Array, ""], Float[Array, ""]]:
     """Descend with momentum on the risk of a teacher; return weights, risk and ‖∇R‖ at the end."""
 
