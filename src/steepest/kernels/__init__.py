@@ -24,6 +24,8 @@ from steepest.kernels._finite_width import finite_width as finite_width
 from steepest.kernels._finite_width import homogeneous_kurtosis as homogeneous_kurtosis
 from steepest.kernels._finite_width import recommended_width as recommended_width
 from steepest.kernels._finite_width import variance_curvature as variance_curvature
+from steepest.kernels._first_order import FirstOrder as FirstOrder
+from steepest.kernels._first_order import first_order_flow as first_order_flow
 from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import gram as gram
 from steepest.kernels._gram import nngp as nngp
@@ -73,6 +75,7 @@ from steepest.kernels._solve import Solution as Solution
 from steepest.kernels._solve import solve as solve
 from steepest.kernels._table import Table as Table
 from steepest.kernels._table import tabulate as tabulate
+from steepest.kernels._teacher import teacher_risk as teacher_risk
 from steepest.kernels.tiled import DamagedTile as DamagedTile
 from steepest.kernels.tiled import TiledGram as TiledGram
 from steepest.kernels.tiled import TiledMatrix as TiledMatrix

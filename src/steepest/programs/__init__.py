@@ -4,6 +4,8 @@ from steepest.programs._bregman import bregman_interpolation as bregman_interpol
 from steepest.programs._decision_stumps import Stumps as Stumps
 from steepest.programs._decision_stumps import decision_stumps as decision_stumps
 from steepest.programs._depth import depth_interpolation as depth_interpolation
+from steepest.programs._feature_margin import FeatureMargin as FeatureMargin
+from steepest.programs._feature_margin import feature_margin as feature_margin
 from steepest.programs._functions import LeastCost as LeastCost
 from steepest.programs._functions import least_cost_function as least_cost_function
 from steepest.programs._functions import relu_cost as relu_cost

@@ -16,6 +16,7 @@ from ._synthetic import chebyshev as chebyshev
 from ._synthetic import clusters as clusters
 from ._synthetic import orthogonal_separability as orthogonal_separability
 from ._synthetic import orthogonally_separable as orthogonally_separable
+from ._synthetic import parity as parity
 from ._synthetic import relabel as relabel
 from ._synthetic import separable as separable
 from ._synthetic import sparse_regression as sparse_regression

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
@@ -99,6 +100,55 @@ def sparse_regression(key: Key, n: int, d: int, nonzero: int, noise: float = 0.0
     beta = places * jax.random.rademacher(for_sign, (d,), float)
     y = x @ beta + noise * jax.random.normal(for_noise, (n,))
     return Dataset(x, y, "sparse regression", {"beta": beta})
+
+
+def parity(
+    key: Key, n: int, bits: int, *, examples: int | None = None, flip: float = 0.0
+) -> Dataset:
+    """Return points of the cube {±1}^n / √n with the product of the signs of their first bits as labels.
+
+    All 2^n points in a fixed order, or so many drawn independently. ``known["bits"]`` is how many bits count,
+    ``known["flipped"]`` marks labels that were turned. No function of fewer than all of these bits is correlated with
+    the labels.
+
+    Args:
+        key: random key of the draw and of the noise; without either it is not used.
+        n: dimension d of the inputs, which are unit vectors.
+        bits: how many coordinates the parity is of.
+        examples: how many points to draw with replacement; the whole cube by default.
+        flip: probability with which each label is turned, independently.
+
+    Raises:
+        UserError: more bits than coordinates, a whole cube of more than 2^20 points, or no probability.
+
+    >>> data = parity(jax.random.key(0), 3, 2)
+    >>> data.x.shape, float(data.y.sum()), bool((data.y == jnp.sign(data.x[:, 0] * data.x[:, 1])).all())
+    ((8, 3), 0.0, True)
+    """
+    _positive(n=n, bits=bits)
+    if bits > n:
+        raise UserError(f"parity: expected at most n = {n} bits, got {bits}")
+    if not 0 <= flip <= 1:
+        raise UserError(f"parity: expected flip, a probability, from 0 to 1, got {flip}")
+    for_x, for_flips = jax.random.split(key)
+    if examples is None:
+        if n > 20:
+            raise UserError(
+                f"parity: expected at most 20 coordinates for a whole cube, got {n}; pass examples"
+            )
+        places = np.arange(2**n)[:, None] >> np.arange(n)
+        signs = jnp.asarray(1.0 - 2.0 * (places & 1))
+    else:
+        _positive(examples=examples)
+        signs = jax.random.rademacher(for_x, (examples, n), float)
+    y = jnp.prod(signs[:, :bits], axis=1)
+    flipped = jax.random.uniform(for_flips, y.shape) < flip
+    return Dataset(
+        signs / np.sqrt(n),
+        jnp.where(flipped, -y, y),
+        f"parity of {bits} of {n} bits",
+        {"bits": bits, "flipped": flipped},
+    )
 
 
 def chebyshev(n: int, degree: int) -> Dataset:

@@ -1,0 +1,1 @@
+"""The claim quadratic-model: what it says, and its experiment at one point."""
