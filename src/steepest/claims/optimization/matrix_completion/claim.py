@@ -97,8 +97,8 @@ class MatrixCompletion(Claim):
         "Ge's condition ‖ΔΔᵀ‖_Ω² ≤ 3‖XXᵀ − M‖_Ω² is measured at random X with the most entries: below 3 each such X "
         "has a direction of improvement. A sample of X cannot prove it for all.",
         "Digits: the centred Gram matrix of random images, cut off at rank three; all its sets are from 1797 images.",
-        "Of twenty fresh seeds sixteen held and four were inconclusive, where the interval of the threshold (one) or of "
-        "its growth with the rank (three), over twenty sets, straddled its margin; none failed.",
+        "Of twenty fresh seeds sixteen held and four were inconclusive, where the interval of the threshold (one) or "
+        "of its growth with the rank (three), over twenty sets, straddled its margin; none failed.",
         "Margins went from 0.1 to 0.15 and from 0.3 to 0.35 in exploration, when it was seen how slow descent is near "
         "the threshold and what twenty sets tell; fresh seeds came after.",
         "Starts are random, of the size of U, and descent has momentum 0.95. The theorem is for any method that finds "
