@@ -381,8 +381,10 @@ class FactorizationLandscape(Claim):
         omitted = [np.delete(row, chosen) for row, chosen in sets]
         best = predicted["index"] == 0
         origin = np.where(used == 0, predicted["index"], 0)
-        missing = [(rest > 0).sum() * (r - k) for rest, k in zip(omitted, used, strict=True)]
-        top = np.array([rest.max() for rest in omitted])
+        missing = [
+            (left_out > 0).sum() * (r - k) for left_out, k in zip(omitted, used, strict=True)
+        ]
+        top = np.array([left_out.max() for left_out in omitted])
         ends = best | (used == 0)
         few = predicted["value"].copy()
         for matrix in (0, 1):
@@ -394,7 +396,9 @@ class FactorizationLandscape(Claim):
         return [
             Rival(
                 "square_of_sum",
-                predicted.replace(value=("point", [rest.sum() ** 2 / 4 for rest in omitted])),
+                predicted.replace(
+                    value=("point", [left_out.sum() ** 2 / 4 for left_out in omitted])
+                ),
                 "the omitted part as one number",
                 label="f = ¼(Σ_{i∉S} λ_i)²",
             ),
@@ -562,15 +566,15 @@ def _identity(x: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     delta = x - nearest_root(x, root)
     transposed = lambda a: np.swapaxes(a, -1, -2)
     squared = lambda a: (a**2).sum((-2, -1))
-    rest = x @ transposed(x) - root @ transposed(root)
+    residual = x @ transposed(x) - root @ transposed(root)
     cross = x @ transposed(delta)
     outer = delta @ transposed(delta)
-    slope = (rest @ x * delta).sum((-2, -1))
-    second = squared(cross + transposed(cross)) / 2 + (rest * outer).sum((-2, -1))
-    terms = np.stack([squared(outer), squared(rest), slope, second], -1)
+    slope = (residual @ x * delta).sum((-2, -1))
+    second = squared(cross + transposed(cross)) / 2 + (residual * outer).sum((-2, -1))
+    terms = np.stack([squared(outer), squared(residual), slope, second], -1)
     other = x - root
-    turned = squared(other @ transposed(other)) / squared(rest)
-    return terms, squared(outer) / squared(rest), turned
+    turned = squared(other @ transposed(other)) / squared(residual)
+    return terms, squared(outer) / squared(residual), turned
 
 
 def _with_geometric_means(spectrum: np.ndarray, used: np.ndarray) -> np.ndarray:

@@ -49,29 +49,29 @@ def critical_points(
     columns_eye = np.eye(columns)
 
     def gradient(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rest = x @ np.swapaxes(x, 1, 2) - matrix
-        return rest, (rest @ x).reshape(len(x), -1)
+        residual = x @ np.swapaxes(x, 1, 2) - matrix
+        return residual, (residual @ x).reshape(len(x), -1)
 
     x = starts.reshape(-1, n, columns).copy()
     damping = np.ones(len(x))
-    rest, slope = gradient(x)
+    residual, slope = gradient(x)
     for _ in range(rounds):
         # H[(i, a), (j, b)] = X_ib X_ja + δ_ij (XᵀX)_ab + (XXᵀ − M)_ij δ_ab, see factorization_risk
         hessian = (
             np.einsum("sib,sja->siajb", x, x)
             + np.einsum("ij,sab->siajb", eye, np.swapaxes(x, 1, 2) @ x)
-            + np.einsum("sij,ab->siajb", rest, columns_eye)
+            + np.einsum("sij,ab->siajb", residual, columns_eye)
         ).reshape(len(x), n * columns, n * columns)
         normal = hessian @ hessian + damping[:, None, None] * np.eye(n * columns)
         move = np.linalg.solve(normal, np.einsum("sij,sj->si", hessian, slope)[..., None])
         tried = x - move.reshape(x.shape)
-        rest_tried, slope_tried = gradient(tried)
+        residual_tried, slope_tried = gradient(tried)
         better = np.linalg.norm(slope_tried, axis=1) < np.linalg.norm(slope, axis=1)
         x[better] = tried[better]
-        rest[better] = rest_tried[better]
+        residual[better] = residual_tried[better]
         slope[better] = slope_tried[better]
         damping = np.clip(np.where(better, damping / 3, damping * 4), 1e-8, 1e6)
-    return (rest**2).sum((1, 2)) / 4, np.linalg.norm(slope, axis=1)
+    return (residual**2).sum((1, 2)) / 4, np.linalg.norm(slope, axis=1)
 
 
 def final_risks(matrices: Values, starts: Values, steps: int) -> jax.Array:

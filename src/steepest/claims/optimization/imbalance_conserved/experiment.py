@@ -78,9 +78,9 @@ def descend_with(
     start = _gram(U) - _gram(V)
     summed = np.zeros_like(start)
     for _ in range(round(time / lr)):
-        rest = Y - U @ _transposed(V)
-        up = rest @ V
-        down = _transposed(rest) @ U
+        error = Y - U @ _transposed(V)
+        up = error @ V
+        down = _transposed(error) @ U
         summed += lr**2 * (_gram(up) - _gram(down))
         U = U + lr * up
         V = V + lr * down
@@ -106,8 +106,8 @@ def descend_adaptively(
     least = np.full(len(U), np.inf)
     taken = np.full(len(U), steps)
     for step in range(steps):
-        rest = Y - U @ _transposed(V)
-        risk = (rest**2).sum((1, 2)) / 2
+        error = Y - U @ _transposed(V)
+        risk = (error**2).sum((1, 2)) / 2
         going = risk > floor
         taken = np.where(going, taken, np.minimum(taken, step))
         if not going.any():
@@ -117,7 +117,7 @@ def descend_adaptively(
         steepest = levels_u[:, 0] ** 2 + levels_v[:, 0] ** 2 + 2 * np.sqrt(2 * risk)
         lr = 1 / (2 * steepest)[:, None, None]
         slowest = levels_u[:, -1] ** 2 + levels_v[:, -1] ** 2
-        U, V = U + lr * rest @ V, V + lr * _transposed(rest) @ U
+        U, V = U + lr * error @ V, V + lr * _transposed(error) @ U
         after = ((Y - U @ _transposed(V)) ** 2).sum((1, 2)) / 2
         ratio = (1 - after / np.maximum(risk, 1e-300)) / (lr[:, 0, 0] * slowest)
         least = np.where(going, np.minimum(least, ratio), least)

@@ -338,7 +338,7 @@ class LinearNetworkLandscape(Claim):
                 for values in np.split(predicted["value"], self.edges(predicted))
             ]
         )
-        top = np.array([rest.max(initial=0) for rest in omitted])
+        top = np.array([left_out.max(initial=0) for left_out in omitted])
         owner = np.repeat(self.depths, np.diff([0, *self.edges(predicted), top.size]))
         bare = _padded(
             [
@@ -358,7 +358,9 @@ class LinearNetworkLandscape(Claim):
         return [
             Rival(
                 "square_of_sum",
-                predicted.replace(value=("point", [rest.sum() ** 2 / 2 for rest in omitted])),
+                predicted.replace(
+                    value=("point", [left_out.sum() ** 2 / 2 for left_out in omitted])
+                ),
                 "the omitted part as one number",
                 label="f = ½(Σ_{i∉S} s_i)²",
             ),

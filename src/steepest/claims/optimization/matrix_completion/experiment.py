@@ -74,9 +74,9 @@ def complete(
 
     def move(state: tuple) -> tuple:
         x, speed, step, _ = state
-        rest = mask * (x @ x.T - matrix)
-        speed = MOMENTUM * speed - LR * rest @ x / share
-        return x + speed, speed, step + 1, jnp.linalg.norm(rest) / observed_size
+        residual = mask * (x @ x.T - matrix)
+        speed = MOMENTUM * speed - LR * residual @ x / share
+        return x + speed, speed, step + 1, jnp.linalg.norm(residual) / observed_size
 
     begun = (start, jnp.zeros_like(start), 0, jnp.asarray(jnp.inf))
     x, _, _, fit = jax.lax.while_loop(going, move, begun)
