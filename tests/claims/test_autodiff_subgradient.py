@@ -22,8 +22,8 @@ def test_the_box_is_the_set_that_random_directions_find():
 
         hull = clarke(network, setting.points[0, tie], jax.random.key(0))
         slopes = hull.vertices @ np.linalg.inv(setting.w[0])  # gradient = slopes @ w
-        low = (predicted["low"] + predicted["rest"])[0, tie]
-        high = (predicted["high"] + predicted["rest"])[0, tie]
+        low = (predicted["low"] + predicted["elsewhere"])[0, tie]
+        high = (predicted["high"] + predicted["elsewhere"])[0, tie]
         assert np.allclose(slopes.min(0), low)
         assert np.allclose(slopes.max(0), high)
         wrong = jax.grad(network)(jnp.asarray(setting.points[0, tie]), jax.nn.relu)
@@ -33,7 +33,7 @@ def test_the_box_is_the_set_that_random_directions_find():
 def test_overshoot_is_zero_inside_and_relative_outside():
     claim = AutodiffSubgradient(nets=3)
     predicted = claim.predict(claim.setting(jax.random.key(3)))
-    low = predicted["low"] + predicted["rest"]
-    high = predicted["high"] + predicted["rest"]
+    low = predicted["low"] + predicted["elsewhere"]
+    high = predicted["high"] + predicted["elsewhere"]
     assert _overshoot(predicted, (low + high) / 2).max() == 0
     assert _overshoot(predicted, 1.5 * high) == pytest.approx(np.full(high.shape, 0.5))

@@ -161,7 +161,7 @@ class AutodiffSubgradient(Claim):
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        tied, rest = _split(setting)
+        tied, elsewhere = _split(setting)
         # v on one side of a hyperplane, and (−1)(−c) = c on the other: slopes along its normal
         sides = np.stack([setting.outer, setting.back])
         return Prediction(
@@ -174,7 +174,7 @@ class AutodiffSubgradient(Claim):
             ),
             low=("net tie pair", np.where(tied, sides.min(0)[:, None], 0.0)),
             high=("net tie pair", np.where(tied, sides.max(0)[:, None], 0.0)),
-            rest=("net tie pair", rest),
+            elsewhere=("net tie pair", elsewhere),
             # 0 and v + c are both min(v, c) away from the sides v and c
             outside=np.where(tied, (sides.min(0) / sides.max(0))[:, None], 0).max(-1).min(),
             stuck=0.0,
@@ -263,7 +263,7 @@ class AutodiffSubgradient(Claim):
         )
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        along = observed["network"] - predicted["rest"]
+        along = observed["network"] - predicted["elsewhere"]
         wrong = _overshoot(predicted, observed["network"])[OUTSIDE]
         arrived = np.abs(observed["random_ends"] - predicted["minimum"]) < 1e-6
         truth = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
@@ -397,7 +397,7 @@ class AutodiffSubgradient(Claim):
         columns = []
         for i, name in enumerate(("s = 0", "s = ½", "s = 1", "repaired")):
             values = observed["mended"] if name == "repaired" else observed["network"][(0, 2, 3)[i]]
-            value = ((values - predicted["rest"]) / scale)[tied]
+            value = ((values - predicted["elsewhere"]) / scale)[tied]
             columns.append(
                 observed_curve(np.full(value.size, i), value, name, kind="points", shade=i / 3)
             )
@@ -459,6 +459,6 @@ def _overshoot(predicted: Prediction, slopes: np.ndarray) -> np.ndarray:
     As the normals are independent, the set is a box in these coordinates: between the slopes of the two sides.
     The shape is ``(…, nets, ties, pairs)``.
     """
-    low = predicted["low"] + predicted["rest"]
-    high = predicted["high"] + predicted["rest"]
+    low = predicted["low"] + predicted["elsewhere"]
+    high = predicted["high"] + predicted["elsewhere"]
     return np.maximum(np.maximum(low - slopes, slopes - high), 0) / high

@@ -56,10 +56,10 @@ def grow_factors(y: np.ndarray, penalty: float) -> Growth:
             u = np.linalg.solve(v.T @ v + ridge, v.T @ y.T).T
             if np.abs(u - before).max() <= SETTLED * np.abs(u).max():
                 break
-        rest = y - u @ v.T
-        value = ((rest**2).sum() + penalty * ((u**2).sum() + (v**2).sum())) / 2
+        residual = y - u @ v.T
+        value = ((residual**2).sum() + penalty * ((u**2).sum() + (v**2).sum())) / 2
         kept = [((u[:, j], v[:, j]), 1.0) for j in range(u.shape[1])]
-        return Fit(float(value), rest, kept)
+        return Fit(float(value), residual, kept)
 
     return grow(fit, matrix_polar, penalty, rounds=min(y.shape) + 1)
 
@@ -74,7 +74,7 @@ def grow_neurons(x: np.ndarray, y: np.ndarray, penalty: float) -> Growth:
         return Fit(best.value, y - best.outputs, pairs)
 
     # the solver gives residuals to about 1e-7
-    return grow(fit, lambda rest: polar(rest, x), penalty, tolerance=1e-6)
+    return grow(fit, lambda residual: polar(residual, x), penalty, tolerance=1e-6)
 
 
 def descend_from(
