@@ -106,7 +106,8 @@ class NtkMarginGuarantee(Claim):
         "On real data T ε γ_F² tends to one like 1/log(1/ε) at best, as margins of logistic regression do.",
         "Trained networks are not quite lazy: in an exploration neurons moved by 0.3 (d = 2) to 1.4 (d = 5) until ε = "
         "0.03, and needed 5 to 19 % more steps than predicted there. They are judged at ε = 0.1. "
-        "In the diagram, at width 512 and ε = 0.01, they need up to 45 % more (d = 3) and 15 % fewer (d = 6): there the margin of the start no longer tells.",
+        "In the diagram, at width 512 and ε = 0.01, they need up to 45 % more (d = 3) and 15 % fewer (d = 6): "
+        "there the margin of the start no longer tells.",
         "Of twenty fresh seeds 17 hold and three are inconclusive: intervals of trained networks, six at each d, reach "
         "out of the margin of a fifth, or of 0.2 in the exponent. Nothing was changed after them.",
         "All points of the cube are trained on, so that the risk is that of the population; how many samples are "
