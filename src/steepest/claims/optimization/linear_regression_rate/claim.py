@@ -109,6 +109,8 @@ class LinearRegressionRate(Claim):
         "thousand steps on the first, and would take half a million on the second, where heavy ball is shown.",
         "Steps c/t were started as c/(t + cλ_max), else the first ones diverge. Where 2cλ_min < 1 the exponent is "
         "−2cλ_min, and not −1. Steps t^−1.5 stop: their sum ends.",
+        "Of twenty fresh seeds nineteen hold and one is inconclusive, where the second eigenvalue is still felt in the "
+        "rate at ηλ_max = 1.95. Nothing was changed after that.",
         "Steps t^−0.75 are not judged: at these times their exponent is not yet −0.75 but −0.87.",
     )
     headline = (
