@@ -75,7 +75,7 @@ class OvercompleteTensor(Claim):
     source = "MIT seminar notes, 27 January (R. Ge), open problems; Ge and Ma 2017"
     corrections = (
         "The notes: “empirically, gradient ascent always finds one of the a_i”. So it does at d = 128 and n ≤ d²/8. At "
-        "d = 32 and n = d²/8 about half of the starts do (0.4 to 0.65 in sets of tensors), "
+        "d = 32 and n = d²/8 a third to two thirds of the starts do, "
         "and at d = 64 and n = d²/4 too.",
     )
     remarks = (
