@@ -84,7 +84,7 @@ class OvercompleteTensor(Claim):
         "f ≥ (1 + ε) E f, and below that nothing is proved.",
         "The first-order law √(15n/d³) of the angle is a factor 1.5 too small in its square at d = 128 and 2.5 at "
         "d = 64: what counts are the few nearest components, whose pull is no longer c³. The exact angle θ(c) of two "
-        "components, summed over all pairs, is within 3 %. It uses the components, and has nothing fitted.",
+        "components, summed over all pairs, is within 8 %. It uses the components, and has nothing fitted.",
         "Two components merge at an overlap of ½ (60°). Among n random ones the largest overlap with a given one is "
         "near √(2 log n/d): 0.34 for d = 128 and n = 2048, 0.55 for d = 32 and n = 128.",
         "An end counts as near ±a_i where the overlap is at least 0.9.",
