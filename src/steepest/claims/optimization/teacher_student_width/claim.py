@@ -33,6 +33,7 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.claims.optimization._shares import equal_share
 from steepest.claims.optimization.teacher_student_width.experiment import (
     PUSH,
     STUCK,
@@ -40,7 +41,6 @@ from steepest.claims.optimization.teacher_student_width.experiment import (
     descend_student,
     draw_start,
     draw_teacher,
-    share_ends,
     split,
     split_direction,
 )
@@ -48,7 +48,6 @@ from steepest.kernels import teacher_risk
 from steepest.landscapes import strict_saddles
 
 POINTS = 4  # stuck students that are certified, from the highest risk to the lowest
-BAND = "95 % interval of a share, Wilson's"
 STRICT = 1e-3  # curvature that counts as positive, or negative; that of rounding is 1e-12, of a split's 1e-6
 MOST = (
     2 / 3
@@ -207,14 +206,11 @@ class TeacherStudentWidth(Claim):
         names = ["stuck_equal", *(f"stuck_wider_{i}" for i in range(len(self.widths) - 1))]
         k = self.teacher
         shares = [
-            equal(
+            equal_share(
                 name,
                 float(share),
-                share_ends(risk > STUCK),
+                risk > STUCK,
                 MOST / 2 if share > 0 else (FEW if ratio >= 2 else RARE),
-                absolute=True,
-                aggregate="all",
-                note=BAND,
                 label=f"share stuck, m = {m}, k = {k}",
             )
             for name, share, risk, m, ratio in zip(
@@ -223,14 +219,11 @@ class TeacherStudentWidth(Claim):
         ]
         return [
             *shares,
-            equal(
+            equal_share(
                 "stuck_small",
-                predicted["small"],
-                share_ends(observed["small"] > STUCK),
+                float(predicted["small"]),
+                observed["small"] > STUCK,
                 FEW,
-                absolute=True,
-                aggregate="all",
-                note=BAND,
                 label=f"share stuck, m = k = {self.small}",
             ),
             equal(
