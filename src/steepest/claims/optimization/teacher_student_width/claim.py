@@ -1,4 +1,4 @@
-"""A student as wide as its ReLU teacher gets stuck in minima, twice as wide it does not: there a split leads down.
+"""A student as wide as its ReLU teacher gets stuck where a split neuron leads down; twice as wide it does not.
 
 On the exact risk for Gaussian inputs and an orthogonal teacher of fifteen neurons most students of fifteen neurons end
 at strict minima of a few fixed values above zero, and students of thirty at zero. At each of these minima the second
@@ -96,7 +96,7 @@ class TeacherStudentWidth(Claim):
         "2000 more for those that are certified. Of its twenty seeds 19 hold; at one a student that had counted as "
         "stuck was still falling, and arrived.",
         "A split leads down, but not always far: in an exploration descent from the split ended, 1200 steps later, at "
-        "0.46 to 0.95 of the risk. Why wider random starts go all the way is not explained by it.",
+        "0.46 to 0.95 of the risk. It does not explain why wider students go all the way.",
         "One neuron more is nearly enough as well: in an exploration 5 of 48 students of 16 neurons were above 0.01 "
         "after 1500 steps, all of them still falling.",
     )
