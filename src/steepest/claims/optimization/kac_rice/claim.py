@@ -87,8 +87,8 @@ class KacRice(Claim):
         "only N = 4 tests it apart.",
         "“All local minima are about equally good” is a statement about large N: the standard deviation of the "
         "minima's heights over their mean falls with N. It is measured at N = 2, 3 and 4 only, 1.06, 0.57 and 0.40 by "
-        "theory; the rest of that curve is computed, not measured. Their mean over √N tends to −2√((p − 1)/p), slowly: −1.63 "
-        "for p = 3, where theory has −0.94 at N = 4 and −1.5 at N = 60.",
+        "theory; the rest of that curve is computed, not measured. Their mean over √N tends to −2√((p − 1)/p), slowly: "
+        "−1.63 for p = 3, where theory has −0.94 at N = 4 and −1.5 at N = 60.",
         "The talk's experiments on MNIST are not repeated here: no formula counts critical points of a network's risk.",
     )
     headline = ("circle_0", "circle_1", "circle_2", "sphere_0", "sphere_1", "minima_1", "height_1")
