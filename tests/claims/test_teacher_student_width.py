@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
+from steepest.claims.optimization._shares import equal_share, wilson
 from steepest.claims.optimization.teacher_student_width.experiment import (
     WidthPoint,
-    share_ends,
     split,
     split_direction,
 )
@@ -47,10 +47,17 @@ def test_the_form_is_the_mean_of_the_residual_on_the_hyperplane():
 def test_wilsons_interval():
     """Against its definition: the ends are where the normal test of the share is at z = 1.96."""
     hits = np.arange(20) < 7
-    low, _, high = share_ends(hits)
-    for end in (low, high):
+    band = wilson(hits)
+    for end in (band.low, band.high):
         assert abs(hits.mean() - end) == pytest.approx(1.96 * np.sqrt(end * (1 - end) / 20))
-    assert share_ends(np.zeros(28, bool))[-1] < 0.13
+    assert wilson(np.zeros(28, bool)).high < 0.13
+
+
+def test_what_is_shown_of_a_share_is_the_share():
+    check = equal_share("stuck", 0.0, np.zeros(28, bool), 0.15, label="share stuck")
+    assert check.measured == 0
+    assert check.verdict.value == "holds"
+    assert (check.interval.low, check.interval.high) == (0, pytest.approx(0.1206, abs=1e-4))
 
 
 def test_boundaries_follow_the_axes():

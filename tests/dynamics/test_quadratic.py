@@ -69,6 +69,11 @@ def test_without_noise_it_is_a_product():
     assert exact[-1] == pytest.approx(sum(np.prod((1 - steps * v) ** 2) for v in (2.0, 0.5)))
 
 
+def test_steps_that_are_no_vector_are_one_sentence():
+    with pytest.raises(UserError, match="one step size for each step"):
+        mean_square([1.0], 0.1, 0.1)
+
+
 @pytest.mark.parametrize("bad", [[], [0.0, 1.0], [[1.0]]])
 def test_bad_eigenvalues_are_one_sentence(bad):
     for call in (

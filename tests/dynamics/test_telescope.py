@@ -56,5 +56,7 @@ def test_bad_input_is_one_sentence():
     points = jax.tree.map(lambda leaf: leaf[None], START)
     with pytest.raises(UserError, match="at least the points before and after"):
         telescope(risk, points, REFERENCE)
+    with pytest.raises(UserError, match="at least the points before and after"):
+        telescope(lambda w: w**2, 1.0, 1.0)
     with pytest.raises(UserError, match="shapes of one point"):
         telescope(risk, points, points)

@@ -96,6 +96,8 @@ def test_nothing_bends_nothing_moves():
     [
         (lambda phi, y, start: (phi.T, y, start, 1.0), "features are columns"),
         (lambda phi, y, start: (phi[:, [0, 0, 1]], y, start, 1.0), "rank 3"),
+        # two parameters, three examples: both singular values are positive, and nothing interpolates
+        (lambda phi, y, start: (phi[:2], y, start[:2], 1.0), "rank 3"),
         (lambda phi, y, start: (phi, y * np.nan, start, 1.0), "finite"),
         (lambda phi, y, start: (phi, y, start, -1.0), "time of at least 0"),
     ],

@@ -88,6 +88,9 @@ def test_times_tend_to_the_ratio():
     [
         (lambda: saddle_chain(0.0, 1.0), "positive"),
         (lambda: chain_ratio(1.0, 1.0, 0.5), "smaller step"),
+        (lambda: chain_times(np.zeros(3), 0.5, 1.0, 0.25), "off zero"),
+        (lambda: chain_times(np.ones(3) / 10, 0.5, 1.0, 0.25, -1e-3), "noise of at least 0"),
+        (lambda: chain_times(np.ones(3) / 10, 10.0, 1.0, 0.4), "4ηg < 1"),
     ],
 )
 def test_bad_input_is_one_sentence(wrong, says):

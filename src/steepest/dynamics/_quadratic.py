@@ -117,7 +117,7 @@ def mean_square(
         the mean squares at t = 0 … T, shape ``(T + 1,)``.
 
     Raises:
-        UserError: an eigenvalue that is not positive, or none.
+        UserError: an eigenvalue that is not positive, or none; steps that are no vector.
 
     >>> curve = mean_square([1.0], 0.1 * np.ones(500), 0.5)
     >>> round(float(curve[-1]), 6), round(0.1 * 0.25 / (2 - 0.1), 6)  # the floor ησ²/(λ(2 − ηλ))
@@ -127,6 +127,10 @@ def mean_square(
     steps = np.asarray(steps, float)
     squares = np.broadcast_to(np.asarray(start, float) ** 2, values.shape)
     variance = np.asarray(noise, float) ** 2
+    if steps.ndim != 1:
+        raise UserError(
+            f"mean_square: expected one step size for each step, shape (T,), got shape {steps.shape}"
+        )
     kept = (1 - steps[:, None] * values) ** 2
     added = steps[:, None] ** 2 * variance
     curve = [squares.sum()]

@@ -60,9 +60,9 @@ def telescope(risk: Risk, points: Params, reference: Params) -> Telescope:
             f"a reference must have the shapes of one point, {wanted}, got {given}; points have an axis of steps in "
             "front"
         )
-    if shapes[0][0] < 2:
+    if not shapes or not shapes[0] or shapes[0][0] < 2:
         raise UserError(
-            "a telescope needs at least the points before and after one step; got one point"
+            "a telescope needs at least the points before and after one step; got fewer"
         )
 
     def terms(point: Params) -> tuple[Array, Array, Array]:

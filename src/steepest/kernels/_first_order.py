@@ -69,10 +69,11 @@ def first_order_flow(
     """
     phi, y, start = _checked(phi, y, start, time)
     u, s, vt = np.linalg.svd(phi, full_matrices=False)
-    if s[-1] < RANK * s[0]:
+    if s.size < len(y) or not s.size or s[-1] < RANK * s[0]:
+        lowest = s[-1] if s.size == len(y) > 0 else 0.0
         raise UserError(
-            f"first-order flow: expected features of rank {phi.shape[1]}, one for each example, got singular values "
-            f"from {s[0]:.2g} down to {s[-1]:.2g}; drop examples that repeat, or take a model with more parameters"
+            f"first-order flow: expected features of rank {len(y)}, one for each example, got shape {phi.shape} and "
+            f"singular values down to {lowest:.2g}; drop examples that repeat, or take a model with more parameters"
         )
     residual = vt @ (phi.T @ start - y)
     away = residual / s  # c

@@ -81,7 +81,7 @@ def factorization_point(
     (2.25, -1.0, 1)
     """
     levels = np.asarray(eigenvalues, float)
-    if levels.ndim != 1 or levels.min() < 0:
+    if levels.ndim != 1 or not levels.size or not (levels >= 0).all():
         raise UserError(
             "factorization_point: expected the eigenvalues of a positive semidefinite matrix, a vector without "
             f"negative numbers, got {levels.tolist()}; XXᵀ cannot reach any other"

@@ -223,7 +223,7 @@ def _parts(
     """Return the singular values, S and what S leaves out, after checking that such a network exists."""
     levels = np.asarray(singular, float)
     inside = list(dict.fromkeys(chosen))
-    if levels.ndim != 1 or levels.min() < 0:
+    if levels.ndim != 1 or not levels.size or not (levels >= 0).all():
         raise UserError(
             f"linear network: expected a vector of singular values, none negative, got {levels.tolist()}"
         )

@@ -106,6 +106,12 @@ def chain_times(
     """
     shrink, grow = _rates(gain, loss, lr)
     start = np.abs(np.asarray(start, float))
+    if not (4 * lr * gain < 1 and noise >= 0 and start.ndim and (start > 0).all()):
+        raise UserError(
+            "saddle chain: expected starts off zero, noise of at least 0 and a step with 4ηg < 1, got "
+            f"|x_0| from {start.min(initial=np.inf):.3g} on in shape {start.shape}, ν = {noise:g} and 4ηg = "
+            f"{4 * lr * gain:.3g}"
+        )
     door, kept, noisy = _door(gain, loss, lr)
     # what noise adds while a coordinate grows, in units of ν²
     growing = 1 / np.expm1(2 * grow)

@@ -44,7 +44,7 @@ def tensor_ascent(
         steps: how many.
 
     Raises:
-        UserError: shapes that do not fit.
+        UserError: shapes that do not fit, or no step.
 
     >>> ends = tensor_ascent(jnp.eye(3), jnp.array([[0.9, 0.3, 0.1]]), 20)
     >>> ends.points.round(6).tolist(), ends.value.round(6).tolist()
@@ -55,6 +55,8 @@ def tensor_ascent(
             "tensor_ascent: expected components (n, d) and starts (starts, d) of one dimension d, got shapes "
             f"{components.shape} and {starts.shape}; give one row for each"
         )
+    if steps < 1:
+        raise UserError(f"tensor_ascent: expected at least one step, got {steps}")
     unit = lambda x: x / jnp.sqrt((x**2).sum(-1, keepdims=True))
     step = lambda x: unit((x @ components.T) ** 3 @ components)
     before = jax.lax.fori_loop(0, steps - 1, lambda _, x: step(x), unit(starts))

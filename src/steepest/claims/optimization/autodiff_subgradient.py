@@ -110,16 +110,16 @@ class AutodiffSubgradient(Claim):
     source = "MIT notes (seeds 004), talk of J. Lee, Computing Subgradients; Kakade and Lee 2018; Clarke 1983"
     corrections = (
         "The notes say that automatic differentiation returns a superset of the gradient. It returns one vector, which "
-        "need not be in the subdifferential; what is a superset is the chain rule's inclusion.",
+        "need not be in the subdifferential; the superset is the set that the chain rule gives.",
     )
     remarks = (
         "With the slope ½ at ties, as jnp.maximum has it, a network of one hidden layer gets the mean of the gradients "
         "on both sides, which is an element. That is luck: σ(x) − σ(σ(x)) = 0 then gets ¼.",
         "Weights and points of the networks are whole numbers, so that ties are exact. Two neurons share each "
-        "hyperplane, as in x = σ(x) − σ(−x); where all hyperplanes are different, s = 0 and 1 are gradients of cells, "
-        "and automatic differentiation is right.",
+        "hyperplane, as in x = σ(x) − σ(−x). Where the normals of all kinks at a point are independent, s = 0 and 1 "
+        "are gradients of cells, and automatic differentiation is right.",
         "That a wrong slope has probability zero is true of random starts: all of them reach the minimum. It is no "
-        "comfort for a start at zero, where descent with s = 0 stays for ever.",
+        "comfort to a start at zero, where descent with s = 0 stays for ever.",
         "The repair differentiates the one-sided derivative in a random direction. It costs one more forward pass.",
     )
     tiny = {"nets": 3, "starts": 20, "steps": 150}

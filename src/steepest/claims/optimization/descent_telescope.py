@@ -102,14 +102,14 @@ class DescentTelescope(Claim):
         "W, evaluated at W̄. Its inequality ⟨∇R(W_t), W_t − W̄⟩ ≥ R(W_t) − R^{(t)}(W̄) needs a convex loss and "
         "⟨∇f(W), W⟩ = f(W), which a tanh layer does not have.",
         "The constant c = max_u σ(−u)²/log(1 + e^{−u}) = 0.408 is ours. As ‖∇f‖ ≤ ‖x‖ ≤ 1 here, ‖∇R‖² ≤ c R, and "
-        "the inequality holds for every η up to 2/c = 4.9; with ‖∇R‖² ≤ R it is 2 − η, up to η = 1 or so.",
+        "the inequality bounds something for every η below 2/c = 4.9. The cruder ‖∇R‖² ≤ R gives 2 − η for 2 − cη.",
         "The flow has the same identity without the last term and 2 in place of 2 − cη. For steps both are refuted, by "
         "the reference that descent reaches after one step.",
         "None of this says that descent converges: Σ R^{(t)}(W̄) may grow with T. The left figure shows how much of the "
         "bound on the distance is used.",
         "In the convex case, logistic regression with η ≤ 1/β, the same telescope gives R(W_T) ≤ R(W̄) + "
-        "(‖W_0 − W̄‖² − ‖W_T − W̄‖²)/(2ηT). With the term kept the 2 is nearly met, by references farther down a slow "
-        "descent, where the risk is almost linear. Without it 4ηT is the sharpest.",
+        "(‖W_0 − W̄‖² − ‖W_T − W̄‖²)/(2ηT). With the second term kept the 2 cannot be improved: references farther down "
+        "a slow descent, where the risk is almost linear, nearly attain it. Without that term 4ηT is the sharpest.",
         "Each run draws its images anew; the networks of one run share them.",
         "Version 1 took the worst step of each network in place of the worst of all; on 15 of 20 fresh seeds one of "
         "the three tanh networks did not violate the inequality, which left the check without power.",
@@ -270,7 +270,7 @@ class DescentTelescope(Claim):
                     # 2 − cη is what holds for all data; these gradients are far from the worst case
                     at_least=float(predicted["motion"][i]),
                     aggregate="all",
-                    label=f"a in ‖W_T − W̄‖² + aηΣR ≤ ‖W_0 − W̄‖² + 2ηΣR⁽ᵗ⁾(W̄), η = {size:g}",
+                    label=f"largest a in ‖W_T − W̄‖² + aηΣR ≤ ‖W_0 − W̄‖² + 2ηΣR⁽ᵗ⁾(W̄), η = {size:g}",
                 )
                 for i, size in enumerate(self.step_sizes)
             ),

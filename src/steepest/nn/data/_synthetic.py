@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
 from steepest.nn.data._dataset import Dataset
+from steepest.nn.data._hypercube import hypercube
 from steepest.nn.types import Key
 
 
@@ -136,8 +137,7 @@ def parity(
             raise UserError(
                 f"parity: expected at most 20 coordinates for a whole cube, got {n}; pass examples"
             )
-        places = np.arange(2**n)[:, None] >> np.arange(n)
-        signs = jnp.asarray(1.0 - 2.0 * (places & 1))
+        signs = jnp.asarray(hypercube(n))
     else:
         _positive(examples=examples)
         signs = jax.random.rademacher(for_x, (examples, n), float)

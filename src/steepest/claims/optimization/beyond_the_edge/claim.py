@@ -1,8 +1,8 @@
-"""A network that starts up to twice as sharp as 2/η does not diverge: its sharpness falls to 2/η and stays there.
+"""A tanh network on digits that starts up to twice as sharp as 2/η does not diverge: its sharpness falls to 2/η.
 
-On a quadratic, descent diverges from every start whose sharpness is above 2/η. On a two-layer linear network it is
-thrown, its loss grows by a factor of the width, and it lands where the sharpness is far below 2/η (the catapult). A
-tanh network on digits does neither. The directions that are too steep hold little of the risk: they oscillate, the
+On a quadratic, descent diverges from every start whose sharpness is above 2/η. On a two-layer linear network the loss
+grows by a factor of the width, and descent lands where the sharpness is far below 2/η (the catapult). A tanh network of
+two hidden layers on digits does neither. The directions that are too steep hold little of the risk: they oscillate, the
 sharpness falls within some hundred steps, and it ends where that of every other descent with this step size ends.
 """
 
@@ -77,9 +77,9 @@ class BeyondTheEdge(Claim):
     headline = ("survives", "late_0", "late_1", "late_2")
     source = "Phase diagram of edge-of-stability (docs/findings.md); against ORF 543, lecture on linear regression"
     remarks = (
-        "This is a finding about this kind of network, not a theorem. Two is no law: it is a round number below where "
-        "the first networks of two hidden layers diverge, near s = 2.5 to 4. With four hidden layers, 32 wide and "
-        "C_W = ½, the first diverge at s = 1.6.",
+        "This is a finding about this kind of network, not a theorem. The limit of two is no law: it is a round number "
+        "below s = 2.5 to 4, where the first networks of two hidden layers diverge. With four hidden layers, 32 wide "
+        "and C_W = ½, the first diverge at s = 1.6.",
         "The loss is ½‖f − y‖², summed over ten outputs and averaged over images. Each run draws its images anew; the "
         "networks of one run share them.",
         "The step size is that of each network, 2s over the sharpness of its own start, which varies by a quarter.",

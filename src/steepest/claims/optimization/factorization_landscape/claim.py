@@ -99,8 +99,9 @@ class FactorizationLandscape(Claim):
     )
     statement = (
         r"f(X)=\tfrac14\lVert XX^\top-M\rVert^2,\quad \nabla f=0\iff X=U_S\Lambda_S^{1/2}Q;\qquad "
+        r"\text{unless }S\text{ is best:}\quad "
         r"\lambda_{\min}(\nabla^2 f)=\begin{cases}-\max_{v\notin S}\lambda_v & |S|<r\\ "
-        r"\min_{u\in S}\lambda_u-\max_{v\notin S}\lambda_v & |S|=r\end{cases}\;<0\ \text{ unless } S\text{ is best}"
+        r"\min_{u\in S}\lambda_u-\max_{v\notin S}\lambda_v & |S|=r\end{cases}\;<0"
     )
     source = "Ge's lecture of 27 January and Lee's (seeds 004); Ge, Lee and Ma 2016; Ge, Jin and Zheng 2017"
     corrections = (
@@ -304,31 +305,31 @@ class FactorizationLandscape(Claim):
                 "value",
                 np.abs(observed["value"] - predicted["value"]).max(),
                 1e-10,
-                label="f at all critical points",
+                label="f at all critical points, largest error",
             ),
             agreement(
                 "lowest_curvature",
                 np.abs(observed["lowest"] - predicted["lowest"]).max(),
                 1e-10,
-                label="lowest curvature of all critical points",
+                label="lowest curvature at all critical points, largest error",
             ),
             agreement(
                 "index",
                 np.abs(observed["index"] - predicted["index"]).max(),
                 0.0,
-                label="number of directions that lead down, at all critical points",
+                label="number of directions that lead down at critical points, largest error",
             ),
             agreement(
                 "spectrum",
                 np.abs(observed["spectrum"] - predicted["spectrum"]).max(),
                 1e-10,
-                label="all eigenvalues of the Hessian, at all critical points",
+                label="all eigenvalues of the Hessian at all critical points, largest error",
             ),
             agreement(
                 "complete",
                 np.concatenate(misses).max(),
                 1e-10,
-                label="value of a critical point that was searched for, to the nearest predicted one",
+                label="critical points that searches find: f − nearest predicted value, relative",
             ),
             *[
                 agreement(

@@ -1,8 +1,8 @@
 """Gradient flow conserves a two-layer linear network's imbalance, which speeds it up; descent loses it in order η.
 
 On ½‖Y − UVᵀ‖² the flow keeps D = UᵀU − VᵀV. So D and the margin of the start bound the least singular values of both
-layers for ever, and with them the rate of the flow from below. Descent with a fixed step moves D by an amount in
-proportion to the step; with steps that adapt to the layers its risk falls at the same exponential rate all the same.
+layers for ever, and with them the rate of the flow from below. Descent with a fixed step moves D in proportion to the
+step; with steps that adapt to the layers its risk still falls exponentially.
 """
 
 from dataclasses import dataclass
@@ -99,11 +99,14 @@ class ImbalanceConserved(Claim):
         "Vidal's talk (seeds 003), theorem 1; Min, Tarmoun, Vidal and Mallada 2021; Min et al. 2023"
     )
     corrections = (
-        "“In the scalar case it means that u squared is equal to v squared” and so on is the definition of balance, "
-        "D = 0; the talk gives no formula of the rate. That here is derived from D and the margin σ = (σ_min(Y) − "
-        "‖E_0‖)_+, with σ_n(UVᵀ) = 0 where n > m; it may be weaker than the papers'.",
+        "“In the scalar case it means that u squared is equal to v squared” is the definition of balance, D = 0; the "
+        "talk gives no formula of the rate. That here is derived from D and the margin σ = (σ_min(Y) − ‖E_0‖)_+; it "
+        "may be weaker than the papers'.",
     )
     remarks = (
+        "U is n × h and V is m × h. In the rate λ_n(D) is the n-th largest eigenvalue of D, d_- and d_+ are its "
+        "extreme eigenvalues on the span of the rows of U and V, and σ counts as zero in a where n > m and in b where "
+        "m > n.",
         "Small starts have no margin: there imbalance alone makes the bound. Starts with a margin are ¾ of a target of "
         "nearly equal singular values, and a little noise; others start at −0.3 of one and must go through zero, where "
         "the tangent kernel nearly vanishes. Digits: three classes, two whitened principal components, where the risk "

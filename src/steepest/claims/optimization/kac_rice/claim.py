@@ -74,6 +74,8 @@ class KacRice(Claim):
     source = "MIT seminar notes, 27 January (R. Ge), spin-glass models; Auffinger, Ben Arous and Černý 2013"
     corrections = ()
     remarks = (
+        "G is a symmetric Gaussian matrix of dimension N − 1 with variances one off and two on the diagonal, and h is "
+        "the height.",
         "Prediction: |det A| makes the height an eigenvalue of a matrix of one dimension more, so that the count is an "
         "average over eigenvalues of N × N Gaussian matrices, known to a thousandth. Tests compare it with |det A| "
         "itself. On the circle it is 2√(3p − 2).",
@@ -83,10 +85,10 @@ class KacRice(Claim):
         "counts there is how few pairs ±x were found by one start alone: there are about as many more that none found.",
         "For p = 3 and N = 3 the count by index follows from the total by Morse (c_0 = c_2, c_1 = 2c_0 − 2), so that "
         "only N = 4 tests it apart.",
-        "“All local minima are about equally good” is a statement of large N: the standard deviation of the minima's "
-        "heights over their mean falls with N. It is measured at N = 2, 3 and 4 only, 1.06, 0.57 and 0.40 by theory; "
-        "the rest of that curve is computed, not measured. Their mean over √N tends to −2√((p − 1)/p), slowly: −1.63 "
-        "for p = 3, where theory has −0.94 at N = 4 and −1.5 at N = 60.",
+        "“All local minima are about equally good” is a statement about large N: the standard deviation of the "
+        "minima's heights over their mean falls with N. It is measured at N = 2, 3 and 4 only, 1.06, 0.57 and 0.40 by "
+        "theory; the rest of that curve is computed, not measured. Their mean over √N tends to −2√((p − 1)/p), slowly: "
+        "−1.63 for p = 3, where theory has −0.94 at N = 4 and −1.5 at N = 60.",
         "The talk's experiments on MNIST are not repeated here: no formula counts critical points of a network's risk.",
     )
     headline = ("circle_0", "circle_1", "circle_2", "sphere_0", "sphere_1", "minima_1", "height_1")

@@ -1,8 +1,8 @@
 """On least squares the step 2/(λ_max + λ_min) is best, momentum takes the root of κ, and noise asks that steps vanish.
 
 Descent contracts by max |1 − ηλ|, at best by (κ − 1)/(κ + 1); heavy ball and Nesterov need √κ steps where it needs κ.
-With noisy gradients the mean square obeys a recursion: it tends to zero if steps vanish and their sum does not end,
-whether the sum of their squares ends or not.
+With noisy gradients the mean square obeys a recursion: it tends to zero if the steps vanish and their sum diverges,
+whether the sum of their squares converges or not.
 """
 
 from dataclasses import dataclass
@@ -108,8 +108,8 @@ class LinearRegressionRate(Claim):
         "Diabetes has κ = 470 and breast cancer 99 828 (columns standardized): descent reaches 1e-6 after some "
         "thousand steps on the first, and would take half a million on the second, where heavy ball is shown.",
         "Steps c/t were started as c/(t + cλ_max), else the first ones diverge. Where 2cλ_min < 1 the exponent is "
-        "−2cλ_min, and not −1. Steps t^−1.5 stop: their sum ends.",
-        "Of twenty fresh seeds nineteen hold and one is inconclusive, where the second eigenvalue is still felt in the "
+        "−2cλ_min, and not −1. Steps t^−1.5 stop short: their sum converges.",
+        "Of twenty fresh seeds nineteen hold and one is inconclusive, where the second eigenvalue still adds to the "
         "rate at ηλ_max = 1.95. Nothing was changed after that.",
         "Steps t^−0.75 are not judged: at these times their exponent is not yet −0.75 but −0.87.",
     )
@@ -305,7 +305,8 @@ class LinearRegressionRate(Claim):
         stuck[[2, 3]] = 0.0
         still = 0 * predicted["powers"]
         floor = np.full_like(
-            predicted["curves"], 3 * 2 / np.pi * self.noise**2 / SPECTRUM.min() ** 2
+            predicted["curves"],
+            8 / np.pi * self.noise**2 / SPECTRUM.min() ** 2,  # E‖ξ‖ in three dimensions
         )
         first_order = (0.1 * self.noise**2 / (2 * SPECTRUM)).sum()
         return [

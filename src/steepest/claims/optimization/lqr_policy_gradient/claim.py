@@ -101,7 +101,7 @@ class LqrPolicyGradient(Claim):
     radius: Annotated[float, Within(1e-4, 1)] = 0.02  # r, size of the perturbation of K [1]
     rollout_steps: Count = 120  # of the descents by rollouts [steps]
     rollout_pairs: Count = 50  # fresh pairs of rollouts in each of their steps [1]
-    lr: Positive = 0.02  # η of the diagram; elsewhere 0.7 of the inverse curvature at the start [1]
+    lr: Positive = 0.02  # η of the diagram; elsewhere 0.7/(‖Σ‖‖M‖) at the start [1]
 
     kind = "theorem"
     statement = (
@@ -118,25 +118,26 @@ class LqrPolicyGradient(Claim):
     )
     source = "MIT seminar notes, 28 January (M. Fazel); Fazel, Ge, Kakade and Mesbahi 2018"
     corrections = (
-        "The notes: “starting from dimension three and up, it's completely not convex”. With one input, as many as it "
-        "takes to see it; with two inputs the stable feedbacks of two states are not convex already: A = B = I, "
-        "A − BK = N and Nᵀ with N = ((0, 10), (0, 0)) are nilpotent, and half-way between them the radius is 5. One "
-        "input and two states give a triangle.",
-        "The notes ask for poly(1/ε) rollouts to come ε-close. Differences of two rollouts with one start need a fixed "
-        "number a step: at K* the gradient of every single rollout's cost vanishes, so that their noise does.",
+        "The notes: “starting from dimension three and up, it's completely not convex”. With one input it does take "
+        "three states; with two inputs the stable feedbacks of two states are not convex already: A = B = I, "
+        "A − BK = N and Nᵀ with N = ((0, 10), (0, 0)) are nilpotent, and half-way between them the spectral radius is "
+        "5. With one input and two states the stable feedbacks are a triangle.",
+        "The notes ask for poly(1/ε) rollouts to come ε-close. With differences of two rollouts from one start a fixed "
+        "number a step is enough: at K* the gradient of every single rollout's cost vanishes, and with it the noise.",
     )
     remarks = (
         "Rates are ours, and sharp: the Hessian of C at K* is 2 M* ⊗ Σ*, and natural steps remove Σ*. The paper's "
         "rates are bounds, six to fourteen times slower here. The decay is read along the slowest direction, where "
         "other modes do not blur it; what decides arrival is the cost.",
-        "The constant of gradient dominance has a 4 that the paper leaves out: ‖∇C‖ ≥ 2μ‖E‖. It is sharp as a and q "
-        "tend to zero in systems of one state, the worst that we found.",
+        "μ is the lowest eigenvalue of Σ_0. The constant of gradient dominance has a 4 that the paper leaves out, as "
+        "∇C = 2EΣ gives ‖∇C‖ ≥ 2μ‖E‖. It is checked on systems x' = ax + u of one state, where it is sharp as a and q "
+        "tend to zero: the worst that we found.",
         "C − C* is computed as tr Σ_K (K − K*)ᵀM*(K − K*), which is exact and has no cancellation. Predictions use "
         "SciPy's Riccati and Lyapunov solvers, the experiment series of its own.",
-        "Natural gradient steps are the theorem's, η = 1/(2(‖R‖ + ‖B‖²C_0/μ)), gradient steps half the inverse "
-        "curvature ‖Σ‖‖M‖ at the start, so that their numbers do not compare; no theorem promises that these gradient "
-        "steps keep the system stable, and they did. Descents by rollouts have half of that: with the same step one "
-        "of 60 systems was lost, at seed 4, while the claim was made; with half of it none of 150.",
+        "Natural gradient steps are the theorem's, η = 1/(2(‖R‖ + ‖B‖²C_0/μ)), gradient steps 0.7/(‖Σ‖‖M‖) at the "
+        "start, so that their numbers do not compare; no theorem promises that these gradient steps keep the system "
+        "stable, and they did. Descents by rollouts take half such steps: with whole ones one of 60 systems was lost, "
+        "at seed 4, while the claim was made; with half of them none of 150.",
         "Gradient descent on feedbacks in which each input sees half of the states only (sparse) stops above C*; the "
         "notes have no theorem on that, nor have we.",
         "Single rollouts, as in the source, are the control. At this r their noise is a hundred times that of "
@@ -361,7 +362,7 @@ class LqrPolicyGradient(Claim):
                 "dominance",
                 dominance.max(),
                 at_most=1.0,
-                label="largest C − C* over its bound by the gradient",
+                label="one state: largest C − C* over its bound by the gradient",
             ),
             equal(
                 "rollout_error",

@@ -25,7 +25,7 @@ from steepest.landscapes import Lqr, Optimum
 
 METHODS = ("gradient", "natural", "gauss_newton", "sparse")
 """Descents of one program; the last is gradient descent on a pattern of the feedback's entries."""
-SHARE = 0.7  # of the inverse curvature at the start, a step of gradient descent
+SHARE = 0.7  # of 1/(‖Σ‖‖M‖) at the start, a step of gradient descent; near K* steps are stable up to 1/(‖Σ*‖‖M*‖)
 SERIES = 10  # doublings of Lyapunov series, for spectral radii up to 0.98
 POINT_STEPS = 1000
 POINT_SYSTEMS = 6
@@ -45,7 +45,7 @@ def contraction(key: Key, states: int, inputs: int, norm: jax.Array | float) -> 
 
 
 def step_sizes(system: Lqr, start: jax.Array) -> jax.Array:
-    """Return each method's step: a share of the inverse curvature at the start, the theorem's own, and one half."""
+    """Return each method's step: a share of 1/(‖Σ‖‖M‖) at the start, the theorem's own, and one half."""
     terms = system.terms(start)
     gradient = SHARE / (largest(terms.covariance) * largest(terms.curvature))
     natural = natural_step(system, system.cost(start))

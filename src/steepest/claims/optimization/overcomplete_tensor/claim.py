@@ -1,7 +1,7 @@
 """Ascent of Σ⟨a_i, x⟩⁴ over random a_1 … a_n in R^d ends near some ±a_i, for d = 128 and n ≤ d²/8; not for d = 32.
 
-How near is what pairs of components say: each other one, at overlap c, pulls the maximum away by an angle θ(c), c³ to
-first order, and the squares of their tangents add up. Two components whose overlap exceeds ½ share one maximum.
+How near follows from pairs of components: each of the others, at overlap c, pulls the maximum away by an angle θ(c), c³
+to first order, and the squares of the tangents add up. Two components whose overlap exceeds ½ share one maximum.
 """
 
 from dataclasses import dataclass
@@ -69,14 +69,13 @@ class OvercompleteTensor(Claim):
     kind = "empirical law"
     statement = (
         r"\arg\max_{\|x\|=1}\sum_{i=1}^n\langle a_i,x\rangle^4\text{ (local)}\approx\pm a_k,\qquad "
-        r"\tan^2\angle(x,a_k)\approx\sum_{i\ne k}\tan^2\theta(|\langle a_i,a_k\rangle|)\approx\frac{15\,n}{d^3},\qquad "
+        r"\tan^2\angle(x,a_k)\approx\sum_{i\ne k}\tan^2\theta(|\langle a_i,a_k\rangle|),\qquad "
         r"\frac{f}{\mathbb E f}\approx1+\frac{1}{\mathbb E f},\quad \mathbb E f=\frac{3n}{d(d+2)}"
     )
     source = "MIT seminar notes, 27 January (R. Ge), open problems; Ge and Ma 2017"
     corrections = (
         "The notes: “empirically, gradient ascent always finds one of the a_i”. So it does at d = 128 and n ≤ d²/8. At "
-        "d = 32 and n = d²/8 a third to two thirds of the starts do, "
-        "and at d = 64 and n = d²/4 too.",
+        "d = 32 and n = d²/8 a third to two thirds of the starts do, and so it is at d = 64 and n = d²/4.",
     )
     remarks = (
         "The conjecture is about d → ∞ and all local maxima; here are d = 128 and those that random starts find. "

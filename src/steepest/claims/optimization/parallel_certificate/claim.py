@@ -27,6 +27,7 @@ from steepest.claim import (
     Prediction,
     Rival,
     Seeds,
+    UserError,
     agreement,
     assume,
     bound,
@@ -83,7 +84,7 @@ class ParallelCertificate(Claim):
     kind = "theorem"
     statement = (
         r"\min_{U,V}\ \tfrac12\|Y-UV^\top\|^2+\tfrac\lambda2(\|U\|^2+\|V\|^2)=\min_Z\ \tfrac12\|Y-Z\|^2+\lambda\|Z\|_*,"
-        r"\qquad \text{global}\iff \max_{u}|\langle Y-f,\phi(u)\rangle|\le\lambda"
+        r"\qquad \text{a stationary point is global}\iff \max_{u}|\langle Y-f,\phi(u)\rangle|\le\lambda"
     )
     headline = ("columns", "gaps", "certified", "networks")
     source = "Talk of Vidal (seeds 003), the first minutes; Haeffele and Vidal 2015, 2017; Telgarsky's talk (seeds 000)"
@@ -103,6 +104,14 @@ class ParallelCertificate(Claim):
     tiny = {"matrices": 3, "starts": 3, "steps": 1500, "networks": 3, "n": 5}
     full = {"rows": 20, "columns": 15, "starts": 100, "steps": 20_000, "networks": 12, "n": 25}
     out_of_scope = {"penalty": 50.0}
+
+    def check_fields(self) -> None:
+        least = min(self.rows, self.columns)
+        if least < 2 or self.rank > least:
+            raise UserError(
+                "expected a matrix of at least two rows and columns and at most as many planted pairs, got "
+                f"{self.rows} × {self.columns} and rank {self.rank}"
+            )
 
     def setting(self, key: Key) -> Setting:
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))

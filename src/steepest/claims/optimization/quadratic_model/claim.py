@@ -100,7 +100,7 @@ class QuadraticModel(Claim):
         "The notes write the features as Φ + εF(θ); they are φ(x) + εF(x)θ (algebra, not tested here).",
     )
     remarks = (
-        "Each check fits how fast what a theory leaves over vanishes with ε: exponent two where the first-order term "
+        "Each check fits how fast the remainder of a theory vanishes with ε: exponent two where the first-order term "
         "is right, one where anything in it is missing.",
         "The networks train α(f(θ₀ + θ/α) − f(θ₀)) on labels ±1. Their third derivatives enter at α^{−2} only, so "
         "that the theory of quadratic models is exact to first order in 1/α, whatever the width.",

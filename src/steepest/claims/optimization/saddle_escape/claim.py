@@ -2,8 +2,8 @@
 
 On −‖x‖₂² + ‖x‖₄⁴ each of the 3^d critical points but 2^d is a strict saddle or a maximum, and no random start ends
 there. In a chain of saddles every room that descent must leave takes ρ times as long as the one before, because the
-coordinates that are to leave later have shrunk all the while. Noise keeps them at its own size: then all rooms take
-equally long, about log(1/ν) steps.
+coordinates that are to leave later have shrunk all the while. Noise keeps them at its own size: then all later rooms
+take equally long, about log(1/ν) steps.
 """
 
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ class SaddleEscape(Claim):
     headline = ("minima", "growth", "noisy_room", "noisy_flat")
     statement = (
         r"\frac{T_{i+1}}{T_i}\to\rho=1+\frac{\log\frac{1}{1-2\eta\ell}}{\log(1+2\eta g)},\qquad "
-        r"\text{with noise }\nu:\quad T_i\simeq\frac{\log(1/\nu)}{\log(1+2\eta g)}\ \text{ for all } i"
+        r"\text{with noise }\nu:\quad T_i=\frac{\log(1/\nu)}{\log(1+2\eta g)}+O(1)\ \text{ for all later } i"
     )
     source = "Lee's and Ge's lectures (seeds 004); Lee et al. 2016; Du et al. 2017"
     corrections = ()

@@ -21,10 +21,10 @@ from steepest.claim import (
     Prediction,
     Seeds,
     Values,
-    bound,
     keys,
     predicted_curve,
 )
+from steepest.claims.optimization._shares import share_at_most
 from steepest.kernels import teacher_risk
 
 STUCK = (
@@ -137,11 +137,10 @@ class WidthPoint(Point):
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
         return [
-            bound(
+            share_at_most(
                 "stuck",
-                share_ends(observed["risk"] > STUCK),
-                at_most=float(predicted["most"]),
-                aggregate="all",
+                observed["risk"] > STUCK,
+                float(predicted["most"]),
                 label="share of students that are stuck",
             )
         ]
@@ -159,12 +158,3 @@ class WidthPoint(Point):
         return tuple(
             predicted_curve(*((k, r) if x == "teacher" else (r, k)), label) for k, r, label in lines
         )
-
-
-def share_ends(hits: np.ndarray) -> np.ndarray:
-    """Return Wilson's 95 % interval of a share as its middle and two ends, ``(3,)``."""
-    count = hits.size
-    z = 1.96
-    centre = (hits.sum() + z**2 / 2) / (count + z**2)
-    half = z / (count + z**2) * np.sqrt(hits.sum() * (1 - hits.mean()) + z**2 / 4)
-    return np.clip(np.array([centre - half, centre, centre + half]), 0.0, 1.0)
