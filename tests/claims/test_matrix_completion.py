@@ -5,13 +5,16 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.optimization.matrix_completion.claim import _leverage, _ratio, _truncated
+from steepest.claims.optimization.matrix_completion.claim import _leverage, _truncated
 from steepest.claims.optimization.matrix_completion.experiment import (
+    DONE,
     LR,
     MOMENTUM,
     begin,
     complete,
     draw,
+    draw_orders,
+    improvement,
 )
 from steepest.nn.data import masked
 
@@ -51,17 +54,61 @@ def test_all_entries_complete_and_few_do_not(problem, descent):
     with jax.enable_x64(True):
         full = descent(matrix, place, start, 78, steps=2000)
         few = descent(matrix, place, start, 15, steps=2000)
-    assert float(full[0]) < 1e-4
-    assert float(full[1]) < 2e-5
+    assert float(full[0]) < DONE
+    assert np.allclose(full[2] @ full[2].T, matrix, atol=DONE)
     assert float(few[0]) > 0.05
 
 
 def test_the_threshold_is_where_a_step_is():
     """Failure up to density 4, success from 5 on: 4.5, by the area."""
-    claim = load("matrix-completion")(densities=(1.0, 2.0, 3.0, 4.0, 5.0, 6.0), ranks=(1, 2))
-    errors = np.where(np.array(claim.densities) < 4.5, 1.0, 0.0)[None, None]
-    assert claim.thresholds(errors)[0, 0] == 4.5
-    assert claim.thresholds(0 * errors)[0, 0] == 1
+    claim = load("matrix-completion")(ranks=(1, 2), sets=3, real=3)
+    densities = claim.densities[[0, 3], None]
+    errors = np.where(densities < 4.5, 1.0, 0.0)
+    assert claim.thresholds(errors).tolist() == [[4.5], [4.5]]
+    assert claim.thresholds(0 * errors).tolist() == [[1], [2]]
+
+
+def test_what_diverged_has_failed():
+    claim = load("matrix-completion")(ranks=(1, 2))
+    errors = np.zeros((2, 1, 7))
+    errors[:, :, 0] = np.nan
+    assert claim.thresholds(errors).tolist() == [[1.5], [2.5]]
+
+
+def test_orders_are_permutations_of_the_upper_triangle():
+    places = draw_orders(np.random.default_rng(0), 3, 5)
+    assert np.array_equal(places, np.swapaxes(places, 1, 2))
+    for place in places:
+        assert sorted(place[np.triu_indices(5)]) == list(range(15))
+    assert not np.array_equal(places[0], places[1])
+
+
+def test_the_direction_by_automatic_differentiation():
+    """Gradient and Hessian of ¼‖P_Ω(XXᵀ − M)‖² along Δ, and Ge's identity for them."""
+    rng = np.random.default_rng(4)
+    matrix = draw(rng, 8, 2, 0.0)
+    mask = draw_orders(rng, 1, 8)[0] < 25
+    x = rng.normal(size=(3, 8, 2)) / 2
+    levels, vectors = np.linalg.eigh(matrix)
+    root = vectors[:, -2:] * np.sqrt(levels[-2:])
+    answer = improvement(x, matrix, mask)
+
+    def risk(x):
+        return (mask * (x @ x.T - matrix) ** 2).sum() / 4
+
+    for i in range(3):
+        left, _, right = np.linalg.svd(root.T @ x[i])
+        delta = x[i] - root @ left @ right
+        with jax.enable_x64(True):
+            slope = jax.grad(risk)(x[i])
+            curved = jax.hessian(risk)(x[i])
+        along = (slope * delta).sum()
+        bend = np.einsum("ij,ijkl,kl", delta, curved, delta)
+        outer = (mask * (delta @ delta.T) ** 2).sum()
+        identity = outer / 2 - 6 * risk(x[i]) + 4 * float(along)
+        assert float(bend) == pytest.approx(identity, abs=1e-10)
+        assert answer.direction[i] == pytest.approx(min(-float(along), float(bend)) / outer)
+        assert answer.ratio[i] == pytest.approx(outer / (4 * risk(x[i])))
 
 
 def test_the_ratio_by_its_definition():
@@ -75,8 +122,8 @@ def test_the_ratio_by_its_definition():
     mask = masked(jax.random.key(0), matrix, 20).mask
     top = (mask * (delta @ delta.T) ** 2).sum()
     bottom = (mask * (x[0] @ x[0].T - matrix) ** 2).sum()
-    assert _ratio(x, matrix, mask)[0] == pytest.approx(top / bottom)
-    assert _ratio(0 * x, matrix, mask)[0] == pytest.approx(1)
+    assert improvement(x, matrix, mask).ratio[0] == pytest.approx(top / bottom)
+    assert improvement(0 * x, matrix, mask).ratio[0] == pytest.approx(1)
 
 
 def test_digits_and_spikes():

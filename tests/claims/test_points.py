@@ -73,7 +73,7 @@ SMALL = {
     ),
     "matrix-completion": (
         {"size": 20, "sets": 6, "steps": 600},
-        {"ranks": [1, 1, 2, 3], "densities": [7.0, 1.0, 9.0, 10.0]},
+        {"ranks": [1, 1, 2, 3], "density": [7.0, 1.0, 9.0, 10.0]},
     ),
     "linear-network-landscape": (
         {},
