@@ -59,6 +59,18 @@ SMALL = {
         {},
         {"imbalances": [0.0, 0.5, 1.0, 3.0], "targets": [1.0, 0.5, 1.0, 2.0]},
     ),
+    "quadratic-model": (
+        {"examples": 3, "dimension": 10, "seeds": 3},
+        {"epsilon": [0.003, 0.01, 0.03, 0.1]},
+    ),
+    "teacher-student-width": (
+        {"teacher": 4, "ratio": 2.0, "steps": 300, "seeds": 28},
+        {"lr": [0.15, 0.05, 0.1, 0.01]},
+    ),
+    "ntk-margin-guarantee": (
+        {"dimensions": 2, "width": 256},
+        {"epsilons": [0.3, 0.1, 0.2, 0.05]},
+    ),
     "parallel-certificate": (
         {"steps": 500},
         {"penalty": [1.0, 2.0, 3.0, 5.0], "noise": [0.5, 1.0, 0.5, 0.0]},
@@ -107,6 +119,9 @@ AGREE = {
     "matrix-completion": (1e-6, 1e-6),
     "linear-network-landscape": (1e-9, 0),
     "parallel-certificate": (1e-9, 1e-12),
+    "quadratic-model": (1e-6, 1e-9),
+    "teacher-student-width": (1e-3, 1e-6),
+    "ntk-margin-guarantee": (1e-6, 0),
     "beyond-the-edge": (1e-4, 1e-6),
     "kac-rice": (1e-9, 0),
     "linear-regression-rate": (1e-9, 0),
@@ -224,6 +239,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "depth-scale": {"c_w": 0.8, "c_b": 0.05},
         "edge-of-stability": {"lr": 0.36},
         "beyond-the-edge": {"multiple": 1.5, "width": 32},
+        "ntk-margin-guarantee": {"dimensions": 2, "epsilons": 0.1},
     }
     wrong = {
         "catapult": lambda p: p.replace(phase=0.0),
@@ -239,6 +255,9 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "linear-network-landscape": lambda p: p.replace(time=1.01 * p["time"]),
         "parallel-certificate": lambda p: p.replace(columns=p["columns"] + 1),
         "beyond-the-edge": lambda p: p.replace(late=p["late"] * 1.5),
+        "quadratic-model": lambda p: p.replace(linear=("seed parameter", p["linear"] + 1)),
+        "teacher-student-width": lambda p: p.replace(most=-0.01),
+        "ntk-margin-guarantee": lambda p: p.replace(steps=2 * p["steps"]),
         "kac-rice": lambda p: p.replace(total=2 * p["total"], minima=2 * p["minima"]),
         "linear-regression-rate": lambda p: p.replace(rate=p["rate"] / 2),
         "overcomplete-tensor": lambda p: p.replace(share=0.5),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import combinations_with_replacement
-from math import factorial
+from math import factorial, prod
 from typing import Any, NamedTuple
 
 import jax
@@ -99,7 +99,7 @@ def binomial_weights(degree: int, dimension: int) -> Float[np.ndarray, " monomia
     """
     weights = []
     for exponents in monomials(degree, dimension):
-        products = np.prod([factorial(int(exponent)) for exponent in exponents])
+        products = prod(factorial(int(exponent)) for exponent in exponents)
         weights.append(np.sqrt(factorial(degree) / products))
     return np.array(weights)
 

@@ -183,7 +183,7 @@ def lqr(A: ArrayLike, B: ArrayLike, Q: ArrayLike, R: ArrayLike, start: ArrayLike
     arrays = {"A": A, "B": B, "Q": Q, "R": R, "start": start}
     matrices = {name: np.asarray(matrix, float) for name, matrix in arrays.items()}
     for name, matrix in matrices.items():
-        if matrix.ndim != 2 or not np.isfinite(matrix).all():
+        if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
             raise UserError(
                 f"lqr: expected {name} as a matrix of finite numbers, got shape {matrix.shape}; "
                 "give one row for each state"

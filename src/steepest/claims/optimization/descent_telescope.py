@@ -98,6 +98,7 @@ class DescentTelescope(Claim):
     headline = ("identity", "moving_features", "motion_0", "motion_1")
     source = "Telgarsky's talk (seeds 000), the last ten minutes; Ji and Telgarsky 2020"
     remarks = (
+        "The identity is algebra: only a wrong formula or a bug can fail it, and its rivals are wrong formulas.",
         "R^{(t)}(W̄) is the risk of W̄ on the features at step t: the network linearized at W_t, which is homogeneous in "
         "W, evaluated at W̄. Its inequality ⟨∇R(W_t), W_t − W̄⟩ ≥ R(W_t) − R^{(t)}(W̄) needs a convex loss and "
         "⟨∇f(W), W⟩ = f(W), which a tanh layer does not have.",

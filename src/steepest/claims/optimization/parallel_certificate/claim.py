@@ -210,6 +210,10 @@ class ParallelCertificate(Claim):
             unit_energy=("network", (setting.x**2).sum((1, 2))),
         )
 
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        certified = (observed["descent_polars"] <= 1 + SOLVED).mean()
+        return [assume("share of descents that end certified", certified, ">", 0, "raise --steps")]
+
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         scale = predicted["minimum"]
         gaps = observed["values"] - predicted["minimum"][:, None]
