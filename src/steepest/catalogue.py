@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     from steepest.claim import Claim
 
 ROOT = Path(__file__).parent / "claims"
-CHAPTERS = ("initialization", "kernels", "optimization", "structure", "implicit_bias", "margins")
+CHAPTERS = (
+    "initialization",
+    "kernels",
+    "optimization",
+    "noise",
+    "structure",
+    "implicit_bias",
+    "margins",
+    "bayes_and_transfer",
+)
 """The chapters of this package, in the order of the book."""
 GROUP = "steepest.claims"
 """The entry-point group under which packages register their claims."""

@@ -42,5 +42,6 @@ from steepest.core.panels import panel as panel
 from steepest.core.panels import predicted_curve as predicted_curve
 from steepest.core.panels import rival_curve as rival_curve
 from steepest.core.words import Verdict as Verdict
+from steepest.nn.draws import numpy_generator as numpy_generator
 from steepest.nn.types import Key as Key
 from steepest.nn.types import Values as Values

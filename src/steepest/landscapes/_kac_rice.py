@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.nn.draws import numpy_generator
 from steepest.nn.types import Key
 
 SAMPLES = 100_000
@@ -66,8 +66,7 @@ def kac_rice(p: int, N: int, key: Key, samples: int = SAMPLES) -> Count:
             f"kac_rice: expected p, N and samples of at least two, got p = {p}, N = {N} and samples = {samples}; "
             "try p = 3 and N = 3"
         )
-    words = np.asarray(jax.random.key_data(key)).ravel()
-    rng = np.random.default_rng(words)
+    rng = numpy_generator(key)
     normal = rng.standard_normal((samples, N, N)) / np.sqrt(4 * N)
     eigenvalues = np.linalg.eigvalsh(normal + normal.transpose(0, 2, 1))
     scale = 2 * np.sqrt(2 / p) * (p - 1) ** (N / 2)

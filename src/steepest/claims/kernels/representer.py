@@ -38,6 +38,7 @@ from steepest.claim import (
     agreement,
     assume,
     compiled,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -209,7 +210,7 @@ class Representer(Claim):
         logistic = []
         outside = []
         lasso_outside = []
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         for phi in setting.features:
             inside, every, ridge = self.split(phi)
             classifier = _logistic(inside, y, ridge, rng.standard_normal(inside.shape[1]))

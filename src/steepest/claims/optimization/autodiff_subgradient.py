@@ -36,6 +36,7 @@ from steepest.claim import (
     context_curve,
     equal,
     keys,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -127,7 +128,7 @@ class AutodiffSubgradient(Claim):
     out_of_scope = {"offset": 0.5}
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         size = self.pairs
         normals = []
         while len(normals) < self.nets:

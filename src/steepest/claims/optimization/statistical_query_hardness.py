@@ -37,11 +37,13 @@ from steepest.claim import (
     context_curve,
     equal,
     keys,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
     rival_curve,
 )
+from steepest.claims.optimization._tables import padded
 from steepest.linalg import parity_spectrum
 from steepest.nn.data import hypercube
 from steepest.nn.losses import logistic
@@ -125,7 +127,7 @@ class StatisticalQueryHardness(Claim):
             )
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         w = [rng.normal(size=(self.neurons, n)) * np.sqrt(2 / n) for n in self.n]
         b = [rng.normal(size=self.neurons) for _ in self.n]
         v = [rng.normal(size=self.neurons) / np.sqrt(self.neurons) for _ in self.n]
@@ -159,13 +161,13 @@ class StatisticalQueryHardness(Claim):
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         for_steps, for_rest = keys(key, 2)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(for_rest)))
+        rng = numpy_generator(for_rest)
         signals = [self.signals(w, b, v, 0.5) for w, b, v in zip(*setting, strict=True)]
         biased = [self.signals(w, b, v, BIAS) for w, b, v in zip(*setting, strict=True)]
         steps = self.descents(for_steps)
         return Observation(
             share=("n", [mean for mean, _ in signals]),
-            levels=("n bits", [_padded(levels, max(self.n) + 1) for _, levels in signals]),
+            levels=("n bits", padded([levels for _, levels in signals])),
             biased_share=("n", [mean for mean, _ in biased]),
             steps=("learn seed", steps[0]),
             easy_steps=("learn seed", steps[1]),
@@ -444,11 +446,6 @@ class StatisticalQueryHardness(Claim):
                 predicted_curve(shared, predicted["bump"], "formula"),
             ),
         )
-
-
-def _padded(values: np.ndarray, size: int) -> np.ndarray:
-    """Return values with NaN up to a length."""
-    return np.append(values, np.full(size - len(values), np.nan))
 
 
 def _growth_of_powers(sizes: tuple[int, ...], power: float) -> float:

@@ -36,6 +36,7 @@ from steepest.claim import (
     compiled,
     equal,
     keys,
+    numpy_generator,
     observed_curve,
     order,
     panel,
@@ -231,7 +232,7 @@ class NeuralCollapse(Claim):
 
     def random_means(self, key: Key) -> tuple[np.ndarray, np.ndarray]:
         """Return cosines ``(seeds, draws)`` and mean spread of lengths ``(seeds,)`` of centred random class means."""
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         means = rng.standard_normal((self.seeds, _DRAWS, self.classes, self.width))
         means -= means.mean(2, keepdims=True)
         lengths = np.linalg.norm(means, axis=-1)

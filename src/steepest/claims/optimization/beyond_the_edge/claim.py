@@ -37,11 +37,10 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.claims.optimization._digits_network import MARGIN, Setting
 from steepest.claims.optimization.beyond_the_edge.experiment import (
     LATE,
-    MARGIN,
     BeyondPoint,
-    Setting,
     late_mean,
     resolved,
     within_reach,

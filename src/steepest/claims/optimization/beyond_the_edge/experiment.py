@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -22,29 +20,20 @@ from steepest.claim import (
     Seeds,
     assume,
     equal,
-    keys,
+)
+from steepest.claims.optimization._digits_network import (
+    MARGIN,
+    Setting,
+    relative_sharpness,
+    tanh_on_digits,
 )
 from steepest.dynamics import descend
-from steepest.linalg import sharpness
-from steepest.nn.data import digits
-from steepest.nn.losses import mean_risk, squared
-from steepest.nn.networks import Mlp, mlp
-from steepest.nn.types import Params, Risk
 
-MARGIN = (0.95, 1.15)  # factors of 2/η between which the late sharpness agrees with it
 LATE = 5  # records at the end over which the late sharpness is averaged, evenly over the last fifth of the steps
 CEILING = 1e6  # risk from which a descent counts as diverged; it starts near one half
 START_PRODUCTS = (
     30  # Hessian products for the sharpness at the start, from which the step size follows
 )
-
-
-class Setting(NamedTuple):
-    """Network, risk and one initial point a seed."""
-
-    net: Mlp
-    risk: Risk
-    keys: Key
 
 
 @dataclass(frozen=True)
@@ -78,10 +67,15 @@ class BeyondPoint(Point):
             key: of the initial points.
             images: key that draws the images; the first ones without it, as in a diagram.
         """
-        data = digits(n=self.n, key=images)
-        net = mlp((data.d, *[self.width] * self.depth, 10), "tanh", c_w=self.c_w)
-        risk = mean_risk(squared, net.apply, data.x - data.x.mean(0), data.y)
-        return Setting(net, risk, keys(key, self.seeds))
+        return tanh_on_digits(
+            key,
+            self.seeds,
+            n=self.n,
+            width=self.width,
+            depth=self.depth,
+            c_w=self.c_w,
+            images=images,
+        )
 
     @property
     def marks(self) -> np.ndarray:
@@ -117,7 +111,7 @@ class BeyondPoint(Point):
             ``risk`` at every step; ``sharpness`` and its relative ``residual`` at the marks.
         """
         start = setting.net.init(seed)
-        first = self.sharpness(setting.risk, start, START_PRODUCTS)
+        first = relative_sharpness(setting.risk, start, START_PRODUCTS)
         edge = first["value"] / multiple  # 2/η
         path = descend(
             setting.risk,
@@ -129,7 +123,7 @@ class BeyondPoint(Point):
         )
         visited = jax.tree.map(lambda leaf: leaf[self.marks], path.observed["params"])
         measured = jax.lax.map(
-            partial(self.sharpness, setting.risk, products=self.products), visited
+            partial(relative_sharpness, setting.risk, products=self.products), visited
         )
         return {
             "risk": path.risk,
@@ -138,11 +132,6 @@ class BeyondPoint(Point):
             "first_residual": first["residual"],
             "diverged": path.diverged,
         }
-
-    def sharpness(self, risk: Risk, params: Params, products: int) -> dict[str, jax.Array]:
-        """Return the sharpness and its residual relative to it."""
-        pair = sharpness(risk, params, jax.random.key(0), products)
-        return {"value": pair.value, "residual": pair.residual / jnp.abs(pair.value)}
 
     def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
         return [

@@ -36,10 +36,9 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.claims.optimization._digits_network import MARGIN, Setting
 from steepest.claims.optimization.edge_of_stability.experiment import (
-    MARGIN,
     EdgePoint,
-    Setting,
     had_time,
     late_mean,
     starts_below_the_edge,

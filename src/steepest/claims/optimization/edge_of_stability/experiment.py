@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -22,25 +20,17 @@ from steepest.claim import (
     Seeds,
     assume,
     equal,
-    keys,
+)
+from steepest.claims.optimization._digits_network import (
+    MARGIN,
+    Setting,
+    relative_sharpness,
+    tanh_on_digits,
 )
 from steepest.dynamics import Observer, Trajectory, descend
-from steepest.linalg import sharpness
-from steepest.nn.data import Dataset, digits
-from steepest.nn.losses import mean_risk, squared
-from steepest.nn.networks import Mlp, mlp
 from steepest.nn.types import Params, Risk
 
-MARGIN = (0.95, 1.15)  # factors of 2/η between which the late sharpness agrees with it
 RECORDS = 25  # points of each path at which the sharpness is measured
-
-
-class Setting(NamedTuple):
-    """Network, risk and one initial point a seed."""
-
-    net: Mlp
-    risk: Risk
-    keys: Key
 
 
 @dataclass(frozen=True)
@@ -71,10 +61,9 @@ class EdgePoint(Point):
 
     def networks(self, key: Key) -> Setting:
         """Return the network, its risk on centred digits and the keys of its initial points."""
-        raw = digits(n=self.n)
-        data = Dataset(raw.x - raw.x.mean(0), raw.y, "centred digits")
-        net = mlp((data.d, *[self.width] * self.depth, 10), "tanh", c_w=self.c_w)
-        return Setting(net, mean_risk(squared, net.apply, data.x, data.y), keys(key, self.seeds))
+        return tanh_on_digits(
+            key, self.seeds, n=self.n, width=self.width, depth=self.depth, c_w=self.c_w
+        )
 
     def predict(self, setting: None) -> Prediction:
         return Prediction(sharpness=2 / self.lr)
@@ -105,8 +94,7 @@ class EdgePoint(Point):
 
     def sharpness(self, risk: Risk, params: Params) -> dict[str, jax.Array]:
         """Return the sharpness and its residual relative to it."""
-        pair = sharpness(risk, params, jax.random.key(0), self.products)
-        return {"value": pair.value, "residual": pair.residual / jnp.abs(pair.value)}
+        return relative_sharpness(risk, params, self.products)
 
     def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
         in_units = observed["value"] * self.lr / 2

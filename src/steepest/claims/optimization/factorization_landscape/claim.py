@@ -31,6 +31,7 @@ from steepest.claim import (
     compiled,
     context_curve,
     equal,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -177,7 +178,7 @@ class FactorizationLandscape(Claim):
         ]
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         n = self.dimension
         r = self.columns
         bases = np.linalg.qr(rng.normal(size=(2, n, n)))[0]

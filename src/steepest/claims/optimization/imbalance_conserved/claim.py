@@ -30,6 +30,7 @@ from steepest.claim import (
     bound,
     compiled,
     exponent,
+    numpy_generator,
     observed_curve,
     order,
     panel,
@@ -134,7 +135,7 @@ class ImbalanceConserved(Claim):
     out_of_scope = {"hidden": 3}
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         lanes = []
         for n in SHAPES:
             for _ in range(self.seeds):

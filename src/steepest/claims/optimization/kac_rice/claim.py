@@ -27,6 +27,7 @@ from steepest.claim import (
     Within,
     assume,
     equal,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -106,7 +107,7 @@ class KacRice(Claim):
 
     def setting(self, key: Key) -> Setting:
         # NumPy's generator, seeded by the key: three programs less to compile
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+        rng = numpy_generator(key)
         sizes = [(n, len(binomial_weights(p, N))) for p, N, n in self.kinds]
         return Setting(
             tuple(rng.standard_normal(size) for size in sizes),

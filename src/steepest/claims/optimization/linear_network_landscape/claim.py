@@ -31,10 +31,12 @@ from steepest.claim import (
     compiled,
     equal,
     exponent,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
 )
+from steepest.claims.optimization._tables import padded
 from steepest.claims.optimization.linear_network_landscape.experiment import (
     DEEPEST,
     LinearNetworkPointOfDiagram,
@@ -115,7 +117,7 @@ class LinearNetworkLandscape(Claim):
         return tuple(self.hidden[min(i, len(self.hidden) - 1)] for i in range(len(self.depths)))
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         d = len(self.singular)
         orthogonal = lambda *shape: np.linalg.qr(rng.normal(size=shape))[0]
         left, right = orthogonal(2, d, d)
@@ -189,7 +191,10 @@ class LinearNetworkLandscape(Claim):
             lowest=("point", [point.lowest for point in points]),
             index=("point", [point.index for point in points]),
             # longer ones than any are filled with zeros
-            spectrum=("point eigenvalue", _padded([point.eigenvalues for point in points])),
+            spectrum=(
+                "point eigenvalue",
+                padded([point.eigenvalues for point in points], fill=0.0),
+            ),
             middle=("middle", -first * norms),
             order=("depth", np.array(self.depths, float)),
             time=("depth scale", times),
@@ -227,7 +232,10 @@ class LinearNetworkLandscape(Claim):
             gradient=("point", [point.gradient for point in certificates]),
             lowest=("point", [point.lowest for point in certificates]),
             index=("point", [point.index for point in certificates]),
-            spectrum=("point eigenvalue", _padded([point.eigenvalues for point in certificates])),
+            spectrum=(
+                "point eigenvalue",
+                padded([point.eigenvalues for point in certificates], fill=0.0),
+            ),
             middle=("middle", [point.lowest for point in middles]),
             middle_gradient=("middle", [point.gradient for point in middles]),
             fall=("depth step", falls),
@@ -340,11 +348,12 @@ class LinearNetworkLandscape(Claim):
         )
         top = np.array([left_out.max(initial=0) for left_out in omitted])
         owner = np.repeat(self.depths, np.diff([0, *self.edges(predicted), top.size]))
-        bare = _padded(
+        bare = padded(
             [
                 _without_factor(point.eigenvalues, levels, point.chosen, depth)
                 for point, depth in zip(points, owner, strict=True)
-            ]
+            ],
+            fill=0.0,
         )
         scales = np.array(self.sizes)
         depths = np.array(self.depths)[:, None]
@@ -521,12 +530,6 @@ def _fall(target: np.ndarray, layers: list[np.ndarray]) -> np.ndarray:
         return ((product - target) ** 2).sum() / 2
 
     return np.array([value(0.0) - value(step) for step in STEPS])
-
-
-def _padded(spectra: list[np.ndarray]) -> np.ndarray:
-    """Return spectra of several lengths as one array, filled with zeros behind."""
-    widest = max(len(spectrum) for spectrum in spectra)
-    return np.stack([np.pad(spectrum, (0, widest - len(spectrum))) for spectrum in spectra])
 
 
 def _without_factor(

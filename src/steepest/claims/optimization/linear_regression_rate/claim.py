@@ -8,7 +8,6 @@ whether the sum of their squares converges or not.
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
-import jax
 import numpy as np
 
 from steepest.claim import (
@@ -29,6 +28,7 @@ from steepest.claim import (
     assume,
     equal,
     exponent,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -133,7 +133,7 @@ class LinearRegressionRate(Claim):
     point = LinearRegressionPoint
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+        rng = numpy_generator(key)
         size = self.dimension
         shape = (len(self.kappas), self.seeds, size)
         turns = np.linalg.qr(rng.standard_normal((*shape, size)))[0]
@@ -186,7 +186,7 @@ class LinearRegressionRate(Claim):
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+        rng = numpy_generator(key)
         counts = []
         rates = []
         for kappa, grams, starts in zip(self.kappas, setting.grams, setting.starts, strict=True):
@@ -409,7 +409,8 @@ class LinearRegressionRate(Claim):
                 observed_curve(kappas, counts[:, 1], "heavy ball", kind="points", shade=0.5),
                 observed_curve(kappas, counts[:, 2], "Nesterov", kind="points", shade=1.0),
                 predicted_curve(kappas, log_target * kappas / 2, "κ log(10⁶)/2"),
-                predicted_curve(kappas, log_target * kappas**0.5 / 2, "√κ log(10⁶)/2"),
+                predicted_curve(kappas, log_target * kappas**0.5 / 2, "√κ log(10⁶)/2", shade=0.5),
+                predicted_curve(kappas, log_target * kappas**0.5, "√κ log(10⁶)", shade=1.0),
                 log="xy",
             ),
             panel(

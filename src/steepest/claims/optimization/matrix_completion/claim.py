@@ -32,6 +32,7 @@ from steepest.claim import (
     compiled,
     context_curve,
     equal,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -126,7 +127,7 @@ class MatrixCompletion(Claim):
     out_of_scope = {"spike": 10.0}
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         matrices = []
         starts = []
         for rank in self.ranks:

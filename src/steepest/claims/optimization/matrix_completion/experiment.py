@@ -23,6 +23,7 @@ from steepest.claim import (
     Within,
     assume,
     equal,
+    numpy_generator,
     predicted_curve,
 )
 from steepest.landscapes import nearest_root
@@ -173,7 +174,7 @@ class CompletionPoint(Point):
 
     def setting(self, key: Key) -> Problems:
         """Draw factors of four columns, of which the experiment takes the first, orders and starts."""
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         factors = rng.normal(size=(self.sets, self.size, WIDEST)) / np.sqrt(self.size)
         orders = draw_orders(rng, self.sets, self.size)
         starts = np.stack([begin(rng, self.size, WIDEST) for _ in range(self.sets)])

@@ -34,6 +34,7 @@ from steepest.claim import (
     exponent,
     idle,
     keys,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -182,7 +183,7 @@ class NtkMarginGuarantee(Claim):
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         for_frozen, for_wide, for_narrow = keys(key, 3)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(for_frozen)).tolist())
+        rng = numpy_generator(for_frozen)
         frozen = []
         for x, y in setting.cubes:
             kernels = []

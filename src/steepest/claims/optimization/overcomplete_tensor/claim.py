@@ -30,6 +30,7 @@ from steepest.claim import (
     compiled,
     equal,
     exponent,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
@@ -96,7 +97,7 @@ class OvercompleteTensor(Claim):
     point = OvercompleteTensorPoint
 
     def setting(self, key: Key) -> Setting:
-        rng = _generator(key)
+        rng = numpy_generator(key)
         components = tuple(_units(rng, self.seeds, n, self.d) for n in self.counts)
         starts = tuple(_units(rng, self.seeds, self.starts, self.d) for _ in self.counts)
         return Setting(components, starts)
@@ -126,7 +127,7 @@ class OvercompleteTensor(Claim):
         )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
-        rng = _generator(key)
+        rng = numpy_generator(key)
         arrays = {}
         for i, (components, starts) in enumerate(
             zip(setting.components, setting.starts, strict=True)
@@ -345,7 +346,7 @@ class OvercompleteTensor(Claim):
                 "angle to its maximum [degrees]",
                 predicted_curve(overlap, np.degrees(pair_angle(overlap)), "θ(c)"),
                 rival_curve(overlap[:120], np.degrees(np.arctan(overlap[:120] ** 3)), "c³"),
-                observed_curve([float(observed["merge"])], [30.0], "bisection", kind="points"),
+                observed_curve(2 * [float(observed["merge"])], (0, 45), "merged, by bisection"),
             ),
             panel(
                 "How high the ends are",
@@ -357,11 +358,6 @@ class OvercompleteTensor(Claim):
                 log="xy",
             ),
         )
-
-
-def _generator(key: Key) -> np.random.Generator:
-    """Return NumPy's generator, seeded by a key: no program to compile."""
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
 
 
 def _units(rng: np.random.Generator, *shape: int) -> Values:

@@ -10,7 +10,6 @@ known exactly on arcs of the circle.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from steepest.claim import (
@@ -34,11 +33,13 @@ from steepest.claim import (
     context_curve,
     equal,
     keys,
+    numpy_generator,
     observed_curve,
     panel,
     predicted_curve,
     rival_curve,
 )
+from steepest.claims.optimization._tables import padded
 from steepest.claims.optimization.parallel_certificate.experiment import (
     CertificatePoint,
     descend_factors,
@@ -114,7 +115,7 @@ class ParallelCertificate(Claim):
             )
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         shape = (self.rows, self.columns, self.rank, self.strength, self.noise)
         matrices = [planted(rng, *shape) for _ in range(self.matrices)]
         data = digits()
@@ -170,8 +171,8 @@ class ParallelCertificate(Claim):
         ]
         return Prediction(
             columns=("matrix", [(s > 1).sum() for s in spectra]),
-            gaps=("matrix round", _rows(excess, setting.penalties**2)),
-            polars=("matrix round", _rows([np.maximum(np.append(s, 0), 1) for s in spectra])),
+            gaps=("matrix round", padded(excess) * setting.penalties[:, None] ** 2),
+            polars=("matrix round", padded([np.maximum(np.append(s, 0), 1) for s in spectra])),
             minimum=("matrix", [_minimum(s) for s in spectra] * setting.penalties**2),
             descents=("width", first[np.minimum(self.widths, len(first) - 1)]),
             networks=("network", networks),
@@ -192,18 +193,18 @@ class ParallelCertificate(Claim):
         )
         return Observation(
             columns=("matrix", [growth.sizes[-1] for growth in growths]),
-            values=("matrix round", _rows([growth.values for growth in growths])),
+            values=("matrix round", padded([growth.values for growth in growths])),
             polars=(
                 "matrix round",
-                _rows([growth.polars for growth in growths], 1 / setting.penalties),
+                padded([growth.polars for growth in growths]) / setting.penalties[:, None],
             ),
             second=("matrix", [_second_pair(*of) for of in zip(*setting[:2], strict=True)]),
             descent_values=("width start", values),
             descent_polars=("width start", polars),
-            network_values=("network round", _rows([growth.values for growth in networks])),
+            network_values=("network round", padded([growth.values for growth in networks])),
             network_polars=(
                 "network round",
-                _rows([growth.polars / self.neuron_penalty for growth in networks]),
+                padded([growth.polars / self.neuron_penalty for growth in networks]),
             ),
             network_sizes=("network", [growth.sizes[-1] for growth in networks]),
             # ‖relu(Xu)‖² of the best new neuron is at most the sum over the inputs
@@ -299,7 +300,7 @@ class ParallelCertificate(Claim):
         ]
         looser = predicted.replace(
             columns=("matrix", [(s > 0.5).sum() for s in spectra]),
-            polars=("matrix round", _rows([np.maximum(np.append(s, 0), 0.5) for s in spectra])),
+            polars=("matrix round", padded([np.maximum(np.append(s, 0), 0.5) for s in spectra])),
             networks=("network", half),
         )
         full_width = predicted.replace(columns=("matrix", [len(s) for s in spectra]))
@@ -319,7 +320,7 @@ class ParallelCertificate(Claim):
             Rival(
                 "eckart_young",
                 predicted.replace(
-                    gaps=("matrix round", _rows(eckart, setting.penalties**2)),
+                    gaps=("matrix round", padded(eckart) * setting.penalties[:, None] ** 2),
                     descents=(
                         "width",
                         (self.penalty**2 * eckart[0])[np.minimum(self.widths, len(eckart[0]) - 1)],
@@ -448,14 +449,6 @@ def _second_pair(y: np.ndarray, penalty: float) -> float:
     s = np.linalg.svd(y, compute_uv=False)
     gained = max(s[1] - penalty, 0.0)
     return float(((s**2).sum() - gained**2) / 2)
-
-
-def _rows(rows: list[np.ndarray], factors: np.ndarray | None = None) -> np.ndarray:
-    """Return rows of different lengths, each times a factor, with NaN beyond their ends."""
-    table = np.full((len(rows), max(len(row) for row in rows)), np.nan)
-    for i, row in enumerate(rows):
-        table[i, : len(row)] = row * (1 if factors is None else factors[i])
-    return table
 
 
 def _last(table: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from steepest.claim import (
     assume,
     compiled,
     equal,
+    numpy_generator,
 )
 from steepest.dynamics import Fit, Growth, Trajectory, descend, grow
 from steepest.programs import matrix_polar, polar, squared_neurons
@@ -145,7 +146,7 @@ class CertificatePoint(Point):
 
     def setting(self, key: Key) -> np.ndarray:
         """Return Y."""
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         return planted(rng, self.rows, self.columns, self.rank, self.strength, self.noise)
 
     def predict(self, setting: np.ndarray) -> Prediction:

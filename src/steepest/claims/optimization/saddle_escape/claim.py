@@ -32,6 +32,7 @@ from steepest.claim import (
     compiled,
     equal,
     exponent,
+    numpy_generator,
     observed_curve,
     order,
     panel,
@@ -105,7 +106,7 @@ class SaddleEscape(Claim):
     out_of_scope = {"lr": 0.5}
 
     def setting(self, key: Key) -> Setting:
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         wells = [rng.normal(size=(self.starts, d)) for d in self.dimensions]
         return Setting(
             draw_starts(rng, self.seeds),

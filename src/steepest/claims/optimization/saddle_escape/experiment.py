@@ -22,6 +22,7 @@ from steepest.claim import (
     Within,
     assume,
     equal,
+    numpy_generator,
     predicted_curve,
 )
 from steepest.landscapes import chain_times, chain_value
@@ -99,7 +100,7 @@ class ChainPoint(Point):
 
     def setting(self, key: Key) -> np.ndarray:
         """Draw the starts, ``(seeds, LONGEST)``."""
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = numpy_generator(key)
         return draw_starts(rng, self.seeds)
 
     def predict(self, setting: np.ndarray) -> Prediction:

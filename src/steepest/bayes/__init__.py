@@ -1,0 +1,1 @@
+"""Bayes: exact posteriors and evidences, and samplers that check them."""

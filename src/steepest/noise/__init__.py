@@ -1,0 +1,1 @@
+"""Noise: stochastic gradients, random walkers, and the exact laws that they are compared with."""
