@@ -151,3 +151,14 @@ def test_a_line_search_reads_value_and_risk():
         risks.append(0.5 * np.sum(np.asarray(slopes) * w**2))
     np.testing.assert_allclose(path.risk, risks, rtol=1e-10)
     assert np.all(np.diff(path.risk) < 0)
+
+
+def test_independent_coins_have_the_moments_of_their_batches():
+    """Mean and second moment of the risk over all 64 batches of six examples, two of them on average."""
+    y = jnp.arange(1.0, 7.0)
+    risk = minibatch(lambda w, x, y: w * y, jnp.zeros((6, 1)), y, 2, independent=True)
+    values = jax.vmap(lambda key: risk(1.0, key))(jax.random.split(jax.random.key(0), 20000))
+    p = 1 / 3
+    variance = p * (1 - p) * float((y**2).sum()) / 4
+    assert abs(float(values.mean()) - 3.5) < 4 * np.sqrt(variance / 20000)
+    assert abs(float(values.var()) / variance - 1) < 0.05

@@ -174,15 +174,22 @@ def logarithmic(steps: int, records: int) -> np.ndarray:
 
 
 def minibatch(
-    loss: Callable[[Params, Array, Array], Array], x: Array, y: Array, size: int
+    loss: Callable[[Params, Array, Array], Array],
+    x: Array,
+    y: Array,
+    size: int,
+    *,
+    independent: bool = False,
 ) -> Callable[..., Array]:
-    """Return the risk of a random batch without replacement: ``(params, key) -> mean of loss over the batch``.
+    """Return the risk of a random batch: ``(params, key) -> sum of loss over the batch / size``.
 
     Args:
-        loss: per-example losses of parameters, inputs ``(size, d)`` and targets, shape ``(size,)``.
+        loss: per-example losses of parameters, inputs and targets, shape ``(inputs,)``.
         x: inputs, shape ``(n, d)``.
         y: targets, n of them.
         size: examples a batch, at most n.
+        independent: whether each example joins by its own coin of probability size/n, so that ``size`` is the mean of
+            the batch's size, rather than without replacement. All n losses are then computed.
 
     Raises:
         UserError: a batch larger than the data.
@@ -190,6 +197,13 @@ def minibatch(
     n = x.shape[0]
     if not 1 <= size <= n:
         raise UserError(f"a batch must hold between 1 and {n} examples, got {size}")
+
+    def coins(params: Params, key: Key) -> Array:
+        joins = jax.random.bernoulli(key, size / n, (n,))
+        return jnp.where(joins, loss(params, x, y), 0.0).sum() / size
+
+    if independent:
+        return coins
 
     def risk(params: Params, key: Key) -> Array:
         chosen = jax.random.choice(key, n, (size,), replace=False)

@@ -1,0 +1,218 @@
+"""Stochastic gradient descent on a linear model, with time averages of what the steady state is about."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Fraction,
+    Hypothesis,
+    Key,
+    NonNegative,
+    Point,
+    Prediction,
+    Values,
+    assume,
+    equal,
+    keys,
+)
+from steepest.nn.data import breast_cancer
+from steepest.noise import steady_state
+
+FEATURES = 10  # mean radius to mean fractal dimension; the other twenty nearly repeat them
+
+
+class Averages(NamedTuple):
+    """Time averages along one run.
+
+    Attributes:
+        alignment: of (θ − w)·∇L about the minimum w.
+        dissipation: of ½γ tr C̃.
+        covariance: of ½γ tr C, the covariance in place of the second moment.
+        replaced: of ½γ tr C̃ with C̃ of batches with replacement.
+        slope: of |∇L|².
+        curved: of ½γ tr H C̃.
+        curved_covariance: of ½γ tr H C.
+        gradient: |mean of ∇L|².
+        boundary: (|δ₀|² − |δ_T|²)/(2γT), what a finite run adds to the alignment.
+    """
+
+    alignment: Any
+    dissipation: Any
+    covariance: Any
+    replaced: Any
+    slope: Any
+    curved: Any
+    curved_covariance: Any
+    gradient: Any
+    boundary: Any
+
+
+@cache
+def patients(examples: int) -> tuple[Values, Values]:
+    """Return standardized features of the first patients with a constant 1, shape ``(m, 11)``, and labels ±1."""
+    data = breast_cancer()
+    x = np.asarray(data.x)[:examples, :FEATURES]
+    return np.hstack([x, np.ones((len(x), 1))]), np.asarray(data.y)[:examples]
+
+
+def residuals(logistic: Any, output: Any, y: Any) -> tuple[Any, Any]:
+    """Return first and second derivative by its output of each example's loss, log(1 + e^(−yf)) or ½(f − y)²."""
+    sigmoid = 1 / (1 + jnp.exp(y * output))
+    first = jnp.where(logistic > 0.5, -y * sigmoid, output - y)
+    second = jnp.where(logistic > 0.5, sigmoid * (1 - sigmoid), 1.0)
+    return first, second
+
+
+def minimum(x: Values, y: Values, ridge: float, logistic: bool) -> tuple[Values, Values]:
+    """Return the exact minimum of the ridged risk and the Hessian there, by Newton's method."""
+    m, d = x.shape
+    theta = np.zeros(d)
+    hessian = np.eye(d)
+    for _ in range(30):
+        output = x @ theta
+        if logistic:
+            sigmoid = 1 / (1 + np.exp(y * output))
+            first = -y * sigmoid
+            second = sigmoid * (1 - sigmoid)
+        else:
+            first = output - y
+            second = np.ones(m)
+        hessian = (x * second[:, None]).T @ x / m + ridge * np.eye(d)
+        theta = theta - np.linalg.solve(hessian, first @ x / m + ridge * theta)
+    return theta, hessian
+
+
+def averages(
+    x: Any,
+    y: Any,
+    ridge: float,
+    logistic: Any,
+    w: Any,
+    start: Any,
+    lr: Any,
+    batch: Any,
+    key: Key,
+    burn: int,
+    steps: int,
+) -> tuple[Averages, Averages]:
+    """Run SGD with batches of independent coins, and average over the first ``burn`` steps, and over those after.
+
+    Full gradient and C̃ come from the gradients of all examples at every step, not from the batch that moves the
+    weights: with the batch's own the identity would be a telescoping sum that no run can violate.
+    """
+    m = x.shape[0]
+    coin = batch / m
+    factor = (1 - coin) / batch  # c of noise.batch_factor, which refuses traced sizes
+    gram = x @ x.T
+    squares = gram**2
+
+    def step(theta: Any, key: Key) -> tuple[Any, tuple]:
+        output = x @ theta
+        first, second = residuals(logistic, output, y)
+        slope = first @ x / m + ridge * theta
+        flat = slope @ slope
+        # g_k = first_k x_k + ridge θ, and x_j · g_k = first_k gram_jk + ridge output_j: no table of gradients is needed
+        weight = first**2
+        lengths = weight @ jnp.diag(gram) + 2 * ridge * (first @ output)  # Σ_k |g_k|²
+        lengths += m * ridge**2 * (theta @ theta)
+        stretched = second @ (squares @ weight) + 2 * ridge * (second * output) @ (gram @ first)
+        stretched += m * ridge**2 * (second @ output**2)  # Σ_jk second_j (x_j · g_k)²
+        curved = (stretched / m + ridge * lengths) / m  # (1/m) Σ_k g_kᵀ H g_k
+        bent = second @ (x @ slope) ** 2 / m + ridge * flat  # ∇Lᵀ H ∇L
+        dissipation = lr / 2 * (factor * lengths / m + flat)
+        kept = Averages(
+            alignment=(theta - w) @ slope,
+            dissipation=dissipation,
+            covariance=dissipation - lr / 2 * flat,
+            replaced=lr / 2 * ((lengths / m - flat) / batch + flat),
+            slope=flat,
+            curved=lr / 2 * (factor * curved + bent),
+            curved_covariance=lr / 2 * factor * curved,
+            gradient=0.0,
+            boundary=0.0,
+        )
+        joins = jax.random.bernoulli(key, coin, (m,))
+        moved = (joins * first) @ x / batch + joins.sum() / batch * ridge * theta
+        return theta - lr * moved, (kept, slope)
+
+    def window(theta: Any, drawn: tuple) -> tuple[Any, Averages]:
+        key, length = drawn
+
+        def add(i: Any, carry: tuple) -> tuple:
+            theta, total, slopes = carry
+            theta, (kept, slope) = step(theta, jax.random.fold_in(key, i))
+            return theta, jax.tree.map(jnp.add, total, kept), slopes + slope
+
+        zero = Averages(*[jnp.zeros(())] * len(Averages._fields))
+        last, total, slopes = jax.lax.fori_loop(
+            0, length, add, (theta, zero, jnp.zeros_like(theta))
+        )
+        mean = jax.tree.map(lambda value: value / length, total)
+        boundary = (((theta - w) ** 2).sum() - ((last - w) ** 2).sum()) / (2 * lr * length)
+        return last, mean._replace(gradient=((slopes / length) ** 2).sum(), boundary=boundary)
+
+    # One body for both windows: their lengths are data.
+    windows = (jax.random.split(key), jnp.array([burn, steps]))
+    _, both = jax.lax.scan(window, start, windows)
+    return tuple(jax.tree.map(lambda values, i=i: values[i], both) for i in range(2))
+
+
+@dataclass(frozen=True)
+class NoisePoint(Point):
+    """The excess risk of least squares in units of γ(1/b − 1/m), the rule of linear scaling, over step and batch."""
+
+    shares: Fraction
+    batch: Count
+    examples: Count
+    ridge: NonNegative
+
+    batched = ("shares", "batch")
+    diagram = {"shares": "0.02:0.7:8", "batch": "4,8,16,32,64"}
+    contours = {"radius_predicted": (1.0, "second moments become infinite")}
+    diagram_remarks = (
+        "Where noise depends on γ(1/b − 1/m) alone, as the rule for small steps says, the colour does not change.",
+        "To the right of the last level second moments are infinite though the mean still converges.",
+    )
+
+    def largest(self) -> float:
+        """Return λ_max of the risk's Hessian."""
+        x, y = patients(self.examples)
+        return float(np.linalg.eigvalsh(minimum(x, y, self.ridge, False)[1])[-1])
+
+    def predict(self, setting: Any) -> Prediction:
+        x, y = patients(self.examples)
+        lr = self.shares * 2 / self.largest()
+        state = steady_state(x, y, lr, self.batch, ridge=self.ridge)
+        unit = lr * (1 / self.batch - 1 / self.examples)
+        return Prediction(excess=state.excess_risk / unit, radius=state.radius)
+
+    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+        x, y = (jnp.asarray(part) for part in patients(self.examples))
+        w = jnp.asarray(minimum(*patients(self.examples), self.ridge, False)[0])
+        lr = self.shares * 2 / self.largest()
+        run = lambda key: averages(
+            x, y, self.ridge, 0.0, w, w, lr, self.batch, key, burn=500, steps=2000
+        )[1]
+        late = jax.vmap(run)(keys(key, 16))
+        unit = lr * (1 / self.batch - 1 / self.examples)
+        return {"excess": late.alignment / 2 / unit}
+
+    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+        advice = "second moments are infinite; lower --shares or raise --batch"
+        x, y = patients(self.examples)
+        lr = self.shares * 2 / self.largest()
+        radius = steady_state(x, y, lr, self.batch, ridge=self.ridge).radius
+        return [assume("radius of the map of second moments", radius, "<", 1, advice)]
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        # near the edge of stability excursions are long, and the interval over 16 runs with them
+        return [equal("excess", predicted["excess"], observed["excess"], 0.15, label="excess risk")]
