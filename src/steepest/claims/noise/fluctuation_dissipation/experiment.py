@@ -176,7 +176,7 @@ class NoisePoint(Point):
     ridge: NonNegative
 
     batched = ("shares", "batch")
-    diagram = {"shares": "0.02:0.7:8", "batch": "4,8,16,32,64"}
+    diagram = {"shares": "linear:0.02:0.7:8", "batch": "4,8,16,32,64"}
     contours = {"radius_predicted": (1.0, "second moments become infinite")}
     diagram_remarks = (
         "Where noise depends on γ(1/b − 1/m) alone, as the rule for small steps says, the colour does not change.",

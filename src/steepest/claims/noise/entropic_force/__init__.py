@@ -1,0 +1,1 @@
+"""The claim entropic-force: what it states, and its experiment."""

@@ -1,0 +1,206 @@
+"""Walkers in valleys of minima: a product of two numbers with noisy labels, and a valley between growing walls."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Hypothesis,
+    Key,
+    Point,
+    Positive,
+    Prediction,
+    Values,
+    assume,
+    equal,
+    keys,
+)
+
+
+class Balance(NamedTuple):
+    """What walkers of the product network leave at the marks, each of shape ``(marks,)``.
+
+    Attributes:
+        imbalance: D = u² − v².
+        product: D₀ Π (1 − γ² r²) over the steps so far.
+        trace: tr H on the valley, u² + v².
+    """
+
+    imbalance: Any
+    product: Any
+    trace: Any
+
+
+def balance_walk(u: float, v: float, lr: Any, noise: Any, marks: Values, key: Key) -> Balance:
+    """Descend on ½(uv − 1 − σξ)² with a fresh ξ ~ N(0, 1) at each step, and look at the marks."""
+
+    def step(i: Any, state: tuple) -> tuple:
+        u, v, product = state
+        residual = u * v - 1 - noise * jax.random.normal(jax.random.fold_in(key, i))
+        moved = u - lr * residual * v
+        other = v - lr * residual * u
+        return moved, other, product * (1 - lr**2 * residual**2)
+
+    def advance(state: tuple, ends: tuple) -> tuple:
+        u, v, product = jax.lax.fori_loop(ends[0], ends[1], step, state)
+        return (u, v, product), Balance(u**2 - v**2, product, u**2 + v**2)
+
+    one = jnp.ones(())
+    start = (u * one, v * one, (u**2 - v**2) * one)
+    before = jnp.concatenate([jnp.zeros(1, int), jnp.asarray(marks[:-1])])
+    return jax.lax.scan(advance, start, (before, jnp.asarray(marks)))[1]
+
+
+def balance_law(imbalance: float, lr: float, noise: float, marks: Values) -> Values:
+    """Return D at the marks by D ← D(1 − 2γ²σ²/(2 − γλ)), with λ = tr H = √(D² + 4) on the valley uv = 1.
+
+    E r² = 2σ²/(2 − γλ) holds the noise of the label, σ², and that of uv around 1, γλσ²/(2 − γλ).
+    """
+    values = []
+    current = float(imbalance)
+    last = 0
+    for mark in np.asarray(marks):
+        for _ in range(mark - last):
+            trace = np.sqrt(current**2 + 4)
+            current *= 1 - 2 * lr**2 * noise**2 / (2 - lr * trace)
+        values.append(current)
+        last = mark
+    return np.array(values)
+
+
+def walls(place: Any, tanh: Any, xp: Any = jnp) -> tuple[Any, Any]:
+    """Return λ₁, λ₂ at a place of the valley and their slopes there, each of shape ``(2,)``.
+
+    Args:
+        place: θ̂.
+        tanh: 0 for 1 + θ̂² and ½ + ½(θ̂ − 1)², whose sum falls to θ̂ = ⅓; 1 for 3/2 + tanh θ̂ and 3/2 − ½ tanh θ̂.
+        xp: NumPy or JAX's.
+    """
+    bend = xp.tanh(place)
+    slope = 1 - bend**2
+    heights = xp.where(
+        tanh > 0.5,
+        xp.stack([1.5 + bend, 1.5 - bend / 2]),
+        xp.stack([1 + place**2, 0.5 + (place - 1) ** 2 / 2]),
+    )
+    slopes = xp.where(tanh > 0.5, xp.stack([slope, -slope / 2]), xp.stack([2 * place, place - 1]))
+    return heights, slopes
+
+
+class Valley(NamedTuple):
+    """What a walker of the valley leaves.
+
+    Attributes:
+        place: θ̂ at the marks, shape ``(marks,)``.
+        spread: time average of θ̄², shape ``(2,)``, for walkers that were held in place.
+    """
+
+    place: Any
+    spread: Any
+
+
+def valley_walk(
+    start: Any, tanh: Any, alphas: Any, held: Any, lr: float, burn: int, marks: Values, key: Key
+) -> Valley:
+    """Descend on Σ θ̄_i² λ_i(θ̂), with noise of covariance α_i H_ii = 2 α_i λ_i in each θ̄_i.
+
+    Args:
+        start: θ̂ at first, held there for ``burn`` steps.
+        tanh: which walls.
+        alphas: α_i, shape ``(2,)``.
+        held: 1.0 for a walker that stays at θ̂.
+        lr: step size γ.
+        burn: steps before the clock starts.
+        marks: steps at which to look.
+        key: of the noise.
+    """
+
+    def step(i: Any, state: tuple) -> tuple:
+        place, wide, total = state
+        heights, slopes = walls(place, tanh)
+        drawn = jax.random.normal(jax.random.fold_in(key, i), (2,))
+        gradient = 2 * heights * wide + jnp.sqrt(2 * alphas * heights) * drawn
+        free = jnp.where(i < burn, 0.0, 1 - held)
+        drift = (wide**2 * slopes).sum()
+        total = total + jnp.where(i < burn, 0.0, wide**2)
+        return place - free * lr * drift, wide - lr * gradient, total
+
+    def advance(state: tuple, ends: tuple) -> tuple:
+        state = jax.lax.fori_loop(ends[0], ends[1], step, state)
+        return state, state[0]
+
+    ends = jnp.asarray(marks) + burn
+    before = jnp.concatenate([jnp.zeros(1, int), ends[:-1]])
+    zero = jnp.zeros(2)
+    (_, _, total), places = jax.lax.scan(advance, (start, zero, zero), (before, ends))
+    return Valley(places, total / marks[-1])
+
+
+def spread(heights: Values, alphas: Values, lr: float) -> Values:
+    """Return ⟨θ̄_i²⟩ = γα_i/(2(1 − γλ_i)), exact at a fixed place."""
+    return lr * np.asarray(alphas) / (2 * (1 - lr * heights))
+
+
+def slow_law(start: float, tanh: float, alphas: Values, lr: float, marks: Values) -> Values:
+    """Return θ̂ at the marks by the averaged map θ̂ ← θ̂ − γ Σ ⟨θ̄_i²⟩ λ_i'(θ̂)."""
+    values = []
+    place = float(start)
+    last = 0
+    for mark in np.asarray(marks):
+        for _ in range(mark - last):
+            heights, slopes = walls(np.float64(place), tanh, np)
+            place -= lr * (spread(heights, alphas, lr) * slopes).sum()
+        values.append(place)
+        last = mark
+    return np.array(values)
+
+
+@dataclass(frozen=True)
+class BalancePoint(Point):
+    """How fast noisy labels balance the two factors, over the step and the noise."""
+
+    lr: Positive
+    noise: Positive
+    start: Positive
+    walkers: Count
+
+    batched = ("lr", "noise")
+    diagram = {"lr": "linear:0.01:0.16:6", "noise": "linear:0.1:1.1:6"}
+    contours = {"stable_predicted": (1.0, "γ tr H = 1 at the start")}
+    base = {"walkers": 256}
+    diagram_remarks = (
+        "The colour is the mean decay of log D over 1000 steps; by theory it grows like γ²σ² where γ tr H is small.",
+    )
+
+    def predict(self, setting: Any) -> Prediction:
+        imbalance = self.start**2 - self.start**-2
+        at_end = balance_law(imbalance, self.lr, self.noise, np.array([1000]))[0]
+        return Prediction(
+            decay=np.log(imbalance / at_end), stable=self.lr * (self.start**2 + self.start**-2)
+        )
+
+    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+        walk = lambda key: balance_walk(
+            self.start, 1 / self.start, self.lr, self.noise, np.array([1000]), key
+        )
+        ends = jax.vmap(walk)(keys(key, self.walkers)).imbalance[:, 0]
+        groups = ends.reshape(8, -1).mean(1)
+        return {"decay": jnp.log((self.start**2 - self.start**-2) / groups)}
+
+    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+        trace = self.start**2 + self.start**-2
+        advice = "the fast directions are not much faster than the slow one; lower --lr"
+        return [
+            assume("γ tr H at the start", self.lr * trace, "<", 1, advice),
+            assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.05, advice),
+        ]
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        return [equal("decay", predicted["decay"], observed["decay"], 0.1, label="decay of log D")]
