@@ -8,8 +8,9 @@ from scipy import stats
 
 from steepest.core.errors import UserError
 from steepest.noise import (
+    batch_cumulants,
     batch_factor,
-    excess_kurtosis,
+    draw_batches,
     gradient_moments,
     steady_state,
 )
@@ -44,17 +45,32 @@ def test_moments_are_those_of_all_batches(sampling):
     assert np.allclose(moments.covariance, second - np.outer(mean, mean))
 
 
-def test_kurtosis_is_that_of_all_batches():
+def test_cumulants_are_those_of_all_batches():
     rows, chance = batches("independent", 2)
     drawn = rows @ GRADIENTS / 2
     centred = drawn - chance @ drawn
-    kurtosis = chance @ centred**4 / (chance @ centred**2) ** 2 - 3
-    assert np.allclose(excess_kurtosis(GRADIENTS, 2), kurtosis)
+    variance = chance @ centred**2
+    cumulants = batch_cumulants(GRADIENTS, 2)
+    assert np.allclose(cumulants.variance, variance)
+    assert np.allclose(cumulants.skewness, chance @ centred**3 / variance**1.5)
+    assert np.allclose(cumulants.excess, chance @ centred**4 / variance**2 - 3)
 
 
-def test_a_binomial_has_its_kurtosis():
-    expected = stats.binom(50, 0.1).stats("k")
-    assert np.allclose(excess_kurtosis(np.ones((50, 1)), 5), expected)
+def test_a_binomial_has_its_cumulants():
+    skewness, excess = stats.binom(50, 0.1).stats("sk")
+    cumulants = batch_cumulants(np.ones((50, 1)), 5)
+    assert np.allclose([cumulants.skewness[0], cumulants.excess[0]], [skewness, excess])
+
+
+def test_drawn_batches_are_independent_coins():
+    """Sizes are binomial, every example joins as often, and the moments are the exact ones."""
+    rng = np.random.default_rng(1)
+    members = draw_batches(np.eye(6), 2, 40000, rng) * 2
+    assert set(np.unique(members)) == {0.0, 1.0}
+    assert np.allclose(members.mean(0), 1 / 3, atol=4 * np.sqrt(2 / 9 / 40000))
+    assert np.allclose(np.cov(members.T), np.eye(6) * 2 / 9, atol=0.01)
+    sizes = np.bincount(members.sum(1).astype(int), minlength=7) / 40000
+    assert np.allclose(sizes, stats.binom(6, 1 / 3).pmf(range(7)), atol=0.012)
 
 
 @pytest.mark.parametrize("sampling", ["independent", "fixed", "replacement"])
@@ -107,7 +123,9 @@ def test_bad_input_in_one_sentence():
     with pytest.raises(UserError, match="independent, fixed, replacement"):
         batch_factor(6, 2, "fix")
     with pytest.raises(UserError, match="less than 6"):
-        excess_kurtosis(GRADIENTS, 6)
+        batch_cumulants(GRADIENTS, 6)
+    with pytest.raises(UserError, match="between 1 and 6"):
+        draw_batches(GRADIENTS, 7, 2, RNG)
     with pytest.raises(UserError, match="singular"):
         steady_state(np.ones((5, 2)), np.ones(5), 0.1, 2)
     with pytest.raises(UserError, match="step size is positive"):

@@ -90,11 +90,29 @@ def gradient_moments(
     return GradientMoments(mean, covariance, covariance + mean[:, None] * mean)
 
 
-def excess_kurtosis(gradients: Any, batch: float) -> Any:
-    """Return the excess kurtosis of each entry of the gradient of a batch of independent coins.
+class BatchCumulants(NamedTuple):
+    """Cumulants of a batch's gradient along some directions, each of shape ``(directions,)``.
 
-    Cumulants of independent coins add up: κ₄ of a coin of probability p = b/m is p(1 − p)(1 − 6p(1 − p)), so the excess
-    is (1 − 6p(1 − p)) / (p(1 − p)) · Σ g⁴ / (Σ g²)². It falls like 1/b, and changes its sign near p = 0.21.
+    Attributes:
+        variance: κ₂.
+        skewness: κ₃/κ₂^(3/2).
+        excess: κ₄/κ₂², the excess kurtosis.
+    """
+
+    variance: Any
+    skewness: Any
+    excess: Any
+
+
+def batch_cumulants(gradients: Any, batch: float) -> BatchCumulants:
+    """Return variance, skewness and excess kurtosis of the gradient of a batch of independent coins, exactly.
+
+    Cumulants of independent coins add up, and those of a coin of probability p = b/m are p(1 − p) = s,
+    s(1 − 2p) and s(1 − 6s). With sums over the m examples
+
+        κ₂ = s Σ g²/b²,    skewness = (1 − 2p)/√s · Σ g³/(Σ g²)^(3/2),    excess = (1 − 6s)/s · Σ g⁴/(Σ g²)².
+
+    The skewness falls like b^(−1/2) and the excess like 1/b, which changes its sign near p = 0.21.
 
     Args:
         gradients: projections of g_k, shape ``(m, directions)``.
@@ -103,8 +121,8 @@ def excess_kurtosis(gradients: Any, batch: float) -> Any:
     Raises:
         UserError: a batch that is empty or not smaller than the data.
 
-    >>> float(excess_kurtosis(np.ones((4, 1)), 2)[0])  # the binomial law of 4 fair coins: −2/4
-    -0.5
+    >>> batch_cumulants(np.ones((4, 1)), 2).excess.tolist()  # the binomial law of 4 fair coins: −2/4
+    [-0.5]
     """
     examples = gradients.shape[0]
     if not 1 <= batch < examples:
@@ -112,5 +130,46 @@ def excess_kurtosis(gradients: Any, batch: float) -> Any:
             f"a random batch must hold at least 1 and less than {examples} examples, got {batch}"
         )
     p = batch / examples
-    coin = (1 - 6 * p * (1 - p)) / (p * (1 - p))
-    return coin * (gradients**4).sum(0) / (gradients**2).sum(0) ** 2
+    s = p * (1 - p)
+    squares = (gradients**2).sum(0)
+    return BatchCumulants(
+        variance=s * squares / batch**2,
+        skewness=(1 - 2 * p) / s**0.5 * (gradients**3).sum(0) / squares**1.5,
+        excess=(1 - 6 * s) / s * (gradients**4).sum(0) / squares**2,
+    )
+
+
+def draw_batches(
+    gradients: np.ndarray, batch: float, draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the gradients of random batches of independent coins, shape ``(draws, directions)``.
+
+    Only the examples that join are drawn: in one row of all draws times all examples the gaps between them are
+    geometric. The cost is that of the examples drawn, draws × b, and not of draws × m coins.
+
+    Args:
+        gradients: projections of g_k, shape ``(m, directions)``.
+        batch: mean size b of the batches, at most m.
+        draws: how many batches.
+        rng: NumPy's generator.
+
+    Raises:
+        UserError: a batch that is empty or larger than the data.
+
+    >>> draw_batches(np.ones((5, 1)), 5, 2, np.random.default_rng(0)).tolist()  # every example, over b
+    [[1.0], [1.0]]
+    """
+    examples, directions = gradients.shape
+    batch_factor(examples, batch, "independent")
+    p = batch / examples
+    cells = draws * examples
+    expected = cells * p
+    gaps = rng.geometric(p, size=int(expected + 8 * np.sqrt(expected * (1 - p)) + 8))
+    joined = np.cumsum(gaps) - 1  # eight standard deviations suffice
+    joined = joined[joined < cells]
+    rows = joined // examples
+    members = joined % examples
+    columns = [
+        np.bincount(rows, weights=gradients[members, i], minlength=draws) for i in range(directions)
+    ]
+    return np.stack(columns, 1) / batch

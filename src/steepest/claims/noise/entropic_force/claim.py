@@ -350,8 +350,8 @@ class EntropicForce(Claim):
                 "Two different α",
                 "step",
                 "tr H",
-                predicted_curve(walk, sums[0], "α = 0.05 and 0.4"),
-                predicted_curve(walk, sums[1], "α = 0.2 and 0.2"),
+                predicted_curve(walk, sums[0], "α = 0.05 and 0.4, rising"),
+                predicted_curve(walk, sums[1], "α = 0.2 and 0.2, falling"),
                 observed_curve(
                     np.full(2, steps[-1]), 6 + observed["change"].mean(1), "walkers", kind="points"
                 ),

@@ -313,12 +313,9 @@ class FluctuationDissipation(Claim):
                 "½γ tr C̃",
                 "alignment (θ − w)·∇L",
                 predicted_curve(line, line, "equal"),
-                *[
-                    observed_curve(
-                        dissipation[i].ravel(), alignment[i].ravel(), f"{loss} loss", kind="points"
-                    )
-                    for i, loss in enumerate(LOSSES)
-                ],
+                observed_curve(
+                    dissipation.ravel(), alignment.ravel(), "runs, both losses", kind="points"
+                ),
                 rival_curve(
                     observed["covariance"][0].mean(1), alignment[0].mean(1), "C in place of C̃"
                 ),
