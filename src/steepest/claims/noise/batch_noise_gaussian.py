@@ -298,8 +298,15 @@ class BatchNoiseGaussian(Claim):
             for place in PLACES:
                 measured = np.abs(observed[f"{name}_{place}"].mean(1)).mean(1)
                 theory = np.abs(predicted[f"{name}_{place}"]).mean(1)
-                curves.append(predicted_curve(batches, theory, WORDS[place]))
-                curves.append(observed_curve(batches, measured, "drawn batches", kind="points"))
+                once = place == PLACES[0]
+                curves.append(
+                    predicted_curve(batches, theory, "exact, at both places" if once else "")
+                )
+                curves.append(
+                    observed_curve(
+                        batches, measured, "drawn batches" if once else "", kind="points"
+                    )
+                )
             first = np.abs(predicted[f"{name}_images"][0]).mean() * batches[0] ** -rate
             curves.append(rival_curve(batches, first * batches ** (2 * rate), "twice as quick"))
             panels.append(
