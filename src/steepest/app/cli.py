@@ -233,6 +233,8 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument("--momentum", type=float, default=0.0, help="your heavy-ball momentum β")
     decay = "your weight decay λ (default: your optimizer's, or not known)"
     measure.add_argument("--weight-decay", type=float, help=decay)
+    batch = "examples in each of your batches, for their noise (default: those of your loader)"
+    measure.add_argument("--batch", type=int, help=batch)
     kinds = ("hessian", "gauss-newton", "fisher")
     curvature = "of which matrix (default: hessian)"
     measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)

@@ -31,6 +31,7 @@ def measured(known: Any) -> Report:
             momentum=known.momentum,
             optimizer=optimizer,
             weight_decay=known.weight_decay,
+            batch=known.batch,
             curvature=known.curvature,
             since=None if known.since is None else load_checkpoint(known.since),
             micro_batch=known.micro_batch,

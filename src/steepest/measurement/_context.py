@@ -25,6 +25,7 @@ class Context:
         kind: which curvature: the Hessian, the Gauss–Newton matrix or the empirical Fisher matrix.
         several: whether more than the largest eigenpair is wanted.
         seed: of samples of the examples.
+        batch: examples in each of the user's batches, if they say it.
     """
 
     subject: Subject
@@ -35,6 +36,7 @@ class Context:
     kind: Kind = "hessian"
     several: bool = True
     seed: int = 0
+    batch: int | None = None
 
     @cached_property
     def classes(self) -> int:

@@ -29,6 +29,7 @@ def measure(
     momentum: float = 0.0,
     optimizer: Any = None,
     weight_decay: float | None = None,
+    batch: int | None = None,
     curvature: Kind = "hessian",
     since: Any = None,
     micro_batch: int = 1024,
@@ -49,6 +50,7 @@ def measure(
             ``lr``; with Adam the sharpness in its own coordinates is compared with 38/η.
         weight_decay: λ, in the gradient (with an optax state: AdamW's); a torch optimizer says its own, an optax state
             does not. None if you do not say it.
+        batch: examples in each of your batches, for their noise; without it that of a loader's batches.
         curvature: of which matrix: ``"hessian"``, ``"gauss-newton"`` or ``"fisher"``, the empirical one.
         since: an earlier checkpoint, to measure the drift from: parameters like the model's own, a state dict, or a
             flat vector.
@@ -77,7 +79,7 @@ def measure(
         else make_subject(model, loss, data, micro_batch=micro_batch, features=features)
     )
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
-    options |= {"weight_decay": weight_decay}
+    options |= {"weight_decay": weight_decay, "batch": batch}
     options |= {"since": since, "seed": seed, "watch": watch}
     report, _ = report_on(subject, names, **options)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
@@ -91,6 +93,7 @@ def report_on(
     momentum: float = 0.0,
     optimizer: Any = None,
     weight_decay: float | None = None,
+    batch: int | None = None,
     curvature: Kind = "hessian",
     since: Any = None,
     seed: int = 0,
@@ -110,7 +113,9 @@ def report_on(
     names = what or [*DEFAULT, *["drift"] * (since is not None)]
     rng = np.random.default_rng(seed)
     since = _flat(subject, since)
-    context = Context(subject, rng, optimizer, since, start, curvature, "spectrum" in names, seed)
+    context = Context(
+        subject, rng, optimizer, since, start, curvature, "spectrum" in names, seed, batch
+    )
     lines: list[Reading] = []
     troubles: list[UserError] = []
     for name in names:

@@ -8,6 +8,7 @@ from jaxtyping import Array
 from scipy import stats
 
 from steepest.core.errors import UserError, nearest
+from steepest.measurement._batch_noise import measure_batch_noise
 from steepest.measurement._class_decomposition import measure_class_decomposition
 from steepest.measurement._classes import measure_class_covariances
 from steepest.measurement._complexity import normalized_margin
@@ -166,6 +167,7 @@ def _last_layer(context: Context) -> tuple[Array, Array, Array | None]:
 QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
     "risk": measure_risk,
     "sharpness": measure_sharpness,
+    "batch-noise": measure_batch_noise,
     "spectrum": measure_spectrum,
     "density": measure_density,
     "blocks": measure_blocks,
@@ -187,6 +189,7 @@ QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
 DEFAULT = (
     "risk",
     "sharpness",
+    "batch-noise",
     "spectrum",
     "margins",
     "norms",

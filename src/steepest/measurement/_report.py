@@ -16,6 +16,7 @@ ERRORS = {
     "residual": "residual of Lanczos, no confidence interval",
     "probes": "95 % over random probes, for these examples",
     "examples": "95 % for other examples like these",
+    "batches": "95 % over random batches of these examples",
     "rounding": "rounding",
 }
 """What an interval is about, by its source of error."""
@@ -24,6 +25,7 @@ BRIEF = {
     "residual": "residual",
     "probes": "95 %, probes",
     "examples": "95 %, examples",
+    "batches": "95 %, batches",
     "rounding": "rounding",
 }
 """The same where there is little room; ``ERRORS`` explains them."""
@@ -37,7 +39,8 @@ class Reading:
         name: what was measured.
         value: the number; NaN when it does not exist here, and ``interpretation`` says why.
         interval: where it lies: a 95 % interval, or value ± residual of an iteration; None for exact arithmetic.
-        source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"`` or ``"rounding"``.
+        source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"``, ``"batches"`` or
+            ``"rounding"``.
         theory: what the value is compared with, or nothing.
         compared: the number that theory gives, if it gives one.
         assumes: what theory assumes, and whether it holds on this model; None where that is unknown.

@@ -145,8 +145,10 @@ class NoiseFollowsCurvature(Claim):
         rows = []
         for i in range(self.seeds):
             params = jax.tree.map(lambda part, i=i: part[i], ends)
-            matrices = [np.asarray(part) for part in look(setting, params)]
-            rows.append(compare(*matrices, along(params, ALIKE), along(params, APART), rng))
+            hessian, jacobian, residuals = (np.asarray(part) for part in look(setting, params))
+            sums = along(params, ALIKE)
+            differences = along(params, APART)
+            rows.append(compare(hessian, jacobian, residuals, sums, differences, rng))
         shapes = {"alphas": "seed direction", "sharpness": "seed direction"}
         return Observation(
             **{
@@ -207,19 +209,19 @@ class NoiseFollowsCurvature(Claim):
             bound(
                 "cosine",
                 observed["cosine"],
-                at_most=predicted["cosine"],
+                at_most=float(predicted["cosine"]),
                 label="cosine between C and H",
             ),
             bound(
                 "apart",
                 observed["cosine"] / observed["isotropic"],
-                at_least=predicted["apart"],
+                at_least=float(predicted["apart"]),
                 label="cosine between C and H over that of C and the identity",
             ),
             bound(
                 "white",
                 observed["white"],
-                at_least=predicted["white"],
+                at_least=float(predicted["white"]),
                 label="cosine between C and H if residuals were white noise",
             ),
             equal(
@@ -233,7 +235,7 @@ class NoiseFollowsCurvature(Claim):
             bound(
                 "sharp",
                 observed["sharp"],
-                at_least=predicted["sharp"],
+                at_least=float(predicted["sharp"]),
                 label="curvature of that direction over λ_max",
             ),
         ]

@@ -7,6 +7,7 @@ from steepest.measurement.adapters._checks import check_subject as check_subject
 from steepest.measurement.adapters._checks import few as few
 from steepest.measurement.adapters._checks import on_rows as on_rows
 from steepest.measurement.adapters._dense import Dense as Dense
+from steepest.measurement.adapters._parts import batch_forms as batch_forms
 from steepest.measurement.adapters._parts import block as block
 from steepest.measurement.adapters._parts import forms_by_group as forms_by_group
 from steepest.measurement.adapters._subject import KINDS as KINDS

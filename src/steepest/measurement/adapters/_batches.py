@@ -120,6 +120,15 @@ def picked(batches: Batches, rows: np.ndarray) -> Any:
     return _stacked(parts)
 
 
+def taken(batch: Any, rows: np.ndarray) -> Any:
+    """Return some examples of one batch, by their places in it.
+
+    >>> taken((np.array([1, 2, 3]), np.array([4, 5, 6])), np.array([0, 2]))[1].tolist()
+    [4, 6]
+    """
+    return _cut(batch, rows)
+
+
 def _stacked(parts: list[Any]) -> Any:
     """Join batches of one structure, array by array; what is no array is that of the first."""
     first = parts[0]

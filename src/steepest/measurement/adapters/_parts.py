@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from steepest.core.errors import UserError, nearest
 from steepest.linalg import Operator
+from steepest.measurement.adapters._batches import picked, taken
 from steepest.measurement.adapters._subject import Kind, Subject
 
 
@@ -45,6 +46,43 @@ def forms_by_group(
     ]
     forms, numbers = zip(*by_batch, strict=True)
     return np.array(forms, float), np.array(numbers) / count
+
+
+def batch_forms(
+    subject: Subject,
+    size: int,
+    batches: int,
+    rng: np.random.Generator,
+    gradient: Float[np.ndarray, " p"],
+    decay: float = 0.0,
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+    """Return ``gᵀHg``, ``gᵀg`` and ``|g − ∇L|²`` with gradient g and Hessian H of random batches.
+
+    One pass over the data collects the examples of all batches.
+
+    Args:
+        subject: model, loss and data.
+        size: examples in a batch, drawn without replacement from all.
+        batches: their number, k.
+        rng: draws.
+        gradient: ∇L of all examples, shape ``(p,)``.
+        decay: λ of a weight decay that is added to every gradient as λw, and to every Hessian.
+    """
+    examples = sum(count for _, count in subject.batches)
+    drawn = [rng.choice(examples, size, replace=False) for _ in range(batches)]
+    rows = np.unique(np.concatenate(drawn))
+    pool = picked(subject.batches, rows)
+    weights = decay * subject.values() if decay else 0.0
+    numbers = []
+    for members in drawn:
+        batch = taken(pool, np.searchsorted(rows, np.sort(members)))
+        slope = subject._gradient(batch) + weights
+        curved = subject._products("hessian", batch, slope[None])[0] + decay * slope
+        away = slope - gradient
+        numbers.append((slope @ curved, slope @ slope, away @ away))
+    subject.passes += -(-2 * size * batches // examples)
+    forms, squares, deviations = np.array(numbers, float).T
+    return forms, squares, deviations
 
 
 def block(subject: Subject, names: Sequence[str], kind: Kind = "hessian") -> tuple[Operator, int]:
