@@ -107,6 +107,7 @@ def test_torch_and_jax_agree_on_every_quantity():
     options = {
         "lr": 0.3,
         "momentum": 0.9,
+        "batch": 8,
         "what": [name for name in QUANTITIES if name != "regions"],
     }  # not of tanh
     start = subject(models.of_jax(), models.cross_entropy, (x, y)).values()

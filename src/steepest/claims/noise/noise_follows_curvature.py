@@ -140,7 +140,7 @@ class NoiseFollowsCurvature(Claim):
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         rng = numpy_generator(key)
-        ends = compiled(self.trained)(setting, keys(key, self.seeds))
+        ends = jax.tree.map(np.asarray, compiled(self.trained)(setting, keys(key, self.seeds)))
         look = compiled(self.matrices)
         rows = []
         for i in range(self.seeds):
@@ -385,7 +385,8 @@ def along(params: Params, outputs: Values) -> Values:
         if i < features:
             weights[:, i] = outputs
         biases = outputs if i == features else np.zeros(outputs.size)
-        columns.append(np.asarray(ravel_pytree((*zero[:-1], {"w": weights, "b": biases}))[0]))
+        moved = (*zero[:-1], {"w": weights, "b": biases})
+        columns.append(np.concatenate([part.ravel() for part in jax.tree.leaves(moved)]))
     return np.stack(columns, 1)
 
 
