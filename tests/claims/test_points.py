@@ -91,6 +91,14 @@ SMALL = {
         {},
         {"depths": [2, 3, 4, 5], "sizes": [0.1, 0.03, 0.1, 0.1]},
     ),
+    "fluctuation-dissipation": (
+        {},
+        {"shares": [0.1, 0.3, 0.5, 0.6], "batch": [16, 32, 32, 64]},
+    ),
+    "entropic-force": (
+        {"walkers": 64},
+        {"lr": [0.02, 0.05, 0.08, 0.05], "noise": [0.5, 0.5, 0.3, 0.2]},
+    ),
     "kac-rice": ({"dimensions": 2, "degree": 3, "starts": 100}, {"signs": [0.0, 1.0, 0.5, 0.2]}),
     "linear-regression-rate": (
         {"kappa": 5.0},
@@ -123,6 +131,8 @@ AGREE = {
     "teacher-student-width": (1e-3, 1e-6),
     "ntk-margin-guarantee": (1e-6, 0),
     "beyond-the-edge": (1e-4, 1e-6),
+    "fluctuation-dissipation": (1e-6, 0),
+    "entropic-force": (1e-9, 0),
     "kac-rice": (1e-9, 0),
     "linear-regression-rate": (1e-9, 0),
     "overcomplete-tensor": (1e-2, 1e-3),
@@ -258,6 +268,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "quadratic-model": lambda p: p.replace(linear=("seed parameter", p["linear"] + 1)),
         "teacher-student-width": lambda p: p.replace(most=-0.01),
         "ntk-margin-guarantee": lambda p: p.replace(steps=2 * p["steps"]),
+        "fluctuation-dissipation": lambda p: p.replace(excess=2 * p["excess"]),
+        "entropic-force": lambda p: p.replace(decay=2 * p["decay"]),
         "kac-rice": lambda p: p.replace(total=2 * p["total"], minima=2 * p["minima"]),
         "linear-regression-rate": lambda p: p.replace(rate=p["rate"] / 2),
         "overcomplete-tensor": lambda p: p.replace(share=0.5),

@@ -199,7 +199,7 @@ class BalancePoint(Point):
         advice = "the fast directions are not much faster than the slow one; lower --lr"
         return [
             assume("γ tr H at the start", self.lr * trace, "<", 1, advice),
-            assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.05, advice),
+            assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.1, advice),
         ]
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:

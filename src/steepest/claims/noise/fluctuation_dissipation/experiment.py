@@ -56,6 +56,22 @@ class Averages(NamedTuple):
     boundary: Any
 
 
+class LeastSquares(NamedTuple):
+    """Data of a point of the diagram.
+
+    Attributes:
+        x: patients, shape ``(m, d)``.
+        y: their labels.
+        w: the minimum.
+        largest: λ_max there.
+    """
+
+    x: Any
+    y: Any
+    w: Any
+    largest: Any
+
+
 @cache
 def patients(examples: int) -> tuple[Values, Values]:
     """Return standardized features of the first patients with a constant 1, shape ``(m, 11)``, and labels ±1."""
@@ -183,22 +199,20 @@ class NoisePoint(Point):
         "To the right of the last level second moments are infinite though the mean still converges.",
     )
 
-    def largest(self) -> float:
-        """Return λ_max of the risk's Hessian."""
+    def setting(self, key: Key) -> LeastSquares:
         x, y = patients(self.examples)
-        return float(np.linalg.eigvalsh(minimum(x, y, self.ridge, False)[1])[-1])
+        w, hessian = minimum(x, y, self.ridge, False)
+        return LeastSquares(x, y, w, np.linalg.eigvalsh(hessian)[-1])
 
-    def predict(self, setting: Any) -> Prediction:
-        x, y = patients(self.examples)
-        lr = self.shares * 2 / self.largest()
-        state = steady_state(x, y, lr, self.batch, ridge=self.ridge)
+    def predict(self, setting: LeastSquares) -> Prediction:
+        lr = self.shares * 2 / setting.largest
+        state = steady_state(setting.x, setting.y, lr, self.batch, ridge=self.ridge)
         unit = lr * (1 / self.batch - 1 / self.examples)
         return Prediction(excess=state.excess_risk / unit, radius=state.radius)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        x, y = (jnp.asarray(part) for part in patients(self.examples))
-        w = jnp.asarray(minimum(*patients(self.examples), self.ridge, False)[0])
-        lr = self.shares * 2 / self.largest()
+    def observe(self, setting: LeastSquares, key: Key) -> Mapping[str, jax.Array]:
+        x, y, w, largest = setting
+        lr = self.shares * 2 / largest
         run = lambda key: averages(
             x, y, self.ridge, 0.0, w, w, lr, self.batch, key, burn=500, steps=2000
         )[1]
@@ -208,8 +222,8 @@ class NoisePoint(Point):
 
     def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
         advice = "second moments are infinite; lower --shares or raise --batch"
-        x, y = patients(self.examples)
-        lr = self.shares * 2 / self.largest()
+        x, y, _, largest = self.setting(jax.random.key(0))
+        lr = self.shares * 2 / largest
         radius = steady_state(x, y, lr, self.batch, ridge=self.ridge).radius
         return [assume("radius of the map of second moments", radius, "<", 1, advice)]
 
