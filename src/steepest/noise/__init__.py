@@ -1,3 +1,5 @@
 """Noise: stochastic gradients, random walkers, and the exact laws that they are compared with."""
 
 from ._chains import stationary as stationary
+from ._metropolis import MetropolisWalk as MetropolisWalk
+from ._metropolis import metropolis as metropolis

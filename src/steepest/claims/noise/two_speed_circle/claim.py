@@ -87,6 +87,7 @@ class TwoSpeedCircle(Claim):
         "half has the share 4/5 at every N. What matters is the variance, and that it is taken where the step starts: "
         "with the same variances but one chance for both ways across an edge (the control) the law is uniform.",
         "On the torus the coordinates move one after the other; then the laws on the lattice are exact products.",
+        "Of twenty fresh seeds of version 1 nineteen held; one was inconclusive, by an interval of the walkers' share.",
     )
     headline = ("limit", "law", "walkers")
     point = TwoSpeedPoint
