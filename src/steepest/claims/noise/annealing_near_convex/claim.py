@@ -98,7 +98,8 @@ class AnnealingNearConvex(Claim):
         "d dv/dt = −2 E[G min(1, e^G)], G ~ N(−ℓ²/2, ℓ²v), ℓ = 2.4. The fitted exponent leaves out d = 2.",
         "The leaps matter: walkers of a temperature of a thousandth, whose proposals are as small as ripples, stay "
         "where they start (the control).",
-        "Out of scope is a needle of depth 20dT at x = (6, …, 6): it holds the minimum of F; walkers do not find it, and their means stay as without it.",
+        "Out of scope is a needle of depth 20dT at x = (6, …, 6): it holds the minimum of F. Walkers do not "
+        "find it, and their means stay as without it.",
         "Walkers run in single precision, in half the time: heights are off by 1e-6 of themselves.",
     )
     headline = ("within", "trapped")
@@ -279,7 +280,7 @@ class AnnealingNearConvex(Claim):
                 label=f"steps to {NEAR:g} · dT/2 against d, d ≥ {d[large][0]}",
             ),
         ]
-        margins = {"ripple": 0.05, "cold": 0.1, "worst": 0.05}  # intervals: 1 to 2, 2 to 4, 1 %
+        margins = {"ripple": 0.04, "cold": 0.1, "worst": 0.03}  # intervals: 1.5, 2 to 4, 1 %
         titles = {
             "ripple": "ripples: E f/(dT/2)",
             "cold": "ripples at a quarter of the temperature: E f/(dT/2)",
