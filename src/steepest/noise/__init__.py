@@ -3,3 +3,6 @@
 from ._chains import stationary as stationary
 from ._metropolis import MetropolisWalk as MetropolisWalk
 from ._metropolis import metropolis as metropolis
+from ._underdamped import UnderdampedWalk as UnderdampedWalk
+from ._underdamped import baoab_rate as baoab_rate
+from ._underdamped import underdamped as underdamped
