@@ -81,7 +81,7 @@ def worst_mean(dimension: int, ratio: float) -> float:
         dimension: d.
         ratio: δ/T.
 
-    >>> round(worst_mean(2, 1.0), 3), round(worst_mean(1024, 1.0), 3), round(np.exp(2.0), 3)
+    >>> round(worst_mean(2, 1.0), 3), round(worst_mean(1024, 1.0), 3), round(float(np.exp(2.0)), 3)
     (1.929, 1.035, 7.389)
     """
     half = dimension / 2
