@@ -112,6 +112,11 @@ SMALL = {
         {"states": 2, "inputs": 1},
         {"norm": [0.5, 0.5, 0.9, 0.9], "lr": [0.05, 2.0, 0.1, 0.02]},
     ),
+    "annealing-near-convex": (
+        {"dimensions": 2, "walkers": 100, "hold": 400},
+        {"ratio": [0.5, 1.0, 2.0, 0.25]},
+    ),
+    "two-speed-circle": ({"fine": 80}, {"steps": [2, 3, 2, 4], "slow": [0.5, 0.3, 0.8, 0.6]}),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -137,6 +142,8 @@ AGREE = {
     "linear-regression-rate": (1e-9, 0),
     "overcomplete-tensor": (1e-2, 1e-3),
     "lqr-policy-gradient": (1e-6, 1e-30),
+    "annealing-near-convex": (1e-9, 0),
+    "two-speed-circle": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -274,6 +281,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "linear-regression-rate": lambda p: p.replace(rate=p["rate"] / 2),
         "overcomplete-tensor": lambda p: p.replace(share=0.5),
         "lqr-policy-gradient": lambda p: p.replace(share=1 - p["share"]),
+        "annealing-near-convex": lambda p: p.replace(excess=2 * p["excess"]),
+        "two-speed-circle": lambda p: p.replace(share=p["share"] + 0.1),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

@@ -1,0 +1,1 @@
+"""The claim annealing-near-convex: what it says, and its experiments."""

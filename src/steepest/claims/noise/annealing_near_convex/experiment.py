@@ -1,0 +1,208 @@
+"""Functions within δ of f = ‖x‖²/2, walkers that sample them by values alone, and descent among their ripples."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.optimize import brentq
+from scipy.special import gammainc, gammaincc
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Hypothesis,
+    Key,
+    Point,
+    Positive,
+    Prediction,
+    Seeds,
+    Values,
+    assume,
+    equal,
+    keys,
+)
+from steepest.noise import metropolis
+
+REACH = 8.0  # starts have the height of the mean over |x_i| ≤ 8, 32/3 a coordinate
+STEEP = 12.0  # slope of the ripples: they hold against the slope of f wherever |x_i| < 12
+PROPOSAL = 2.4  # times √(T/d): the best scale for a normal law
+NEEDLE = 6.0  # each coordinate of the needle's place
+THIN = 0.02  # twice the needle's variance
+
+
+class Bumps(NamedTuple):
+    """What is added to f = ‖x‖²/2; all zero, it is f itself. Arrays of one shape, mapped over.
+
+    Attributes:
+        dimension: d; coordinates beyond it are zero and stay so.
+        ripple: amplitude of each coordinate's cos(frequency · x_i); d times that is δ.
+        frequency: of the ripples.
+        jump: δ of the worst function, F = f + δ below the threshold of f and f − δ above.
+        threshold: where it jumps.
+        needle: depth of a thin hole.
+    """
+
+    dimension: Values
+    ripple: Values
+    frequency: Values
+    jump: Values
+    threshold: Values
+    needle: Values
+
+
+def height(x: Array) -> Array:
+    """Return the convex f at a point."""
+    return 0.5 * (x**2).sum()
+
+
+def bumpy(bumps: Bumps, x: Array) -> Array:
+    """Return F at a point, shape ``(widest,)``, of which the first ``dimension`` coordinates count."""
+    mine = jnp.arange(len(x)) < bumps.dimension
+    f = height(x)
+    ripples = bumps.ripple * jnp.where(mine, jnp.cos(bumps.frequency * x), 0.0).sum()
+    distance = jnp.where(mine, (x - NEEDLE) ** 2, 0.0).sum()
+    hole = bumps.needle * jnp.exp(-distance / THIN)
+    return f + ripples + bumps.jump * jnp.sign(bumps.threshold - f) - hole
+
+
+def worst_mean(dimension: int, ratio: float) -> float:
+    """Return the largest mean of f = ‖x‖²/2 under exp(−F/T) over all F within δ of f, in units of dT/2.
+
+    The mean is E[f w]/E[w] under exp(−f/T) with a weight w between e^{−δ/T} and e^{δ/T}. It is largest where w is
+    largest exactly where f exceeds that very mean R; f/T has the Gamma law of shape d/2, and R is the fixed point.
+    The general bound e^{2δ/T} is far above it: R tends to one with growing dimension.
+
+    Args:
+        dimension: d.
+        ratio: δ/T.
+
+    >>> round(worst_mean(2, 1.0), 3), round(worst_mean(1024, 1.0), 3), round(float(np.exp(2.0)), 3)
+    (1.929, 1.035, 7.389)
+    """
+    half = dimension / 2
+    weight = np.exp(-2 * ratio)
+
+    def excess(threshold: float) -> float:
+        mean = weight * gammainc(half + 1, threshold) + gammaincc(half + 1, threshold)
+        mass = weight * gammainc(half, threshold) + gammaincc(half, threshold)
+        return half * mean / mass - threshold
+
+    return float(np.asarray(brentq(excess, 0.0, half * np.exp(2 * ratio) + 1))) / half
+
+
+def ripples(dimension: Values, delta: float) -> tuple[Values, Values]:
+    """Return amplitude and frequency of ripples of total height δ and slope ``STEEP``."""
+    amplitude = delta / dimension
+    return amplitude, STEEP / amplitude
+
+
+def walk(
+    bumps: Bumps, start: Array, temperatures: Array, marks: np.ndarray, key: Key
+) -> tuple[Float[Array, " records"], Array]:
+    """Run one walker; return f at the marks and the share of proposals accepted in all."""
+    mine = jnp.arange(len(start)) < bumps.dimension
+    scale = jnp.where(mine, PROPOSAL / jnp.sqrt(1.0 * bumps.dimension), 0.0)
+    path = metropolis(
+        lambda x: bumpy(bumps, x),
+        jnp.where(mine, start, 0.0),
+        temperatures,
+        scale,
+        len(temperatures),
+        key,
+        record=marks,
+        observe={"height": height},
+    )
+    spans = np.diff(marks, prepend=0)
+    return path.observed["height"], (path.accepted * spans).sum() / marks[-1]
+
+
+def fall(start: Values, dimension: int, delta: float, steps: int) -> tuple[Values, float]:
+    """Descend on the rippled F from each start; return where it ends and the largest slope left there.
+
+    F is a sum over coordinates, so that each coordinate descends on its own.
+    """
+    amplitude, frequency = ripples(dimension, delta)
+    lr = 0.5 / (1 + amplitude * frequency**2)
+    x = start.copy()
+    for _ in range(steps):
+        x -= lr * (x - amplitude * frequency * np.sin(frequency * x))
+    slope = x - amplitude * frequency * np.sin(frequency * x)
+    return x, float(np.abs(slope).max())
+
+
+def valley(start: Values, dimension: int, delta: float) -> tuple[Values, Values]:
+    """Return the minimum of the valley of F in which each start lies, and the minimum that is nearest to it.
+
+    Minima and maxima of x²/2 + a cos(ωx) are the roots of x = aω sin(ωx): in u = ωx, of sin u = u/(aω²). There is one
+    minimum beside each u = (2k + 1)π, and one maximum beside each u = 2kπ.
+    """
+    amplitude, frequency = ripples(dimension, delta)
+    u = frequency * start
+    steep = amplitude * frequency**2  # of sin u against u
+    k = np.round(u / (2 * np.pi))
+    top = _root(2 * np.pi * k, steep, 1.0)
+    k = np.where(u >= top, k, k - 1)  # of the maximum on the left
+    own = _root((2 * k + 1) * np.pi, steep, -1.0)
+    others = [_root((2 * (k + shift) + 1) * np.pi, steep, -1.0) for shift in (-1, 1)]
+    choices = np.stack([own, *others])
+    nearest = np.take_along_axis(choices, np.abs(choices - u).argmin(0)[None], 0)[0]
+    return own / frequency, nearest / frequency
+
+
+def _root(center: Values, steep: float, sign: float) -> Values:
+    """Return the root of sin u = u/steep beside a multiple of π, where sin u = sign · sin(u − center)."""
+    u = center
+    for _ in range(60):
+        u = center + sign * np.arcsin(np.clip(u / steep, -1, 1))
+    return u
+
+
+@dataclass(frozen=True)
+class AnnealingPoint(Point):
+    """The mean of f under the worst function within δ, at one temperature in one dimension."""
+
+    ratio: Positive
+    dimensions: Count
+    walkers: Seeds
+    hold: Count
+
+    batched = ("ratio",)
+    diagram = {"ratio": "linear:0.25:3:12", "dimensions": "1,2,4,8,16"}
+    base = {"walkers": 100, "hold": 600}
+    labels = {"excess": "E f / (dT/2)"}
+    contours = {"excess_predicted": (1.5, "predicted: 1.5 times the mean without bumps")}
+    diagram_remarks = (
+        "F = f ± δ with the sign that makes the mean of f largest, which the general bound limits to "
+        "e^{2δ/T}: 20 at δ/T = 1.5, 400 at 3.",
+    )
+
+    def setting(self, key: Key) -> Array:
+        return jnp.asarray(worst_mean(self.dimensions, self.ratio) * self.dimensions / 2)
+
+    def predict(self, setting: Any) -> Prediction:
+        return Prediction(excess=worst_mean(self.dimensions, self.ratio))
+
+    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+        # in units of T: f, F and δ over T
+        d = self.dimensions
+        bumps = Bumps(d, 0.0, 0.0, self.ratio, setting, 0.0)
+        steps = 2 * self.hold
+        marks = np.arange(self.hold, steps + 1, 5)
+        for_start, for_walk = jax.random.split(key)
+        # starts of the law without bumps
+        starts = jax.random.normal(for_start, (self.walkers, d))
+        one = lambda start, key: walk(bumps, start, jnp.ones(steps), marks, key)[0]
+        heights = jax.vmap(one)(starts, keys(for_walk, self.walkers))
+        return {"excess": heights.mean(1) / (d / 2)}
+
+    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+        return [assume("walkers", len(observed["excess"]), ">=", 3)]
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        # the interval is 2 to 8 %
+        return [equal("excess", predicted["excess"], observed["excess"], 0.1)]

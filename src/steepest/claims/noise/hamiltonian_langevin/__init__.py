@@ -1,0 +1,1 @@
+"""The claim hamiltonian-langevin: what it says, and its experiments."""

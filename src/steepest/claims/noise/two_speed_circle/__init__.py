@@ -1,0 +1,1 @@
+"""The claim two-speed-circle: what it says, and its experiments."""
