@@ -169,10 +169,11 @@ def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
     for _ in range(500):
         vector = linalg.lu_solve(factors, vector)
         size = vector.max()
+        last = change
         change = abs(1 - gap * size)
         gap = 1 / size
         vector = vector / size
-        if change < 1e-13:
+        if change < 1e-14 or last <= change < 1e-9:  # rounding is reached
             break
     variation = np.sqrt(np.maximum(second - mean**2, 0)) / mean
     return ExitMoments(mean, variation, -float(np.log1p(-gap)), float(change))

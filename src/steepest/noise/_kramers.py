@@ -137,11 +137,12 @@ def passage_time(
             f"passage_time: expected exp(−βf) to vanish at the far end {far:g}, got {tail[0] / tail.max():.2g} of the "
             "largest; take it further out, or a potential that confines"
         )
-    inner = abs(simpson(tail, x=before)) + np.abs(
-        cumulative_simpson(np.exp(-beta * (high - bottom)), x=between, initial=0)
+    gap = abs(target - start) / (nodes - 1)
+    inner = simpson(tail, dx=abs(far - start) / (nodes - 1)) + cumulative_simpson(
+        np.exp(-beta * (high - bottom)), dx=gap, initial=0
     )
-    outer = np.exp(beta * (high - top)) * inner
-    return float(beta * np.exp(beta * (top - bottom)) * abs(simpson(outer, x=between)))
+    outer = simpson(np.exp(beta * (high - top)) * inner, dx=gap)
+    return float(beta * np.exp(beta * (top - bottom)) * outer)
 
 
 def _derivatives(f: Callable[[Array], Array]) -> Callable[[Array], tuple[Any, ...]]:

@@ -13,7 +13,7 @@ from steepest.dynamics import schedule
 from steepest.nn.types import Key, Values
 
 SHRINK = 4  # by which the number of walkers shrinks once so many have left
-FEWEST = 64  # walkers that are not worth shrinking
+FEWEST = 200  # walkers that are not worth shrinking
 
 
 class LangevinPath(NamedTuple):
@@ -105,7 +105,8 @@ def langevin_exits(
     """Walk as :func:`langevin` does until each walker has left a region, and say after how many steps.
 
     Walkers are looked at after whole steps, so that excursions between two steps are not seen. Once three quarters have
-    left, the others are moved together and go on alone, since the last to leave takes many times the mean.
+    left, the others are moved together and go on alone, since the last to leave takes many times the mean. Call it in a
+    compiled function.
 
     Args:
         f: the potential at one walker's place, of shape ``(*d,)``; a scalar.
