@@ -1,11 +1,13 @@
 """langevin-gibbs: its exact laws against closed forms, its theory against other ways to it."""
 
+import jax
 import numpy as np
 import pytest
 from scipy import integrate
 
 from steepest.claims.noise.langevin_gibbs.claim import LangevinGibbs
 from steepest.claims.noise.langevin_gibbs.experiment import (
+    LangevinGibbsPoint,
     expansion,
     extrapolate,
     line_expansion,
@@ -98,7 +100,11 @@ def test_variances_on_the_way_to_the_stationary_law():
 
 
 def test_a_step_beyond_the_stable_one_is_out_of_scope():
-    import jax
-
     claim = LangevinGibbs(multiples=(2.5,), walkers=32)
     assert not all(h.holds for h in claim.hypotheses(claim.setting(jax.random.key(0))))
+
+
+def test_a_point_has_the_law_of_the_chain():
+    point = LangevinGibbsPoint(0.05, 8.0)
+    observed = point.observe(None, jax.random.key(0))
+    assert float(observed["square"]) == pytest.approx(line_law(0.05, 8.0).moments[0], rel=1e-10)

@@ -14,6 +14,7 @@ from steepest.claims.noise.langevin_metastability.experiment import (
     plane_chain_mean,
     plane_formula,
     plane_time,
+    plane_time_by_columns,
     stiffness,
     well,
 )
@@ -33,6 +34,12 @@ def test_the_plane_is_the_line_where_the_stiffness_does_not_change():
         assert plane_time(beta, 1.0, 4.0) == pytest.approx(line_time(beta), rel=1e-4)
     chain = plane_chain_mean(0.05, 4.0, 1.0, 2.0)
     assert chain == pytest.approx(chain_times(0.05, 4.0).mean, rel=1e-5)
+
+
+def test_elimination_by_columns_and_the_sparse_solver_agree():
+    for beta, ratio in ((4.0, 0.25), (40.0, 9.0)):
+        columns = float(plane_time_by_columns(beta, ratio, 4.0))
+        assert columns == pytest.approx(plane_time(beta, ratio, 4.0), rel=3e-3)
 
 
 def test_the_effective_potential_is_right_for_stiff_directions():

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import splu
@@ -34,6 +36,7 @@ TARGET = 1.0  # the minimum behind the barrier, which is at zero
 BARRIER = 0.25
 DEPTH = 36.0  # βf over its minimum where grids end
 WIDTH = 2.0  # the stiffness changes like exp(−2x²)
+POINT_CELLS = (160, 30)  # of a point's grid, even
 CELLS = (100, 24)  # of the coarser of two grids of the plane, along x and |y|
 FINER = 1.5
 
@@ -200,10 +203,69 @@ def leave_rate(radius: Any, dimension: int) -> Any:
     return radius**dimension * np.exp(-(radius**2) / 2) * factor
 
 
+def plane_time_by_columns(beta: Any, ratio: Any, mean: Any) -> jax.Array:
+    """Return what :func:`plane_time` does, on one grid in JAX, by elimination of one column of cells after another."""
+    columns, rows = POINT_CELLS
+    far = -jnp.sqrt(1 + jnp.sqrt(4 * DEPTH / beta))
+    # the start is an edge of cells
+    left = columns // 2
+    x = jnp.concatenate(
+        [far + (START - far) * (jnp.arange(left) + 0.5) / left, _inner(columns - left)]
+    )
+    sizes = jnp.where(x < START, (START - far) / left, (TARGET - START) / (columns - left))
+    softest = mean * jnp.minimum(ratio**0.5, ratio**-0.5)
+    height = jnp.sqrt(2 * 25 / (beta * softest)) / rows
+    y = height * (jnp.arange(rows) + 0.5)
+    kappa = stiffness(x, ratio, mean, jnp.exp)
+    potential = well(x)[:, None] + kappa[:, None] * y**2 / 2
+
+    def rate(rise: jax.Array) -> jax.Array:
+        small = jnp.abs(rise) < 1e-6
+        safe = jnp.where(small, 1.0, rise)
+        return jnp.where(small, 1 - rise / 2, safe / jnp.expm1(safe))
+
+    between = (sizes[1:] + sizes[:-1]) / 2
+    rise = beta * jnp.diff(potential, axis=0)
+    forward = rate(rise) / (beta * (between * sizes[:-1])[:, None])
+    back = rate(-rise) / (beta * (between * sizes[1:])[:, None])
+    end = well(TARGET) + stiffness(TARGET, ratio, mean, jnp.exp) * y**2 / 2
+    out = rate(beta * (end - potential[-1])) / (beta * sizes[-1] ** 2 / 2)
+    ahead = jnp.concatenate([forward, out[None]])
+    behind = jnp.concatenate([jnp.zeros((1, rows)), back])
+    up = rate(beta * jnp.diff(potential, axis=1)) / (beta * height**2)
+    down = rate(-beta * jnp.diff(potential, axis=1)) / (beta * height**2)
+
+    def eliminate(carry: tuple, column: tuple) -> tuple:
+        # τ_i = M_i τ_{i+1} + r_i
+        matrix, constant = carry
+        ahead, behind, up, down = column
+        leave = ahead + behind + jnp.append(up, 0.0) + jnp.append(0.0, down)
+        system = jnp.diag(leave) - jnp.diag(up, 1) - jnp.diag(down, -1) - behind[:, None] * matrix
+        right = jnp.concatenate([jnp.diag(ahead), (1 + behind * constant)[:, None]], 1)
+        solved = jnp.linalg.solve(system, right)
+        return (solved[:, :-1], solved[:, -1]), solved
+
+    start = (jnp.zeros((rows, rows)), jnp.zeros(rows))
+    _, solved = jax.lax.scan(eliminate, start, (ahead, behind, up, down))
+
+    def substitute(later: jax.Array, column: jax.Array) -> tuple[jax.Array, jax.Array]:
+        times = column[:, :-1] @ later + column[:, -1]
+        return times, times[0]
+
+    _, times = jax.lax.scan(substitute, jnp.zeros(rows), solved, reverse=True)
+    # between the two cells at the start
+    share = sizes[left - 1] / (sizes[left - 1] + sizes[left])
+    return times[left - 1] * (1 - share) + times[left] * share
+
+
+def _inner(columns: int) -> jax.Array:
+    """Return the middles of the cells between start and target."""
+    return START + (TARGET - START) * (jnp.arange(columns) + 0.5) / columns
+
+
 @cache
 def plane_formula(ratio: float, mean: float) -> tuple[float, float]:
     """Return Kramers' prefactor and barrier on ``f(x) + κ(x)y²/2``."""
-    import jax.numpy as jnp
 
     def potential(place: Any) -> Any:
         return well(place[0]) + stiffness(place[0], ratio, mean, jnp.exp) * place[1] ** 2 / 2
@@ -225,12 +287,13 @@ class LangevinMetastabilityPoint(Point):
     ratios: Positive
     stiffness: Positive
 
+    batched = ("plane_beta", "ratios", "stiffness")
     diagram = {"plane_beta": "log:2:80:13", "ratios": "log:0.0625:16:13"}
     labels = {
         "over_formula": "exit time over Kramers'",
         "over_arrhenius": "exit time over 2π/√2 e^(β/4)",
     }
-    contours = {"over_formula": (1.1, "a tenth above Kramers' formula")}
+    contours = {"over_formula_measured": (1.1, "a tenth above Kramers' formula")}
     diagram_remarks = (
         "Exact times, of the diffusion and not of walkers. The formula of Eyring and Kramers is a limit: at a barrier "
         "of two (β = 8) it may be half of the time, and is right to a tenth only from β = 15 to 60 on.",
@@ -240,11 +303,11 @@ class LangevinMetastabilityPoint(Point):
         prefactor, barrier = plane_formula(float(self.ratios), float(self.stiffness))
         return Prediction(time=prefactor * np.exp(self.plane_beta * barrier))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, Values]:
-        return {"time": np.array(plane_time(self.plane_beta, self.ratios, self.stiffness))}
+    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+        return {"time": plane_time_by_columns(self.plane_beta, self.ratios, self.stiffness)}
 
     def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [assume("mean exit time", float(observed["time"]), ">", 0, "the grid is too coarse")]
+        return [assume("mean exit time", float(observed["time"]), ">", 0, "choose a smaller β")]
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
         share = float(observed["time"]) / float(predicted["time"])
