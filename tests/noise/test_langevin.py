@@ -66,6 +66,15 @@ def test_exits_are_first_steps_outside_one_by_one():
     early = first < np.sort(first)[750]
     assert (np.asarray(exits.steps)[early] == first[early]).all()
     assert np.asarray(exits.left).mean() == pytest.approx(outside.any(0).mean(), abs=0.06)
+    # all agree where they are not; the last step counts
+    alone = lambda key: langevin_exits(
+        lambda x: x**2 / 2, start, 0.1, 2.0, inside, 5, key, shrinks=0
+    )
+    exits = compiled(alone)(KEY)
+    outside = outside[:6]
+    assert (outside[5] & ~outside[:5].any(0)).any()
+    assert (np.asarray(exits.left) == outside.any(0)).all()
+    assert (np.asarray(exits.steps) == np.where(outside.any(0), outside.argmax(0), 5)).all()
 
 
 def test_mean_and_variation_of_exits_are_those_of_the_killed_chain():

@@ -101,6 +101,7 @@ def langevin_exits(
     inside: Callable[[Array], Array],
     cap: int,
     key: Key,
+    shrinks: int = 2,
 ) -> Exits:
     """Walk as :func:`langevin` does until each walker has left a region, and say after how many steps.
 
@@ -116,6 +117,7 @@ def langevin_exits(
         inside: whether one walker's place is in the region.
         cap: steps after which those that are still inside are given up.
         key: random key.
+        shrinks: how many times they are moved together at most; each is a loop more to compile. None where few leave.
 
     Raises:
         UserError: ε, β or cap that are not positive, a potential that is no scalar.
@@ -130,12 +132,12 @@ def langevin_exits(
     seen = jax.vmap(inside)
     walkers = places.shape[0]
     alive = jnp.ones(walkers, bool)
-    exits = jnp.full(walkers, cap)
+    exits = jnp.full(walkers, cap + 1)
     who = jnp.arange(walkers)
     now = jnp.zeros((), int)
-    while True:
+    for shrink in range(shrinks, -1, -1):
         size = len(who)
-        fewer = size // SHRINK if size // SHRINK >= FEWEST else 0
+        fewer = size // SHRINK if shrink and size // SHRINK >= FEWEST else 0
 
         def going(state: tuple, fewer: int = fewer) -> Array:
             now, _, alive, _ = state
@@ -158,7 +160,7 @@ def langevin_exits(
         places = places[chosen]
         alive = alive[chosen]
         who = who[chosen]
-    return Exits(exits, exits < cap)
+    return Exits(jnp.minimum(exits, cap), exits <= cap)
 
 
 def _mover(
