@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from steepest.claim import compiled
 from steepest.claims.noise.langevin_gibbs.claim import LangevinGibbs
 from steepest.claims.noise.langevin_gibbs.experiment import (
     LangevinGibbsPoint,
@@ -106,5 +107,5 @@ def test_a_step_beyond_the_stable_one_is_out_of_scope():
 
 def test_a_point_has_the_law_of_the_chain():
     point = LangevinGibbsPoint(0.05, 8.0)
-    observed = point.observe(None, jax.random.key(0))
+    observed = compiled(lambda key: point.observe(None, key))(jax.random.key(0))
     assert float(observed["square"]) == pytest.approx(line_law(0.05, 8.0).moments[0], rel=1e-10)

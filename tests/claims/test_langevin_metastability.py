@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from steepest.claim import compiled
 from steepest.claims.noise.langevin_metastability.claim import LangevinMetastability
 from steepest.claims.noise.langevin_metastability.experiment import (
     chain_times,
@@ -37,8 +38,9 @@ def test_the_plane_is_the_line_where_the_stiffness_does_not_change():
 
 
 def test_elimination_by_columns_and_the_sparse_solver_agree():
+    by_columns = compiled(plane_time_by_columns)
     for beta, ratio in ((4.0, 0.25), (40.0, 9.0)):
-        columns = float(plane_time_by_columns(beta, ratio, 4.0))
+        columns = float(by_columns(beta, ratio, 4.0))
         assert columns == pytest.approx(plane_time(beta, ratio, 4.0), rel=3e-3)
 
 
