@@ -117,6 +117,15 @@ SMALL = {
         {"ratio": [0.5, 1.0, 2.0, 0.25]},
     ),
     "two-speed-circle": ({"fine": 80}, {"steps": [2, 3, 2, 4], "slow": [0.5, 0.3, 0.8, 0.6]}),
+    "langevin-gibbs": ({}, {"step": [0.02, 0.05, 0.1, 0.2], "beta": [4.0, 1.0, 8.0, 30.0]}),
+    "langevin-metastability": (
+        {},
+        {
+            "plane_beta": [40.0, 4.0, 8.0, 60.0],
+            "ratios": [4.0, 0.25, 1.0, 0.1],
+            "stiffness": [4.0, 4.0, 2.0, 8.0],
+        },
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -144,6 +153,8 @@ AGREE = {
     "lqr-policy-gradient": (1e-6, 1e-30),
     "annealing-near-convex": (1e-9, 0),
     "two-speed-circle": (1e-9, 0),
+    "langevin-gibbs": (1e-9, 1e-15),
+    "langevin-metastability": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -283,6 +294,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "lqr-policy-gradient": lambda p: p.replace(share=1 - p["share"]),
         "annealing-near-convex": lambda p: p.replace(excess=2 * p["excess"]),
         "two-speed-circle": lambda p: p.replace(share=p["share"] + 0.1),
+        "langevin-gibbs": lambda p: p.replace(bias=2 * p["bias"]),
+        "langevin-metastability": lambda p: p.replace(time=2 * p["time"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
@@ -413,7 +426,7 @@ def test_diagrams_name_fields(name):
     for field in kind.diagram:  # one number each, so that a sweep over only one of them has a point
         assert not isinstance(getattr(single, field), tuple)
     others = [field for field in own if field not in kind.diagram][:2]
-    for curve in single.boundaries(*others):
+    for curve in single.boundaries(*others) if len(others) == 2 else ():
         raise AssertionError(f"{curve.label} is drawn over fields that it does not depend on")
 
 

@@ -1,5 +1,9 @@
 """Markov chains on a line or on finitely many states, exactly: stationary laws, exit times, spectral gaps."""
 
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
 from scipy import linalg, sparse
@@ -10,6 +14,205 @@ from steepest.core.errors import UserError
 from steepest.nn.types import Values
 
 ROUNDING = 1e-8  # by which a row may miss its sum
+TAIL = 1e-12  # density at the ends of a grid over the largest, at most
+ENDLESS = 1e14  # steps that rounding cannot tell from for ever
+COARSE = 1e-6  # by which a row's sum may exceed one: more says that nodes are too far apart
+
+
+class ExitMoments(NamedTuple):
+    """How long a killed chain lives, in steps.
+
+    Attributes:
+        mean: of the time until it is killed, from each state, shape ``(n,)``.
+        variation: standard deviation over mean, from each state, shape ``(n,)``; one for an exponential time.
+        rate: −log of the largest eigenvalue, at which the chance to be alive decays in the end.
+        residual: relative change of the eigenvalue's gap in the last iteration.
+    """
+
+    mean: Float[np.ndarray, " n"]
+    variation: Float[np.ndarray, " n"]
+    rate: float
+    residual: float
+
+
+def gibbs(
+    f: Callable[[Values], Values], beta: float, grid: Float[Values, " n"]
+) -> Float[np.ndarray, " n"]:
+    """Return the masses of ``exp(−βf)`` on an even grid, with sum one.
+
+    Sums over an even grid converge faster than any power of its spacing where the density vanishes at both ends.
+
+    Args:
+        f: a potential on arrays.
+        beta: β, the inverse temperature.
+        grid: increasing nodes at even distances, ``(n,)``.
+
+    Raises:
+        UserError: a β or a grid that is none, and densities that do not vanish at the ends, since f does not confine
+            or the grid truncates the tail.
+
+    >>> nodes = np.linspace(-8, 8, 65)
+    >>> bool(abs(gibbs(lambda x: x**2 / 2, 2.0, nodes) @ nodes**2 - 0.5) < 1e-12)  # variance 1/β
+    True
+    """
+    nodes = _even(grid)
+    exponents = -_positive(beta, "β") * np.asarray(f(nodes), float)
+    if not np.isfinite(exponents).all():
+        raise UserError("gibbs: expected a finite potential on the grid, got values that are not")
+    weights = np.exp(exponents - exponents.max())
+    ends = max(weights[0], weights[-1])
+    if ends > TAIL:
+        raise UserError(
+            f"gibbs: expected a density exp(−βf) that vanishes at both ends of the grid, got {ends:.2g} of the largest "
+            f"at one; take a wider grid than [{nodes[0]:g}, {nodes[-1]:g}], or a potential that confines"
+        )
+    return weights / weights.sum()
+
+
+def transfer_matrix(
+    grid: Float[Values, "n *d"],
+    drift: Float[Values, "n *d"],
+    variance: float,
+    weights: Float[Values, " n"] | None = None,
+    *,
+    killed: bool = False,
+) -> Float[np.ndarray, "n n"]:
+    """Return the matrix of ``X' = X + drift(X) + N(0, variance I)`` on the nodes of a quadrature rule.
+
+    ``P_ij = w_j N(x_j; x_i + drift_i, variance)``. With even nodes closer than 0.9 standard deviations or Gauss's, sums
+    replace integrals to nine digits. As the rows of a chain that cannot leave they are divided by their sums; with
+    ``killed`` a walker that steps out of the region of the nodes is gone, and rows sum to the chance to stay.
+
+    Args:
+        grid: nodes; ``(n,)`` on the line, else ``(n, d)``.
+        drift: mean step from each node, such as −ε∇f, of the same shape.
+        variance: of a step in each direction, such as 2ε/β.
+        weights: of the quadrature rule, ``(n,)``; of an even grid on the line where left out. A node of weight zero is
+            a place to start from and no place to be.
+        killed: see above.
+
+    Raises:
+        UserError: shapes that do not agree, a variance that is not positive, nodes too far apart for it.
+
+    >>> nodes = np.linspace(-9, 9, 65)
+    >>> law = stationary(transfer_matrix(nodes, -0.5 * nodes, 1.0))
+    >>> round(float(law @ nodes**2), 9)  # variance of X' = X/2 + N: 1/(1 − 1/4)
+    1.333333333
+    """
+    nodes = np.asarray(grid, float)
+    drift = np.asarray(drift, float)
+    if weights is None:
+        masses = np.full(len(nodes), _even(nodes)[1] - nodes[0])
+    else:
+        masses = np.asarray(weights, float)
+    if not (
+        nodes.shape == drift.shape and nodes.ndim in (1, 2) and masses.shape == nodes.shape[:1]
+    ):
+        raise UserError(
+            f"transfer_matrix: expected nodes, drift and weights that go together, got shapes {nodes.shape}, "
+            f"{drift.shape} and {masses.shape}"
+        )
+    variance = _positive(variance, "a variance")
+    places = nodes.reshape(len(nodes), -1)
+    means = places + drift.reshape(places.shape)
+    squares = sum(
+        (mean[:, None] - place) ** 2 for mean, place in zip(means.T, places.T, strict=True)
+    )
+    scale = (2 * np.pi * variance) ** (-places.shape[1] / 2)
+    matrix = np.exp(squares / (-2 * variance)) * (scale * masses)
+    sums = matrix.sum(1)
+    if sums.max() > 1 + COARSE or sums.min() <= 0:
+        raise UserError(
+            f"transfer_matrix: expected rows that sum to at most one, got {sums.min():.3g} to {sums.max():.3g}: nodes "
+            f"too far apart for a standard deviation of {variance**0.5:.3g}, or far from where a step leads; take more "
+            "nodes"
+        )
+    return matrix if killed else matrix / sums[:, None]
+
+
+def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
+    """Return mean and variation of the time at which a killed chain ends, and the rate at which it does in the end.
+
+    With K the matrix of those transitions after which it lives, the mean is ``m = (I − K)⁻¹ 1``, the second moment
+    ``2(I − K)⁻¹m − m``, and the rate ``−log ρ(K)``, by inverse iteration.
+
+    Args:
+        transitions: K, not negative, rows of sum at most one, ``(n, n)``.
+
+    Raises:
+        UserError: a matrix that is no such K, or a chain of which a part is never killed.
+
+    >>> moments = exit_moments(np.array([[0.75]]))  # a geometric time
+    >>> float(moments.mean[0]), round(float(moments.variation[0]), 4), round(moments.rate, 4)
+    (4.0, 0.866, 0.2877)
+    """
+    matrix = _square(transitions)
+    sums = matrix.sum(1)
+    if sums.max() > 1 + COARSE:
+        raise UserError(
+            f"exit_moments: expected rows of sum at most one, got {sums.max():.6g}; take the transitions after which "
+            "the chain lives"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", linalg.LinAlgWarning)  # said below, in a sentence
+        factors = linalg.lu_factor(np.eye(len(matrix)) - matrix, check_finite=False)
+        mean = linalg.lu_solve(factors, np.ones(len(matrix)), check_finite=False)
+    if not (np.isfinite(mean).all() and mean.min() > 1 - COARSE and mean.max() < ENDLESS):
+        raise UserError(
+            "exit_moments: expected a chain that is killed some time wherever it starts, got one that is not; drop the "
+            "states from which it is never killed"
+        )
+    second = 2 * linalg.lu_solve(factors, mean) - mean
+    vector = mean / mean.max()
+    gap = 1 / mean.max()
+    change = 1.0
+    for _ in range(500):
+        vector = linalg.lu_solve(factors, vector)
+        size = vector.max()
+        last = change
+        change = abs(1 - gap * size)
+        gap = 1 / size
+        vector = vector / size
+        if change < 1e-14 or last <= change < 1e-9:  # rounding is reached
+            break
+    variation = np.sqrt(np.maximum(second - mean**2, 0)) / mean
+    return ExitMoments(mean, variation, -float(np.log1p(-gap)), float(change))
+
+
+def spectral_gap(
+    f: Callable[[Values], Values], beta: float, grid: Float[Values, " n"], modes: int = 1
+) -> float:
+    """Return the rate at which ``dX = −f'dt + √(2/β) dW`` on the line forgets its start.
+
+    The generator on an even grid of spacing h jumps at rates ``exp(−β(f_j − f_i)/2)/(βh²)`` to neighbours; made
+    symmetric by the root of exp(−βf) it is tridiagonal. Its error is of order h².
+
+    Args:
+        f: a potential on arrays.
+        beta: β, the inverse temperature.
+        grid: increasing nodes at even distances, ``(n,)``.
+        modes: which eigenvalue, 1 for the smallest that is not zero.
+
+    Raises:
+        UserError: as :func:`gibbs`, or no such eigenvalue.
+
+    >>> round(spectral_gap(lambda x: 3 * x**2 / 2, 2.0, np.linspace(-6, 6, 3001)), 3)  # f″ on a parabola
+    3.0
+    """
+    gibbs(f, beta, grid)
+    nodes = _even(grid)
+    if not 1 <= modes < len(nodes):
+        raise UserError(f"spectral_gap: expected modes from 1 to {len(nodes) - 1}, got {modes}")
+    rate = 1 / (beta * (nodes[1] - nodes[0]) ** 2)
+    rise = np.diff(np.asarray(f(nodes), float)) * beta / 2
+    diagonal = np.zeros(len(nodes))
+    diagonal[:-1] += rate * np.exp(-rise)
+    diagonal[1:] += rate * np.exp(rise)
+    beside = np.full(len(nodes) - 1, -rate)
+    values = linalg.eigh_tridiagonal(
+        diagonal, beside, eigvals_only=True, select="i", select_range=(modes, modes)
+    )
+    return float(values[0])
 
 
 def stationary(transitions: Values) -> Float[np.ndarray, " n"]:
@@ -51,7 +254,7 @@ def _square(transitions: Values) -> Values:
     matrix = transitions if sparse.issparse(transitions) else np.asarray(transitions, float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise UserError(f"chain: expected a square matrix of transitions, got shape {matrix.shape}")
-    values = matrix.tocoo().data if sparse.issparse(matrix) else matrix
+    values = sparse.coo_array(matrix).data if sparse.issparse(matrix) else matrix
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise UserError(
             "chain: expected chances that are finite and not negative, got others; rows are where it comes from"
@@ -97,3 +300,22 @@ def _sparse_law(matrix: Values) -> Values:
         law = np.maximum(law, 0) / np.maximum(law, 0).sum()
         state = int(law.argmax())
     return law
+
+
+def _positive(number: float, name: str) -> float:
+    value = float(number)
+    if not (np.isfinite(value) and value > 0):
+        raise UserError(f"chain: expected {name} above zero, got {value:g}")
+    return value
+
+
+def _even(grid: Values) -> Values:
+    """Return the nodes of an even grid, refused where they are none."""
+    nodes = np.asarray(grid, float)
+    gaps = np.diff(nodes) if nodes.ndim == 1 else np.zeros(0)
+    if len(gaps) < 2 or not (gaps[0] > 0 and np.allclose(gaps, gaps[0], rtol=1e-6, atol=0)):
+        raise UserError(
+            f"chain: expected an increasing even grid of at least three nodes, got shape {nodes.shape}; take "
+            "np.linspace, or give the weights of another rule where there are any"
+        )
+    return nodes

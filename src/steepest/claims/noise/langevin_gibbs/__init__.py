@@ -1,0 +1,1 @@
+"""The claim langevin-gibbs: what it says, and its experiment at one point."""

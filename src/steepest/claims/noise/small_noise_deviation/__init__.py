@@ -1,0 +1,1 @@
+"""The claim small-noise-deviation: what it says, and its experiment."""

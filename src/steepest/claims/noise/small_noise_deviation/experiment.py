@@ -1,0 +1,164 @@
+"""Chances to leave a tube around the noiseless path: exact ones by killed kernels, and least actions of theory."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.integrate import simpson, solve_bvp, solve_ivp
+from scipy.special import ndtr
+
+from steepest.claim import Values
+
+SPACING = 0.7  # of Gauss's nodes, in standard deviations of a step
+POINTS = 301  # of a path of least action
+# −ζ(½)/√(2π): in standard deviations of a step, how much wider a tube seems that is looked at after whole steps only
+OVERSHOOT = 0.5825971579
+
+
+class LeastAction(NamedTuple):
+    """The cheapest way out of the tube within the time.
+
+    Attributes:
+        rate: I(δ), its action.
+        linearized: what the rate would be if deviations were Gaussian.
+        latest: share of the time at which it leaves.
+        path: it, at even times, shape ``(points,)``.
+    """
+
+    rate: float
+    linearized: float
+    latest: float
+    path: Values
+
+
+def well_slope(x: Any) -> Any:
+    """Return f' of the double well ``f = (x² − 1)²/4``."""
+    return x**3 - x
+
+
+def well_curvature(x: Any) -> Any:
+    """Return f″ of the double well."""
+    return 3 * x**2 - 1
+
+
+def leave_chance(
+    decay: Callable[[Values, int], Values],
+    deviation: float,
+    delta: float,
+    steps: int,
+) -> float:
+    """Return the chance that a walk from zero is outside of [−δ, δ] after one of its first steps.
+
+    Backwards: the chance to leave from a place is that to leave at once plus the mean chance from the next place. All
+    terms are positive, so that tiny chances have as many digits as large ones.
+
+    Args:
+        decay: mean next place, from places and the number of the step.
+        deviation: standard deviation of a step.
+        delta: δ.
+        steps: how many.
+    """
+    count = int(2 * delta / (SPACING * deviation)) + 20
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    nodes = delta * nodes
+    weights = delta * weights / (np.sqrt(2 * np.pi) * deviation)
+    places = np.append(nodes, 0.0)
+    chances = np.zeros(count)
+    kernel = np.zeros((count + 1, count))
+    at_once = np.zeros(count + 1)
+    before = None
+    start = 0.0
+    for step in range(steps - 1, -1, -1):
+        means = decay(places, step)
+        if before is None or not np.array_equal(means, before):
+            kernel = weights * np.exp((nodes - means[:, None]) ** 2 / (-2 * deviation**2))
+            at_once = ndtr((means - delta) / deviation) + ndtr(-(means + delta) / deviation)
+            before = means
+        now = at_once + kernel @ chances
+        chances = now[:-1]
+        start = float(now[-1])
+    return start
+
+
+def parabola_chance(
+    curvature: float, delta: float, horizon: float, beta: float, scale: float
+) -> float:
+    """Return the chance on a parabola, of the exact process looked at every ``scale/β``."""
+    steps = int(np.ceil(horizon * beta / scale))
+    factor = np.exp(-curvature * horizon / steps)
+    deviation = np.sqrt((1 - factor**2) / (curvature * beta))
+    return leave_chance(lambda x, step: factor * x, float(deviation), delta, steps)
+
+
+def euler_chance(curvature: float, delta: float, horizon: float, beta: float, step: float) -> float:
+    """Return the chance on a parabola, of a walk with steps ε."""
+    factor = 1 - step * curvature
+    deviation = np.sqrt(2 * step / beta)
+    steps = round(horizon / step)
+    return leave_chance(lambda x, step: factor * x, float(deviation), delta, steps)
+
+
+def well_chance(start: float, delta: float, horizon: float, beta: float, scale: float) -> float:
+    """Return the chance in the double well, of a walk with steps ``scale/β``, around the walk without noise."""
+    steps = int(np.ceil(horizon * beta / scale))
+    size = horizon / steps
+    noiseless = np.empty(steps)
+    noiseless[0] = start
+    for k in range(steps - 1):
+        noiseless[k + 1] = noiseless[k] - size * well_slope(noiseless[k])
+
+    def decay(x: Values, step: int) -> Values:
+        centre = noiseless[step]
+        return x - size * (well_slope(centre + x) - well_slope(centre))
+
+    return leave_chance(decay, float(np.sqrt(2 * size / beta)), delta, steps)
+
+
+def parabola_rate(curvature: float, delta: float, horizon: float) -> float:
+    """Return ``I(δ) = λδ²/(2(1 − e^{−2λT}))``."""
+    return curvature * delta**2 / (2 * -np.expm1(-2 * curvature * horizon))
+
+
+def tail(deviation: Values) -> Values:
+    """Return the chance that a standard normal number exceeds this."""
+    return ndtr(-np.asarray(deviation))
+
+
+def well_rate(start: float, delta: float, horizon: float) -> LeastAction:
+    """Return the least action ``¼∫|ẋ + f'|²`` of paths that leave the tube in the double well within the time.
+
+    Euler and Lagrange's equation is ``ẍ = f' f″``, from the start to ``x^∞(t) ± δ``, for times up to T.
+    """
+    best: tuple[float, float, Values] = (np.inf, 0.0, np.zeros(POINTS))
+    for share in (0.4, 0.6, 0.8, 0.9, 1.0):
+        time = np.linspace(0, share * horizon, POINTS)
+        noiseless = _follow(start, time)
+        for side in (-delta, delta):
+            action, path = _least(noiseless, noiseless[-1] + side, time)
+            if action < best[0]:
+                best = (action, share, path)
+    linear = lambda t, y: [-well_slope(y[0]), 2 - 2 * well_curvature(y[0]) * y[1]]
+    spread = solve_ivp(linear, (0, horizon), [start, 0.0], rtol=1e-10, atol=1e-12).y[1, -1]
+    return LeastAction(best[0], float(delta**2 / (2 * spread)), best[1], best[2])
+
+
+def _follow(start: float, time: Values) -> Values:
+    slope = lambda t, x: -well_slope(x)
+    return solve_ivp(slope, (0, time[-1]), [start], t_eval=time, rtol=1e-10, atol=1e-12).y[0]
+
+
+def _least(noiseless: Values, end: float, time: Values) -> tuple[float, Values]:
+    """Return action and path of the extremal from the start of the noiseless path to an end."""
+    guess = noiseless + (end - noiseless[-1]) * (time / time[-1]) ** 2
+    solution: Any = solve_bvp(
+        lambda t, y: np.stack([y[1], well_slope(y[0]) * well_curvature(y[0])]),
+        lambda a, b: np.array([a[0] - noiseless[0], b[0] - end]),
+        time,
+        np.stack([guess, np.gradient(guess, time)]),
+        tol=1e-8,
+        max_nodes=20000,
+    )
+    if not solution.success:
+        return np.inf, guess
+    place, speed = solution.sol(time)
+    return float(simpson((speed + well_slope(place)) ** 2 / 4, x=time)), place

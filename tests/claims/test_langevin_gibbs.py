@@ -1,0 +1,111 @@
+"""langevin-gibbs: its exact laws against closed forms, its theory against other ways to it."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import integrate
+
+from steepest.claim import compiled
+from steepest.claims.noise.langevin_gibbs.claim import LangevinGibbs
+from steepest.claims.noise.langevin_gibbs.experiment import (
+    LangevinGibbsPoint,
+    expansion,
+    extrapolate,
+    line_expansion,
+    line_law,
+    plane_expansion,
+    plane_moments,
+    well,
+)
+from steepest.noise import gibbs, stationary, transfer_matrix
+
+
+def test_extrapolation_is_exact_for_polynomials():
+    steps = np.array([0.1, 0.2, 0.4])
+    assert extrapolate(steps, 3 - steps + 5 * steps**2) == pytest.approx(3, abs=1e-12)
+
+
+def test_the_expansion_on_a_parabola_is_the_known_variance():
+    x = np.linspace(-8, 8, 401)
+    masses = gibbs(lambda x: 3 * x**2 / 2, 2.0, x)
+    theory = expansion(masses, 9 * x**2, 0 * x + 3, [x**2], 2.0)
+    # variance 1/(βλ(1 − ελ/2)) = (1 + ελ/2 + …)/(βλ)
+    assert theory.gibbs[0] == pytest.approx(1 / 6)
+    assert theory.bias[0] == pytest.approx(1 / 4)
+    # Δf is constant
+    assert theory.slopes_only[0] == pytest.approx(theory.bias[0])
+
+
+def test_the_expansion_in_the_well_by_adaptive_quadrature():
+    beta = 4.0
+    mean = lambda g: integrate.quad(lambda x: g(x) * np.exp(-beta * well(x)), -5, 5, epsabs=1e-13)[
+        0
+    ]
+    norm = mean(lambda x: 1.0)
+    shift = lambda x: beta * (x**3 - x) ** 2 / 4 - (3 * x**2 - 1) / 2
+    square = mean(lambda x: x**2) / norm
+    covariance = mean(lambda x: x**2 * shift(x)) / norm - square * mean(shift) / norm
+    theory = line_expansion(beta)
+    assert theory.gibbs[0] == pytest.approx(square, rel=1e-9)
+    assert theory.bias[0] == pytest.approx(covariance, rel=1e-8)
+
+
+def test_gibbs_means_satisfy_integration_by_parts():
+    # E x f' = 1/β on the line, in the plane for each coordinate
+    beta = 4.0
+    square, fourth = line_expansion(beta).gibbs
+    assert fourth - square == pytest.approx(1 / beta, rel=1e-10)
+    x2, y2, both = plane_expansion().gibbs
+    assert both + y2 == pytest.approx(1, rel=1e-7)
+    assert 0 < x2 < y2
+
+
+def test_the_walk_keeps_what_a_step_keeps():
+    # in the stationary law E X'² = E X², so E (x − εf')² + 2ε/β = E x²
+    step, beta = 0.1, 4.0
+    x = np.linspace(-3.2, 3.2, 101)
+    law = stationary(transfer_matrix(x, -step * (x**3 - x), 2 * step / beta))
+    moved = law @ (x - step * (x**3 - x)) ** 2 + 2 * step / beta
+    assert moved == pytest.approx(law @ x**2, rel=1e-10)
+    assert line_law(step, beta).moments[0] == pytest.approx(law @ x**2, rel=1e-10)
+
+
+def test_the_slowest_mode_is_the_second_eigenvalue():
+    step, beta = 0.1, 4.0
+    x = np.linspace(-3.2, 3.2, 101)
+    sizes = np.linalg.eigvals(transfer_matrix(x, -step * (x**3 - x), 2 * step / beta))
+    second = np.sort(np.abs(sizes))[-2]
+    assert line_law(step, beta).rate == pytest.approx(-np.log(second) / step, rel=1e-9)
+
+
+def test_the_walk_in_the_plane_keeps_what_a_step_keeps():
+    # E y'² = E y² with y' = y(1 − ε(1 + x²)) + noise: 2 E y²(1 + x²) − ε E y²(1 + x²)² = 2; to first order in ε
+    small = plane_moments(0.08)
+    assert small[1] + small[2] == pytest.approx(1, abs=0.15)
+    # both are above Gibbs's
+    assert (small[[0, 2]] > plane_expansion().gibbs[[0, 2]]).all()
+
+
+def test_variances_on_the_way_to_the_stationary_law():
+    claim = LangevinGibbs(burn=2)
+    fraction = np.array([[0.5]])
+    by_hand = 1.0
+    readings = []
+    for step in range(1, 5):
+        by_hand = by_hand * 0.5**2 + 2 * 0.5 / 1 * 1.0 / 1  # in units of 1/βλ: (1 − ελ)² v + 2ελ
+        if step > 2:
+            readings.append(by_hand)
+    assert claim._over_time(fraction, 1 / (1 - fraction / 2))[0, 0] == pytest.approx(
+        np.mean(readings)
+    )
+
+
+def test_a_step_beyond_the_stable_one_is_out_of_scope():
+    claim = LangevinGibbs(multiples=(2.5,), walkers=32)
+    assert not all(h.holds for h in claim.hypotheses(claim.setting(jax.random.key(0))))
+
+
+def test_a_point_has_the_law_of_the_chain():
+    point = LangevinGibbsPoint(0.05, 8.0)
+    observed = compiled(lambda key: point.observe(None, key))(jax.random.key(0))
+    assert float(observed["square"]) == pytest.approx(line_law(0.05, 8.0).moments[0], rel=1e-10)

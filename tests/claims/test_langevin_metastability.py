@@ -1,0 +1,79 @@
+"""langevin-metastability: its exact times against each other and against closed forms."""
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from steepest.claim import compiled
+from steepest.claims.noise.langevin_metastability.claim import LangevinMetastability
+from steepest.claims.noise.langevin_metastability.experiment import (
+    chain_times,
+    effective_time,
+    leave_chance,
+    leave_rate,
+    line_time,
+    plane_chain_mean,
+    plane_formula,
+    plane_time,
+    plane_time_by_columns,
+    stiffness,
+    well,
+)
+
+
+def test_the_integral_by_adaptive_quadrature():
+    beta = 4.0
+    inner = lambda y: integrate.quad(lambda z: np.exp(-beta * well(z)), -6, y, epsabs=1e-12)[0]
+    exact = (
+        beta * integrate.quad(lambda y: np.exp(beta * well(y)) * inner(y), -1, 1, epsabs=1e-9)[0]
+    )
+    assert line_time(beta) == pytest.approx(exact, rel=1e-8)
+
+
+def test_the_plane_is_the_line_where_the_stiffness_does_not_change():
+    for beta in (4.0, 20.0):
+        assert plane_time(beta, 1.0, 4.0) == pytest.approx(line_time(beta), rel=1e-4)
+    chain = plane_chain_mean(0.05, 4.0, 1.0, 2.0)
+    assert chain == pytest.approx(chain_times(0.05, 4.0).mean, rel=1e-5)
+
+
+def test_elimination_by_columns_and_the_sparse_solver_agree():
+    by_columns = compiled(plane_time_by_columns)
+    for beta, ratio in ((4.0, 0.25), (40.0, 9.0)):
+        columns = float(by_columns(beta, ratio, 4.0))
+        assert columns == pytest.approx(plane_time(beta, ratio, 4.0), rel=3e-3)
+
+
+def test_the_effective_potential_is_right_for_stiff_directions():
+    errors = [plane_time(6.0, 0.25, k) / effective_time(6.0, 0.25, k) - 1 for k in (16.0, 64.0)]
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.2)
+
+
+def test_the_formula_in_the_plane_has_the_curvatures_at_minimum_and_saddle():
+    prefactor, barrier = plane_formula(4.0, 4.0)
+    by_hand = np.sqrt(2) * np.pi * np.sqrt(8 / stiffness(-1.0, 4.0, 4.0))
+    assert prefactor == pytest.approx(by_hand, rel=1e-10)
+    assert barrier == pytest.approx(0.25)
+    assert stiffness(0.0, 4.0, 4.0) == pytest.approx(8)
+    assert stiffness(9.0, 4.0, 4.0) == pytest.approx(2)
+
+
+def test_the_time_in_an_interval_by_its_eigenvalue():
+    # one dimension: the even eigenfunction of (−1, 1) with rate 2 is Hermite's x² − 1
+    assert 1 - leave_chance(1.0, 1, 5.0) == pytest.approx(
+        (1 - leave_chance(1.0, 1, 3.0)) * np.exp(-4), rel=1e-3
+    )
+    # in d dimensions |x|² − d vanishes at √d, with the same rate
+    for d in (2, 5):
+        early, late = (1 - leave_chance(np.sqrt(d), d, t) for t in (3.0, 5.0))
+        assert late / early == pytest.approx(np.exp(-4), rel=1e-3)
+
+
+def test_the_rate_to_leave_a_large_ball():
+    for d in (1, 2, 5):
+        ratio = [leave_chance(a, d, 10.0) / (10 * leave_rate(a, d)) for a in (5.0, 7.0)]
+        assert 0.7 < ratio[0] < ratio[1] < 1
+
+
+def test_low_barriers_are_out_of_scope():
+    assert not all(h.holds for h in LangevinMetastability(large_betas=(1.0, 2.0)).hypotheses(None))

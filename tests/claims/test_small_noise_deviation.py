@@ -1,0 +1,78 @@
+"""small-noise-deviation: exact chances and least actions against closed forms."""
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.stats import norm
+
+from steepest.claims.noise.small_noise_deviation.claim import SmallNoiseDeviation
+from steepest.claims.noise.small_noise_deviation.experiment import (
+    OVERSHOOT,
+    euler_chance,
+    leave_chance,
+    parabola_chance,
+    parabola_rate,
+    well_chance,
+    well_rate,
+)
+
+
+def test_one_and_two_steps_by_quadrature():
+    decay = lambda x, step: 0.8 * x
+    once = 2 * norm.sf(2.0)
+    assert leave_chance(decay, 0.5, 1.0, 1) == pytest.approx(once, rel=1e-12)
+    out = lambda x: norm.sf((1 - 0.8 * x) / 0.5) + norm.cdf((-1 - 0.8 * x) / 0.5)
+    twice = once + integrate.quad(lambda x: norm.pdf(x, scale=0.5) * out(x), -1, 1)[0]
+    assert leave_chance(decay, 0.5, 1.0, 2) == pytest.approx(twice, rel=1e-9)
+
+
+def test_brownian_motion_by_its_series():
+    # P(sup |B| > δ) with variance 2T/β; a tube that seems wider by 0.5826 standard deviations of a step
+    beta, scale = 6.0, 0.02
+    wider = 1 + OVERSHOOT * np.sqrt(2 * scale) / beta
+    k = np.arange(60)
+    alive = 4 / np.pi * (-1.0) ** k / (2 * k + 1)
+    alive = alive * np.exp(-((2 * k + 1) ** 2) * np.pi**2 * (2 / beta) / (8 * wider**2))
+    found = parabola_chance(1e-9, 1.0, 1.0, beta, scale)
+    assert found == pytest.approx(1 - alive.sum(), rel=2e-3)
+
+
+def test_tiny_chances_are_between_those_at_the_end_and_a_sum_over_looks():
+    beta = 80.0
+    chance = parabola_chance(1.0, 1.0, 1.0, beta, 0.5)
+    steps = 160
+    times = np.arange(1, steps + 1) / steps
+    ends = 2 * norm.sf(1 / np.sqrt((1 - np.exp(-2 * times)) / beta))
+    assert ends[-1] < chance < ends.sum() < 1e-16
+
+
+def test_the_walk_tends_to_the_exact_process():
+    # Euler's variance of a step is off by order ε
+    chances = [euler_chance(1.0, 1.0, 1.0, 6.0, step) for step in (0.02, 0.005)]
+    exact = [parabola_chance(1.0, 1.0, 1.0, 6.0, 6 * step) for step in (0.02, 0.005)]
+    errors = np.array(chances) / exact - 1
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.15)
+
+
+def test_least_actions_of_a_small_tube_are_gaussian():
+    least = well_rate(1.2, 0.02, 1.0)
+    assert least.rate == pytest.approx(least.linearized, rel=0.05)
+    assert least.rate < least.linearized  # inward the curvature is weaker
+    assert least.latest == 1
+
+
+def test_least_actions_of_long_times_are_barriers():
+    # from the minimum: the difference of f, against the gradient
+    assert well_rate(1.0, 0.5, 12.0).rate == pytest.approx((0.5**2 - 1) ** 2 / 4, rel=1e-4)
+    assert parabola_rate(2.0, 0.7, 50.0) == pytest.approx(0.49, rel=1e-12)
+
+
+def test_the_chance_in_the_well_is_that_of_a_parabola_in_a_small_tube():
+    # at the minimum the curvature is 2; the linear term of the curvature pulls both sides apart to second order
+    small = well_chance(1.0, 0.02, 1.0, 20000.0, 200.0)
+    assert small == pytest.approx(euler_chance(2.0, 0.02, 1.0, 20000.0, 0.01), rel=0.05)
+
+
+def test_frequent_events_are_out_of_scope():
+    claim = SmallNoiseDeviation(betas=(1.0, 2.0, 3.0))
+    assert not all(h.holds for h in claim.hypotheses(None))
