@@ -667,3 +667,20 @@ def test_hypotheses_may_ask_for_an_interval():
 def test_a_rejection_comes_back_from_json():
     found = reject(Rival("r", {}, "why"), [check("a")], [check("a", FAILS)])
     assert Rejection.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def test_a_headline_that_the_fields_leave_out_is_said():
+    """A sentence that no check tests does not hold; one that is tested in part says so."""
+    checks = challenge([check("c0")], [REJECTED])
+    verdict, reason = conclude([YES], checks, [REJECTED], [], ("c7", "c8"))
+    assert verdict is INCONCLUSIVE
+    assert "no check tests its first sentence" in reason
+    verdict, reason = conclude([YES], checks, [REJECTED], [], ("c0", "c7"))
+    assert verdict is HOLDS
+    assert "1 of its headline left out" in reason
+
+
+def test_an_infinite_prediction_notices_nothing():
+    endless = equal("mean", math.inf, 3.0, 0.1)
+    assert math.isnan(endless.notices)
+    assert endless.verdict is not Verdict.HOLDS

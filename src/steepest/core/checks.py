@@ -68,13 +68,13 @@ class Check:
 
     @property
     def notices(self) -> float:
-        """The smallest error of the prediction that these data would refute; NaN for an order.
+        """The smallest error of the prediction that these data would refute; NaN for an order and an infinite prediction.
 
         With two ends that is half the width of the margin and half that of the interval; with one end the distance from
         it to the far end of the interval, zero where the prediction is refuted already.
         :attr:`notices_in` says whether it is relative to the prediction.
         """
-        if self.kind == "order":
+        if self.kind == "order" or math.isinf(self.predicted):
             return math.nan
         low = self.interval.high - self.margin.low
         high = self.margin.high - self.interval.low
@@ -519,7 +519,7 @@ def conclude(
 
     A hypothesis that fails puts the claim out of range whatever the checks say. A claim that agrees with the data has
     no power, which is inconclusive, if a rival agrees too (and the claim does not say so itself), if a control passes,
-    or if nothing fails its headline.
+    or if nothing fails its headline, or tests it with these fields. Where some of it is left out the reason says so.
 
     Args:
         hypotheses: what was assumed of the setting and of the run.
@@ -536,6 +536,12 @@ def conclude(
     if passing := [c.name for c in controls if not c.rejected]:
         return Verdict.INCONCLUSIVE, f"no power: the judge passes {', '.join(passing)} too"
     first = headline or (checks[0].id,)
+    left_out = set(first) - {check.id for check in checks}
+    if left_out == set(first):
+        return (
+            Verdict.INCONCLUSIVE,
+            "no power: with these fields no check tests its first sentence",
+        )
     if unchallenged := [c.name for c in checks if c.id in first and not c.counts]:
         return (
             Verdict.INCONCLUSIVE,
@@ -547,6 +553,7 @@ def conclude(
         f"agrees in {_count(counted, 'challenged check')}",
         f"{_count(refuted, 'rival')} rejected",
         *([f"{_count(len(controls), 'control')} told apart"] if controls else []),
+        *([f"with these fields {len(left_out)} of its headline left out"] if left_out else []),
     ]
     return Verdict.HOLDS, ", ".join(parts)
 
