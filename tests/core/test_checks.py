@@ -680,6 +680,14 @@ def test_a_headline_that_the_fields_leave_out_is_said():
     assert "1 of its headline left out" in reason
 
 
+@pytest.mark.parametrize("points", [1, 2])
+def test_an_exponent_of_few_points_a_seed_is_not_decided(points):
+    x = np.array([4.0, 8.0])[:points]
+    alone = exponent("slope", -0.5, x, np.ones((8, points)), 0.1)
+    assert alone.verdict is INCONCLUSIVE
+    assert f"{points} points, of which a fit needs three" in alone.note
+
+
 def test_an_infinite_prediction_notices_nothing():
     endless = equal("mean", math.inf, 3.0, 0.1)
     assert math.isnan(endless.notices)

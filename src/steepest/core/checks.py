@@ -68,7 +68,7 @@ class Check:
 
     @property
     def notices(self) -> float:
-        """The smallest error of the prediction that these data would refute; NaN for an order and an infinite prediction.
+        """The smallest error of the prediction that these data would refute; NaN for an order, and if it is infinite.
 
         With two ends that is half the width of the margin and half that of the interval; with one end the distance from
         it to the far end of the interval, zero where the prediction is refuted already.
@@ -351,17 +351,19 @@ def exponent(
         aggregate: as in :func:`equal`.
         note: shown beside the check.
 
-    Fewer than three points along one curve leave the check inconclusive: they hold for no exponent and against none.
+    Fewer than three points along a curve leave the check inconclusive: they hold for no exponent and against none.
     """
     margin = Interval(predicted - within, predicted + within)
     y = np.asarray(y, float)
-    if y.ndim == 2:
+    if y.ndim == 2 and y.shape[1] > 2:
         x = np.broadcast_to(np.asarray(x, float), y.shape)
         slopes = np.array([fit_exponent(a, b)[0] for a, b in zip(x, y, strict=True)])
         return _check(id, label, "exponent", predicted, slopes, margin, aggregate, note)
-    if y.size < 3:
+    if y.ndim == 2 or y.size < 3:
         slope = math.nan
-        interval = Interval(-math.inf, math.inf, f"{y.size} points, of which a fit needs three")
+        interval = Interval(
+            -math.inf, math.inf, f"{y.shape[-1]} points, of which a fit needs three"
+        )
     else:
         slope, interval = fit_exponent(x, y)
     note = "; ".join(filter(None, (note, interval.how if math.isnan(slope) else "")))

@@ -10,7 +10,7 @@ from ._kramers import Kramers as Kramers
 from ._kramers import kramers as kramers
 from ._kramers import passage_time as passage_time
 from ._langevin import Exits as Exits
-from ._langevin import LangevinPath as LangevinPath
+from ._langevin import LangevinWalk as LangevinWalk
 from ._langevin import langevin as langevin
 from ._langevin import langevin_exits as langevin_exits
 from ._metropolis import MetropolisWalk as MetropolisWalk

@@ -16,7 +16,7 @@ SHRINK = 4  # by which the number of walkers shrinks once so many have left
 FEWEST = 200  # walkers that are not worth shrinking
 
 
-class LangevinPath(NamedTuple):
+class LangevinWalk(NamedTuple):
     """The record of Langevin walkers; under ``vmap`` every array gains the mapped axis in front.
 
     Attributes:
@@ -52,7 +52,7 @@ def langevin(
     *,
     record: int | np.ndarray | None = None,
     observe: Mapping[str, Callable[[Array], Any]] | None = None,
-) -> LangevinPath:
+) -> LangevinWalk:
     """Walk ``X' = X − ε∇f(X) + √(2ε/β) ξ``, the discretized Langevin equation, and record observers at chosen steps.
 
     The loop compiles once, holds only what is recorded, and can be mapped with ``jax.vmap`` over ε, β, keys and starts.
@@ -90,7 +90,7 @@ def langevin(
     at = jnp.asarray(marks)
     start = (jnp.zeros((), at.dtype), jnp.asarray(x, float))
     (_, places), records = jax.lax.scan(advance, start, at)
-    return LangevinPath(at, records, places)
+    return LangevinWalk(at, records, places)
 
 
 def langevin_exits(
