@@ -129,6 +129,13 @@ def _move(
         return following, angle, low, high, log_likelihood(at(angle)), tries + 1
 
     # the first angle is an end of its bracket, [φ − 2π, φ]
-    start = (angle, angle, angle - 2 * jnp.pi, angle, jnp.full_like(height, -jnp.inf), 0)
+    start = (
+        angle,
+        angle,
+        angle - 2 * jnp.pi,
+        angle,
+        jnp.full_like(height, -jnp.inf),
+        jnp.zeros((), int),
+    )
     _, angle, _, _, above, tries = jax.lax.while_loop(below, look, start)
     return at(angle), above, tries

@@ -87,7 +87,7 @@ class BayesianDeepLinear(Claim):
     points: Count = 10  # data P [1]
     inputs: Count = 20  # input dimension n_0 [1]
     chains: Seeds = 32  # chains for each network [1]
-    sweeps: Count = 1500  # of each chain [sweeps]
+    sweeps: Count = 1300  # of each chain [sweeps]
     burn: Count = 100  # sweeps that are not recorded [sweeps]
     # depths L at which the evidence is measured [layers]
     evidence_layers: tuple[Count, ...] = (1, 2, 4, 8, 16)
