@@ -98,6 +98,8 @@ class BayesianDeepLinear(Claim):
     limit_points: Count = 256  # P of the networks compared with it [1]
 
     kind = "theorem"
+    # 1 had margins of 3.5 and 5 % for the two moments of θ_⊥
+    version = 2
     statement = (
         r"\theta=\theta_\parallel+\theta_\perp,\qquad "
         r"\theta_\perp\,|\,s\sim N\big(0,\tfrac{s}{n_0}\Pi_\perp\big),\qquad "
@@ -135,6 +137,8 @@ class BayesianDeepLinear(Claim):
         "Where all n_l > P that chain is right: at L = 8, n = 30, P = 20, A = 3 the mean of s is 2.604 ± 0.016, exact "
         "2.621, with a correlation time of 12 sweeps; it grows as n falls to P (L = 4: 4.7 at n = 40, 18 at n = 24). "
         "The 2 to 4 standard errors by which the prototype was off there did not recur.",
+        "Of twenty fresh seeds of version 1 fifteen held and five were inconclusive: its margins of 3.5 and 5 % left too "
+        "little room for intervals of up to 2 and 3 %, mostly at A = 0.3. Version 2 has 4.5 and 6.5 %, nothing else.",
     )
     full = {
         "layers": (1, 2, 4, 8, 2, 2, 4),
@@ -363,19 +367,19 @@ class BayesianDeepLinear(Claim):
         checks = []
         for i, name in enumerate(self.names):
             checks += [
-                # the interval over 32 chains is up to 1.5 %
+                # the interval over 32 chains is up to 2 %
                 equal(
                     f"perp_{i}",
                     predicted["perp"][i],
                     observed["perp"][i],
-                    0.035,
+                    0.045,
                     label=f"E‖θ_⊥‖², {name}",
                 ),
                 equal(
                     f"spread_{i}",
                     predicted["spread"][i],
                     _ratio(observed["fourth"][i], observed["perp"][i]),
-                    0.05,  # the interval is 1 to 3 %; one Gaussian is 10 to 20 % off
+                    0.065,  # the interval is 1 to 3 %; one Gaussian is 10 to 20 % off
                     label=f"E‖θ_⊥‖⁴/(E‖θ_⊥‖²)², {name}",
                 ),
             ]
