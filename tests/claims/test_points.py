@@ -104,6 +104,11 @@ SMALL = {
         {"states": 2, "inputs": 1},
         {"norm": [0.5, 0.5, 0.9, 0.9], "lr": [0.05, 2.0, 0.1, 0.02]},
     ),
+    "bayesian-deep-linear": (
+        {"layers": 2, "widths": 6, "chains": 24, "sweeps": 300, "burn": 50},
+        {"sizes": [3.0, 0.5, 1.0, 2.0]},
+    ),
+    "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -127,6 +132,8 @@ AGREE = {
     "linear-regression-rate": (1e-9, 0),
     "overcomplete-tensor": (1e-2, 1e-3),
     "lqr-policy-gradient": (1e-6, 1e-30),
+    "bayesian-deep-linear": (1e-6, 0),
+    "contrastive-transfer": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -262,6 +269,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "linear-regression-rate": lambda p: p.replace(rate=p["rate"] / 2),
         "overcomplete-tensor": lambda p: p.replace(share=0.5),
         "lqr-policy-gradient": lambda p: p.replace(share=1 - p["share"]),
+        "bayesian-deep-linear": lambda p: p.replace(scale=1.3 * p["scale"]),
+        "contrastive-transfer": lambda p: p.replace(slack=1.0),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

@@ -18,8 +18,8 @@ def triples(
 ) -> Callable[[Params, Key], Array]:
     """Return the risk of fresh triples, ``(params, key) -> mean of loss over them``, to follow in ``descend``.
 
-    Two classes are drawn independently, and may be the same; x and x⁺ are independent examples of the first, x⁻ is one of
-    the second.
+    Two classes are drawn independently, and may be the same; x and x⁺ are independent examples of the first, x⁻ is one
+    of the second.
 
     Args:
         loss: of parameters, x, x⁺ and x⁻, each ``(size, d)``; per triple, shape ``(size,)``.

@@ -45,7 +45,8 @@ def contrastive(
         L_{un} = E\,ℓ\big(f(x)^T(f(x^+) - f(x^-))\big), \quad
         L_{sup} = E_{c ≠ c'}\,ℓ\big(f(x)^T(μ_c - μ_{c'})\big), \quad ℓ(v) = \log_2(1 + e^{-v})
 
-    x and x⁺ are independent draws of one class and may coincide, x⁻ is of a class drawn independently, μ are class means.
+    x and x⁺ are independent draws of one class and may coincide, x⁻ is of a class drawn independently, μ are class
+    means.
     For every f, by Jensen's inequality, L_sup ≤ L^≠ and L^= ≥ 1, so that L_sup ≤ (L_un − τ)/(1 − τ).
 
     Args:

@@ -226,7 +226,14 @@ class BayesianDeepLinearPoint(Point):
 
     batched = ("sizes",)
     diagram = {"layers": "log:1:8:4", "widths": "log:5:40:7"}
-    base = {"sizes": (3.0,), "chains": 24, "sweeps": 300, "burn": 100}
+    base = {
+        "layers": (2,),
+        "widths": (10,),
+        "sizes": (3.0,),
+        "chains": 24,
+        "sweeps": 300,
+        "burn": 100,
+    }
     labels = {
         "scale": "posterior mean of s",
         "limit": "s of the limit at λ",
