@@ -151,7 +151,7 @@ class BayesianDeepLinear(Claim):
         "depths": (0.5, 2.0, 8.0, 32.0),
         "limit_points": 1024,
     }
-    tiny = {"chains": 3, "sweeps": 60, "burn": 30, "networks": 50, "groups": 3}
+    tiny = {"chains": 4, "sweeps": 400, "burn": 200, "networks": 100, "groups": 3}
     out_of_scope = {"points": 20}
     point = BayesianDeepLinearPoint
 

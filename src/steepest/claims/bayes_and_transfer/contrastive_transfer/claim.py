@@ -90,7 +90,7 @@ class ContrastiveTransfer(Claim):
 
     per_class: Annotated[int, Within(4)] = 20  # images that make up each class's distribution [1]
     ks: tuple[Count, ...] = (4, 16, 64)  # dimensions k of random representations [1]
-    amplitudes: tuple[Positive, ...] = (0.5, 2.0, 5.0)  # scales a of f = aWᵀx, W ~ N(0, 1/k) [1]
+    amplitudes: tuple[Positive, ...] = (0.5, 2.0, 4.5)  # scales a of f = aWᵀx, W ~ N(0, 1/k) [1]
     small: tuple[Positive, ...] = (0.05, 0.1, 0.2)  # scales at which the slack's law is judged [1]
     trained_ks: tuple[Count, ...] = (2, 8)  # dimensions k of trained representations [1]
     steps: Count = 400  # of their training [steps]
@@ -103,6 +103,8 @@ class ContrastiveTransfer(Claim):
     draws: Count = 20_000  # triples of blocks, for each seed [1]
 
     kind = "theorem"
+    # 1 had 5 for the largest of its scales
+    version = 2
     statement = (
         r"L_{sup}\le\frac{L_{un}-\tau}{1-\tau},\quad \tau=\sum_c\rho_c^2;\qquad "
         r"L_{sup}(\hat f)\le L^{\neq}(f)+\frac{\tau}{1-\tau}\,\frac{1}{\sqrt3\log 2}\;"
@@ -127,6 +129,8 @@ class ContrastiveTransfer(Claim):
         "contrastive loss; and for each trained matrix itself.",
         "Seeds choose images anew, but from the same 1797; intervals are over seeds and leave that out. That training "
         "helps and that five labels do is measured, not proved.",
+        "Of twenty fresh seeds of version 1 nineteen held; one could not reject the charge without spread, for which "
+        "some random W must have L^≠ < 1 < L_un. At its scale 5 these are rare, at version 2's 4.5 common.",
     )
     full = {"per_class": 40, "trained_ks": (2, 4, 8, 16), "steps": 2000, "batch": 256, "seeds": 10}
     tiny = {"per_class": 6, "steps": 100, "batch": 64, "seeds": 3, "draws": 4000}
