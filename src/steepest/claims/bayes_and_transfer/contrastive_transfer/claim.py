@@ -221,7 +221,10 @@ class ContrastiveTransfer(Claim):
                 for name, values in trained._asdict().items()
             },
             uniform=("", (uniform.same - 1) / uniform.spread),
-            random_supervised=("seed k", alike.supervised[..., 0]),
+            **{
+                f"random_{name}": ("seed k shares", values)
+                for name, values in alike._asdict().items()
+            },
             risks=("seed k end", risks),
             accuracy=("seed k labels", accuracies),
             blocks=(
@@ -301,7 +304,7 @@ class ContrastiveTransfer(Claim):
         tau = every["collision"]
         mixed = tau * every["same"] + (1 - tau) * every["different"]
         within = every["same"] - 1 - predicted["constant"] * every["spread"]
-        gains = observed["trained_supervised"][..., 0] / observed["random_supervised"]
+        gains = observed["trained_supervised"][..., 0] / observed["random_supervised"][..., 0]
         few = observed["accuracy"][..., 1] / observed["accuracy"][..., 2]
         last = self.ks.index(max(self.ks)) * len(self.amplitudes)
         rises = observed["un"][last + len(self.amplitudes) - 1] - observed["un"][last + 1]
@@ -516,8 +519,10 @@ class ContrastiveTransfer(Claim):
     def controls(self, observed: Observation) -> list[Control]:
         accuracy = observed["accuracy"].copy()
         accuracy[..., 1] = accuracy[..., 0]
-        supervised = observed["trained_supervised"].copy()
-        supervised[..., 0] = observed["random_supervised"]
+        random = {
+            f"trained_{name}": ("seed k shares", observed[f"random_{name}"])
+            for name in ("un", "same", "different", "supervised", "spread", "collision")
+        }
         others = {
             "un": ("family seed shares", observed["different"]),
             "trained_un": ("seed k shares", observed["trained_different"]),
@@ -537,7 +542,7 @@ class ContrastiveTransfer(Claim):
             ),
             Control(
                 "random",
-                observed.replace(trained_supervised=("seed k shares", supervised)),
+                observed.replace(**random),
                 "it was not trained",
                 label="a random matrix in place of the trained one",
             ),
