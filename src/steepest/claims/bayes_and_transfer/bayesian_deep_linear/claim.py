@@ -142,12 +142,12 @@ class BayesianDeepLinear(Claim):
         "else is changed, and all of its twenty seeds hold.",
     )
     full = {
-        "layers": (1, 2, 4, 8, 2, 2, 4),
-        "widths": (20, 20, 20, 30, 10, 20, 20),
-        "sizes": (3.0, 3.0, 3.0, 3.0, 3.0, 0.3, 0.3),
-        "chains": 48,
-        "sweeps": 2000,
-        "networks": 20_000,
+        "layers": (2, 2, 4, 1, 8),
+        "widths": (10, 10, 5, 10, 10),
+        "sizes": (3.0, 0.3, 3.0, 0.3, 3.0),
+        "sweeps": 4000,
+        "burn": 200,
+        "networks": 10_000,
         "depths": (0.5, 2.0, 8.0, 32.0),
         "limit_points": 1024,
     }
