@@ -126,6 +126,11 @@ SMALL = {
             "stiffness": [4.0, 4.0, 2.0, 8.0],
         },
     ),
+    "bayesian-deep-linear": (
+        {"layers": 2, "widths": 6, "chains": 24, "sweeps": 300, "burn": 50},
+        {"sizes": [3.0, 0.5, 1.0, 2.0]},
+    ),
+    "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -155,6 +160,8 @@ AGREE = {
     "two-speed-circle": (1e-9, 0),
     "langevin-gibbs": (1e-9, 1e-15),
     "langevin-metastability": (1e-9, 0),
+    "bayesian-deep-linear": (1e-6, 0),
+    "contrastive-transfer": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -296,6 +303,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "two-speed-circle": lambda p: p.replace(share=p["share"] + 0.1),
         "langevin-gibbs": lambda p: p.replace(bias=2 * p["bias"]),
         "langevin-metastability": lambda p: p.replace(time=2 * p["time"]),
+        "bayesian-deep-linear": lambda p: p.replace(scale=1.3 * p["scale"]),
+        "contrastive-transfer": lambda p: p.replace(slack=1.0),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

@@ -33,3 +33,4 @@ from ._steepest import steepest_descent as steepest_descent
 from ._steepest import steepest_direction as steepest_direction
 from ._telescope import Telescope as Telescope
 from ._telescope import telescope as telescope
+from ._triples import triples as triples

@@ -1,0 +1,1 @@
+"""The claim contrastive-transfer: what it says, and its experiment at one point."""

@@ -1,0 +1,1 @@
+"""Tests of the exact posteriors and of the samplers that check them."""
