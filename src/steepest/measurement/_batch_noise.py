@@ -12,6 +12,7 @@ from steepest.measurement.adapters import batch_forms
 from steepest.noise import batch_factor
 
 BATCHES = 32  # random batches over which both numbers are averaged
+ROUNDING = 1e-10  # of the batches' mean squared gradient, below which the full one is rounding
 NEAR = 0.1  # relative distance from a limit that counts as being at it
 
 
@@ -20,7 +21,8 @@ def measure_batch_noise(context: Context) -> list[Reading]:
 
     To second order one step of SGD changes the loss of its own batch by −η gᵀg + ½η² gᵀHg, so that it raises it on
     average where the batch sharpness is above 2/η (Andreyev and Beneventano 2024). The full batch allows 2/λ_max. The
-    noise scale is tr Σ/|∇L|² with the covariance Σ of the examples' gradients (McCandlish et al. 2018).
+    noise scale is tr Σ/|∇L|² with the covariance Σ of the examples' gradients (McCandlish et al. 2018). A weight decay
+    in the gradient counts as part of the loss.
 
     Raises:
         UserError: an unknown size of the batches, or one larger than the data.
@@ -29,34 +31,36 @@ def measure_batch_noise(context: Context) -> list[Reading]:
     optimizer = context.optimizer
     examples = sum(count for _, count in subject.batches)
     size = _size(context, examples)
-    gradient = subject.gradient()
-    if optimizer.one_decay and not optimizer.decoupled:
-        gradient = gradient + optimizer.one_decay * subject.values()
+    gradient = subject.gradient() + _decay(context) * subject.values()
+    batches = 1 if size == examples else BATCHES
     forms, squares, deviations = batch_forms(
-        subject,
-        size,
-        1 if size == examples else BATCHES,
-        context.rng,
-        gradient,
-        decay=0.0 if optimizer.decoupled else optimizer.one_decay,
+        subject, size, batches, context.rng, gradient, _decay(context)
     )
     value, interval = _ratio(forms, squares)
+    compared = 2 / optimizer.lr if _plain(context) and optimizer.lr else None
+    scale = _noise_scale(float(gradient @ gradient), squares, deviations, examples, size)
     return [
         Reading(
             "batch sharpness",
             value,
             interval,
             "batches" if interval else "rounding",
-            theory="2/η" if _plain(context) and optimizer.lr else "",
-            compared=2 / optimizer.lr if _plain(context) and optimizer.lr else None,
+            theory="2/η" if compared else "",
+            compared=compared,
             assumes=(
                 (f"batches of {size} examples, drawn without replacement", None),
                 ("plain SGD, without momentum and not Adam", _plain(context)),
+                optimizer.assumption,
             ),
             interpretation=_sentence(context, value, interval, size),
         ),
-        _noise_scale(float(gradient @ gradient), squares, deviations, examples, size),
+        scale,
     ]
+
+
+def _decay(context: Context) -> float:
+    """Return λ of a decay that is added to the gradient, which all weights share; else 0."""
+    return 0.0 if context.optimizer.decoupled else context.optimizer.one_decay
 
 
 def _size(context: Context, examples: int) -> int:
@@ -67,10 +71,10 @@ def _size(context: Context, examples: int) -> int:
             raise UserError(
                 "batch sharpness needs the size of your batches, which arrays do not tell; pass batch=32 (--batch 32)"
             )
-        size = context.subject.batches.first()[1]
-    if not 1 <= size <= examples:
+        size = context.subject.batches.given()
+    if int(size) != size or not 1 <= size <= examples:
         raise UserError(
-            f"a batch holds between 1 and {examples} examples, all that the data have; got batch={size}"
+            f"a batch holds a whole number of examples, between 1 and the {examples} of the data; got batch={size}"
         )
     return int(size)
 
@@ -98,70 +102,83 @@ def _sentence(
 ) -> str:
     """Say what a batch sharpness means beside the user's step, and which of the two limits binds."""
     if math.isnan(value):
-        return "all gradients vanish, so that no step changes anything"
+        return "the gradients of the batches that were drawn vanish"
     if value <= 0:
-        return "along their own gradients the batches do not curve upwards"
+        return "on average the batches do not curve upwards along their own gradients"
     limit = 2 / value
     batches = f"with batches of {size}"
+    loss = "the loss of its own batch" + (", with its decay," if _decay(context) else "")
     if not _plain(context):
         return (
-            f"plain SGD {batches} raises the loss of its own batch on average at steps above {limit:.3g}; "
+            f"plain SGD {batches} raises {loss} on average, to second order, at steps above {limit:.3g}; "
             "your optimizer's limit is another, which is not compared here"
         )
-    largest = float(context.top.values[0])
-    full = context.optimizer.largest_step(largest) if largest > 0 else math.inf
+    beside = _beside(context, limit, interval)
     lr = context.optimizer.lr
     if lr is None:
         return (
-            f"{batches} a step raises the loss of its own batch on average if it is above {limit:.3g}; "
-            f"{_other(full)}, so that {_binding(limit, full, interval)}"
+            f"{batches} a step above {limit:.3g} raises {loss} on average, to second order{beside}"
         )
     ratio = lr / limit
     many = f"{ratio:.3g} times" if ratio >= 10 else f"{ratio:.2f} of"
-    text = (
-        f"{batches} your step size is {many} the limit {limit:.3g}; {_other(full)}, so that "
-        f"{_binding(limit, full, interval)}"
-    )
-    if ratio > 1 + NEAR:
-        return f"{text}: a step raises the loss of its own batch on average"
-    return f"{text}: the edge of stochastic stability" if ratio > 1 - NEAR else text
+    text = f"{batches} your step size is {many} the limit {limit:.3g}{beside}"
+    low = value if interval is None else interval[0]
+    if lr * low / 2 > 1 + NEAR:
+        return f"{text}: a step raises {loss} on average, to second order"
+    return f"{text}: the edge of stochastic stability" if abs(ratio - 1) < NEAR else text
 
 
-def _other(full: float) -> str:
-    if math.isinf(full):
-        return "the full batch has no limit here"
-    return f"the full batch allows {full:.3g}"
-
-
-def _binding(limit: float, full: float, interval: tuple[float, float] | None) -> str:
-    """Say which of two largest steps is the smaller one, where the interval of the batches' tells them apart."""
-    if interval is not None and math.isfinite(full) and interval[0] <= 2 / full <= interval[1]:
-        return "the two limits are about the same"
-    return "your batches bind" if limit < full else "the full batch binds"
+def _beside(context: Context, limit: float, interval: tuple[float, float] | None) -> str:
+    """Say which of the two largest steps is the smaller one, where the data tell; of the Hessian alone."""
+    if context.kind != "hessian":
+        return ""
+    largest = float(context.top.values[0])
+    if largest <= 0:
+        return "; the full batch has no limit here, so that your batches bind"
+    full = context.optimizer.largest_step(largest)
+    decayed = 2 / full
+    if abs(limit / full - 1) < NEAR:
+        binding = "the two limits are about the same"
+    elif interval is not None and interval[0] <= decayed <= interval[1]:
+        binding = f"{BATCHES} batches cannot tell which of the two binds"
+    else:
+        binding = "your batches bind" if limit < full else "the full batch binds"
+    return f"; the full batch allows {full:.3g}, so that {binding}"
 
 
 def _noise_scale(
     length: float, squares: np.ndarray, deviations: np.ndarray, examples: int, size: int
 ) -> Reading:
-    """Return tr Σ/|∇L|² from the deviations |g_B − ∇L|² of batches, whose mean is tr Σ times a factor of the size."""
+    """Return tr Σ/|∇L|² from the deviations |g_B − ∇L|² of batches, whose mean is tr Σ times a factor of the size.
+
+    Args:
+        length: |∇L|².
+        squares: gᵀg of the batches, beside which |∇L|² may be rounding.
+        deviations: |g − ∇L|² of the batches.
+        examples: in the data.
+        size: of the batches.
+    """
     name = "gradient-noise scale"
     factor = batch_factor(examples, size, "fixed") if examples > 1 else 0.0
     if factor == 0:
         return Reading(name, math.nan, interpretation="a batch of all examples has no noise")
-    if length == 0:
+    if length <= ROUNDING * float(squares.mean()):
         return Reading(
-            name, math.nan, interpretation="the full gradient vanishes, all that is left is noise"
+            name,
+            math.nan,
+            interpretation="the full gradient vanishes up to rounding, so that the scale has no end",
         )
     count = len(deviations)
-    value = float(deviations.mean()) / factor / length
+    mean = float(deviations.mean())
+    value = mean / factor / length
     half = float(stats.t.ppf(0.975, count - 1)) * float(deviations.std(ddof=1)) / count**0.5
     half /= factor * length
-    noise = float(deviations.mean()) / (length + float(deviations.mean()))
+    noise = mean / (length + mean)
     return Reading(
         name,
         value,
         (max(0.0, value - half), value + half),
         "batches",
-        interpretation="batches of this many examples have as much noise as gradient; at yours of "
-        f"{size}, {noise:.0%} of the mean squared gradient is noise",
+        interpretation="batches of this many independent examples have as much noise as gradient; of your batches' "
+        f"mean squared gradient, with {size} of the {examples} examples, {noise:.0%} is noise",
     )

@@ -79,15 +79,15 @@ class BatchNoiseGaussian(Claim):
     )
     source = "Lecture of 16 November (seeds 002), last display; M. Raginsky's talk (seeds 004), “CLT assumptions”"
     corrections = (
-        "The lecture's N(0, C(θ)) is a limit in the batch. At b = 16 the skewness is still 0.05 to 0.5 and the excess "
-        "kurtosis 0.2 to 0.6, depending on the direction.",
+        "The lecture's N(0, C(θ)) is a limit in the batch. At b = 16 the skewness is 0.2 in the middle and up to 0.6, "
+        "the excess kurtosis 0.15 to 0.7, depending on the direction.",
     )
     remarks = (
         "Batches are those of the lecture, every example by its own coin. Their covariance is uncentred, which matters "
         "away from a minimum: batches of fixed size have up to a half less in a direction with a large mean.",
         "The skewness is what is seen first. By Edgeworth's expansion the distance of the distribution functions is "
         "0.066 times the skewness, so that it falls like b^(−½) and not like 1/b. Its first order is judged at b = 16 "
-        "and 64; at b = 4 the share of batches below the mean is up to a quarter farther from one half than it says.",
+        "and 64; at b = 4 the share of batches below the mean is a quarter to two thirds farther from one half.",
         "Only the noise of one step is compared. That SGD with Gaussian noise of the same covariance ends like SGD is "
         "not claimed here; on least squares second moments agree exactly, since they depend on C alone.",
     )
@@ -99,6 +99,8 @@ class BatchNoiseGaussian(Claim):
         "exponent",
     )
     full = {"draws": 200000}
+    # 1 averaged variances over all directions, and predicted −0.5 for the exponent, which 1 − 2p makes −0.52
+    version = 2
     tiny = {"draws": 120, "seeds": 3, "batches": (4, 8, 16), "width": 4}
     out_of_scope = {"heaviest": 100.0}
 
@@ -163,7 +165,14 @@ class BatchNoiseGaussian(Claim):
             # Edgeworth: F(mean) − ½ = skewness φ(0)/6 to first order
             lean = [LEAN * one.skewness for one in cumulants]
             arrays[f"lean_{place}"] = ("batch direction", lean)
-        return Prediction(**arrays, exponent=-0.5)
+        return Prediction(**arrays, exponent=self.slope(arrays["skewness_images"][1]))
+
+    def slope(self, skewness: Values) -> float:
+        """Return the slope of the skewness in log b, −½ up to (1 − 2p)/√(1 − p); shape ``(batches, directions)``."""
+        size = np.sqrt((np.asarray(skewness) ** 2).sum(1))
+        return (
+            float(np.polyfit(np.log(self.batches), np.log(size), 1)[0]) if len(size) > 1 else -0.5
+        )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         rng = numpy_generator(key)
@@ -188,13 +197,15 @@ class BatchNoiseGaussian(Claim):
         checks: list[Check] = []
         for place in PLACES:
             ratio = observed[f"variance_{place}"] / predicted[f"variance_{place}"][:, None]
+            off = np.abs(ratio.mean(1) - 1)
+            batch, direction = np.unravel_index(off.argmax(), off.shape)
             checks.append(
                 equal(
                     f"variance_{place}",
                     1.0,
-                    ratio.mean((0, 2)),
-                    0.01,
-                    label=f"variance over that of C, {WORDS[place]}",
+                    ratio[batch, :, direction],
+                    0.03,  # the farthest of thirty means that are known to 0.3 %
+                    label=f"variance over that of C, farthest direction, {WORDS[place]}",
                 )
             )
             for name in ALLOWED:
@@ -222,7 +233,7 @@ class BatchNoiseGaussian(Claim):
                 float(predicted["exponent"]),
                 np.array(self.batches, float),
                 amplitude.T,
-                0.06,  # 1 − 2p and 1 − p make it −0.52
+                0.05,
                 label="exponent of the skewness in the batch, a tanh network on digits",
             )
         )
@@ -263,7 +274,7 @@ class BatchNoiseGaussian(Claim):
             ),
             Rival(
                 "twice_as_quick",
-                predicted.replace(**quick, exponent=-1.0),
+                predicted.replace(**quick, exponent=2 * float(predicted["exponent"])),
                 "the third cumulant is forgotten",
                 label="skewness ∝ 1/b and excess ∝ 1/b²",
             ),

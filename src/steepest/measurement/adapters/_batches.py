@@ -59,6 +59,17 @@ class Batches:
         run.close()  # what a pass restores, it restores now
         return batch
 
+    def given(self) -> int:
+        """Return the number of examples in the source's first batch, before it is cut; the pass ends there."""
+        if self.whole:
+            return examples(self.source)
+        run = iter(self.source)
+        count = examples(next(run))
+        close = getattr(run, "close", None)
+        if close is not None:
+            close()
+        return count
+
 
 def is_pair_of_arrays(source: Any) -> bool:
     """Tell whether this is ``(x, y)``, and not a list of two batches."""
