@@ -115,6 +115,12 @@ def test_second_moments_end_before_the_mean_does():
     assert np.isnan(below.covariance).all()
 
 
+def test_lists_are_tables_too():
+    assert np.allclose(
+        gradient_moments(GRADIENTS.tolist(), 2).second, gradient_moments(GRADIENTS, 2).second
+    )
+
+
 def test_bad_input_in_one_sentence():
     with pytest.raises(UserError, match="between 1 and 6 examples, got 7"):
         gradient_moments(GRADIENTS, 7)
@@ -126,6 +132,14 @@ def test_bad_input_in_one_sentence():
         batch_cumulants(GRADIENTS, 6)
     with pytest.raises(UserError, match="between 1 and 6"):
         draw_batches(GRADIENTS, 7, 2, RNG)
+    with pytest.raises(UserError, match="got nan"):
+        batch_factor(6, float("nan"), "fixed")
+    with pytest.raises(UserError, match="at least one batch"):
+        draw_batches(GRADIENTS, 2, 0, RNG)
+    with pytest.raises(UserError, match="m targets"):
+        steady_state(np.eye(2), np.ones((2, 1)), 0.1, 2)
+    with pytest.raises(UserError, match="ridge is not negative"):
+        steady_state(np.eye(2), np.ones(2), 0.1, 2, ridge=-1.0)
     with pytest.raises(UserError, match="singular"):
         steady_state(np.ones((5, 2)), np.ones(5), 0.1, 2)
     with pytest.raises(UserError, match="step size is positive"):

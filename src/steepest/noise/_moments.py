@@ -47,7 +47,7 @@ def batch_factor(examples: int, batch: float, sampling: Sampling) -> float:
             f"a batch is drawn in one of the ways {', '.join(ways)}, got {sampling!r}; "
             f"{nearest(str(sampling), ways)}"
         )
-    if batch < 1 or (sampling != "replacement" and batch > examples):
+    if not batch >= 1 or (sampling != "replacement" and batch > examples):
         raise UserError(
             f"a batch must hold between 1 and {examples} examples, got {batch}; the data have no more"
         )
@@ -78,10 +78,7 @@ def gradient_moments(
     >>> float(alike.covariance[0, 0]), float(gradient_moments(np.ones((10, 1)), 5, "fixed").covariance[0, 0])
     (0.1, 0.0)
     """
-    if np.ndim(gradients) != 2:
-        raise UserError(
-            f"the gradients of all examples are a table (m, d), got shape {np.shape(gradients)}"
-        )
+    gradients = _table(gradients)
     examples = gradients.shape[0]
     factor = batch_factor(examples, batch, sampling)
     mean = gradients.sum(0) / examples
@@ -124,6 +121,7 @@ def batch_cumulants(gradients: Any, batch: float) -> BatchCumulants:
     >>> batch_cumulants(np.ones((4, 1)), 2).excess.tolist()  # the binomial law of 4 fair coins: −2/4
     [-0.5]
     """
+    gradients = _table(gradients)
     examples = gradients.shape[0]
     if not 1 <= batch < examples:
         raise UserError(
@@ -159,7 +157,10 @@ def draw_batches(
     >>> draw_batches(np.ones((5, 1)), 5, 2, np.random.default_rng(0)).tolist()  # every example, over b
     [[1.0], [1.0]]
     """
+    gradients = _table(gradients)
     examples, directions = gradients.shape
+    if draws < 1:
+        raise UserError(f"expected at least one batch to draw, got draws={draws}")
     batch_factor(examples, batch, "independent")
     p = batch / examples
     cells = draws * examples
@@ -173,3 +174,13 @@ def draw_batches(
         np.bincount(rows, weights=gradients[members, i], minlength=draws) for i in range(directions)
     ]
     return np.stack(columns, 1) / batch
+
+
+def _table(gradients: Any) -> Any:
+    """Return gradients as an array of two axes; NumPy's or JAX's stay as they are."""
+    table = gradients if hasattr(gradients, "shape") else np.asarray(gradients, float)
+    if table.ndim != 2:
+        raise UserError(
+            f"the gradients of all examples are a table (m, d), got shape {tuple(table.shape)}"
+        )
+    return table

@@ -65,9 +65,15 @@ def steady_state(
     """
     x = np.asarray(x, float)
     y = np.asarray(y, float)
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise UserError(
+            f"least squares needs inputs (m, d) and m targets, got shapes {x.shape} and {y.shape}"
+        )
     examples, dimension = x.shape
-    if lr <= 0:
+    if not (np.isfinite(lr) and lr > 0):
         raise UserError(f"a step size is positive, got {lr}")
+    if not ridge >= 0:
+        raise UserError(f"a ridge is not negative, got {ridge}")
     factor = batch_factor(examples, batch, sampling)
     identity = np.eye(dimension)
     hessian = x.T @ x / examples + ridge * identity

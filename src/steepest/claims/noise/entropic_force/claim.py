@@ -94,7 +94,7 @@ class EntropicForce(Claim):
     remarks = (
         "That noise is α times the Hessian is an assumption of the lecture, “we don't prove this”. With a fresh "
         "error of the label at every step it is true on the valley, with α = σ². What a network's own batches do is "
-        "put to the test by the claim noise-follows-curvature.",
+        "put to the test by the claim noise-and-curvature.",
         "The imbalance D of a product of two numbers obeys its law exactly at every step, for any sequence of labels. "
         "What is left to theory is the mean of r², noise of the label and of uv around 1: 2σ²/(2 − γ tr H).",
         "The two walls of the first valley pull to different places, 0 and 1, and their sum to ⅓.",

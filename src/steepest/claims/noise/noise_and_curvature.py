@@ -1,4 +1,4 @@
-"""SGD's noise on digits has 2L/K times the Hessian's trace, but is no multiple of it: one sharp direction is silent.
+"""SGD's noise has about 2L/K of the Hessian's trace on digits, but some sharp directions of the Hessian have none of it.
 
 The lecture assumes that late in training the covariance C of an example's gradient is α times the Hessian H. With fresh
 noise on the labels it is. With a network's own residuals the traces fit, and the directions do not.
@@ -62,7 +62,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NoiseFollowsCurvature(Claim):
+class NoiseAndCurvature(Claim):
     """A small tanh network on principal coordinates of digits, squared loss, trained by SGD; all matrices dense."""
 
     width: Count = 12  # hidden neurons [1]
@@ -84,7 +84,7 @@ class NoiseFollowsCurvature(Claim):
     )
     corrections = (
         "The lecture takes C = αH at late times as a tool, “we don't prove this”. Here the cosine between them is "
-        "0.5 to 0.7, and α goes from zero to several times its mean over the sharpest directions.",
+        "0.5 to 0.7, and α goes from zero to two or three times its mean over the sharpest directions.",
     )
     remarks = (
         "C is the covariance of one example's gradient; that of a batch is the same matrix over b, up to the factor of "
@@ -96,10 +96,11 @@ class NoiseFollowsCurvature(Claim):
         "Why a sharp direction is silent: the labels of an image add up to one, and so do the outputs after training, "
         "since the output layer's biases can always do that. A residual has then no component along the sum of the "
         "outputs, in which the Hessian is as large as in any other combination of outputs. The spectrum shows it: its "
-        "largest eigenvalues come in groups of ten, one for each output, and one of each ten has no noise at all.",
+        "largest eigenvalues come in groups of about ten, one for each output, and one in "
+        "each group has no noise.",
         "For the squared loss H is close to JᵀJ and C is the same sum weighted by residuals. If these were white and "
-        "independent of J, α would be their mean square 2L/K. That is assumed nowhere here; the traces agree to 5 to "
-        "15 % all the same.",
+        "independent of J, α would be their mean square 2L/K. They are not, and tr C is 5 to 15 % above: “about” in "
+        "the first sentence means a fifth, and the interval may leave out one.",
         "Not tried: cross-entropy, for which C equals H exactly if labels are drawn from the model.",
     )
     headline = ("trace", "cosine", "silent", "sharp")

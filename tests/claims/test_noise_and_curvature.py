@@ -3,10 +3,10 @@
 import jax
 import numpy as np
 
-from steepest.claims.noise.noise_follows_curvature import (
+from steepest.claims.noise.noise_and_curvature import (
     ALIKE,
     APART,
-    NoiseFollowsCurvature,
+    NoiseAndCurvature,
     along,
     compare,
 )
@@ -14,7 +14,7 @@ from steepest.nn.losses import squared
 
 
 def test_matrices_give_the_gradients_of_the_examples():
-    claim = NoiseFollowsCurvature(width=3, inputs=4, examples=100)
+    claim = NoiseAndCurvature(width=3, inputs=4, examples=100)
     setting = claim.setting(jax.random.key(0))
     params = claim.net.init(jax.random.key(1))
     hessian, jacobian, residuals = claim.matrices(setting, params)
@@ -26,7 +26,7 @@ def test_matrices_give_the_gradients_of_the_examples():
 
 def test_directions_of_the_output_layer():
     """Along a sum all outputs move alike, along a difference only two, against each other."""
-    claim = NoiseFollowsCurvature(width=3, inputs=4, examples=100)
+    claim = NoiseAndCurvature(width=3, inputs=4, examples=100)
     setting = claim.setting(jax.random.key(0))
     params = claim.net.init(jax.random.key(1))
     _, jacobian, _ = claim.matrices(setting, params)
