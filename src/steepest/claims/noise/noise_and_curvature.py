@@ -1,4 +1,4 @@
-"""SGD's noise has about 2L/K of the Hessian's trace on digits, but some sharp directions of the Hessian have none of it.
+"""SGD noise has about 2L/K of the Hessian's trace on digits, but some sharp directions of the Hessian have none of it.
 
 The lecture assumes that late in training the covariance C of an example's gradient is α times the Hessian H. With fresh
 noise on the labels it is. With a network's own residuals the traces fit, and the directions do not.
