@@ -103,7 +103,7 @@ class FluctuationDissipation(Claim):
         "gradient_squared",
         "gradient_logistic",
     )
-    full = {"seeds": 64, "steps": 20000, "examples": 569}
+    full = {"seeds": 64, "steps": 20000}
     tiny = {"seeds": 3, "steps": 100, "burn": 20}
     out_of_scope = {"shares": (0.95,)}
     point = NoisePoint
