@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
@@ -82,7 +83,7 @@ def metropolis(
     scalar("metropolis", f, x)
     first = f(x)
     # under vmap or jit its value is not known yet
-    if not isinstance(first, jax.core.Tracer) and np.isnan(first):
+    if not isinstance(first, Tracer) and np.isnan(first):
         raise UserError(
             "metropolis: expected a start where f is a number, got f(x) = nan; no proposal could be compared with it: "
             "start elsewhere"
