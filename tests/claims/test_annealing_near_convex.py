@@ -14,6 +14,9 @@ from steepest.claims.noise.annealing_near_convex.claim import (
     _steps_over_dimension,
 )
 from steepest.claims.noise.annealing_near_convex.experiment import (
+    DEPTH,
+    NEEDLE,
+    THIN,
     Bumps,
     bumpy,
     fall,
@@ -107,8 +110,33 @@ def test_arrivals_are_interpolated():
 
 
 def test_a_needle_is_out_of_range():
-    claim = AnnealingNearConvex(dimensions=(2, 3, 4), walkers=3, needle=20.0)
+    claim = AnnealingNearConvex(dimensions=(2, 3, 4), walkers=3, needle=50.0)
     setting = claim.setting(jax.random.key(0))
-    assert [hypothesis.holds for hypothesis in claim.hypotheses(setting)] == [True, False]
+    held = [hypothesis.holds for hypothesis in claim.hypotheses(setting)]
+    assert held == [True, False, True, True]
     fine = AnnealingNearConvex(dimensions=(2, 3, 4), walkers=3)
     assert fine.largest(setting._replace(bumps=fine.setting(jax.random.key(0)).bumps)) <= 0.5
+
+
+def test_the_needle_holds_the_minimum_and_the_mass():
+    """At d = 1 by quadrature with T = ½, at every d ≤ 64 by Laplace's method on the needle's bottom."""
+    T = 0.5
+    F = lambda x: x**2 / 2 - DEPTH * np.exp(-((x - NEEDLE) ** 2) / THIN)
+    weight = lambda x: np.exp(-F(x) / T)
+    inside = quad(weight, NEEDLE - 0.05, NEEDLE + 0.05, points=[NEEDLE], limit=400)[0]
+    assert inside > 100 * np.sqrt(2 * np.pi * T)
+    for d in (1, 2, 16, 64):
+        curvature = 1 + 2 * DEPTH * d / THIN
+        assert (DEPTH - NEEDLE**2 / 2) / T - np.log(curvature) / 2 > 4
+        bumps = Bumps(d, 0.0, 1.0, 0.0, 0.0, DEPTH * d)
+        assert float(bumpy(bumps, jnp.full(d, NEEDLE))) == pytest.approx(-7 * d)
+
+
+def test_large_bumps_are_out_of_range():
+    for delta in (4.0, 20.0):
+        claim = AnnealingNearConvex(dimensions=(2, 3, 4), walkers=3, delta=delta)
+        held = [
+            hypothesis.holds for hypothesis in claim.hypotheses(claim.setting(jax.random.key(0)))
+        ]
+        assert not held[2]
+    assert not held[3]

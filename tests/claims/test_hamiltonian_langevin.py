@@ -73,3 +73,28 @@ def test_walkers_without_momentum_have_their_exact_law():
 def test_long_steps_are_out_of_range():
     claim = HamiltonianLangevin(stretch=2.1)
     assert not claim.hypotheses(claim.setting(jax.random.key(0)))[0].holds
+
+
+def test_small_condition_numbers_and_few_steps_are_out_of_range():
+    held = lambda claim: [
+        hypothesis.holds for hypothesis in claim.hypotheses(claim.setting(jax.random.key(0)))
+    ]
+    assert held(HamiltonianLangevin()) == [True, True, True]
+    assert held(HamiltonianLangevin(kappas=(2.0, 4.0, 8.0))) == [True, False, False]
+    assert held(HamiltonianLangevin(kappas=(10.0, 12.0, 14.0))) == [True, False, False]
+    assert held(HamiltonianLangevin(stretch=1.9)) == [True, False, True]
+
+
+@pytest.mark.parametrize("stretch", [0.1, 0.5, 1.0, 1.9])
+def test_the_exact_mean_falls_within_the_steps_that_are_run(stretch):
+    claim = HamiltonianLangevin(stretch=stretch)
+    predicted = claim.predict(claim.setting(jax.random.key(0)))
+    assert np.isfinite(predicted["with_momentum"]).all()
+
+
+def test_without_momentum_the_best_step_is_off_by_the_condition_number():
+    """The variance 2ε/β/(1 − (1 − ελ)²) along the fastest direction at ε = 2/(λ_max + λ_min), times βλ."""
+    slow, fast = 0.2, 3.0
+    step = 2 / (slow + fast)
+    off = 2 * step * fast / (1 - (1 - step * fast) ** 2)
+    assert off == pytest.approx(fast / slow + 1)

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.noise.one_pass_sgd import OnePassSgd, exponentiated, hinge, sgd
+from steepest.claims.noise.one_pass_sgd import OnePassSgd, exponentiated, hinge, perceptron, sgd
+from steepest.core.errors import UserError
 
 
 @pytest.fixture
@@ -83,5 +84,35 @@ def test_the_target_is_the_best_there_is():
         assert risk(w) >= 0.2
 
 
-def test_large_inputs_are_out_of_range():
-    assert not OnePassSgd(scale=3.0).hypotheses(None)[0].holds
+def test_the_perceptron_fits_within_its_bound_of_steps(sample):
+    x, _ = sample
+    target = np.sign(x[..., 0])
+    weights = perceptron(x, target)
+    assert hinge(target * np.einsum("snd,sd->sn", x, weights)).max() == 0
+    # w is a sum of at most d + 2 examples
+    assert np.abs(weights).max() <= x.shape[-1] + 2
+    assert np.abs(sgd(x, target, 1.0) - weights).max() > 0.1
+
+
+def test_other_inputs_and_many_flips_are_out_of_range():
+    held = lambda **fields: [
+        hypothesis.holds for hypothesis in OnePassSgd(**fields).hypotheses(None)
+    ]
+    assert held() == [True, True]
+    assert held(scale=3.0) == [False, True]
+    assert held(scale=0.5) == [False, True]
+    assert held(flipped=0.7) == [True, False]
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"majority": 1024}, "odd"),
+        ({"dimensions": (8,)}, "dimensions must be 2"),
+        ({"rays": (8, 16)}, "rays must be 3"),
+        ({"log_rays": (64, 16, 8)}, "log_rays must be 3"),
+    ],
+)
+def test_bad_fields_are_refused(fields, message):
+    with pytest.raises(UserError, match=message):
+        OnePassSgd(**fields)

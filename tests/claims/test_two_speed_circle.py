@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from steepest.claims.noise.two_speed_circle.claim import TwoSpeedCircle
+from steepest.claims.noise.two_speed_circle.claim import TwoSpeedCircle, on_the_plane
 from steepest.claims.noise.two_speed_circle.experiment import (
     conducts,
     jumps,
     lattice_share,
     on_the_torus,
+    quadrant,
     slow_share,
     waits,
 )
@@ -50,7 +51,9 @@ def torus(kind, sites):
     """The chain on the torus, one coordinate after the other."""
     first, second = np.divmod(np.arange(sites**2), sites)
     half = sites // 2
-    drivers = {"own": (first, second), "cross": (second, first), "isotropic": (first, first)}
+    drivers = {"own": (first, second), "cross": (second, first)}
+    if kind == "isotropic":
+        return quadrant(sites)
     chain = sparse.eye_array(sites**2)
     for axis, driver in enumerate(drivers[kind]):
         length = 1 + (driver >= half)
@@ -70,7 +73,7 @@ def torus(kind, sites):
 def test_walkers_on_the_torus_have_its_exact_law(kind):
     sites = 12
     power = torus(kind, sites).toarray()
-    for _ in range(10):  # averages out the period of even and odd steps
+    for _ in range(12):  # averages out the period of even and odd steps
         power = (power @ power + power @ power @ power) / 2
     law = power.mean(0).reshape(sites, sites)
     half = sites // 2
@@ -80,9 +83,12 @@ def test_walkers_on_the_torus_have_its_exact_law(kind):
     product = {
         "own": np.outer([share, 1 - share], [share, 1 - share]).ravel(),
         "cross": np.full(4, 0.25),
-        "isotropic": np.outer([share, 1 - share], [0.5, 0.5]).ravel(),
-    }[kind]
-    assert exact == pytest.approx(product, abs=1e-10)
+    }
+    if kind in product:
+        assert exact == pytest.approx(product[kind], abs=1e-10)
+    else:
+        zones = [exact[0], exact[1] + exact[2], exact[3]]
+        assert on_the_plane(sites) == pytest.approx(zones, abs=1e-10)
     shares = on_the_torus(np.random.default_rng(0), (8, 100), sites, 1500, 0.0)[kind]
     error = shares.std(0, ddof=1) / np.sqrt(8)
     assert np.abs(shares.mean(0) - exact).max() < 4 * error.max()
@@ -94,6 +100,22 @@ def test_a_bias_is_out_of_range_and_sites_are_checked():
     assert not all(hypothesis.holds for hypothesis in claim.hypotheses(None))
     with pytest.raises(UserError, match="multiples of 4"):
         TwoSpeedCircle(sites=(102,))
+    for sites in ((100,), (200, 100), (100, 100)):
+        with pytest.raises(UserError, match="increasing order"):
+            TwoSpeedCircle(sites=sites)
+
+
+def test_moves_on_the_plane_site_by_site():
+    """Every row by hand: each coordinate a quarter each way, by two only where both are fast."""
+    sites = 8
+    chain = quadrant(sites).toarray().reshape((sites,) * 4)
+    for a, b in np.ndindex(sites, sites):
+        step = 2 if min(a, b) >= sites // 2 else 1
+        row = np.zeros((sites, sites))
+        for sign in (1, -1):
+            row[(a + sign * step) % sites, b] += 0.25
+            row[a, (b + sign * step) % sites] += 0.25
+        assert np.array_equal(chain[a, b], row)
 
 
 def test_the_point_is_the_sparse_law():

@@ -90,3 +90,13 @@ def test_bad_schedules_are_refused():
         walk(np.ones(3))
     with pytest.raises(UserError, match="above zero"):
         walk(0.0)
+
+
+def test_bad_starts_and_functions_are_refused():
+    walk = lambda f, x: metropolis(f, x, 1.0, 1.0, 5, jax.random.key(0))
+    with pytest.raises(UserError, match="x of floats, got int"):
+        walk(lambda x: (x**2).sum(), jnp.array([1, 2]))
+    with pytest.raises(UserError, match="scalar value, got one of shape \\(2,\\)"):
+        walk(lambda x: x**2, jnp.ones(2))
+    with pytest.raises(UserError, match="a start where f is a number, got f\\(x\\) = nan"):
+        walk(jnp.log, jnp.array(-1.0))

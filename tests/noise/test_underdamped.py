@@ -126,3 +126,19 @@ def test_bad_input_is_refused():
         moved(one, one, friction=-1.0)
     with pytest.raises(UserError, match="eigenvalues above zero"):
         baoab_rate([0.0, 1.0], 1.0, 1.0)
+    for step, friction in ((0.0, 1.0), (-1.0, 1.0), (np.nan, 1.0)):
+        with pytest.raises(UserError, match="step must be above zero"):
+            baoab_rate([1.0], step, friction)
+    for friction in (-1.0, np.nan):
+        with pytest.raises(UserError, match="friction must not be negative"):
+            baoab_rate([1.0], 1.0, friction)
+
+
+def test_bad_starts_and_functions_are_refused():
+    walk = lambda f, x, v: underdamped(f, x, v, 0.5, 1.0, 1.0, 5, jax.random.key(0))
+    with pytest.raises(UserError, match="x of floats, got int"):
+        walk(lambda x: (x**2).sum(), jnp.array([1, 2]), jnp.zeros(2))
+    with pytest.raises(UserError, match="v of floats, got int"):
+        walk(lambda x: (x**2).sum(), jnp.ones(2), jnp.array([0, 0]))
+    with pytest.raises(UserError, match="scalar value, got one of shape \\(2,\\)"):
+        walk(lambda x: x**2, jnp.ones(2), jnp.zeros(2))

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from steepest.core.errors import UserError
 from steepest.dynamics import schedule
 from steepest.nn.types import Key
+from steepest.noise._walkers import floats, scalar
 
 
 class MetropolisWalk(NamedTuple):
@@ -66,8 +68,8 @@ def metropolis(
         observe: functions of the point to record, by name.
 
     Raises:
-        UserError: temperatures that are not one a step or not positive, a cadence that is not positive, records that do
-            not increase.
+        UserError: a start that is no array of floats or where f is NaN, a vector-valued f, temperatures
+            that are not one a step or not positive, a cadence that is not positive, records that do not increase.
 
     >>> walk = lambda key: metropolis(lambda x: x**2 / 2, jnp.array(0.0), 0.5, 2.4, 3000, key)
     >>> values = jax.vmap(walk)(jax.random.split(jax.random.key(0), 20)).value
@@ -77,7 +79,15 @@ def metropolis(
     marks = schedule(steps, record)
     ladder = _temperatures(temperatures, steps)
     observers = {"value": f, **(observe or {})}
-    x = jnp.asarray(x)
+    x = floats("metropolis", "x", x)
+    scalar("metropolis", f, x)
+    first = f(x)
+    # under vmap or jit its value is not known yet
+    if not isinstance(first, Tracer) and np.isnan(first):
+        raise UserError(
+            "metropolis: expected a start where f is a number, got f(x) = nan; no proposal could be compared with it: "
+            "start elsewhere"
+        )
 
     def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, value, accepted = state
@@ -100,7 +110,7 @@ def metropolis(
         return (mark, x, value), (records, accepted / jnp.maximum(mark - last, 1))
 
     at = jnp.asarray(marks)
-    start = (jnp.zeros((), at.dtype), x, f(x))
+    start = (jnp.zeros((), at.dtype), x, first)
     (_, end, _), (records, accepted) = jax.lax.scan(advance, start, at)
     return MetropolisWalk(at, records.pop("value"), records, end, accepted)
 

@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 from steepest.core.errors import UserError
 from steepest.dynamics import schedule
 from steepest.nn.types import Key, Values
+from steepest.noise._walkers import floats, scalar
 
 
 class UnderdampedWalk(NamedTuple):
@@ -66,8 +67,8 @@ def underdamped(
         observe: functions of the place to record, by name.
 
     Raises:
-        UserError: places and velocities of different shapes, numbers that are not positive, records that do not
-        increase.
+        UserError: places and velocities of different shapes or not of floats, a vector-valued f, numbers that are not
+            positive, records that do not increase.
 
     >>> walk = lambda key: underdamped(
     ...     lambda x: x**2 / 2, jnp.array(0.0), jnp.array(0.0), 1.5, 1.0, 4.0, 200, key
@@ -77,19 +78,20 @@ def underdamped(
     True
     """
     marks = schedule(steps, record)
-    x = jnp.asarray(x)
-    v = jnp.asarray(v)
+    x = floats("underdamped", "x", x)
+    v = floats("underdamped", "v", v)
     if x.shape != v.shape:
         raise UserError(
             f"underdamped: expected a velocity for each place, got shapes {v.shape} and {x.shape}; "
             "jnp.zeros_like(x) starts at rest"
         )
-    for name, value, least in (("step", step, 0.0), ("beta", beta, 0.0)):
-        if isinstance(value, (int, float)) and not value > least:
+    scalar("underdamped", f, x)
+    for name, value in (("step", step), ("beta", beta)):
+        if isinstance(value, (int, float)) and not value > 0:
             raise UserError(f"underdamped: {name} must be above zero, got {value:g}; try 1")
     if isinstance(friction, (int, float)) and not friction >= 0:
         raise UserError(f"underdamped: friction must not be negative, got {friction:g}; try 1")
-    slope = jax.grad(lambda x: f(x).sum())
+    slope = jax.grad(f)
     keeps = jnp.exp(-friction * step)
     noise = jnp.sqrt((1 - keeps**2) / beta)
     observers = dict(observe or {})
@@ -129,7 +131,7 @@ def baoab_rate(eigenvalues: Values, step: float, friction: float) -> float:
         friction: γ.
 
     Raises:
-        UserError: eigenvalues that are not positive.
+        UserError: eigenvalues or a step that are not positive, a friction that is negative.
 
     >>> kappa = 100.0
     >>> radius = baoab_rate([1 / kappa, 1.0], 1.0, 2 / kappa**0.5)
@@ -141,6 +143,10 @@ def baoab_rate(eigenvalues: Values, step: float, friction: float) -> float:
         raise UserError(
             f"baoab_rate: expected eigenvalues above zero, got {spectrum}; leave flat directions out"
         )
+    if not step > 0:
+        raise UserError(f"baoab_rate: step must be above zero, got {step:g}; try 1")
+    if not friction >= 0:
+        raise UserError(f"baoab_rate: friction must not be negative, got {friction:g}; try 1")
     keeps = np.exp(-friction * step)
     half_trace = (1 + keeps) * (1 - step**2 * spectrum / 2) / 2
     root = np.sqrt(half_trace.astype(complex) ** 2 - keeps)

@@ -3,8 +3,8 @@
 If |F − f| ≤ δ everywhere and f is convex, then under exp(−F/T) the mean of f − min f is at most e^{2δ/T} dT, and half
 of that for f = ‖x‖²/2: densities differ by a factor between e^{−2δ/T} and e^{2δ/T}, and Z(T)/T^d = ∫exp(−f(Ty)/T) dy
 falls with T, so that T² d log Z/dT ≤ dT. At T = δ the mean is O(dδ), and walkers that read values of F alone get
-there: steep ripples, in which descent is caught, are leapt over. The worst F is found too: its mean is far below the
-bound.
+there: steep ripples, in which descent with steps below 1/L is caught, are leapt over (L is the largest curvature of F).
+The worst F is found too: its mean is far below the bound.
 """
 
 from dataclasses import dataclass
@@ -44,6 +44,7 @@ from steepest.claim import (
     rival_curve,
 )
 from steepest.claims.noise.annealing_near_convex.experiment import (
+    DEPTH,
     NEEDLE,
     PROPOSAL,
     REACH,
@@ -59,7 +60,8 @@ from steepest.claims.noise.annealing_near_convex.experiment import (
 NEAR = 3.0  # a mean height of so many times dT/2 counts as arrived
 GROUPS = 10  # of walkers, whose mean height arrives at one step
 COLD = 1e-3  # of the temperature, from the first step on: the control
-LANES = ("ripple", "worst", "quench")
+LANES = ("ripple", "worst", "quench", "hidden")
+SMOOTH = 10.0  # least ω²T/2: ripples then change a mean by 1e-3 of itself at most
 
 
 class Setting(NamedTuple):
@@ -98,19 +100,25 @@ class AnnealingNearConvex(Claim):
         "d dv/dt = −2 E[G min(1, e^G)], G ~ N(−ℓ²/2, ℓ²v), ℓ = 2.4. The fitted exponent leaves out d = 2.",
         "The leaps matter: walkers of a temperature of a thousandth, whose proposals are as small as ripples, stay "
         "where they start (the control).",
-        "Out of scope is a needle of depth 20dT at x = (6, …, 6): it holds the minimum of F. Walkers do not "
-        "find it, and their means stay as without it.",
+        f"Out of scope is a needle of depth {DEPTH:g}d at x = (6, …, 6), where f is 18d: it holds F's minimum, and "
+        "at T = ½ all but a vanishing share of exp(−F/T). Walkers do not find it: their means are as without it "
+        "(`hidden`). In two dimensions some walker meets it by chance in about one run of 1400.",
         "The talk says that nearly convex functions are optimized in polynomial time by sampling, with a noisy and "
         "adversarial oracle too; bound and accuracy are those of the paper. The worst F here is an adversary that is "
         "fixed; noise of the oracle is not tested, nor convex functions other than the bowl.",
-        "All twenty fresh seeds of version 1 hold.",
+        "Version 1 had no walkers with a needle, and judged the bound by a largest mean without an interval; all of "
+        "its twenty fresh seeds held.",
+        "Of twenty fresh seeds of version 2 nineteen hold; one is out of range, as its descent had not ended after "
+        "400 steps.",
         "Walkers run in single precision, in half the time: heights are off by 1e-6 of themselves.",
     )
-    headline = ("within", "trapped")
+    headline = ("within", "worst_0", "trapped")
+    # Version 1 left out the needle's walkers, had no interval for `within`, and a headline without `worst_0`.
+    version = 2
     point = AnnealingPoint
     full = {"dimensions": (2, 4, 8, 16, 32, 64), "walkers": 400, "hold": 4800}
-    tiny = {"dimensions": (2, 3, 4), "walkers": 10, "hold": 60, "falls": 300}
-    out_of_scope = {"needle": 20.0}
+    tiny = {"dimensions": (2, 3, 4), "walkers": 10, "hold": 300, "falls": 300}
+    out_of_scope = {"needle": 50.0}  # of the depth that hidden walkers have
 
     @property
     def temperature(self) -> float:
@@ -131,7 +139,8 @@ class AnnealingNearConvex(Claim):
         means = np.array([worst_mean(k, self.ratio) for k in self.dimensions])
         rippled = Bumps(d, amplitude, frequency, zero, zero, needle)
         worst = Bumps(d, zero, zero, zero + self.delta, means * d * self.temperature / 2, zero)
-        return Setting(starts, [rippled, worst, rippled])
+        hidden = rippled._replace(needle=DEPTH * d)
+        return Setting(starts, [rippled, worst, rippled, hidden])
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         return [
@@ -142,6 +151,21 @@ class AnnealingNearConvex(Claim):
                 "<=",
                 self.ratio * (1 + 1e-9),
                 "the theorem needs |F − f| ≤ δ everywhere",
+            ),
+            assume(
+                "height of the starts in units of dT/2",
+                self.start_height,
+                ">=",
+                2 * NEAR,
+                "walkers must have a way to go: take smaller bumps, or a larger δ/T",
+            ),
+            assume(
+                "least ω²T/2 of a ripple, at the lowest temperature",
+                float((ripples(np.array(self.dimensions), self.delta)[1] ** 2).min())
+                * (self.temperature / 8),
+                ">=",
+                SMOOTH,
+                "only ripples of many periods over √T average out: take smaller bumps",
             ),
         ]
 
@@ -170,6 +194,7 @@ class AnnealingNearConvex(Claim):
             ripple=("dimension", np.ones(len(self.dimensions))),
             cold=("dimension", np.ones(len(self.dimensions))),
             worst=("dimension", [worst_mean(d, self.ratio) for d in self.dimensions]),
+            hidden=("dimension", np.ones(len(self.dimensions))),
             valley=("dimension walker coordinate", own),
             trapped=1.0,
             speed=_steps_over_dimension(self.start_height),
@@ -194,7 +219,7 @@ class AnnealingNearConvex(Claim):
         steps = [self.hold, rest, self.hold - rest]
         ladder = self.temperature * np.repeat([1, 0.5, 0.25], steps)
         warm = np.full(2 * self.hold, self.temperature)
-        temperatures = np.stack([ladder, warm, COLD * warm])
+        temperatures = np.stack([ladder, warm, COLD * warm, warm])
         single = lambda tree: jax.tree.map(lambda a: np.asarray(a, np.float32), tree)
         bumps = jax.tree.map(lambda *fields: np.stack(fields), *setting.bumps)
 
@@ -225,6 +250,7 @@ class AnnealingNearConvex(Claim):
             cold=("dimension walker", 4 * between(0, whole - self.hold // 3, whole)),
             worst=("dimension walker", between(1, burn, whole)),
             quench=("dimension walker", between(2, burn, whole)),
+            hidden=("dimension walker", between(3, burn, whole)),
             arrival=("group dimension", _arrivals(heights[0], marks)),
             starts=("dimension walker coordinate", setting.starts[0]),
             ends=("dimension walker coordinate", ends),
@@ -232,6 +258,7 @@ class AnnealingNearConvex(Claim):
         )
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        late = observed["arrival"] + 4 * np.array(self.dimensions)
         return [
             assume(
                 "largest slope where descent ends",
@@ -239,12 +266,21 @@ class AnnealingNearConvex(Claim):
                 "<",
                 1e-6,
                 "raise --falls",
-            )
+            ),
+            assume(
+                # from 3 · dT/2 a way of 4d steps leaves a hundredth
+                f"the last group's steps to {NEAR:g} · dT/2 and 4d more, over the steps left out of means",
+                float(np.nan_to_num(late, nan=np.inf).max()) / (self.hold // 3),
+                "<=",
+                1,
+                "walkers must have arrived: raise --hold",
+            ),
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         d = np.array(self.dimensions)
-        means = np.stack([observed["ripple"].mean(1), observed["worst"].mean(1)])
+        means = np.stack([observed["ripple"], observed["worst"]])
+        highest = np.unravel_index(means.mean(-1).argmax(), means.shape[:2])
         period = 2 * np.pi / ripples(d, self.delta)[1][:, None, None]
         moved = np.abs(observed["ends"] - observed["starts"]) / period
         off = np.abs(observed["ends"] - predicted["valley"]) / period
@@ -252,7 +288,7 @@ class AnnealingNearConvex(Claim):
         checks = [
             bound(
                 "within",
-                means.max() / 2,
+                means[highest] / 2,
                 # a bound for every F; how far the worst is below it is judged by its own equalities
                 at_most=float(predicted["within"]),
                 label="E f/(dT), largest over functions and dimensions",
@@ -262,7 +298,7 @@ class AnnealingNearConvex(Claim):
                 moved.max(),
                 # the geometry of ripples: a way of one period would cross a maximum
                 at_most=float(predicted["trapped"]),
-                label="descent: farthest way of a coordinate, in periods of the ripple",
+                label="descent with steps of 1/2L: farthest way of a coordinate, in periods of the ripple",
             ),
             agreement(
                 "valley",
@@ -286,11 +322,13 @@ class AnnealingNearConvex(Claim):
                 label=f"steps to {NEAR:g} · dT/2 against d, d ≥ {d[large][0]}",
             ),
         ]
-        margins = {"ripple": 0.04, "cold": 0.1, "worst": 0.03}  # intervals: 1.5, 2 to 4, 1 %
+        margins = {"ripple": 0.04, "cold": 0.1, "worst": 0.03, "hidden": 0.03}
+        # intervals: 1.5, 2 to 4, 1, 1 %
         titles = {
             "ripple": "ripples: E f/(dT/2)",
             "cold": "ripples at a quarter of the temperature: E f/(dT/2)",
             "worst": "worst bumps: E f/(dT/2)",
+            "hidden": "ripples and a needle that holds the minimum: walkers' f/(dT/2)",
         }
         for name, margin in margins.items():
             for i, k in enumerate(self.dimensions):
@@ -329,6 +367,13 @@ class AnnealingNearConvex(Claim):
                 ),
                 "it is what the proof gives",
                 label="the bound e^{2δ/T} dT/2 is attained",
+            ),
+            Rival(
+                "found",
+                # f of the needle alone; its share of exp(−F/T) is computed in the tests
+                predicted.replace(hidden=("dimension", NEEDLE**2 / self.temperature * ones)),
+                "it holds the minimum of F, and nearly all of exp(−F/T) at T = ½",
+                label="walkers find the needle",
             ),
             Rival(
                 "one_dimension",

@@ -32,7 +32,8 @@ REACH = 8.0  # starts have the height of the mean over |x_i| ≤ 8, 32/3 a coord
 STEEP = 12.0  # slope of the ripples: they hold against the slope of f wherever |x_i| < 12
 PROPOSAL = 2.4  # times √(T/d): the best scale for a normal law
 NEEDLE = 6.0  # each coordinate of the needle's place
-THIN = 0.02  # twice the needle's variance
+THIN = 2e-4  # twice the variance of the needle's shape: too thin to be met on the way down, in two dimensions too
+DEPTH = 25.0  # times d, of the needle of the walkers who have one: there F is −7d, up to δ
 
 
 class Bumps(NamedTuple):

@@ -26,7 +26,7 @@ from steepest.claim import (
 )
 
 NOISES = ("own", "cross", "isotropic")
-"""On the torus: which coordinate sets the step of each. Its own, the other one, or the first for both."""
+"""On the torus: what sets the step of each coordinate. Itself, the other one, or both together for both."""
 COARSE = 0.1  # the longest step over the shorter arc, above which no limit is in sight
 
 
@@ -59,6 +59,23 @@ def conducts(slow: int, fast: int, ratio: float) -> sparse.csr_array:
     start = np.arange(slow + fast)
     edge = 0.5 * np.where(start < slow, 1 / ratio, 1.0)  # from site i to i + 1
     return _transitions(start, [(1, edge), (-1, np.roll(edge, 1))])
+
+
+def quadrant(sites: int) -> sparse.csr_array:
+    """Return the transitions on a torus under isotropic noise: a coordinate drawn by a fair coin steps ±1 or ±2.
+
+    Steps are of length two where both coordinates are on their second half, so that the covariance is σ²/2 times the
+    identity with σ a function of both coordinates. States are numbered row by row.
+    """
+    first, second = np.divmod(np.arange(sites**2), sites)
+    length = 1 + ((first >= sites // 2) & (second >= sites // 2))
+    ends = []
+    for sign in (1, -1):
+        ends.append((first + sign * length) % sites * sites + second)
+        ends.append(first * sites + (second + sign * length) % sites)
+    rows = np.tile(np.arange(sites**2), 4)
+    chances = np.full(len(rows), 0.25)
+    return sparse.csr_array((chances, (rows, np.concatenate(ends))), (sites**2, sites**2))
 
 
 def _transitions(start: Values, moves: list) -> sparse.csr_array:
@@ -107,8 +124,8 @@ def on_the_torus(
 ) -> dict[str, Float[np.ndarray, "groups zones"]]:
     """Run walkers on a torus under three noises and return their shares of time by zone, for groups of walkers.
 
-    The first fifth of the steps is not counted. The two coordinates move one after the other, so
-    that the exact laws on the lattice are products.
+    The first fifth of the steps is not counted. The two coordinates move one after the other, so that the exact laws on
+    the lattice are products; but under isotropic noise a fair coin draws the one that moves, as in :func:`quadrant`.
 
     Args:
         rng: draws starts and signs.
@@ -124,14 +141,17 @@ def on_the_torus(
     half = sites // 2
     place = rng.integers(0, sites, (2, len(NOISES), *walkers), dtype=np.int32)
     counts = np.zeros((len(NOISES), walkers[0], 4))
-    drivers = [np.array([0, 1, 0]), np.array([1, 0, 0])]  # of each coordinate under each noise
-    lanes = np.arange(len(NOISES))
+    drivers = [np.array([0, 1]), np.array([1, 0])]  # of each coordinate under the first two noises
+    lanes = np.arange(2)
     burn = steps // 5
     for step in range(steps):
         signs = np.where(rng.random(place.shape) < 0.5 + bias, 1, -1)
+        far = (place[:, 2] >= half).all(0)
+        mine = rng.random(walkers) < 0.5  # the first coordinate moves, else the second
+        place[:, 2] = (place[:, 2] + np.stack([mine, ~mine]) * signs[:, 2] * (1 + far)) % sites
         for axis in (0, 1):
             fast = place[drivers[axis], lanes] >= half
-            place[axis] = (place[axis] + signs[axis] * (1 + fast)) % sites
+            place[axis, :2] = (place[axis, :2] + signs[axis, :2] * (1 + fast)) % sites
         if step >= burn:
             zone = 2 * (place[0] >= half) + (place[1] >= half)
             counts += np.stack([(zone == z).sum(-1) for z in range(4)], -1)
@@ -141,7 +161,11 @@ def on_the_torus(
 
 @dataclass(frozen=True)
 class TwoSpeedPoint(Point):
-    """The exact share of the slow part of one ring, for one length of the longer steps."""
+    """The exact share of the slow part of one ring, for one length of the longer steps.
+
+    A sweep compiles its points, with step and share traced: so the chain is dense here, and in JAX. A test compares it
+    with the sparse one.
+    """
 
     steps: Count
     slow: Fraction
