@@ -155,8 +155,8 @@ class BayesianDeepLinear(Claim):
         "posterior. A prototype of ours disagreed with theory for this reason. Tests show all three cases.",
         "Of twenty fresh seeds of version 1 fifteen held and five were inconclusive, mostly at A = 0.3. Version 2 "
         "widened the margins of the slices' moments from 3.5 and 5 % to 4.5 and 6.5 % after that was seen; version 3 "
-        "keeps the wider ones for the sake of time. The Gibbs checks have tighter ones. Of twenty fresh seeds of version "
-        "3 seventeen hold and three are inconclusive, one of them in the Gibbs checks of digits.",
+        "keeps the wider ones for the sake of time. The Gibbs checks have tighter ones. Of twenty fresh seeds of "
+        "version 3 seventeen hold and three are inconclusive, one of them in the Gibbs checks of digits.",
     )
     full = {
         "layers": (2, 2, 4, 1, 8),
@@ -294,7 +294,7 @@ class BayesianDeepLinear(Claim):
         """Return A of the data of the Gibbs chains, the digits last."""
         return (*self.gibbs_sizes, self.gibbs_sizes[0])
 
-    def of_gibbs(self, widths: tuple[int, ...], power: float) -> tuple[Values, Values]:
+    def of_gibbs(self, widths: tuple[float, ...], power: float) -> tuple[Values, Values]:
         """Return E s and the spread for the data of the Gibbs chains, s weighted by s^(−power/2) e^(−PA/2s)."""
         moments = [
             [

@@ -130,7 +130,7 @@ class ContrastiveTransfer(Claim):
         "contrastive loss and so is f̂; elsewhere f̂ = f, and the bound is Jensen's inequality. The check shows the "
         "constant these competitors need; it stays well below the proved one, so that they do not measure it.",
         "The talk's dream, L_sup(f̂) ≤ C L_sup(f), fails in such families for every C below 1/L_sup(f), which is up "
-        "to about 8 here: zero learns nothing where W of large scale tells classes apart. Nothing is shown of larger C.",
+        "to about 8 here: zero learns nothing, and a large W tells classes apart. Of larger C nothing is shown.",
         "Seeds choose images anew, but from the same 1797; intervals are over seeds and leave that out. That training "
         "helps and that five labels do is measured, not proved.",
         "Of twenty fresh seeds of version 1 nineteen held; one could not reject the charge without spread, for which "
