@@ -86,9 +86,7 @@ def test_accuracy_counts_pairs():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"amplitudes": (0.5,)}, "three scales"),
         ({"per_class": 150}, "at most 74 images"),
-        ({"trained_ks": (100,)}, "trained_ks up to 64"),
         ({"blocks": (1,)}, "two sizes"),
     ],
 )
