@@ -78,3 +78,24 @@ def test_bad_input_is_refused(changes):
     arguments = {"sweeps": 10, **changes}
     with pytest.raises(UserError, match="sweeps"):
         elliptical_slice(lambda x: x, jax.random.normal, jax.random.key(0), **arguments)
+
+
+@pytest.mark.parametrize("nothing", [jnp.nan, -jnp.inf])
+def test_a_chain_without_likelihood_ends_and_says_so(nothing):
+    run = lambda key: elliptical_slice(lambda x: nothing + 0 * x, jax.random.normal, key, 5)
+    record = jax.jit(run)(jax.random.key(0))
+    assert record.capped.tolist() == [1, 2, 3, 4, 5]
+    assert np.all(np.isneginf(record.log_likelihood))
+    assert record.evaluations[-1] == 1 + 5 * 200
+
+
+def test_what_is_not_a_number_is_never_entered():
+    """A likelihood that is NaN below zero is that of the half line; a start there is left."""
+    half = lambda x: jnp.where(x > 0, 0.0, jnp.nan)
+    run = lambda key: elliptical_slice(
+        half, jax.random.normal, key, 30, start=jnp.array(-1.0), observe={"x": lambda x: x}, burn=10
+    )
+    record = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(3), 2000))
+    x = np.asarray(record.observed["x"])
+    assert np.all(x > 0)
+    assert x[:, -1].mean() == pytest.approx(np.sqrt(2 / np.pi), abs=4 * 0.603 / np.sqrt(2000))

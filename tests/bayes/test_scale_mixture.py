@@ -141,6 +141,9 @@ def test_the_limit(size):
         lambda: scale_mixture((5,), np.inf, 1.0),
         lambda: posterior_scale((5,), 0, 1.0),
         lambda: log_evidence((5,), 5, 1.0, variance=0.0),
+        lambda: log_evidence((5,), 5, 1.0, inputs=4),
+        lambda: limit_scale(np.nan, 1.0),
+        lambda: limit_scale(1.0, np.inf),
         lambda: best_variance((5,), 5, -1.0),
         lambda: scale_density((), np.zeros(1)),
         lambda: limit_scale(-1.0, 1.0),
@@ -170,3 +173,8 @@ def test_moments_on_both_sides_of_stirling():
         for k in (-3.5, 20.0):
             exact = np.log(chi2(n).expect(lambda x, n=n, k=k: (x / n) ** k))
             assert scale_mixture((n,), -k, 0.0) == pytest.approx(exact, abs=1e-8)
+
+
+def test_infinite_depth_has_the_scale_of_the_data():
+    assert limit_scale(np.inf, 3.0) == 3.0
+    assert limit_scale(np.inf, 3.0, layers=4) == pytest.approx(limit_scale(1e9, 3.0, layers=4))

@@ -1,21 +1,22 @@
 """The claim's own sampler, and why another one, layer by layer, goes wrong."""
 
-from itertools import pairwise
-
 import jax
 import numpy as np
 import pytest
 
 from steepest.bayes import posterior_scale
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear.claim import BayesianDeepLinear
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.experiment import (
     Shape,
     data_of_size,
     draw_first_layer,
     evidence_ratios,
+    gibbs_over_layers,
     padded,
     prior_scales,
     product_row,
 )
+from steepest.core.errors import UserError
 
 
 def test_padded_networks_are_products_of_their_matrices():
@@ -62,49 +63,75 @@ def test_prior_scales_are_products_of_chi_squares():
     assert evidence_ratios(np.ones((2, 3, 1)), 5, 2.0).tolist() == [[1.0], [1.0]]
 
 
-def _gibbs(n, sweeps, networks, rng, own):
-    """Return s at the start and after sweeps of layers drawn in turn, each from its conditional on interpolation."""
-    inputs = 12
-    points = 6
-    widths = (inputs, n, n, 1)
-    x = rng.standard_normal((inputs, points))
-    weights = [rng.standard_normal((networks, b, a)) / np.sqrt(a) for a, b in pairwise(widths)]
-    y = (weights[2] @ weights[1] @ weights[0] @ x)[:, 0]  # each network's own data
-    if not own:
-        y = np.broadcast_to(data_of_size(x, y[0], 3.0).y, y.shape)
-    scales = []
-    for sweep in range(sweeps + 1):
-        if sweep:
-            scales.append(((weights[2] @ weights[1]) ** 2).sum((1, 2)))
-        for layer in range(3) if sweep else (0,):
-            above = np.ones((networks, 1, 1))
-            for matrix in weights[:layer:-1]:
-                above = above @ matrix
-            below = np.broadcast_to(x, (networks, *x.shape))
-            for matrix in weights[:layer]:
-                below = matrix @ below
-            fresh = rng.standard_normal(weights[layer].shape) / np.sqrt(widths[layer])
-            gap = y - (above @ fresh @ below)[:, 0]
-            step = gap[:, None] @ np.linalg.pinv(below, rcond=1e-10)
-            norms = (above**2).sum((1, 2))[:, None, None]
-            weights[layer] = fresh + above.transpose(0, 2, 1) @ step / norms
-    return np.array(scales)
+def _data(inputs, points, rng):
+    return data_of_size(rng.standard_normal((inputs, points)), rng.standard_normal(points), 3.0)
 
 
-def test_gibbs_over_layers_is_reducible_where_layers_are_no_wider_than_the_data():
-    """With all n_l ≤ P the scale never moves, whatever the data say; with n_l > P the chain is right."""
+def test_gibbs_over_layers_has_the_exact_scale_where_layers_are_wider_than_the_data():
     rng = np.random.default_rng(3)
-    stuck = _gibbs(6, 20, 50, rng, own=False)
-    assert np.abs(stuck / stuck[0] - 1).max() < 1e-6
-    assert stuck[-1].mean() < posterior_scale((6, 6), 6, 3.0) - 0.5
-    moving = _gibbs(12, 60, 300, rng, own=False)[20:].mean(0)
-    exact = posterior_scale((12, 12), 6, 3.0)
-    assert moving.mean() == pytest.approx(exact, abs=4 * moving.std() / np.sqrt(300))
+    drawn = gibbs_over_layers([_data(12, 6, rng)], (12, 14), 300, 60, rng)
+    assert drawn.residual.max() < 1e-9
+    for measured, factor in ((drawn.scale, 1.0), (drawn.square, 0.5)):
+        means = measured[0, :, 20:].mean(1)
+        exact = factor * posterior_scale((12, 14), 6, 3.0)
+        assert means.mean() == pytest.approx(exact, abs=4 * means.std() / np.sqrt(300))
+
+
+@pytest.mark.parametrize(
+    ("widths", "stuck"), [((10, 10), True), ((10, 30), True), ((30, 10), False), ((30, 30), False)]
+)
+def test_the_scale_never_moves_if_and_only_if_the_first_layer_is_no_wider_than_the_data(
+    widths, stuck
+):
+    """Interpolation pins W^(L+1)⋯W^(l+1) where n_l ≤ P; of l = 1 that is the row whose squared length is s."""
+    rng = np.random.default_rng(4)
+    scales = gibbs_over_layers([_data(20, 10, rng)], widths, 20, 30, rng).scale
+    moves = np.abs(scales / scales[..., :1] - 1).max(-1)
+    assert moves.max() < 1e-6 if stuck else moves.min() > 0.1
+
+
+def test_a_narrow_upper_layer_keeps_the_chain_from_the_posterior():
+    """With n_2 ≤ P < n_1 s moves about a value that its start has chosen."""
+    rng = np.random.default_rng(5)
+    data = [_data(12, 6, rng)]
+    chosen = {}
+    for upper in (4, 12):
+        start = [
+            rng.standard_normal((1, 200, rows, columns)) / np.sqrt(columns)
+            for rows, columns in ((24, 12), (upper, 24), (1, upper))
+        ]
+        first = (start[2][0] ** 2).sum((1, 2))
+        last = gibbs_over_layers(data, (24, upper), 200, 60, rng, start).scale[0, :, 30:].mean(1)
+        chosen[upper] = np.corrcoef(first, last)[0, 1]
+    assert chosen[4] > 0.8
+    assert abs(chosen[12]) < 0.3
 
 
 def test_gibbs_over_layers_keeps_the_joint_law():
     """Geweke: networks of the prior with their own outputs as data stay networks of the prior."""
-    scales = _gibbs(9, 10, 2000, np.random.default_rng(4), own=True)
-    change = scales[-1] ** 2 - scales[0] ** 2
-    assert change.mean() == pytest.approx(0, abs=4 * change.std() / np.sqrt(2000))
-    assert np.corrcoef(scales[0], scales[-1])[0, 1] < 0.9
+    rng = np.random.default_rng(6)
+    networks = 400
+    x = rng.standard_normal((12, 6))
+    before = []
+    after = []
+    for _ in range(networks):
+        start = [
+            rng.standard_normal((1, 1, rows, columns)) / np.sqrt(columns)
+            for rows, columns in ((9, 12), (9, 9), (1, 9))
+        ]
+        y = (start[2] @ start[1] @ start[0])[0, 0, 0] @ x
+        data = data_of_size(x, y, 12 * ((y @ np.linalg.pinv(x)) ** 2).sum() / 6)
+        scales = gibbs_over_layers([data], (9, 9), 1, 8, rng, start).scale[0, 0]
+        before.append(scales[0])
+        after.append(scales[-1])
+    change = np.square(after) - np.square(before)
+    assert change.mean() == pytest.approx(0, abs=4 * change.std() / np.sqrt(networks))
+    assert np.corrcoef(before, after)[0, 1] < 0.9
+
+
+@pytest.mark.parametrize(
+    "fields", [{"evidence_layers": (1,)}, {"gibbs_sweeps": 50}, {"sweeps": 100}]
+)
+def test_settings_that_leave_nothing_to_compare_are_refused(fields):
+    with pytest.raises(UserError, match="expected two"):
+        BayesianDeepLinear(**fields)

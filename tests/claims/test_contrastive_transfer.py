@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from steepest.claims.bayes_and_transfer.contrastive_transfer.claim import ContrastiveTransfer
 from steepest.claims.bayes_and_transfer.contrastive_transfer.experiment import (
     CLASSES,
     block_slacks,
@@ -13,10 +14,10 @@ from steepest.claims.bayes_and_transfer.contrastive_transfer.experiment import (
     leading_slack,
     mean_slack,
     pair_accuracy,
-    pair_weights,
     zipf,
 )
-from steepest.measurement.quantities import contrastive
+from steepest.core.errors import UserError
+from steepest.measurement.quantities import contrastive, pair_weights
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +81,15 @@ def test_accuracy_counts_pairs():
     assert pair_accuracy(images, weights, means) == pytest.approx(np.mean(right))
     whole = few_label_accuracy(images, weights, 7, 2, rng)
     assert whole == pytest.approx(np.mean(right))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"per_class": 150}, "at most 74 images"),
+        ({"blocks": (1,)}, "two sizes"),
+    ],
+)
+def test_settings_that_cannot_run_are_refused(fields, words):
+    with pytest.raises(UserError, match=words):
+        ContrastiveTransfer(**fields)

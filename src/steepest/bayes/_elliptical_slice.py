@@ -13,6 +13,9 @@ from steepest.nn.types import Key, Params
 Likelihood = Callable[[Params], Array]
 """The logarithm of the likelihood of a state, a scalar, up to a constant."""
 
+TRIES = 200
+"""Of one sweep at most; after so many the bracket is below rounding, and the state stays."""
+
 
 class Slices(NamedTuple):
     """The record of a chain; under ``vmap`` every array gains the mapped axis in front.
@@ -22,12 +25,15 @@ class Slices(NamedTuple):
         observed: each observer's values, with the records axis first.
         evaluations: of the likelihood, in all sweeps up to each record, shape ``(records,)``.
         state: where the chain ends.
+        capped: sweeps up to each record that found no state above the height in 200 tries and stayed, shape
+            ``(records,)``. Zero for a chain in order; else the likelihood vanishes, or is not a number, at the start.
     """
 
     log_likelihood: Float[Array, " records"]
     observed: dict[str, Any]
     evaluations: Int[Array, " records"]
     state: Params
+    capped: Int[Array, " records"]
 
 
 def elliptical_slice(
@@ -49,7 +55,8 @@ def elliptical_slice(
     prior only draws are needed, where blackjax asks for mean and covariance; states are any pytrees.
 
     Args:
-        log_likelihood: of a state; minus infinity where it vanishes, but not at the start.
+        log_likelihood: of a state; minus infinity where it vanishes, but not at the start. What is not a number
+            counts as minus infinity.
         sample_prior: from a key to a state.
         key: random key.
         sweeps: how many sweeps.
@@ -78,26 +85,31 @@ def elliptical_slice(
     for_start, for_sweeps = jax.random.split(key)
     state = sample_prior(for_start) if start is None else start
 
-    def sweep(i: Array, carry: tuple[Params, Array, Array]) -> tuple[Params, Array, Array]:
-        state, height, evaluations = carry
-        moved, above, tries = _move(
-            log_likelihood, sample_prior, jax.random.fold_in(for_sweeps, i), state, height
+    def likelihood(state: Params) -> Array:
+        value = jnp.asarray(log_likelihood(state))
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    def sweep(i: Array, carry: tuple) -> tuple:
+        state, height, evaluations, capped = carry
+        moved, above, tries, stays = _move(
+            likelihood, sample_prior, jax.random.fold_in(for_sweeps, i), state, height
         )
-        return moved, above, evaluations + tries
+        return moved, above, evaluations + tries, capped + stays
 
     def advance(carry: tuple, mark: Array) -> tuple:
         last, chain = carry
-        state, height, evaluations = jax.lax.fori_loop(last, mark, sweep, chain)
+        chain = jax.lax.fori_loop(last, mark, sweep, chain)
+        state, height, evaluations, capped = chain
         looks = {name: observer(state) for name, observer in observers.items()}
-        return (mark, (state, height, evaluations)), (height, looks, evaluations)
+        return (mark, chain), (height, looks, evaluations, capped)
 
     marks = jnp.arange(burn + every, sweeps + 1, every)
-    chain = (state, log_likelihood(state), jnp.ones((), int))
+    chain = (state, likelihood(state), jnp.ones((), int), jnp.zeros((), int))
     # one loop for what is recorded and what is burnt: the compiler sees a sweep once
-    carry, (heights, looks, evaluations) = jax.lax.scan(
+    carry, (heights, looks, evaluations, capped) = jax.lax.scan(
         advance, (jnp.zeros((), marks.dtype), chain), marks
     )
-    return Slices(heights, looks, evaluations, carry[1][0])
+    return Slices(heights, looks, evaluations, carry[1][0], capped)
 
 
 def _move(
@@ -106,8 +118,8 @@ def _move(
     key: Key,
     state: Params,
     height: Array,
-) -> tuple[Params, Array, Array]:
-    """Return the next state, the logarithm of its likelihood, and how often that was evaluated."""
+) -> tuple[Params, Array, Array, Array]:
+    """Return the next state, the logarithm of its likelihood, how often that was evaluated, and whether in vain."""
     for_other, for_height, for_angle, for_shrinking = jax.random.split(key, 4)
     other = sample_prior(for_other)
     level = height - jax.random.exponential(for_height, dtype=height.dtype)
@@ -117,7 +129,7 @@ def _move(
         return jax.tree.map(lambda f, g: f * jnp.cos(angle) + g * jnp.sin(angle), state, other)
 
     def below(carry: tuple) -> Array:
-        return ~(carry[4] > level)
+        return ~(carry[4] > level) & (carry[5] < TRIES)
 
     def look(carry: tuple) -> tuple:
         """Evaluate at an angle, shrink the bracket to it, and draw the next."""
@@ -138,4 +150,6 @@ def _move(
         jnp.zeros((), int),
     )
     _, angle, _, _, above, tries = jax.lax.while_loop(below, look, start)
-    return at(angle), above, tries
+    stays = ~(above > level)
+    moved = jax.tree.map(lambda old, new: jnp.where(stays, old, new), state, at(angle))
+    return moved, jnp.where(stays, height, above), tries, stays.astype(int)

@@ -125,12 +125,12 @@ def log_evidence(
         widths: n_l of the hidden layers.
         points: P.
         size: A = n_0‖θ_∥‖²/P, here without the variance; θ_∥ is the least interpolant.
-        inputs: n_0; P where it is left out, since it only adds a constant.
+        inputs: n_0, at least P; P where it is left out, since it only adds a constant.
         variance: σ̃² = σ^(2(L+1)), of all layers together.
         log_det: log det XᵀX, which only adds a constant too.
 
     Raises:
-        UserError: no data, data that vanish, a variance that is not positive.
+        UserError: no data, data that vanish, a variance that is not positive, more data than inputs.
 
     >>> depths = (0, 1, 8, 64)
     >>> evidence = [log_evidence((20,) * depth, 20, 3.0) for depth in depths]
@@ -140,6 +140,11 @@ def log_evidence(
     _check_data(points, size)
     if variance <= 0:
         raise UserError(f"the prior's variance must be positive, got {variance}; try 1")
+    if inputs is not None and not inputs >= points:
+        raise UserError(
+            f"log_evidence: expected at most as many data as inputs, since no network interpolates more, got "
+            f"P = {points} and n_0 = {inputs}; try inputs={points} or more"
+        )
     constant = np.log(2 * np.pi * variance / (points if inputs is None else inputs))
     mixture = scale_mixture(widths, points / 2, points * size / (2 * variance))
     return float(mixture - points / 2 * constant - log_det / 2)
@@ -197,13 +202,15 @@ def limit_scale(depth: float, size: float, layers: float = np.inf) -> float:
     >>> [round(limit_scale(depth, 3.0), 3) for depth in (0, 2, 32, 1e6)]
     [1.0, 2.164, 2.903, 3.0]
     """
-    if depth < 0 or size <= 0 or layers < 1:
+    if not (depth >= 0 and 0 < size < np.inf and layers >= 1):
         raise UserError(
-            f"limit_scale: expected a depth of at least zero, a positive size and at least one layer, got {depth}, "
-            f"{size} and {layers}; try depth 1 and size 3"
+            "limit_scale: expected a depth of at least zero, a positive finite size and at least one layer, got "
+            f"{depth}, {size} and {layers}; try depth 1 and size 3"
         )
     if depth == 0:
         return 1.0
+    if np.isinf(depth):
+        return float(size)
 
     def excess(u: float) -> float:
         pull = depth * (size * np.exp(-u) - 1)

@@ -1,16 +1,48 @@
 """Contrastive loss of a representation, its parts, and the mean classifier's loss on pairs of classes."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
 
 LOG_TWO = 0.6931471805599453
+"""A bit."""
 SPREAD_CONSTANT = 1 / (3**0.5 * LOG_TWO)
 """How much a unit of spread can add to the loss within classes: 1/(√3 log 2)."""
+
+
+class Pairs(NamedTuple):
+    """Weights of ordered pairs of classes.
+
+    Attributes:
+        same: of a class with itself, ρ_c²/τ, shape ``(C,)``.
+        different: ρ_cρ_c'/(1 − τ), zero on the diagonal, shape ``(C, C)``.
+        collision: τ = Σρ_c², the probability that two classes drawn independently are one.
+    """
+
+    same: Any
+    different: Any
+    collision: Any
+
+
+def pair_weights(shares: Any) -> Pairs:
+    """Return the weights of pairs of classes that shares ρ_c of the classes give.
+
+    Args:
+        shares: ρ, with sum one, shape ``(C,)``; of JAX or of NumPy, as are the weights.
+
+    >>> pairs = pair_weights(jnp.array([0.5, 0.5]))
+    >>> float(pairs.collision), float(pairs.same.sum()), float(pairs.different.sum())
+    (0.5, 1.0, 1.0)
+    """
+    squares = shares**2
+    collision = squares.sum()
+    others = shares[:, None] * shares * (1 - np.eye(len(shares)))
+    return Pairs(squares / collision, others / others.sum(), collision)
 
 
 class Contrastive(NamedTuple):
@@ -87,19 +119,17 @@ def contrastive(
         return pairs, means, positive.std(1).mean()
 
     pairs, means, spreads = jax.lax.map(of_class, features)
-    weights = jnp.outer(rho, rho)
-    diagonal = jnp.eye(classes, dtype=bool)
-    same_weights = jnp.where(diagonal, weights, 0.0)
-    other_weights = jnp.where(diagonal, 0.0, weights)
-    test_weights = jnp.where(diagonal, 0.0, jnp.outer(test, test))
-    collision = same_weights.sum()
+    weights = pair_weights(rho)
+    collision = weights.collision
+    same = (weights.same * pairs.diagonal()).sum()
+    different = (weights.different * pairs).sum()
     return Contrastive(
-        un=(weights * pairs).sum() / weights.sum(),
-        same=(same_weights * pairs).sum() / collision,
-        different=(other_weights * pairs).sum() / other_weights.sum(),
-        supervised=(test_weights * means).sum() / test_weights.sum(),
+        un=(jnp.outer(rho, rho) * pairs).sum() / rho.sum() ** 2,
+        same=same,
+        different=different,
+        supervised=(pair_weights(test).different * means).sum(),
         collision=collision,
-        spread=(rho**2 * spreads).sum() / collision,
+        spread=(weights.same * spreads).sum(),
     )
 
 

@@ -189,6 +189,91 @@ def _off_span(data: Data) -> Values:
     return left[:, -1] if len(data.x) > len(data.y) else np.zeros(len(data.x))
 
 
+class Layers(NamedTuple):
+    """What is read off the whole product of a network sampled layer by layer, ``(data, chains, sweeps + 1)``.
+
+    The start comes first: a network of the prior whose W^(1) is drawn anew so that it interpolates.
+
+    Attributes:
+        scale: s = ‖W^(L+1)⋯W^(2)‖².
+        square: ‖θ_⊥‖².
+        residual: ‖Xᵀθ − y‖/‖y‖.
+    """
+
+    scale: Values
+    square: Values
+    residual: Values
+
+
+def gibbs_over_layers(
+    data: Sequence[Data],
+    widths: Sequence[int],
+    chains: int,
+    sweeps: int,
+    rng: np.random.Generator,
+    start: list[Values] | None = None,
+) -> Layers:
+    """Sample all matrices from the posterior on interpolants, each in turn given the others; nothing is integrated.
+
+    Given the others y = uWB is linear in W, u the row above and B = W^(l−1)⋯W^(1)X below. A draw G from the prior
+    becomes one from the conditional by the least change that interpolates,
+    G + uᵀ(y − uGB)B⁺/‖u‖². Sweeps go from the first layer to the last.
+
+    The chain is irreducible only where all n_l > P: otherwise the row above W^(l) never moves.
+
+    Args:
+        data: all of the same P and n_0.
+        widths: n_1, …, n_L.
+        chains: for each data.
+        sweeps: through all layers.
+        rng: of the draws.
+        start: matrices W^(1), …, W^(L+1), each ``(data, chains, rows, columns)``; drawn from the prior if left out.
+    """
+    inputs, points = data[0].x.shape
+    fans = (inputs, *widths)
+    heights = (*widths, 1)
+    lanes = (len(data), chains)
+    x = np.broadcast_to(np.stack([one.x for one in data])[:, None], (*lanes, inputs, points))
+    y = np.stack([np.broadcast_to(one.y, (chains, points)) for one in data])[:, :, None]
+    inverse = np.stack([one.inverse for one in data])[:, None]
+    deviations = [fan**-0.5 for fan in fans]
+
+    def draw(layer: int) -> Values:
+        shape = (*lanes, heights[layer], fans[layer])
+        return rng.standard_normal(shape) * deviations[layer]
+
+    weights = [draw(layer) for layer in range(len(fans))] if start is None else list(start)
+    pinned = min(widths) <= points
+    records = []
+    for sweep in range(sweeps + 1):
+        rows = [np.ones((*lanes, 1, 1))]  # W^(L+1)⋯W^(l+1), from the top
+        for matrix in weights[:0:-1]:
+            rows.append(rows[-1] @ matrix)
+        below = x
+        for layer in range(len(fans) if sweep else 1):
+            above = rows[-1 - layer]
+            fresh = draw(layer)
+            gap = y - (above @ fresh) @ below
+            if layer == 0:
+                step = gap @ inverse
+            elif pinned:
+                step = gap @ np.linalg.pinv(below, rcond=1e-10)
+            else:
+                gram = below.swapaxes(-1, -2) @ below
+                step = (below @ np.linalg.solve(gram, gap.swapaxes(-1, -2))).swapaxes(-1, -2)
+            norms = (above**2).sum((-1, -2), keepdims=True)
+            weights[layer] = fresh + above.swapaxes(-1, -2) @ step / norms
+            below = weights[layer] @ below
+        row = weights[-1]
+        for matrix in weights[-2:0:-1]:
+            row = row @ matrix
+        theta = row @ weights[0]
+        off = theta - y @ inverse
+        residual = np.linalg.norm(theta @ x - y, axis=(-1, -2)) / np.linalg.norm(y, axis=(-1, -2))
+        records.append(((row**2).sum((-1, -2)), (off**2).sum((-1, -2)), residual))
+    return Layers(*(np.stack(part, -1) for part in zip(*records, strict=True)))
+
+
 def prior_scales(
     width: int, layers: int, groups: int, networks: int, rng: np.random.Generator
 ) -> Values:

@@ -51,12 +51,13 @@ from steepest.claims.bayes_and_transfer.contrastive_transfer.experiment import (
     images_by_class,
     leading_slack,
     pair_accuracy,
-    pair_weights,
+    smallest_class,
     train,
     zipf,
 )
 from steepest.core.arrays import Quantities
-from steepest.measurement.quantities import SPREAD_CONSTANT, contrastive
+from steepest.core.errors import UserError
+from steepest.measurement.quantities import SPREAD_CONSTANT, contrastive, pair_weights
 
 HELD_OUT = 100
 """Images of each class on which labels are few."""
@@ -76,7 +77,7 @@ class Setting(NamedTuple):
     Attributes:
         images: shape ``(seed, class, image, pixel)``.
         held: images of nobody's training, shape ``(seed, class, image, pixel)``.
-        noise: normal numbers, shape ``(seed, pixel, 64)``.
+        noise: normal numbers, a column for each dimension of the widest matrix, shape ``(seed, pixel, columns)``.
     """
 
     images: Values
@@ -103,8 +104,9 @@ class ContrastiveTransfer(Claim):
     draws: Count = 20_000  # triples of blocks, for each seed [1]
 
     kind = "theorem"
-    # 1 had 5 for the largest of its scales
-    version = 2
+    # 1 had 5 for the largest of its scales; 2 judged competitors where f̂ is f too, which is Jensen's inequality
+    # alone and had the worst value, and counted the constant of uniform features, which no data enter
+    version = 3
     statement = (
         r"L_{sup}\le\frac{L_{un}-\tau}{1-\tau},\quad \tau=\sum_c\rho_c^2;\qquad "
         r"L_{sup}(\hat f)\le L^{\neq}(f)+\frac{\tau}{1-\tau}\,\frac{1}{\sqrt3\log 2}\;"
@@ -122,11 +124,13 @@ class ContrastiveTransfer(Claim):
         "The slack of the bound is of fourth order in f where 1 − L_sup is of second: it is the mean of "
         "fᵀ(Σ_c + Σ_c')f over pairs and of 2fᵀΣ_c f within classes, over 8 log 2. The bound costs nothing but spread.",
         "The constant of spread is 1/(√3 log 2) = 0.83, from Gini's mean difference, E|z − z'| ≤ 2σ/√3, which is sharp "
-        "for uniform z; Cauchy–Schwarz has 1/(√2 log 2) = 1.02. Spread is E√(fᵀΣ_c f), at most √‖Σ_c‖ E‖f‖.",
-        "No bound L_sup(f̂) ≤ C L_sup(f) can hold: of zero and a random W of large scale, zero has the smaller "
-        "contrastive loss and learns nothing, where W tells classes apart. A competitor must be charged its spread.",
-        "Competitors are judged in families of two, zero and one random matrix, of which f̂ is the one with less "
-        "contrastive loss; and for each trained matrix itself.",
+        "for uniform z; Cauchy–Schwarz has 1/(√2 log 2) = 1.02. It is proved, not measured. It bounds L^= − 1, and "
+        "so enters L_sup with the weight τ/(1 − τ). Spread is E√(fᵀΣ_c f), at most √‖Σ_c‖ E‖f‖.",
+        "Competitors are judged in families of two, zero and one random matrix f, where zero has the smaller "
+        "contrastive loss and so is f̂; elsewhere f̂ = f, and the bound is Jensen's inequality. The check shows the "
+        "constant these competitors need; it stays well below the proved one, so that they do not measure it.",
+        "The talk's dream, L_sup(f̂) ≤ C L_sup(f), fails in such families for every C below 1/L_sup(f), which is up "
+        "to about 8 here: zero learns nothing, and a large W tells classes apart. Of larger C nothing is shown.",
         "Seeds choose images anew, but from the same 1797; intervals are over seeds and leave that out. That training "
         "helps and that five labels do is measured, not proved.",
         "Of twenty fresh seeds of version 1 nineteen held; one could not reject the charge without spread, for which "
@@ -137,11 +141,25 @@ class ContrastiveTransfer(Claim):
     out_of_scope = {"test_skew": 3.0}
     point = ContrastiveTransferPoint
 
+    def check_fields(self) -> None:
+        most = smallest_class() - HELD_OUT
+        if self.per_class > most:
+            raise UserError(
+                f"contrastive-transfer: expected at most {most} images of a class, beside {HELD_OUT} held out, got "
+                f"per_class = {self.per_class}; try 20"
+            )
+        if len(self.blocks) < 2:
+            raise UserError(
+                f"contrastive-transfer: expected two sizes of blocks or more, over which an exponent is fitted, got "
+                f"blocks = {self.blocks}; try 1 2 4 8"
+            )
+
     def setting(self, key: Key) -> Setting:
         rng = numpy_generator(key)
         parts = [images_by_class(rng, self.per_class, HELD_OUT) for _ in range(self.seeds)]
         images, held = (np.stack(part) for part in zip(*parts, strict=True))
-        return Setting(images, held, rng.standard_normal((self.seeds, PIXELS, max(self.ks))))
+        columns = max(*self.ks, *self.trained_ks)
+        return Setting(images, held, rng.standard_normal((self.seeds, PIXELS, columns)))
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         distance = np.abs(zipf(self.test_skew) - zipf(self.skew)).max()
@@ -154,6 +172,13 @@ class ContrastiveTransfer(Claim):
                 "the classes of the pairs must be those of the triples; let --test-skew be --skew",
             ),
             assume("largest of the small scales", max(self.small), "<=", 0.25, "an expansion in f"),
+            assume(
+                "scales of random representations",
+                len(self.amplitudes),
+                ">=",
+                3,
+                "the second and the last are compared; give --amplitudes such as 0.5 2 4.5",
+            ),
             assume("small scales", len(self.small), ">=", 3, "an exponent is fitted over them"),
         ]
 
@@ -172,6 +197,11 @@ class ContrastiveTransfer(Claim):
     def middle(self) -> int:
         """Return the dimension of the small representations."""
         return self.ks[len(self.ks) // 2]
+
+    @property
+    def second(self) -> int:
+        """Return the place of the scale that is compared with the last."""
+        return min(1, len(self.amplitudes) - 1)
 
     def weights(self, noise: Values) -> Values:
         """Return the matrices of the family, zero beyond their k columns, ``(family, seed, pixel, columns)``."""
@@ -193,8 +223,9 @@ class ContrastiveTransfer(Claim):
             constant=SPREAD_CONSTANT,
             # of n points evenly spaced in place of a uniform law
             sharp=SPREAD_CONSTANT * np.sqrt(1 - 1 / n**2),
-            # what a competitor f is charged: L^≠, L_sup, and the spread's constant
-            charge=("term", [1.0, 0.0, SPREAD_CONSTANT]),
+            # what a competitor f is charged beside its spread: L^≠, L_sup
+            charge=("term", [1.0, 0.0]),
+            charge_constant=SPREAD_CONSTANT,
             ranking=-1.0,
         )
 
@@ -307,10 +338,10 @@ class ContrastiveTransfer(Claim):
         gains = observed["trained_supervised"][..., 0] / observed["random_supervised"][..., 0]
         few = observed["accuracy"][..., 1] / observed["accuracy"][..., 2]
         last = self.ks.index(max(self.ks)) * len(self.amplitudes)
-        rises = observed["un"][last + len(self.amplitudes) - 1] - observed["un"][last + 1]
+        rises = observed["un"][last + len(self.amplitudes) - 1] - observed["un"][last + self.second]
         rises_in_test = (
             observed["supervised"][last + len(self.amplitudes) - 1]
-            - observed["supervised"][last + 1]
+            - observed["supervised"][last + self.second]
         )
         checks = [
             bound(
@@ -343,18 +374,11 @@ class ContrastiveTransfer(Claim):
                 at_most=0.0,
                 label="largest L^= − 1 less its bound by the spread",
             ),
-            equal(
-                "sharp",
-                predicted["sharp"],
-                float(observed["uniform"]),
-                0.005,
-                label="(L^= − 1)/spread of uniform features, far out",
-            ),
             bound(
                 "competitor",
-                self.regret(predicted, observed).max(),
-                at_most=0.0,
-                label="largest L_sup(f̂) less the charge of a competitor f",
+                self.needed(predicted, observed).max(initial=-np.inf),
+                at_most=float(predicted["charge_constant"]),
+                label="largest constant of spread that a competitor f needs, where f̂ = 0",
             ),
             equal(
                 "ranking",
@@ -362,7 +386,7 @@ class ContrastiveTransfer(Claim):
                 np.sign(rises * rises_in_test)[:, 0],
                 0.0,
                 aggregate="all",
-                label=f"sign of ΔL_sup ΔL_un, scale {self.amplitudes[1]:g} to {self.amplitudes[-1]:g}",
+                label=f"sign of ΔL_sup ΔL_un, scale {self.amplitudes[self.second]:g} to {self.amplitudes[-1]:g}",
             ),
             exponent(
                 "blocks",
@@ -394,8 +418,19 @@ class ContrastiveTransfer(Claim):
         least = bound(
             "collisions_cost", every["same"].min(), at_least=1 - 1e-12, label="smallest L^="
         )
+        sharp = equal(
+            "sharp",
+            predicted["sharp"],
+            float(observed["uniform"]),
+            0.005,
+            label="(L^= − 1)/spread of uniform features, far out",
+        )
         return [
             *checks,
+            idle(
+                sharp,
+                "no data enter: the constant is proved, and this is the proof's own sharp case",
+            ),
             idle(identity, "two forms of one sum"),
             idle(least, "Jensen's inequality for a sum that is symmetric in x⁺ and x⁻"),
         ]
@@ -406,29 +441,29 @@ class ContrastiveTransfer(Claim):
         limits = (observed["un"][small] - predicted["offset"]) * predicted["factor"]
         return (limits - observed["supervised"][small]).swapaxes(0, 1)
 
-    def regret(self, predicted: Prediction, observed: Observation) -> Values:
-        """Return L_sup(f̂) minus the charge, f̂ the better by L_un of zero and a random f, the competitor f.
+    def needed(self, predicted: Prediction, observed: Observation) -> Values:
+        """Return the constant of spread at which the charge of a competitor f is L_sup(f̂) = 1.
 
-        Also f̂ trained, with itself as competitor. Zero has one bit in every loss. The shape is ``(pairs,)``.
+        Only where zero has the smaller contrastive loss, L_un(f) > 1, and so is f̂, the better of zero and f; zero has
+        one bit in every loss. The shape is ``(competitors,)``.
         """
-        charges = []
-        for prefix in ("", "trained_"):
-            losses = {
-                name: observed[f"{prefix}{name}"][..., 0]
-                for name in ("un", "different", "supervised", "spread", "collision")
-            }
-            a, b, constant = predicted["charge"]
-            weight = losses["collision"] / (1 - losses["collision"])
-            charge = (
-                a * losses["different"]
-                + b * losses["supervised"]
-                + weight * constant * losses["spread"]
+        names = ("un", "different", "supervised", "spread", "collision")
+        losses = {name: observed[name][..., 0] for name in names}
+        a, b = predicted["charge"]
+        missing = 1 - a * losses["different"] - b * losses["supervised"]
+        weight = losses["collision"] / (1 - losses["collision"])
+        return (missing / (weight * losses["spread"]))[losses["un"] > 1]
+
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        return [
+            assume(
+                "random representations worse than zero by L_un",
+                int((observed["un"][..., 0] > 1).sum()),
+                ">=",
+                1,
+                "only these are competitors of zero; raise --amplitudes",
             )
-            better = losses["supervised"]
-            if not prefix:
-                better = np.where(losses["un"] > 1, 1.0, losses["supervised"])
-            charges.append((better - charge).ravel())
-        return np.concatenate(charges)
+        ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         def without(part: int) -> Quantities:
@@ -436,7 +471,6 @@ class ContrastiveTransfer(Claim):
             slack[..., part] = 0
             return predicted.replace(slack=("shares seed part", slack))
 
-        cauchy = 1 / (np.sqrt(2) * np.log(2))
         two_point = 1 / (2 * np.log(2))
         return [
             Rival(
@@ -473,16 +507,11 @@ class ContrastiveTransfer(Claim):
                 label="slack ∝ scale²",
             ),
             Rival(
-                "cauchy_schwarz",
-                predicted.replace(sharp=cauchy),
-                "E|v| ≤ (E v²)^½",
-                label="constant of spread 1/(√2 log 2) is reached",
-            ),
-            Rival(
                 "two_points",
-                predicted.replace(constant=two_point, sharp=two_point),
+                predicted.replace(constant=two_point, charge_constant=two_point),
                 "two values of equal weight have it",
                 label="constant of spread 1/(2 log 2)",
+                accepted="digits and random W are far from the sharp case; the constant is proved",
             ),
             Rival(
                 "no_constant",
@@ -492,13 +521,13 @@ class ContrastiveTransfer(Claim):
             ),
             Rival(
                 "dream",
-                predicted.replace(charge=("term", [0.0, 1.0, 0.0])),
-                "the talk's dream result",
+                predicted.replace(charge=("term", [0.0, 1.0]), charge_constant=0.0),
+                "the talk's dream result with constant one",
                 label="L_sup(f̂) ≤ L_sup(f) for every f",
             ),
             Rival(
                 "no_spread",
-                predicted.replace(charge=("term", [1.0, 0.0, 0.0])),
+                predicted.replace(charge_constant=0.0),
                 "f̂ has the least loss",
                 label="L_sup(f̂) ≤ L^≠(f), without the spread",
             ),

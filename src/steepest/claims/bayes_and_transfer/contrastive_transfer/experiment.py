@@ -25,12 +25,11 @@ from steepest.claim import (
     predicted_curve,
 )
 from steepest.dynamics import Trajectory, descend, triples
-from steepest.measurement.quantities import Contrastive, contrastive
+from steepest.measurement.quantities import LOG_TWO, Contrastive, contrastive, pair_weights
 from steepest.nn.data import digits
 
 CLASSES = 10
 PIXELS = 64
-LOG_TWO = np.log(2)
 
 
 def images_by_class(rng: np.random.Generator, first: int, second: int) -> tuple[Values, Values]:
@@ -47,32 +46,16 @@ def images_by_class(rng: np.random.Generator, first: int, second: int) -> tuple[
     )
 
 
+@cache
+def smallest_class() -> int:
+    """Return how many images the class with fewest has."""
+    return int(np.asarray(digits().y).sum(0).min())
+
+
 def zipf(skew: float) -> Values:
     """Return shares of the classes ∝ (c + 1)^(−skew), shape ``(10,)``."""
     weights = (1.0 + np.arange(CLASSES)) ** -skew
     return weights / weights.sum()
-
-
-class Pairs(NamedTuple):
-    """Weights of ordered pairs of classes.
-
-    Attributes:
-        same: of a class with itself, ρ_c²/τ, shape ``(10,)``.
-        different: ρ_cρ_c'/(1 − τ), zero on the diagonal, shape ``(10, 10)``.
-        collision: τ.
-    """
-
-    same: Values
-    different: Values
-    collision: float
-
-
-def pair_weights(shares: Values) -> Pairs:
-    """Return the weights of pairs that shares of the classes give."""
-    weights = np.outer(shares, shares)
-    collision = float((shares**2).sum())
-    different = weights * (1 - np.eye(CLASSES))
-    return Pairs(shares**2 / collision, different / (1 - collision), collision)
 
 
 class Slack(NamedTuple):
@@ -157,13 +140,13 @@ def block_slacks(
         v = (x * (positives - negatives)).sum(1)
         centre = (x * (means[positive_class] - means[negative_class])).sum(1)
         slope = -1 / (1 + np.exp(centre)) / LOG_TWO
-        excess = _bits(v) - _bits(centre) - slope * (v - centre)
+        excess = (
+            np.logaddexp(0, -v) / LOG_TWO
+            - np.logaddexp(0, -centre) / LOG_TWO
+            - slope * (v - centre)
+        )
         slacks.append(excess.mean() / (1 - collision))
     return np.array(slacks)
-
-
-def _bits(v: Values) -> Values:
-    return np.logaddexp(0, -v) / LOG_TWO
 
 
 def triple_loss(weights: jax.Array, x: jax.Array, positive: jax.Array, negative: jax.Array) -> Any:
