@@ -77,3 +77,8 @@ def test_the_rate_to_leave_a_large_ball():
 
 def test_low_barriers_are_out_of_scope():
     assert not all(h.holds for h in LangevinMetastability(large_betas=(1.0, 2.0)).hypotheses(None))
+
+
+def test_steps_that_overshoot_are_out_of_scope():
+    claim = LangevinMetastability(step=0.5, betas=(0.5, 1.0))
+    assert [h.name for h in claim.hypotheses(None) if not h.holds] == ["largest ε of walkers"]

@@ -104,6 +104,16 @@ def test_walkers_that_never_leave_have_the_cap():
     assert not exits.left.any()
 
 
+def test_walkers_that_overflow_are_lost_and_have_not_left():
+    # −x⁴ throws off whoever starts at −2, where the region has no end; from 0.5 they leave to the right
+    start = np.array([-2.0] * 3 + [0.5] * 2)
+    inside = lambda x: x < 1
+    exits = langevin_exits(lambda x: -(x**4), start, 0.5, 1e9, inside, 40, KEY)
+    assert exits.lost.tolist() == [True] * 3 + [False] * 2
+    assert exits.left.tolist() == [False] * 3 + [True] * 2
+    assert exits.steps.tolist()[:3] == [40] * 3
+
+
 @pytest.mark.parametrize(
     ("step", "beta", "steps"), [(0.0, 1.0, 3), (0.1, -1.0, 3), (0.1, np.nan, 3), (0.1, 1.0, 0)]
 )

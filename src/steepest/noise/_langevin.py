@@ -36,10 +36,12 @@ class Exits(NamedTuple):
     Attributes:
         steps: the first step after which each was outside, shape ``(walkers,)``; the cap where it never was.
         left: whether it was, shape ``(walkers,)``.
+        lost: whether it overflowed before it was seen outside, shape ``(walkers,)``; such a walker has not left.
     """
 
     steps: Int[Array, " walkers"]
     left: Bool[Array, " walkers"]
+    lost: Bool[Array, " walkers"]
 
 
 def langevin(
@@ -107,7 +109,8 @@ def langevin_exits(
 
     Walkers are looked at after whole steps, so that excursions between two steps are not seen. Once three quarters have
     left, the others are moved together and go on alone, since the last to leave takes many times the mean. Call it in a
-    compiled function.
+    compiled function. A walker whose place is no finite number any more, since steps are too large for the potential,
+    is lost, and has not left.
 
     Args:
         f: the potential at one walker's place, of shape ``(*d,)``; a scalar.
@@ -133,6 +136,7 @@ def langevin_exits(
     walkers = places.shape[0]
     alive = jnp.ones(walkers, bool)
     exits = jnp.full(walkers, cap + 1)
+    overflown = cap + 2  # in place of a step
     who = jnp.arange(walkers)
     now = jnp.zeros((), int)
     for shrink in range(shrinks, -1, -1):
@@ -146,8 +150,9 @@ def langevin_exits(
         def go(state: tuple) -> tuple:
             now, places, alive, times = state
             places = move(now, places)
-            still = alive & seen(places)
-            times = jnp.where(alive & ~still, now + 1, times)
+            finite = jnp.isfinite(places).reshape(places.shape[0], -1).all(1)
+            still = alive & finite & seen(places)
+            times = jnp.where(alive & ~still, jnp.where(finite, now + 1, overflown), times)
             return now + 1, places, still, times
 
         start = (now, places, alive, exits[who])
@@ -160,7 +165,7 @@ def langevin_exits(
         places = places[chosen]
         alive = alive[chosen]
         who = who[chosen]
-    return Exits(jnp.minimum(exits, cap), exits <= cap)
+    return Exits(jnp.minimum(exits, cap), exits <= cap, exits == overflown)
 
 
 def _mover(
