@@ -17,6 +17,7 @@ from steepest.claims.noise.small_noise_deviation.experiment import (
     well_rate,
     well_slope,
 )
+from steepest.core.errors import UserError
 
 
 def test_one_and_two_steps_by_quadrature():
@@ -101,3 +102,10 @@ def test_the_chance_in_the_well_is_that_of_a_parabola_in_a_small_tube():
 def test_frequent_events_are_out_of_scope():
     claim = SmallNoiseDeviation(betas=(1.0, 2.0, 3.0))
     assert not all(h.holds for h in claim.hypotheses(None))
+
+
+def test_fields_that_cannot_be_run_are_refused():
+    with pytest.raises(UserError, match="walkers: expected a multiple of 16"):
+        SmallNoiseDeviation(walkers=100)
+    with pytest.raises(UserError, match="betas: expected at least 2 different"):
+        SmallNoiseDeviation(betas=(16.0, 16.0, 32.0))

@@ -30,6 +30,7 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.claims.noise._extrapolate import check_groups, check_sizes, extrapolate
 from steepest.claims.noise.small_noise_deviation.experiment import (
     OVERSHOOT,
     euler_chance,
@@ -70,8 +71,8 @@ class SmallNoiseDeviation(Claim):
     source = "Raginsky's talk (seeds 004, 28 January), on Freidlin and Wentzell's theory"
     corrections = (
         "The talk says that the probability, normalized by β, goes to zero as β → ∞. So it does, without being "
-        "normalized; what theory says is that (1/β) log P tends to −I(δ), which is not zero. (The talk's sentence is true "
-        "but weaker; it is not tested.)",
+        "normalized; what theory says is that (1/β) log P tends to −I(δ), which is not zero. (The talk's sentence is "
+        "true but weaker; it is not tested.)",
     )
     remarks = (
         "Chances are exact, by killed kernels whose terms are all positive: 1e-20 has ten digits. The rate is "
@@ -105,6 +106,10 @@ class SmallNoiseDeviation(Claim):
         "walkers": 128,
     }
     out_of_scope = {"betas": (1.0, 2.0, 3.0)}
+
+    def check_fields(self) -> None:
+        check_groups(GROUPS, walkers=self.walkers)
+        check_sizes("betas", self.betas)
 
     def hypotheses(self, setting: None) -> list[Hypothesis]:
         least = well_rate(self.well_start, self.well_delta, self.well_horizon)
@@ -206,7 +211,7 @@ class SmallNoiseDeviation(Claim):
             equal(
                 "factor",
                 predicted["factor"],
-                _extrapolate(1 / betas, factors),
+                float(extrapolate(1 / betas, factors)),
                 0.02,  # looking every c/β is corrected to order √c; the next order is 0.005
                 label="chance to leave over chance to be out at the end, as β → ∞",
             ),
@@ -334,11 +339,5 @@ def _at_end(claim: SmallNoiseDeviation, beta: float) -> float:
 
 def _rate(betas: Values, chances: Values) -> float:
     """Return I of ``−log P − ½ log β = βI + c₀ + c₁/β + …`` through all points."""
-    powers = 1.0 - np.arange(len(betas))
     heights = -np.log(chances) - np.log(betas) / 2
-    return float(np.linalg.solve(betas[:, None] ** powers, heights)[0])
-
-
-def _extrapolate(sizes: Values, values: Values) -> float:
-    """Return the value at size zero of the polynomial through all points."""
-    return float(np.linalg.solve(sizes[:, None] ** np.arange(len(sizes)), values)[0])
+    return float(extrapolate(1 / betas, heights / betas))
