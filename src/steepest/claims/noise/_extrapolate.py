@@ -39,6 +39,7 @@ def check_groups(groups: int, **counts: int) -> None:
     """Refuse numbers of walkers that cannot be divided into groups of the same size."""
     for name, count in counts.items():
         if count % groups:
+            field = name.replace("_", "-")
             raise UserError(
-                f"{name.replace('_', '-')}: expected a multiple of {groups}, the number of groups of walkers, got {count}"
+                f"{field}: expected a multiple of {groups}, the number of groups of walkers, got {count}"
             )
