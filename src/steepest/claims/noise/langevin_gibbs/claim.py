@@ -121,7 +121,7 @@ class LangevinGibbs(Claim):
         "used here that takes longer than any computer runs.",
         "Chains at four step sizes, in the plane three, are extrapolated to ε = 0. What is left is the fourth order "
         "in ε on the line, and the third in the plane, 0.3 % of the bias.",
-        "Version 1 judged moments alone. Of twenty fresh seeds of version 2 all held; the log density is no sample: "
+        "Version 1 judged the bias by moments. All twenty fresh seeds of version 2 held; the log density is no sample: "
         "its check is the same at every one.",
         "The log density is judged on the line, at places between −1.8 and 1.8; of the plane and of the real "
         "data only moments are.",
