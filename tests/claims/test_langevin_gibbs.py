@@ -6,23 +6,32 @@ import pytest
 from scipy import integrate
 
 from steepest.claim import compiled
+from steepest.claims.noise._double_well import well
+from steepest.claims.noise._extrapolate import extrapolate
 from steepest.claims.noise.langevin_gibbs.claim import LangevinGibbs
 from steepest.claims.noise.langevin_gibbs.experiment import (
+    PLACES,
     LangevinGibbsPoint,
     expansion,
-    extrapolate,
     line_expansion,
     line_law,
+    line_shift,
     plane_expansion,
     plane_moments,
-    well,
 )
+from steepest.core.errors import UserError
 from steepest.noise import gibbs, stationary, transfer_matrix
 
 
 def test_extrapolation_is_exact_for_polynomials():
     steps = np.array([0.1, 0.2, 0.4])
-    assert extrapolate(steps, 3 - steps + 5 * steps**2) == pytest.approx(3, abs=1e-12)
+    values = 3 - steps + 5 * steps**2
+    assert extrapolate(steps, values) == pytest.approx(3, abs=1e-12)
+    both = extrapolate(steps, np.stack([values, 2 * values]), -1)
+    assert both == pytest.approx([3, 6], abs=1e-12)
+    powers = steps[:, None] ** np.arange(3)
+    other = np.array([0.3, -1.0, 2.0])
+    assert extrapolate(steps, other) == pytest.approx(np.linalg.solve(powers, other)[0], abs=1e-12)
 
 
 def test_the_expansion_on_a_parabola_is_the_known_variance():
@@ -109,3 +118,50 @@ def test_a_point_has_the_law_of_the_chain():
     point = LangevinGibbsPoint(0.05, 8.0)
     observed = compiled(lambda key: point.observe(None, key))(jax.random.key(0))
     assert float(observed["square"]) == pytest.approx(line_law(0.05, 8.0).moments[0], rel=1e-10)
+
+
+def test_the_shift_of_the_log_density_has_the_bias_of_moments():
+    # ∫ π g x² over all places is the bias; on the places between −1.8 and 1.8 by interpolation at β = 16, all mass
+    beta = 16.0
+    shift = line_shift(beta)
+    density = np.exp(shift.logs)
+    spacing = PLACES[1] - PLACES[0]
+    assert density.sum() * spacing == pytest.approx(1, rel=1e-4)
+    assert (density * shift.shift).sum() * spacing == pytest.approx(0, abs=0.02)
+    bias = (density * shift.shift * PLACES**2).sum() * spacing
+    assert bias == pytest.approx(line_expansion(beta).bias[0], rel=0.05)
+
+
+def test_the_log_density_of_the_walk_is_off_by_the_shift():
+    theory = line_shift(4.0)
+    errors = []
+    for step in (0.05, 0.025, 0.0125):
+        shift = (line_law(step, 4.0).logs - theory.logs) / step
+        errors.append(np.abs(shift - theory.shift).max())
+    # halved with the step
+    assert errors[0] / errors[1] == pytest.approx(2, rel=0.1)
+    assert errors[1] / errors[2] == pytest.approx(2, rel=0.05)
+    assert np.abs(theory.shift - theory.slopes_only).max() > 1
+
+
+def test_the_log_density_between_nodes_is_that_of_a_finer_grid():
+    step, beta = 0.1, 4.0
+    x = np.linspace(-3.6, 3.6, 145)  # every place is a node
+    law = stationary(transfer_matrix(x, -step * (x**3 - x), 2 * step / beta))
+    at = np.abs(x[:, None] - PLACES).argmin(0)
+    assert np.abs(x[at] - PLACES).max() < 1e-12
+    assert line_law(step, beta).logs == pytest.approx(np.log(law[at] / (x[1] - x[0])), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"walkers": 100}, "walkers: expected a multiple of 32"),
+        ({"crowd": 100}, "crowd: expected a multiple of 32"),
+        ({"steps": (0.05,)}, "steps: expected at least 3 different"),
+        ({"plane_steps": (0.04, 0.04, 0.08)}, "plane-steps: expected at least 3 different"),
+    ],
+)
+def test_fields_that_cannot_be_run_are_refused(fields, words):
+    with pytest.raises(UserError, match=words):
+        LangevinGibbs(**fields)

@@ -5,6 +5,7 @@ import pytest
 from scipy import integrate
 
 from steepest.claim import compiled
+from steepest.claims.noise._double_well import well
 from steepest.claims.noise.langevin_metastability.claim import LangevinMetastability
 from steepest.claims.noise.langevin_metastability.experiment import (
     chain_times,
@@ -17,8 +18,8 @@ from steepest.claims.noise.langevin_metastability.experiment import (
     plane_time,
     plane_time_by_columns,
     stiffness,
-    well,
 )
+from steepest.core.errors import UserError
 
 
 def test_the_integral_by_adaptive_quadrature():
@@ -77,3 +78,23 @@ def test_the_rate_to_leave_a_large_ball():
 
 def test_low_barriers_are_out_of_scope():
     assert not all(h.holds for h in LangevinMetastability(large_betas=(1.0, 2.0)).hypotheses(None))
+
+
+def test_steps_that_overshoot_are_out_of_scope():
+    claim = LangevinMetastability(step=0.5, betas=(0.5, 1.0))
+    assert [h.name for h in claim.hypotheses(None) if not h.holds] == ["largest ε of walkers"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"walkers": 50}, "walkers: expected a multiple of 16"),
+        ({"plane_walkers": 50}, "plane-walkers: expected a multiple of 16"),
+        ({"horizon": 0.05}, "expected a horizon above"),
+        ({"betas": (4.0, 4.0)}, "betas: expected at least 2 different"),
+        ({"large_betas": (20.0, 20.0, 32.0)}, "large-betas: expected at least 2 different"),
+    ],
+)
+def test_fields_that_cannot_be_run_are_refused(fields, words):
+    with pytest.raises(UserError, match=words):
+        LangevinMetastability(**fields)

@@ -8,13 +8,16 @@ from scipy.stats import norm
 from steepest.claims.noise.small_noise_deviation.claim import SmallNoiseDeviation
 from steepest.claims.noise.small_noise_deviation.experiment import (
     OVERSHOOT,
+    _leave_at,
     euler_chance,
     leave_chance,
     parabola_chance,
     parabola_rate,
     well_chance,
     well_rate,
+    well_slope,
 )
+from steepest.core.errors import UserError
 
 
 def test_one_and_two_steps_by_quadrature():
@@ -63,8 +66,31 @@ def test_least_actions_of_a_small_tube_are_gaussian():
 
 def test_least_actions_of_long_times_are_barriers():
     # from the minimum: the difference of f, against the gradient
-    assert well_rate(1.0, 0.5, 12.0).rate == pytest.approx((0.5**2 - 1) ** 2 / 4, rel=1e-4)
+    assert _leave_at(1.0, 1.0, -0.5, 12.0)[0] == pytest.approx((0.5**2 - 1) ** 2 / 4, rel=1e-4)
     assert parabola_rate(2.0, 0.7, 50.0) == pytest.approx(0.49, rel=1e-12)
+
+
+def test_the_cheapest_exit_is_at_the_best_time():
+    # from 0.3 the tube is left while it is still near the saddle
+    start, delta, horizon = 0.3, 0.3, 6.0
+    least = well_rate(start, delta, horizon)
+    assert least.rate == pytest.approx(0.0118, rel=2e-3)
+    assert 0.1 < least.latest < 0.5
+    # dS/dt = p (f'(x) − f'(x∞) − p) vanishes with p = (ẋ + f'(x))/2 at the exit
+    time = np.linspace(0, least.latest * horizon, len(least.path))
+    speed = np.gradient(least.path, time, edge_order=2)[-1]
+    noiseless = integrate.solve_ivp(lambda t, x: -well_slope(x), (0, time[-1]), [start], rtol=1e-9)
+    momentum = (speed + well_slope(least.path[-1])) / 2
+    away = well_slope(least.path[-1]) - well_slope(noiseless.y[0, -1])
+    assert momentum == pytest.approx(away, rel=5e-3)
+    assert abs(least.path[-1] - noiseless.y[0, -1]) == pytest.approx(delta, rel=1e-4)
+
+
+def test_exits_before_the_end_are_out_of_scope():
+    claim = SmallNoiseDeviation(well_start=0.1, well_delta=0.5, well_horizon=8.0)
+    failed = [h.name for h in claim.hypotheses(None) if not h.holds]
+    assert failed == ["share of the time at which the cheapest path leaves the well's tube"]
+    assert all(h.holds for h in SmallNoiseDeviation().hypotheses(None))
 
 
 def test_the_chance_in_the_well_is_that_of_a_parabola_in_a_small_tube():
@@ -76,3 +102,10 @@ def test_the_chance_in_the_well_is_that_of_a_parabola_in_a_small_tube():
 def test_frequent_events_are_out_of_scope():
     claim = SmallNoiseDeviation(betas=(1.0, 2.0, 3.0))
     assert not all(h.holds for h in claim.hypotheses(None))
+
+
+def test_fields_that_cannot_be_run_are_refused():
+    with pytest.raises(UserError, match="walkers: expected a multiple of 16"):
+        SmallNoiseDeviation(walkers=100)
+    with pytest.raises(UserError, match="betas: expected at least 2 different"):
+        SmallNoiseDeviation(betas=(16.0, 16.0, 32.0))

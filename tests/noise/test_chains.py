@@ -151,6 +151,21 @@ def test_bad_grids_temperatures_and_potentials_are_refused():
         spectral_gap(parabola, 1.0, np.linspace(-9, 9, 61), modes=0)
 
 
+def test_refusals_have_the_name_of_what_was_called():
+    nodes = np.linspace(-6, 6, 61)
+    parabola = lambda x: x**2 / 2
+    with pytest.raises(UserError, match="gibbs: expected β above zero"):
+        gibbs(parabola, 0.0, nodes)
+    with pytest.raises(UserError, match="spectral_gap: expected β above zero"):
+        spectral_gap(parabola, 0.0, nodes)
+    with pytest.raises(UserError, match="gibbs: expected a potential that takes all nodes"):
+        gibbs(lambda x: 1.0, 1.0, nodes)
+    with pytest.raises(UserError, match="stationary: expected a square"):
+        stationary(np.ones((2, 3)) / 3)
+    with pytest.raises(UserError, match="take more nodes"):
+        spectral_gap(lambda x: x**4, 1.0, np.linspace(-40, 40, 21))
+
+
 def test_chains_that_are_never_killed_are_refused():
     with pytest.raises(UserError, match="never killed"):
         exit_moments(np.array([[1.0, 0.0], [0.5, 0.4]]))

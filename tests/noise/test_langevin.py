@@ -104,8 +104,26 @@ def test_walkers_that_never_leave_have_the_cap():
     assert not exits.left.any()
 
 
+def test_walkers_that_overflow_are_lost_and_have_not_left():
+    # −x⁴ throws off whoever starts at −2, where the region has no end; from 0.5 they leave to the right
+    start = np.array([-2.0] * 3 + [0.5] * 2)
+    inside = lambda x: x < 1
+    exits = langevin_exits(lambda x: -(x**4), start, 0.5, 1e9, inside, 40, KEY)
+    assert exits.lost.tolist() == [True] * 3 + [False] * 2
+    assert exits.left.tolist() == [False] * 3 + [True] * 2
+    assert exits.steps.tolist()[:3] == [40] * 3
+
+
 @pytest.mark.parametrize(
-    ("step", "beta", "steps"), [(0.0, 1.0, 3), (0.1, -1.0, 3), (0.1, np.nan, 3), (0.1, 1.0, 0)]
+    ("step", "beta", "steps"),
+    [
+        (0.0, 1.0, 3),
+        (0.1, -1.0, 3),
+        (0.1, np.nan, 3),
+        (0.1, 1.0, 0),
+        (0.1, jnp.array(-1.0), 3),
+        (0.1, 1.0, 2.5),
+    ],
 )
 def test_numbers_that_are_not_positive_are_refused(step, beta, steps):
     with pytest.raises(UserError, match="above zero"):
@@ -115,3 +133,17 @@ def test_numbers_that_are_not_positive_are_refused(step, beta, steps):
 def test_a_potential_that_is_no_scalar_is_refused():
     with pytest.raises(UserError, match="to a scalar"):
         langevin(lambda x: x**2, np.ones((2, 2)), 0.1, 1.0, 3, KEY)
+
+
+def test_exits_refuse_in_their_own_name():
+    inside = lambda x: abs(x) < 1
+    for beta, cap, words in ((1.0, 0, "a cap above zero"), (0.0, 3, "β above zero")):
+        with pytest.raises(UserError, match=f"langevin_exits: expected .*{words}"):
+            langevin_exits(lambda x: x**2, np.zeros(3), 0.1, beta, inside, cap, KEY)
+
+
+def test_who_starts_outside_leaves_with_the_first_step_unless_it_leads_inside():
+    inside = lambda x: jnp.abs(x) < 1
+    exits = langevin_exits(lambda x: x**2 / 2, np.array([5.0, 1.2]), 0.5, 1e9, inside, 9, KEY)
+    assert exits.left.tolist() == [True, False]
+    assert int(exits.steps[0]) == 1

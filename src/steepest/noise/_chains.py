@@ -16,6 +16,7 @@ from steepest.nn.types import Values
 ROUNDING = 1e-8  # by which a row may miss its sum
 TAIL = 1e-12  # density at the ends of a grid over the largest, at most
 ENDLESS = 1e14  # steps that rounding cannot tell from for ever
+STEEPEST = 300.0  # half the fall of βf between two nodes, beyond which rates overflow
 COARSE = 1e-6  # by which a row's sum may exceed one: more says that nodes are too far apart
 
 
@@ -48,23 +49,28 @@ def gibbs(
         grid: increasing nodes at even distances, ``(n,)``.
 
     Raises:
-        UserError: a β or a grid that is none, and densities that do not vanish at the ends, since f does not confine
-            or the grid truncates the tail.
+        UserError: a β or a grid that is none, a potential without a value for each node, and densities that do not
+            vanish at the ends, since f does not confine or the grid truncates the tail.
 
     >>> nodes = np.linspace(-8, 8, 65)
     >>> bool(abs(gibbs(lambda x: x**2 / 2, 2.0, nodes) @ nodes**2 - 0.5) < 1e-12)  # variance 1/β
     True
     """
-    nodes = _even(grid)
-    exponents = -_positive(beta, "β") * np.asarray(f(nodes), float)
+    return _gibbs("gibbs", f, beta, grid)
+
+
+def _gibbs(name: str, f: Callable[[Values], Values], beta: float, grid: Values) -> Values:
+    nodes = _even(name, grid)
+    inverse = _positive(name, beta, "β")
+    exponents = -inverse * _potential(name, f, nodes)
     if not np.isfinite(exponents).all():
-        raise UserError("gibbs: expected a finite potential on the grid, got values that are not")
+        raise UserError(f"{name}: expected a finite potential on the grid, got values that are not")
     weights = np.exp(exponents - exponents.max())
     ends = max(weights[0], weights[-1])
     if ends > TAIL:
         raise UserError(
-            f"gibbs: expected a density exp(−βf) that vanishes at both ends of the grid, got {ends:.2g} of the largest "
-            f"at one; take a wider grid than [{nodes[0]:g}, {nodes[-1]:g}], or a potential that confines"
+            f"{name}: expected a density exp(−βf) that vanishes at both ends of the grid, got {ends:.2g} of the "
+            f"largest at one; take a wider grid than [{nodes[0]:g}, {nodes[-1]:g}], or a potential that confines"
         )
     return weights / weights.sum()
 
@@ -102,7 +108,7 @@ def transfer_matrix(
     nodes = np.asarray(grid, float)
     drift = np.asarray(drift, float)
     if weights is None:
-        masses = np.full(len(nodes), _even(nodes)[1] - nodes[0])
+        masses = np.full(len(nodes), _even("transfer_matrix", nodes)[1] - nodes[0])
     else:
         masses = np.asarray(weights, float)
     if not (
@@ -112,7 +118,7 @@ def transfer_matrix(
             f"transfer_matrix: expected nodes, drift and weights that go together, got shapes {nodes.shape}, "
             f"{drift.shape} and {masses.shape}"
         )
-    variance = _positive(variance, "a variance")
+    variance = _positive("transfer_matrix", variance, "a variance")
     places = nodes.reshape(len(nodes), -1)
     means = places + drift.reshape(places.shape)
     squares = sum(
@@ -146,7 +152,7 @@ def exit_moments(transitions: Float[Values, "n n"]) -> ExitMoments:
     >>> float(moments.mean[0]), round(float(moments.variation[0]), 4), round(moments.rate, 4)
     (4.0, 0.866, 0.2877)
     """
-    matrix = _square(transitions)
+    matrix = _square("exit_moments", transitions)
     sums = matrix.sum(1)
     if sums.max() > 1 + COARSE:
         raise UserError(
@@ -194,17 +200,22 @@ def spectral_gap(
         modes: which eigenvalue, 1 for the smallest that is not zero.
 
     Raises:
-        UserError: as :func:`gibbs`, or no such eigenvalue.
+        UserError: as :func:`gibbs`, a grid so coarse that rates overflow, or no such eigenvalue.
 
     >>> round(spectral_gap(lambda x: 3 * x**2 / 2, 2.0, np.linspace(-6, 6, 3001)), 3)  # f″ on a parabola
     3.0
     """
-    gibbs(f, beta, grid)
-    nodes = _even(grid)
+    _gibbs("spectral_gap", f, beta, grid)
+    nodes = _even("spectral_gap", grid)
     if not 1 <= modes < len(nodes):
         raise UserError(f"spectral_gap: expected modes from 1 to {len(nodes) - 1}, got {modes}")
     rate = 1 / (beta * (nodes[1] - nodes[0]) ** 2)
-    rise = np.diff(np.asarray(f(nodes), float)) * beta / 2
+    rise = np.diff(_potential("spectral_gap", f, nodes)) * beta / 2
+    if np.abs(rise).max() > STEEPEST:
+        raise UserError(
+            f"spectral_gap: expected a β|f'| times the grid's spacing of at most {2 * STEEPEST:g}, got "
+            f"{2 * np.abs(rise).max():.3g}: take more nodes, or a grid that ends where the density does"
+        )
     diagonal = np.zeros(len(nodes))
     diagonal[:-1] += rate * np.exp(-rise)
     diagonal[1:] += rate * np.exp(rise)
@@ -232,7 +243,7 @@ def stationary(transitions: Values) -> Float[np.ndarray, " n"]:
     >>> stationary(np.array([[0.9, 0.1], [0.3, 0.7]])).round(3).tolist()  # 1 → 2 at 0.1, 2 → 1 at 0.3
     [0.75, 0.25]
     """
-    matrix = _square(transitions)
+    matrix = _square("stationary", transitions)
     rows = np.asarray(matrix.sum(1)).ravel()
     worst = np.abs(rows - 1).max()
     if not worst <= ROUNDING:
@@ -249,15 +260,17 @@ def stationary(transitions: Values) -> Float[np.ndarray, " n"]:
     return law
 
 
-def _square(transitions: Values) -> Values:
+def _square(name: str, transitions: Values) -> Values:
     """Return the matrix as it is where sparse, else in NumPy, after a look at its shape and signs."""
     matrix = transitions if sparse.issparse(transitions) else np.asarray(transitions, float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-        raise UserError(f"chain: expected a square matrix of transitions, got shape {matrix.shape}")
+        raise UserError(
+            f"{name}: expected a square matrix of transitions, got shape {matrix.shape}"
+        )
     values = sparse.coo_array(matrix).data if sparse.issparse(matrix) else matrix
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise UserError(
-            "chain: expected chances that are finite and not negative, got others; rows are where it comes from"
+            f"{name}: expected chances that are finite and not negative, got others; rows are where it comes from"
         )
     return matrix
 
@@ -302,20 +315,31 @@ def _sparse_law(matrix: Values) -> Values:
     return law
 
 
-def _positive(number: float, name: str) -> float:
+def _potential(name: str, f: Callable[[Values], Values], nodes: Values) -> Values:
+    """Return a potential's values, one for each node."""
+    values = np.asarray(f(nodes), float)
+    if values.shape != nodes.shape:
+        raise UserError(
+            f"{name}: expected a potential that takes all nodes, of shape {nodes.shape}, to as many values, got shape "
+            f"{values.shape}"
+        )
+    return values
+
+
+def _positive(name: str, number: float, what: str) -> float:
     value = float(number)
     if not (np.isfinite(value) and value > 0):
-        raise UserError(f"chain: expected {name} above zero, got {value:g}")
+        raise UserError(f"{name}: expected {what} above zero, got {value:g}")
     return value
 
 
-def _even(grid: Values) -> Values:
+def _even(name: str, grid: Values) -> Values:
     """Return the nodes of an even grid, refused where they are none."""
     nodes = np.asarray(grid, float)
     gaps = np.diff(nodes) if nodes.ndim == 1 else np.zeros(0)
     if len(gaps) < 2 or not (gaps[0] > 0 and np.allclose(gaps, gaps[0], rtol=1e-6, atol=0)):
         raise UserError(
-            f"chain: expected an increasing even grid of at least three nodes, got shape {nodes.shape}; take "
+            f"{name}: expected an increasing even grid of at least three nodes, got shape {nodes.shape}; take "
             "np.linspace, or give the weights of another rule where there are any"
         )
     return nodes

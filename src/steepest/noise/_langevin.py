@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
@@ -36,10 +37,12 @@ class Exits(NamedTuple):
     Attributes:
         steps: the first step after which each was outside, shape ``(walkers,)``; the cap where it never was.
         left: whether it was, shape ``(walkers,)``.
+        lost: whether it overflowed before it was seen outside, shape ``(walkers,)``; such a walker has not left.
     """
 
     steps: Int[Array, " walkers"]
     left: Bool[Array, " walkers"]
+    lost: Bool[Array, " walkers"]
 
 
 def langevin(
@@ -68,7 +71,11 @@ def langevin(
         observe: functions of all walkers' places, ``(walkers, *d)``, to record, by name.
 
     Raises:
-        UserError: ε, β or steps that are not positive, records that do not increase, a potential that is no scalar.
+        UserError: ε, β or steps that are not positive, steps that are no whole number, records that do not increase, a
+            potential that is no scalar.
+
+    Where a potential does not confine, as −x⁴, or a step overshoots, walkers run away: their places are then infinite
+    or NaN, and nothing is said. Observe ``jnp.isfinite(x).all()`` where that may be.
 
     Source: Raginsky, Rakhlin and Telgarsky 2017. blackjax's ``sgld`` makes the same step of one chain,
     one call a step; records and walkers that leave are not there.
@@ -77,10 +84,10 @@ def langevin(
     >>> abs(float(path.x.var()) - 4 / 3) < 0.15  # 1/(β(1 − ε/2)), and not 1/β
     True
     """
-    _check(step, beta, steps)
+    _check("langevin", step, beta, steps, "number of steps")
     marks = schedule(steps, np.array([steps]) if record is None else record)
     watch = dict(observe or {})
-    move = _mover(f, jnp.asarray(x, float), step, beta, key)
+    move = _mover("langevin", f, jnp.asarray(x, float), step, beta, key)
 
     def advance(carry: tuple[Array, Array], mark: Array) -> tuple[tuple[Array, Array], dict]:
         last, places = carry
@@ -107,7 +114,8 @@ def langevin_exits(
 
     Walkers are looked at after whole steps, so that excursions between two steps are not seen. Once three quarters have
     left, the others are moved together and go on alone, since the last to leave takes many times the mean. Call it in a
-    compiled function.
+    compiled function. A walker whose place is no finite number any more, since steps are too large for the potential,
+    is lost, and has not left. One that starts outside counts as leaving with the first step, unless this leads inside.
 
     Args:
         f: the potential at one walker's place, of shape ``(*d,)``; a scalar.
@@ -120,19 +128,20 @@ def langevin_exits(
         shrinks: how many times they are moved together at most; each is a loop more to compile. None where few leave.
 
     Raises:
-        UserError: ε, β or cap that are not positive, a potential that is no scalar.
+        UserError: ε, β or cap that are not positive, a cap that is no whole number, a potential that is no scalar.
 
     >>> out = langevin_exits(lambda x: 0.0 * x, np.zeros(500), 0.01, 1.0, lambda x: abs(x) < 1, 5000, jax.random.key(0))
     >>> bool(out.left.all()), abs(0.01 * float(out.steps.mean()) - 0.5) < 0.15  # Brownian motion: β/2
     (True, True)
     """
-    _check(step, beta, cap)
+    _check("langevin_exits", step, beta, cap, "cap")
     places = jnp.asarray(x, float)
-    move = _mover(f, places, step, beta, key)
+    move = _mover("langevin_exits", f, places, step, beta, key)
     seen = jax.vmap(inside)
     walkers = places.shape[0]
     alive = jnp.ones(walkers, bool)
     exits = jnp.full(walkers, cap + 1)
+    overflown = cap + 2  # in place of a step
     who = jnp.arange(walkers)
     now = jnp.zeros((), int)
     for shrink in range(shrinks, -1, -1):
@@ -146,8 +155,9 @@ def langevin_exits(
         def go(state: tuple) -> tuple:
             now, places, alive, times = state
             places = move(now, places)
-            still = alive & seen(places)
-            times = jnp.where(alive & ~still, now + 1, times)
+            finite = jnp.isfinite(places).reshape(places.shape[0], -1).all(1)
+            still = alive & finite & seen(places)
+            times = jnp.where(alive & ~still, jnp.where(finite, now + 1, overflown), times)
             return now + 1, places, still, times
 
         start = (now, places, alive, exits[who])
@@ -160,10 +170,11 @@ def langevin_exits(
         places = places[chosen]
         alive = alive[chosen]
         who = who[chosen]
-    return Exits(jnp.minimum(exits, cap), exits <= cap)
+    return Exits(jnp.minimum(exits, cap), exits <= cap, exits == overflown)
 
 
 def _mover(
+    name: str,
     f: Callable[[Array], Array],
     x: Array,
     step: float | Array,
@@ -174,7 +185,7 @@ def _mover(
     shape = jax.eval_shape(f, jax.ShapeDtypeStruct(x.shape[1:], x.dtype)).shape
     if shape:
         raise UserError(
-            f"langevin: expected a potential that takes one walker's place, of shape {x.shape[1:]}, to a scalar, got "
+            f"{name}: expected a potential that takes one walker's place, of shape {x.shape[1:]}, to a scalar, got "
             f"one to shape {shape}"
         )
     slope = jax.vmap(jax.grad(f))
@@ -187,10 +198,13 @@ def _mover(
     return move
 
 
-def _check(step: float | Array, beta: float | Array, steps: int) -> None:
-    """Refuse what is not positive; JAX's numbers may be traced, and were checked when they were made."""
-    for name, number in (("step ε", step), ("β", beta), ("number of steps", steps)):
-        if not isinstance(number, jax.Array) and not np.all(
-            np.isfinite(number) & (np.asarray(number) > 0)
-        ):
-            raise UserError(f"langevin: expected a {name} above zero, got {number}")
+def _check(name: str, step: float | Array, beta: float | Array, steps: int, count: str) -> None:
+    """Refuse what is not positive; numbers that are traced were checked when they were made, or have no value yet."""
+    for what, number in (("step ε", step), ("β", beta)):
+        if isinstance(number, Tracer):
+            continue
+        values = np.asarray(number, float)
+        if not np.all(np.isfinite(values) & (values > 0)):
+            raise UserError(f"{name}: expected a {what} above zero, got {number}")
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise UserError(f"{name}: expected a {count} above zero, a whole number, got {steps}")

@@ -20,13 +20,14 @@ from steepest.claim import (
     assume,
     equal,
 )
+from steepest.claims.noise._double_well import DEPTH, reach, well
 from steepest.noise import exit_moments, gibbs, stationary, transfer_matrix
 
-DEPTH = 36.0  # βf over its minimum where grids end: exp(−36) = 2e-16
 SPACING = 0.6  # of nodes on the line, in standard deviations of a step: rules of sums err by 1e-23
 HALF = 240  # nodes of a point's grid on x > 0, enough for β/ε up to 16000
 SPACING_PLANE = 0.95  # in the plane: 1e-9
 DEPTH_PLANE = 20.0
+PLACES = np.linspace(-1.8, 1.8, 37)  # where log densities are compared
 
 
 class LineLaw(NamedTuple):
@@ -36,11 +37,13 @@ class LineLaw(NamedTuple):
         moments: E x² and E x⁴, shape ``(2,)``.
         rate: −log of the second eigenvalue over ε.
         end: mass of the heavier end of the grid.
+        logs: log density at ``PLACES``, shape ``(places,)``.
     """
 
     moments: Values
     rate: float
     end: float
+    logs: Values
 
 
 class Expansion(NamedTuple):
@@ -57,9 +60,18 @@ class Expansion(NamedTuple):
     slopes_only: Values
 
 
-def well(x: Any) -> Any:
-    """Return the double well ``(x² − 1)²/4``."""
-    return (x**2 - 1) ** 2 / 4
+class Shift(NamedTuple):
+    """What theory says of the log density at ``PLACES`` in the double well, for small steps.
+
+    Attributes:
+        logs: log density of exp(−βf), shape ``(places,)``.
+        shift: of the walk's, over ε: ``β|∇f|²/4 − Δf/2`` less its mean.
+        slopes_only: what the shift would be without Δf.
+    """
+
+    logs: Values
+    shift: Values
+    slopes_only: Values
 
 
 def plane_well(x: Values, y: Values) -> Values:
@@ -88,9 +100,23 @@ def expansion(
 
 def line_expansion(beta: float) -> Expansion:
     """Return what theory says of x² and x⁴ in the double well."""
-    x = np.linspace(-_reach(beta), _reach(beta), 801)
+    x = np.linspace(-reach(beta), reach(beta), 801)
     masses = gibbs(well, beta, x)
     return expansion(masses, (x**3 - x) ** 2, 3 * x**2 - 1, [x**2, x**4], beta)
+
+
+def line_shift(beta: float) -> Shift:
+    """Return what theory says of the log density in the double well."""
+    x = np.linspace(-reach(beta), reach(beta), 801)
+    masses = gibbs(well, beta, x)
+    norm = np.exp(-beta * well(x)).sum() * (x[1] - x[0])
+    slopes = lambda x: beta * (x**3 - x) ** 2 / 4
+    bend = lambda x: (3 * x**2 - 1) / 2
+    return Shift(
+        -beta * well(PLACES) - np.log(norm),
+        slopes(PLACES) - bend(PLACES) - masses @ (slopes(x) - bend(x)),
+        slopes(PLACES) - masses @ slopes(x),
+    )
 
 
 def plane_expansion() -> Expansion:
@@ -106,15 +132,20 @@ def plane_expansion() -> Expansion:
 def line_law(step: float, beta: float) -> LineLaw:
     """Return the exact law of the walk in the double well."""
     variance = 2 * step / beta
-    reach = _reach(beta)
-    half = int(reach / (SPACING * variance**0.5)) + 1
-    x = np.linspace(-reach, reach, 2 * half)
-    transitions = transfer_matrix(x, -step * (x**3 - x), variance)
+    far = reach(beta)
+    half = int(far / (SPACING * variance**0.5)) + 1
+    x = np.linspace(-far, far, 2 * half)
+    drift = -step * (x**3 - x)
+    transitions = transfer_matrix(x, drift, variance)
     law = stationary(transitions)
     # the slowest mode is odd; odd functions live on x > 0 and are killed at zero
     odd = transitions[half:, half:] - transitions[half:, half - 1 :: -1]
     rate = exit_moments(np.maximum(odd, 0)).rate / step
-    return LineLaw(np.array([law @ x**2, law @ x**4]), rate, float(max(law[0], law[-1])))
+    # the density one step later, which is the same: between nodes as exact as at them
+    spread = np.exp((PLACES[:, None] - x - drift) ** 2 / (-2 * variance))
+    logs = np.log(spread @ law / np.sqrt(2 * np.pi * variance))
+    moments = np.array([law @ x**2, law @ x**4])
+    return LineLaw(moments, rate, float(max(law[0], law[-1])), logs)
 
 
 def plane_moments(step: float) -> Values:
@@ -129,20 +160,6 @@ def plane_moments(step: float) -> Values:
     weights = np.full(len(nodes), spacing**2)
     law = stationary(transfer_matrix(nodes, -step * slopes, 2 * step, weights))
     return np.array([law @ x**2, law @ y**2, law @ (x * y) ** 2])
-
-
-def extrapolate(steps: Values, values: Values) -> Values:
-    """Return the value at step zero of the polynomial through values at all steps, steps first."""
-    steps = np.asarray(steps, float)
-    weights = [
-        np.prod(np.delete(steps, i) / (np.delete(steps, i) - h)) for i, h in enumerate(steps)
-    ]
-    return np.tensordot(weights, values, 1)
-
-
-def _reach(beta: float) -> float:
-    """Return where the grid ends: βf = 36 in the double well."""
-    return float(np.sqrt(1 + np.sqrt(4 * DEPTH / beta)))
 
 
 @dataclass(frozen=True)
@@ -172,8 +189,8 @@ class LangevinGibbsPoint(Point):
     def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
         # the law is even: nodes on x > 0, to which a step from there leads as well as to their mirror images
         variance = 2 * self.step / self.beta
-        reach = jnp.sqrt(1 + jnp.sqrt(4 * DEPTH / self.beta))
-        x = reach * (jnp.arange(HALF) + 0.5) / HALF
+        far = jnp.sqrt(1 + jnp.sqrt(4 * DEPTH / self.beta))
+        x = far * (jnp.arange(HALF) + 0.5) / HALF
         means = x - self.step * (x**3 - x)
         spread = lambda places: jnp.exp((places - means[:, None]) ** 2 / (-2 * variance))
         transitions = spread(x) + spread(-x)

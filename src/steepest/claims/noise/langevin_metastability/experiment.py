@@ -24,6 +24,7 @@ from steepest.claim import (
     assume,
     equal,
 )
+from steepest.claims.noise._double_well import DEPTH, reach, well
 from steepest.noise import (
     exit_moments,
     kramers,
@@ -34,16 +35,10 @@ from steepest.noise import (
 START = -1.0  # the minimum that is left
 TARGET = 1.0  # the minimum behind the barrier, which is at zero
 BARRIER = 0.25
-DEPTH = 36.0  # βf over its minimum where grids end
 WIDTH = 2.0  # the stiffness changes like exp(−2x²)
 POINT_CELLS = (160, 30)  # of a point's grid, even
 CELLS = (100, 24)  # of the coarser of two grids of the plane, along x and |y|
 FINER = 1.5
-
-
-def well(x: Any) -> Any:
-    """Return the double well ``(x² − 1)²/4``."""
-    return (x**2 - 1) ** 2 / 4
 
 
 def stiffness(x: Any, ratio: Any, mean: Any, exp: Any = np.exp) -> Any:
@@ -69,7 +64,7 @@ class ChainTimes(NamedTuple):
 def chain_times(step: float, beta: float) -> ChainTimes:
     """Return the exact exit times of the walk that is absorbed from the target on."""
     variance = 2 * step / beta
-    far = -_reach(beta)
+    far = -reach(beta)
     count = int((TARGET - far) / (0.5 * variance**0.5)) + 10
     nodes, weights = np.polynomial.legendre.leggauss(count)
     half = (TARGET - far) / 2
@@ -85,7 +80,7 @@ def chain_times(step: float, beta: float) -> ChainTimes:
 def plane_chain_mean(step: float, beta: float, ratio: float, mean: float) -> float:
     """Return the mean exit time of the walk on ``f(x) + κ(x)y²/2``; even functions of y suffice."""
     variance = 2 * step / beta
-    far = -_reach(beta)
+    far = -reach(beta)
     count = int((TARGET - far) / (0.85 * variance**0.5)) + 8
     nodes, weights = np.polynomial.legendre.leggauss(count)
     half = (TARGET - far) / 2
@@ -113,13 +108,13 @@ def plane_chain_mean(step: float, beta: float, ratio: float, mean: float) -> flo
 
 def line_time(beta: float) -> float:
     """Return the exact mean time from the start to the target on the line."""
-    return passage_time(well, beta, START, TARGET, -1 - _reach(beta))
+    return passage_time(well, beta, START, TARGET, -1 - reach(beta))
 
 
 def effective_time(beta: float, ratio: float, mean: float) -> float:
     """Return the same in the effective potential ``f + log κ/2β``, as for a second direction that is fast."""
     potential = lambda x: well(x) + np.log(stiffness(x, ratio, mean)) / (2 * beta)
-    return passage_time(potential, beta, START, TARGET, -1 - _reach(beta))
+    return passage_time(potential, beta, START, TARGET, -1 - reach(beta))
 
 
 def plane_time(beta: float, ratio: float, mean: float) -> float:
@@ -131,7 +126,7 @@ def plane_time(beta: float, ratio: float, mean: float) -> float:
 
 def _plane_time(beta: float, ratio: float, mean: float, columns: int, rows: int) -> float:
     """Solve ``L τ = −1`` on cells, with exponentially fitted rates, which keep exp(−βf); errors of second order."""
-    far = -_reach(beta)
+    far = -reach(beta)
     width = (TARGET - far) / columns
     x = far + width * (np.arange(columns) + 0.5)
     softest = min(mean * ratio**0.5, mean / ratio**0.5)
@@ -272,11 +267,6 @@ def plane_formula(ratio: float, mean: float) -> tuple[float, float]:
 
     law = kramers(potential, np.array([START, 0.0]), np.zeros(2), 1.0)
     return law.prefactor, law.barrier
-
-
-def _reach(beta: float) -> float:
-    """Return how far to the left grids go: βf = 36."""
-    return float(np.sqrt(1 + np.sqrt(4 * DEPTH / beta)))
 
 
 @dataclass(frozen=True)

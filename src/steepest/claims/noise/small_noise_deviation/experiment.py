@@ -1,16 +1,25 @@
 """Chances to leave a tube around the noiseless path: exact ones by killed kernels, and least actions of theory."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import simpson, solve_bvp, solve_ivp
+from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from steepest.claim import Values
 
 SPACING = 0.7  # of Gauss's nodes, in standard deviations of a step
 POINTS = 301  # of a path of least action
+SHARES = np.linspace(
+    0.1, 1.0, 10
+)  # of the time, near the best of which the time of the exit is sought
+SHARE_ROUNDING = 1e-5  # of the time of the exit
+FAR = 1.5  # how much dearer a side may be on these for its time to be sought
+DEAR = 1e3  # action of a path that is not found
+ACTION_ROUNDING = 1e-9  # of least actions, relative
 # −ζ(½)/√(2π): in standard deviations of a step, how much wider a tube seems that is looked at after whole steps only
 OVERSHOOT = 0.5825971579
 
@@ -124,22 +133,44 @@ def tail(deviation: Values) -> Values:
     return ndtr(-np.asarray(deviation))
 
 
+@cache
 def well_rate(start: float, delta: float, horizon: float) -> LeastAction:
     """Return the least action ``¼∫|ẋ + f'|²`` of paths that leave the tube in the double well within the time.
 
-    Euler and Lagrange's equation is ``ẍ = f' f″``, from the start to ``x^∞(t) ± δ``, for times up to T.
+    Euler and Lagrange's equation is ``ẍ = f' f″``, from the start to ``x^∞(t) ± δ``, for times up to T; the time is
+    that of the least action, near the best of a few.
     """
     best: tuple[float, float, Values] = (np.inf, 0.0, np.zeros(POINTS))
-    for share in (0.4, 0.6, 0.8, 0.9, 1.0):
-        time = np.linspace(0, share * horizon, POINTS)
-        noiseless = _follow(start, time)
-        for side in (-delta, delta):
-            action, path = _least(noiseless, noiseless[-1] + side, time)
-            if action < best[0]:
+    sides = (-delta, delta)
+    coarse = np.array([[_leave_at(s, start, side, horizon)[0] for s in SHARES] for side in sides])
+    for side, actions in zip(sides, coarse, strict=True):
+        nearest = int(actions.argmin())
+        shares = [1.0]
+        # not where the other side is cheaper by far
+        if actions[nearest] < FAR * coarse.min():
+            low = SHARES[max(nearest - 1, 0)]
+            high = SHARES[min(nearest + 1, len(SHARES) - 1)]
+            # a path that is not found is a dear one
+            exact = lambda s, side=side: min(_leave_at(s, start, side, horizon)[0], DEAR)
+            found: Any = minimize_scalar(
+                exact, bounds=(low, high), method="bounded", options={"xatol": SHARE_ROUNDING}
+            )
+            shares.append(float(found.x))
+        # the end first, so that a time within the minimizer's rounding of it is the end
+        for share in shares:
+            action, path = _leave_at(share, start, side, horizon)
+            if action < best[0] * (1 - ACTION_ROUNDING):
                 best = (action, share, path)
     linear = lambda t, y: [-well_slope(y[0]), 2 - 2 * well_curvature(y[0]) * y[1]]
     spread = solve_ivp(linear, (0, horizon), [start, 0.0], rtol=1e-10, atol=1e-12).y[1, -1]
     return LeastAction(best[0], float(delta**2 / (2 * spread)), best[1], best[2])
+
+
+def _leave_at(share: float, start: float, side: float, horizon: float) -> tuple[float, Values]:
+    """Return the least action, and its path, of those that leave at a share of the time on one side."""
+    time = np.linspace(0, share * horizon, POINTS)
+    noiseless = _follow(start, time)
+    return _least(noiseless, noiseless[-1] + side, time)
 
 
 def _follow(start: float, time: Values) -> Values:
