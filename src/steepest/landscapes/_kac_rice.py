@@ -55,6 +55,7 @@ def kac_rice(p: int, N: int, key: Key, samples: int = SAMPLES) -> Count:
 
     Source: Auffinger, Ben Arous and Černý 2013, theorem 2.1, for the second form.
 
+    >>> import jax
     >>> count = kac_rice(3, 2, jax.random.key(0))
     >>> bool(abs(count.total - 28**0.5) < 4 * count.error[0])  # 2√(3p − 2) on the circle
     True

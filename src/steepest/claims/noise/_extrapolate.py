@@ -16,7 +16,7 @@ def extrapolate(sizes: Values, values: Values, axis: int = 0) -> Values:
         values: numbers at these, ``n`` of them along the axis.
         axis: of the sizes.
 
-    >>> float(extrapolate([1.0, 2.0, 4.0], [8.0, 13.0, 29.0]))  # 5 + 2h + h²
+    >>> round(float(extrapolate([1.0, 2.0, 4.0], [8.0, 13.0, 29.0])), 9)  # 5 + 2h + h²
     5.0
     """
     sizes = np.asarray(sizes, float)
