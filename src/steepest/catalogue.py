@@ -31,6 +31,7 @@ CHAPTERS = (
     "structure",
     "implicit_bias",
     "margins",
+    "features",
     "bayes_and_transfer",
 )
 """The chapters of this package, in the order of the book."""

@@ -215,3 +215,21 @@ def test_torch_gives_the_same():
     ours = measure(MODEL, LOSS, (X, Y), what=["batch-noise"], batch=3)
     for name in ("batch sharpness", "gradient-noise scale"):
         assert np.isclose(theirs[name].value, ours[name].value, rtol=1e-5)
+
+
+def test_batches_of_four_go_on_beyond_their_limit():
+    """Batch sharpness beyond 2/η is no proof of divergence: here batches of 4 at 1.8 times the limit go on."""
+    net, params, x, y = relu()
+    loss = lambda f, t: squared(f, t).mean()
+    sharpest = measure((net.apply, params), loss, (x, y), what=["sharpness"])["sharpness"].value
+    lr = 0.9 * 2 / sharpest
+    report = measure((net.apply, params), loss, (x, y), what=["batch-noise"], batch=4, lr=lr)
+    assert 1.6 < report["batch sharpness"].value * lr / 2 < 2.0
+
+    losses = lambda params, x, y: squared(net.apply(params, x), y)
+    risk = lambda params: losses(params, x, y).mean()
+    fours = minibatch(losses, jnp.asarray(x), jnp.asarray(y), 4)
+    run = descend(
+        risk, params, optax.sgd(lr), 300, record=60, stochastic=fours, key=jax.random.key(7)
+    )
+    assert not run.diverged

@@ -131,7 +131,7 @@ def test_numbers_that_are_not_positive_are_refused(step, beta, steps):
 
 
 def test_a_potential_that_is_no_scalar_is_refused():
-    with pytest.raises(UserError, match="to a scalar"):
+    with pytest.raises(UserError, match="a scalar value"):
         langevin(lambda x: x**2, np.ones((2, 2)), 0.1, 1.0, 3, KEY)
 
 

@@ -100,3 +100,8 @@ def test_bad_starts_and_functions_are_refused():
         walk(lambda x: x**2, jnp.ones(2))
     with pytest.raises(UserError, match="a start where f is a number, got f\\(x\\) = nan"):
         walk(jnp.log, jnp.array(-1.0))
+
+
+def test_concrete_arrays_are_checked_too():
+    with pytest.raises(UserError, match="temperatures above zero"):
+        metropolis(lambda x: x**2, jnp.array(0.0), jnp.array(-1.0), 1.0, 3, jax.random.key(0))

@@ -36,16 +36,18 @@ def moved(x, v, steps=1, eigenvalue=2.0, step=0.7, friction=0.9, beta=jnp.inf, s
 def test_a_step_without_noise_is_its_matrix():
     walk = moved(jnp.array([1.0, -2.0]), jnp.array([0.5, 3.0]), steps=3)
     power = np.linalg.matrix_power(matrices(2.0, 0.7, 0.9)[0], 3)
-    assert np.allclose(power @ [[1.0, -2.0], [0.5, 3.0]], [walk.x[-1], walk.v[-1]], atol=1e-13)
+    assert np.allclose(
+        power @ [[1.0, -2.0], [0.5, 3.0]], [walk.places[-1], walk.velocities[-1]], atol=1e-13
+    )
 
 
 def test_without_friction_and_noise_it_is_the_leapfrog_and_turns_back():
     start = jnp.array([1.0, -0.3])
     rest = jnp.array([0.2, 0.4])
     there = moved(start, rest, steps=20, friction=0.0)
-    back = moved(there.x[-1], -there.v[-1], steps=20, friction=0.0)
-    assert np.allclose(back.x[-1], start, atol=1e-12)
-    assert np.allclose(back.v[-1], -rest, atol=1e-12)
+    back = moved(there.places[-1], -there.velocities[-1], steps=20, friction=0.0)
+    assert np.allclose(back.places[-1], start, atol=1e-12)
+    assert np.allclose(back.velocities[-1], -rest, atol=1e-12)
 
 
 @pytest.mark.parametrize("eigenvalue, step", [(1.0, 1.0), (3.0, 1.0), (0.2, 0.3)])
@@ -75,7 +77,7 @@ def test_walkers_have_the_stationary_law():
         )
 
     walk = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 1000))
-    for values, exact in ((walk.x, 1 / 4), (walk.v, (1 - 2 / 4) / 2)):
+    for values, exact in ((walk.places, 1 / 4), (walk.velocities, (1 - 2 / 4) / 2)):
         squares = np.asarray(values**2).mean(1)
         assert abs(squares.mean() - exact) < 4 * squares.std() / 1000**0.5
         assert squares.std() / 1000**0.5 < 0.02 * exact
@@ -111,26 +113,26 @@ def test_observers_and_records():
     full = moved(start, 0 * start, steps=9, beta=1.0)
     some = moved(start, 0 * start, steps=9, beta=1.0, record=4, observe={"sum": jnp.sum})
     assert some.steps.tolist() == [0, 4, 8, 9]
-    assert np.allclose(some.x, full.x[np.array([0, 4, 8, 9])], atol=0)
-    assert np.allclose(some.observed["sum"], some.x.sum(1))
-    assert np.allclose(full.v[0], 0)
+    assert np.allclose(some.places, full.places[np.array([0, 4, 8, 9])], atol=0)
+    assert np.allclose(some.observed["sum"], some.places.sum(1))
+    assert np.allclose(full.velocities[0], 0)
 
 
 def test_bad_input_is_refused():
     one = jnp.ones(2)
     with pytest.raises(UserError, match="a velocity for each place"):
         moved(one, jnp.ones(3))
-    with pytest.raises(UserError, match="step must be above zero"):
+    with pytest.raises(UserError, match="a step above zero"):
         moved(one, one, step=0.0)
-    with pytest.raises(UserError, match="friction must not be negative"):
+    with pytest.raises(UserError, match="a friction not negative"):
         moved(one, one, friction=-1.0)
     with pytest.raises(UserError, match="eigenvalues above zero"):
         baoab_rate([0.0, 1.0], 1.0, 1.0)
     for step, friction in ((0.0, 1.0), (-1.0, 1.0), (np.nan, 1.0)):
-        with pytest.raises(UserError, match="step must be above zero"):
+        with pytest.raises(UserError, match="a step above zero"):
             baoab_rate([1.0], step, friction)
     for friction in (-1.0, np.nan):
-        with pytest.raises(UserError, match="friction must not be negative"):
+        with pytest.raises(UserError, match="a friction not negative"):
             baoab_rate([1.0], 1.0, friction)
 
 

@@ -22,6 +22,7 @@ from ._kernel_flow import KernelFlow as KernelFlow
 from ._kernel_flow import kernel_flow as kernel_flow
 from ._linear_rate import LinearRate as LinearRate
 from ._linear_rate import linear_network_rate as linear_network_rate
+from ._log_risk import log_risk_steps as log_risk_steps
 from ._mirror import mirror_descent as mirror_descent
 from ._path_sgd import path_sgd as path_sgd
 from ._quadratic import Method as Method

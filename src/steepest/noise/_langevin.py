@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from steepest.core.errors import UserError
 from steepest.dynamics import schedule
 from steepest.nn.types import Key, Values
+from steepest.noise._walkers import positive, scalar
 
 SHRINK = 4  # by which the number of walkers shrinks once so many have left
 FEWEST = 200  # walkers that are not worth shrinking
@@ -182,12 +182,7 @@ def _mover(
     key: Key,
 ) -> Callable[[Array, Array], Array]:
     """Return one step of all walkers, from the number of the step, which its noise depends on, and their places."""
-    shape = jax.eval_shape(f, jax.ShapeDtypeStruct(x.shape[1:], x.dtype)).shape
-    if shape:
-        raise UserError(
-            f"{name}: expected a potential that takes one walker's place, of shape {x.shape[1:]}, to a scalar, got "
-            f"one to shape {shape}"
-        )
+    scalar(name, f, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
     slope = jax.vmap(jax.grad(f))
     scale = jnp.sqrt(2 * step / beta)
 
@@ -199,12 +194,8 @@ def _mover(
 
 
 def _check(name: str, step: float | Array, beta: float | Array, steps: int, count: str) -> None:
-    """Refuse what is not positive; numbers that are traced were checked when they were made, or have no value yet."""
-    for what, number in (("step ε", step), ("β", beta)):
-        if isinstance(number, Tracer):
-            continue
-        values = np.asarray(number, float)
-        if not np.all(np.isfinite(values) & (values > 0)):
-            raise UserError(f"{name}: expected a {what} above zero, got {number}")
+    """Refuse what is not positive."""
+    positive(name, "a step ε", step)
+    positive(name, "a β", beta)
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise UserError(f"{name}: expected a {count} above zero, a whole number, got {steps}")

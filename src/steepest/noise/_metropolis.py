@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 from steepest.core.errors import UserError
 from steepest.dynamics import schedule
 from steepest.nn.types import Key
-from steepest.noise._walkers import floats, scalar
+from steepest.noise._walkers import floats, positive, scalar
 
 
 class MetropolisWalk(NamedTuple):
@@ -123,10 +123,5 @@ def _temperatures(temperatures: Any, steps: int) -> Array:
             f"metropolis: expected one temperature, or {steps} of them, one a step; got shape {shape}; "
             "np.repeat makes a schedule out of a few stages"
         )
-    if isinstance(temperatures, (int, float, np.ndarray)):
-        lowest = np.min(temperatures, initial=np.inf)
-        if not lowest > 0:
-            raise UserError(
-                f"metropolis: expected temperatures above zero, got {lowest:g}; to descend, use a small one"
-            )
+    positive("metropolis", "temperatures", temperatures, tip="; to descend, use a small one")
     return jnp.broadcast_to(jnp.asarray(temperatures), (steps,))

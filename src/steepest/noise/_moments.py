@@ -3,6 +3,7 @@
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from jax.core import Tracer
 
 from steepest.core.errors import UserError, nearest
 
@@ -24,7 +25,7 @@ class GradientMoments(NamedTuple):
     second: Any
 
 
-def batch_factor(examples: int, batch: float, sampling: Sampling) -> float:
+def batch_factor(examples: int, batch: Any, sampling: Sampling) -> Any:
     """Return c with C = c (1/m) Σ g_k g_kᵀ, of centred g_k unless the batch is drawn by independent coins.
 
     Batches of b among m examples: (1/b)(1 − b/m) for independent coins of probability b/m, whose batches differ in
@@ -32,7 +33,7 @@ def batch_factor(examples: int, batch: float, sampling: Sampling) -> float:
 
     Args:
         examples: m.
-        batch: b; between 1 and m, but with replacement.
+        batch: b; between 1 and m, but with replacement; may be traced.
         sampling: how a batch is drawn.
 
     Raises:
@@ -47,7 +48,8 @@ def batch_factor(examples: int, batch: float, sampling: Sampling) -> float:
             f"a batch is drawn in one of the ways {', '.join(ways)}, got {sampling!r}; "
             f"{nearest(str(sampling), ways)}"
         )
-    if not batch >= 1 or (sampling != "replacement" and batch > examples):
+    known = not isinstance(batch, Tracer)  # a traced size was checked when it was made
+    if known and (not batch >= 1 or (sampling != "replacement" and batch > examples)):
         raise UserError(
             f"a batch must hold between 1 and {examples} examples, got {batch}; the data have no more"
         )

@@ -11,7 +11,7 @@ from jaxtyping import Array, Int
 from steepest.core.errors import UserError
 from steepest.dynamics import schedule
 from steepest.nn.types import Key, Values
-from steepest.noise._walkers import floats, scalar
+from steepest.noise._walkers import floats, positive, scalar
 
 
 class UnderdampedWalk(NamedTuple):
@@ -19,14 +19,14 @@ class UnderdampedWalk(NamedTuple):
 
     Attributes:
         steps: the steps recorded, shape ``(records,)``; so many gradients had been evaluated there, and one more.
-        x: places at those steps, records first.
-        v: velocities at those steps, records first.
+        places: at those steps, records first.
+        velocities: at those steps, records first.
         observed: each observer's values, with the records axis first.
     """
 
     steps: Int[Array, " records"]
-    x: Array
-    v: Array
+    places: Array
+    velocities: Array
     observed: dict[str, Any]
 
 
@@ -73,7 +73,7 @@ def underdamped(
     >>> walk = lambda key: underdamped(
     ...     lambda x: x**2 / 2, jnp.array(0.0), jnp.array(0.0), 1.5, 1.0, 4.0, 200, key
     ... )
-    >>> x = jax.vmap(walk)(jax.random.split(jax.random.key(0), 500)).x[:, 20:]
+    >>> x = jax.vmap(walk)(jax.random.split(jax.random.key(0), 500)).places[:, 20:]
     >>> bool(abs(x.var() - 1 / 4) < 0.01)  # 1/(βλ), although the step is long
     True
     """
@@ -86,11 +86,9 @@ def underdamped(
             "jnp.zeros_like(x) starts at rest"
         )
     scalar("underdamped", f, x)
-    for name, value in (("step", step), ("beta", beta)):
-        if isinstance(value, (int, float)) and not value > 0:
-            raise UserError(f"underdamped: {name} must be above zero, got {value:g}; try 1")
-    if isinstance(friction, (int, float)) and not friction >= 0:
-        raise UserError(f"underdamped: friction must not be negative, got {friction:g}; try 1")
+    positive("underdamped", "a step", step)
+    positive("underdamped", "a beta", beta, endless=True)
+    positive("underdamped", "a friction", friction, zero=True)
     slope = jax.grad(f)
     keeps = jnp.exp(-friction * step)
     noise = jnp.sqrt((1 - keeps**2) / beta)
@@ -143,10 +141,8 @@ def baoab_rate(eigenvalues: Values, step: float, friction: float) -> float:
         raise UserError(
             f"baoab_rate: expected eigenvalues above zero, got {spectrum}; leave flat directions out"
         )
-    if not step > 0:
-        raise UserError(f"baoab_rate: step must be above zero, got {step:g}; try 1")
-    if not friction >= 0:
-        raise UserError(f"baoab_rate: friction must not be negative, got {friction:g}; try 1")
+    positive("baoab_rate", "a step", step)
+    positive("baoab_rate", "a friction", friction, zero=True)
     keeps = np.exp(-friction * step)
     half_trace = (1 + keeps) * (1 - step**2 * spectrum / 2) / 2
     root = np.sqrt(half_trace.astype(complex) ** 2 - keeps)

@@ -5,6 +5,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
@@ -28,3 +30,19 @@ def scalar(what: str, f: Callable[[Array], Array], x: Array) -> None:
             f"{what}: expected a function f with a scalar value, got one of shape {shape} at a place of shape "
             f"{x.shape}; sum over its coordinates, or map over walkers with jax.vmap"
         )
+
+
+def positive(
+    what: str, name: str, value: Any, *, zero: bool = False, endless: bool = False, tip: str = ""
+) -> None:
+    """Refuse numbers that are not above zero or not finite; ``zero`` and ``endless`` allow these two.
+
+    Numbers that are traced pass: they were checked when they were made, or have no value yet.
+    """
+    if isinstance(value, Tracer):
+        return
+    numbers = np.asarray(value, float)
+    allowed = numbers >= 0 if zero else numbers > 0
+    if not (allowed & (np.isfinite(numbers) | endless)).all():
+        least = "not negative" if zero else "above zero"
+        raise UserError(f"{what}: expected {name} {least}, got {value}{tip}")

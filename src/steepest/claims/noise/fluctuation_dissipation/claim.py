@@ -117,10 +117,7 @@ class FluctuationDissipation(Claim):
 
     def states(self, setting: Setting, sampling: Sampling = "independent") -> list[SteadyState]:
         """Return the exact stationary laws of least squares, one a step."""
-        return [
-            steady_state(setting.x, setting.y, lr, self.batch, ridge=self.ridge, sampling=sampling)
-            for lr in setting.lr[0]
-        ]
+        return [self.state(setting, lr, sampling) for lr in setting.lr[0]]
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         radius = max(state.radius for state in self.states(setting))
@@ -155,9 +152,11 @@ class FluctuationDissipation(Claim):
             steps=("step", self.steps_shown(setting)),
         )
 
-    def state(self, setting: Setting, lr: float) -> SteadyState:
+    def state(self, setting: Setting, lr: float, sampling: Sampling = "independent") -> SteadyState:
         """Return the exact stationary law of least squares at one step."""
-        return steady_state(setting.x, setting.y, lr, self.batch, ridge=self.ridge)
+        return steady_state(
+            setting.x, setting.y, lr, self.batch, ridge=self.ridge, sampling=sampling
+        )
 
     def steps_shown(self, setting: Setting) -> Values:
         """Return the steps of the figure's curve."""

@@ -25,7 +25,7 @@ from steepest.claim import (
     keys,
 )
 from steepest.nn.data import breast_cancer
-from steepest.noise import steady_state
+from steepest.noise import batch_factor, steady_state
 
 FEATURES = 10  # mean radius to mean fractal dimension; the other twenty nearly repeat them
 
@@ -127,7 +127,7 @@ def averages(
     """
     m = x.shape[0]
     coin = batch / m
-    factor = (1 - coin) / batch  # c of noise.batch_factor, which refuses traced sizes
+    factor = batch_factor(m, batch, "independent")
     gram = x @ x.T
     squares = gram**2
 

@@ -45,7 +45,7 @@ def one_step(lane: Lane) -> Float[jax.Array, "2 2 2"]:
             jax.random.key(0),
             record=1,
         )
-        return jnp.stack([walk.x[-1], walk.v[-1]])
+        return jnp.stack([walk.places[-1], walk.velocities[-1]])
 
     def matrices(lane: Lane) -> jax.Array:
         of_one = lambda eigenvalue: jax.jacfwd(move)(jnp.zeros(2), eigenvalue, lane)
@@ -128,7 +128,7 @@ def with_momentum(
                 steps,
                 key,
             )
-            return walk.x, walk.v
+            return walk.places, walk.velocities
 
         x, v = jax.vmap(jax.vmap(one))(jax.random.split(key, (groups, walkers)))
         late = steps // 2
@@ -180,7 +180,7 @@ def in_data(
             steps,
             key,
         )
-        return walk.x @ slowest
+        return walk.places @ slowest
 
     run = lambda key: jax.vmap(jax.vmap(one))(jax.random.split(key, (groups, walkers))).mean(1)
     return np.asarray(compiled(run)(key)) / (start @ slowest)

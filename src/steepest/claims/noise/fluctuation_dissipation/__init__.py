@@ -1,0 +1,1 @@
+"""The claim fluctuation-dissipation: what it states, and its experiment."""
