@@ -1,0 +1,33 @@
+"""What is measured of the layers: on matrices whose singular values and vectors are known."""
+
+import numpy as np
+import pytest
+
+from steepest.claims.features.relu_alignment import ReluAlignment, _layers
+from steepest.core.errors import UserError
+from steepest.programs import stable_rank
+
+RNG = np.random.default_rng(0)
+
+
+def test_aligned_layers_of_rank_one():
+    u = RNG.normal(size=5)
+    v = RNG.normal(size=5)
+    first = np.outer(u, RNG.normal(size=3))
+    second = np.outer(v, u)
+    assert np.allclose(_layers(first, second, v[None]), 1.0)
+    across = np.linalg.svd(np.outer(u, u))[0][:, 1]
+    assert np.allclose(_layers(first, np.outer(v, across), v[None])[2], 0.0, atol=1e-9)
+
+
+def test_stable_ranks_are_the_librarys():
+    first = RNG.normal(size=(2, 5, 3))
+    second = RNG.normal(size=(2, 5, 5))
+    layers = _layers(first, second, RNG.normal(size=(2, 1, 5)))
+    assert np.allclose(layers[:, 0], [float(stable_rank(w)) for w in first])
+    assert np.allclose(layers[:, 1], [float(stable_rank(w)) for w in second])
+
+
+def test_scales_in_one_sentence():
+    with pytest.raises(UserError, match="--scales are decreasing"):
+        ReluAlignment(scales=(0.1, 1.0))
