@@ -131,6 +131,14 @@ SMALL = {
         {"sizes": [3.0, 0.5, 1.0, 2.0]},
     ),
     "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
+    "prelu-robustness": (
+        {"clusters": 4, "dimension": 6, "width": 40, "steps": 150},
+        {"powers": [1.0, 1.5, 3.0, 4.0]},
+    ),
+    "mean-field-limit": (
+        {"widths": 400, "diagonal": (1.0, 0.0), "horizon": 0.2, "seeds": 300},
+        {"rates": [1e-4, 2e-4, 5e-4, 1e-3]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -162,6 +170,9 @@ AGREE = {
     "langevin-metastability": (1e-9, 0),
     "bayesian-deep-linear": (1e-6, 0),
     "contrastive-transfer": (1e-9, 0),
+    # descent multiplies rounding
+    "prelu-robustness": (1e-6, 0),
+    "mean-field-limit": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -305,6 +316,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "langevin-metastability": lambda p: p.replace(time=2 * p["time"]),
         "bayesian-deep-linear": lambda p: p.replace(scale=1.3 * p["scale"]),
         "contrastive-transfer": lambda p: p.replace(slack=1.0),
+        "prelu-robustness": lambda p: p.replace(radius=1.5 * p["radius"]),
+        "mean-field-limit": lambda p: p.replace(square=2 * p["square"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

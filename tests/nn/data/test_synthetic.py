@@ -12,6 +12,7 @@ from steepest.nn.data import (
     Dataset,
     chebyshev,
     clusters,
+    orthogonal_clusters,
     orthogonal_separability,
     orthogonally_separable,
     relabel,
@@ -240,3 +241,28 @@ def test_part_of_the_labels_keeps_their_frequencies_on_average(key):
 def test_bad_input_is_refused_in_a_sentence(key, make, words):
     with pytest.raises(UserError, match=words):
         make(key)
+
+
+def test_orthogonal_clusters_lie_around_orthonormal_centres(key):
+    data = orthogonal_clusters(key, k=5, d=7, each=400, spread=0.2)
+    centres = np.asarray(data.known["centres"])
+    np.testing.assert_allclose(centres @ centres.T, np.eye(5), atol=1e-12)
+    cluster = np.asarray(data.known["cluster"])
+    assert np.bincount(cluster).tolist() == [400] * 5
+    assert np.asarray(data.y).tolist() == np.where(cluster % 2 == 0, 1.0, -1.0).tolist()
+    noise = np.asarray(data.x) - centres[cluster]
+    # variance 0.04/7 in every coordinate: 14000 of them
+    assert abs((noise**2).mean() * 7 / 0.04 - 1) <= 4 * np.sqrt(2 / noise.size)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"k": 4, "d": 3, "each": 1}, "expected at most d = 3 orthogonal centres, got 4"),
+        ({"k": 2, "d": 3, "each": 1, "spread": -0.1}, "expected a spread of at least 0"),
+        ({"k": 0, "d": 3, "each": 1}, "k must be positive"),
+    ],
+)
+def test_orthogonal_clusters_that_cannot_be(key, settings, sentence):
+    with pytest.raises(UserError, match=sentence):
+        orthogonal_clusters(key, **settings)

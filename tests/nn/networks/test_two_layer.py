@@ -116,3 +116,12 @@ def test_shapes_and_names(key):
 def test_a_power_below_one_is_refused(power):
     with pytest.raises(UserError, match=f"at least 1, got {power}"):
         two_layer(3, 6, power=power)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_the_power_may_be_traced(power):
+    params, x, _ = random_point(3)
+    value = lambda power: two_layer(3, 6, power=power).apply(params, x).sum()
+    slope = lambda power: jax.grad(lambda x: two_layer(3, 6, power=power).apply(params, x).sum())(x)
+    np.testing.assert_allclose(jax.jit(value)(power), value(power), rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(slope)(power), slope(power), rtol=1e-9, atol=1e-12)

@@ -3,6 +3,8 @@
 from ._alignment import alignment as alignment
 from ._alignment import settled as settled
 from ._alignment import upper_pairs as upper_pairs
+from ._attack_radius import AttackRadius as AttackRadius
+from ._attack_radius import attack_radius as attack_radius
 from ._class_decomposition import Levels as Levels
 from ._class_decomposition import Parts as Parts
 from ._class_decomposition import level_forms as level_forms

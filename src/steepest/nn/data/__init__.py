@@ -14,6 +14,7 @@ from ._real import mnist as mnist
 from ._real import signs as signs
 from ._synthetic import chebyshev as chebyshev
 from ._synthetic import clusters as clusters
+from ._synthetic import orthogonal_clusters as orthogonal_clusters
 from ._synthetic import orthogonal_separability as orthogonal_separability
 from ._synthetic import orthogonally_separable as orthogonally_separable
 from ._synthetic import parity as parity

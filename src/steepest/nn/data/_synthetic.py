@@ -49,6 +49,50 @@ def clusters(key: Key, n: int, d: int, classes: int, spread: float = 0.3) -> Dat
     )
 
 
+def orthogonal_clusters(key: Key, k: int, d: int, each: int, spread: float = 0.1) -> Dataset:
+    """Draw Gaussian clusters around k orthonormal centres, of which every other one is positive.
+
+    An example is μ_i + (α/√d) g with g ~ N(0, I_d), so that it lies about α from its centre; it has label +1 for
+    i = 0, 2, 4, … and −1 for the others. ``known["centres"]`` holds the centres, shape ``(k, d)``, ``known["signs"]``
+    their labels, ``(k,)``, and ``known["cluster"]`` the cluster of each example, ``(k·each,)``. Examples are sorted by
+    cluster.
+
+    Args:
+        key: random key of the centres and of the noise.
+        k: how many clusters, of both classes together.
+        d: dimension of the inputs, at least k.
+        each: examples a cluster.
+        spread: α; zero puts every example at its centre.
+
+    Raises:
+        UserError: more clusters than dimensions, or a negative spread.
+
+    Source: the talk of seeds 003; Min and Vidal 2024; Frei et al. 2023.
+
+    >>> data = orthogonal_clusters(jax.random.key(0), k=4, d=6, each=3, spread=0.0)
+    >>> bool(jnp.allclose(data.x @ data.known["centres"].T, jnp.repeat(jnp.eye(4), 3, axis=0), atol=1e-6))
+    True
+    """
+    _positive(k=k, d=d, each=each)
+    if k > d:
+        raise UserError(
+            f"orthogonal_clusters: expected at most d = {d} orthogonal centres, got {k}; raise d"
+        )
+    if not spread >= 0:
+        raise UserError(f"orthogonal_clusters: expected a spread of at least 0, got {spread}")
+    for_centres, for_x = jax.random.split(key)
+    centres = jnp.linalg.qr(jax.random.normal(for_centres, (d, k)))[0].T
+    cluster = jnp.repeat(jnp.arange(k), each)
+    x = centres[cluster] + spread / np.sqrt(d) * jax.random.normal(for_x, (k * each, d))
+    signs = jnp.where(jnp.arange(k) % 2 == 0, 1.0, -1.0)
+    return Dataset(
+        x,
+        signs[cluster],
+        "orthogonal clusters",
+        {"centres": centres, "signs": signs, "cluster": cluster, "spread": spread},
+    )
+
+
 def orthogonally_separable(key: Key, n: int, d: int, mu: float = 0.1) -> Dataset:
     """Draw points with y_i y_j cos(x_i, x_j) ≥ μ for every pair: classes point in opposite directions.
 

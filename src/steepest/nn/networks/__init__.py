@@ -20,6 +20,8 @@ from ._parameterization import PARAMETERIZATIONS as PARAMETERIZATIONS
 from ._parameterization import ByLayer as ByLayer
 from ._parameterization import Parameterization as Parameterization
 from ._parameterization import parameterization as parameterization
+from ._quadratic_mean_field import QuadraticMeanField as QuadraticMeanField
+from ._quadratic_mean_field import quadratic_mean_field as quadratic_mean_field
 from ._relu_paths import derivative_moments as derivative_moments
 from ._relu_paths import expected_ntk as expected_ntk
 from ._relu_paths import log_column_moments as log_column_moments

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
 from steepest.core.errors import UserError
@@ -22,7 +23,9 @@ class Neurons(NamedTuple):
     v: Float[Array, " h"]
 
 
-def two_layer(dimension: int, width: int, *, scale: ArrayLike = 1.0, power: float = 1.0) -> Network:
+def two_layer(
+    dimension: int, width: int, *, scale: ArrayLike = 1.0, power: float | Array = 1.0
+) -> Network:
     """Build f(x) = Σ_j v_j σ(⟨w_j, x⟩)^p / ‖w_j‖^(p−1) with σ = ReLU: homogeneous of degree two for every p.
 
     It starts balanced: w_j = ε g_j with g_j ~ N(0, I/d), and v_j = ±‖w_j‖ with random signs, so that gradient flow
@@ -32,7 +35,7 @@ def two_layer(dimension: int, width: int, *, scale: ArrayLike = 1.0, power: floa
         dimension: d.
         width: h, the number of neurons.
         scale: ε; a traced number is fine.
-        power: p ≥ 1; one is the ReLU network.
+        power: p ≥ 1; one is the ReLU network. A traced number is fine too, and is not checked.
 
     Raises:
         UserError: for a power below one.
@@ -44,7 +47,8 @@ def two_layer(dimension: int, width: int, *, scale: ArrayLike = 1.0, power: floa
     >>> bool(jnp.allclose(start.v**2, (start.w**2).sum(1)))
     True
     """
-    if not power >= 1:
+    traced = isinstance(power, Tracer)
+    if not traced and not power >= 1:
         raise UserError(f"the power of a p-ReLU must be at least 1, got {power}")
 
     def init(key: Key) -> Neurons:
@@ -56,9 +60,9 @@ def two_layer(dimension: int, width: int, *, scale: ArrayLike = 1.0, power: floa
 
     def apply(params: Neurons, x: Float[Array, "... d"]) -> Float[Array, "..."]:
         active = jnp.maximum(x @ params.w.T, 0)
-        if power != 1:
+        if traced or power != 1:
             active = active**power * jnp.linalg.norm(params.w, axis=1) ** (1 - power)
         return active @ params.v
 
-    name = "two-layer ReLU network" if power == 1 else f"two-layer {power:g}-ReLU network"
-    return Network(init, apply, f"{name} of width {width}")
+    kind = "p-ReLU" if traced else "ReLU" if power == 1 else f"{float(power):g}-ReLU"
+    return Network(init, apply, f"two-layer {kind} network of width {width}")

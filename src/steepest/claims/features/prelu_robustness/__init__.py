@@ -1,0 +1,1 @@
+"""The claim prelu-robustness: what it says, and its experiments."""
