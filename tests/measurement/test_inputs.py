@@ -1,6 +1,7 @@
 """Distances from the decision boundary: closed forms of linear models, and search in the plane of others."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,7 +9,13 @@ from steepest.core.errors import UserError
 from steepest.measurement import _inputs, measure
 from steepest.measurement._context import Context
 from steepest.measurement._examples import first_examples
-from steepest.measurement._inputs import distances, measure_input_margins
+from steepest.measurement._inputs import (
+    _attack,
+    _Boundary,
+    _slide,
+    distances,
+    measure_input_margins,
+)
 from steepest.measurement.adapters import subject
 from steepest.nn.networks import mlp
 from tests.measurement.adapters import models
@@ -180,3 +187,42 @@ def test_data_in_another_order_in_every_pass_have_the_same_distances():
     shuffled, exact = (measure(each, what=["input-margins"]) for each in (found, ordered))
     name = "linearized input margin"
     assert shuffled[name].value == pytest.approx(exact[name].value, rel=1e-9)
+
+
+def cubes(params, x):
+    """Two outputs ±½ (Σ relu(⟨μ_i, x⟩)³ over class one − the same over class zero), on orthonormal centres."""
+    value = jnp.maximum(x @ params, 0) ** 3 @ jnp.array([1.0, 1.0, -1.0, -1.0])
+    return jnp.stack([-value, value], axis=-1) / 2
+
+
+def test_an_attack_is_not_fooled_by_gradients_that_vanish():
+    """At a centre the network sees nothing of the other centres: the boundary is half of the way to them, 1/√2."""
+    centres = jnp.eye(4)
+    labels = np.array([1, 1, 0, 0])
+    attached = subject((cubes, centres), models.cross_entropy, (np.eye(4), labels))
+    boundary = _Boundary.of(attached, np.eye(4), labels)
+    assert np.all(_attack(boundary) > 0.99)  # a step along its own centre, to zero, if any
+    assert np.allclose(_slide(boundary), 0.5**0.5, rtol=1e-4)
+    reading = measure(attached, what=["input-margins"])["robust radius, at most"]
+    assert np.isclose(reading.value, 0.5**0.5, rtol=1e-4)
+
+
+def test_the_second_attack_finds_the_plane_of_a_linear_model():
+    """Slid along the boundary, it comes to the foot of the perpendicular."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=5)
+    linear = lambda params, x: jnp.stack([-x @ params, x @ params], axis=-1)
+    x = rng.normal(size=(40, 5))
+    labels = (x @ w > 0).astype(int)
+    attached = subject((linear, jnp.asarray(w)), models.cross_entropy, (x, labels))
+    exact = np.abs(x @ w) / np.linalg.norm(w)
+    found_radii = _slide(_Boundary.of(attached, x, labels))
+    assert np.all(found_radii > exact * (1 - 1e-9))
+    assert np.median(found_radii / exact) < 1.03
+
+
+def test_examples_of_one_output_have_no_second_attack():
+    constant = lambda params, x: jnp.stack([0 * x[:, 0], 1 + 0 * x[:, 0] + params[0]], axis=-1)
+    x = np.ones((3, 2))
+    attached = subject((constant, jnp.zeros(1)), models.cross_entropy, (x, np.array([1, 1, 1])))
+    assert np.all(np.isinf(_slide(_Boundary.of(attached, x, np.array([1, 1, 1])))))
