@@ -131,6 +131,10 @@ SMALL = {
         {"sizes": [3.0, 0.5, 1.0, 2.0]},
     ),
     "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
+    "xor-sample-complexity": (
+        {"dimensions": 8, "largest": 64, "steps": 50, "width": 12},
+        {"samples": [10, 20, 40, 64]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -162,6 +166,7 @@ AGREE = {
     "langevin-metastability": (1e-9, 0),
     "bayesian-deep-linear": (1e-6, 0),
     "contrastive-transfer": (1e-9, 0),
+    "xor-sample-complexity": (1e-6, 1e-9),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
