@@ -131,8 +131,12 @@ SMALL = {
         {"sizes": [3.0, 0.5, 1.0, 2.0]},
     ),
     "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
+    "width-helps": (
+        {"dimension": 2, "room": 8, "starts": 60, "groups": 10, "steps": 200},
+        {"widths": [6, 4, 8, 3]},
+    ),
     "xor-sample-complexity": (
-        {"dimensions": 8, "largest": 64, "steps": 50, "width": 12},
+        {"dimensions": 9, "largest": 64, "steps": 150, "tests": 300, "seeds": 12},
         {"samples": [10, 20, 40, 64]},
     ),
 }
@@ -166,6 +170,7 @@ AGREE = {
     "langevin-metastability": (1e-9, 0),
     "bayesian-deep-linear": (1e-6, 0),
     "contrastive-transfer": (1e-9, 0),
+    "width-helps": (1e-6, 1e-9),
     "xor-sample-complexity": (1e-6, 1e-9),
 }
 POINTS = {name: load(name).point for name in SMALL}
@@ -310,6 +315,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "langevin-metastability": lambda p: p.replace(time=2 * p["time"]),
         "bayesian-deep-linear": lambda p: p.replace(scale=1.3 * p["scale"]),
         "contrastive-transfer": lambda p: p.replace(slack=1.0),
+        "width-helps": lambda p: p.replace(success=1.0),
+        "xor-sample-complexity": lambda p: p.replace(kernel_error=p["kernel_error"] - 0.3),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

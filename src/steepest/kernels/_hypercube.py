@@ -48,8 +48,8 @@ def hypercube_spectrum(
 
     ``λ_k = 2^{-n} Σ_j C(n, j) K_k(j) κ(1 − 2 j/n) / C(n, k)`` with the Krawtchouk polynomials K_k, in whole numbers: a
     kernel of the inner product is a convolution on the cube. Sums cancel, to an error of about
-    ``1e-16 κ(1) / √C(n, k)``. Eigenvalues below theirs are zero here, and degrees end where the error of all C(n, k) would be 10⁻⁶ κ(1); up to
-    n = 60 or so none does.
+    ``1e-16 κ(1) / √C(n, k)``. Eigenvalues below theirs are zero here, and degrees end where the error of all
+    C(n, k) would be 10⁻⁶ κ(1); up to n = 60 or so none does.
 
     Args:
         kernel: κ, of an array of inner products.

@@ -71,7 +71,7 @@ class XorSampleComplexity(Claim):
     """Networks and kernel regressions on nested samples of the cube."""
 
     dimensions: tuple[Dimension, ...] = (16, 25, 38)  # d, of the networks [1]
-    kernel_dimensions: tuple[Dimension, ...] = (12, 16, 20, 26)  # d, of the kernel [1]
+    kernel_dimensions: tuple[Dimension, ...] = (12, 16, 22, 32)  # d, of the kernel [1]
     width: Count = 40  # neurons [neurons]
     scale: Positive = 0.3  # ε, scale of the balanced start [1]
     steps: Count = 200  # of descent, of length 0.4 d each [steps]
@@ -83,6 +83,9 @@ class XorSampleComplexity(Claim):
 
     kind = "empirical law"
     precision = "float32"
+    version = (
+        2  # 1 had kernels up to d = 26, which do not tell d² from the spectrum's law at every seed
+    )
     headline = ("network_exponent", "network_error", "kernel_samples", "kernel_exponent")
     statement = (
         r"n^*_{\text{network}}(d)=d\,\mathrm{polylog}\,d,\qquad n^*_{\text{kernel}}(d)\sim c\,d^2:\quad"
@@ -102,14 +105,17 @@ class XorSampleComplexity(Claim):
         "log n. Sizes and steps were chosen on seeds 0 to 2, for cost.",
         "The network's local exponent is 1.2 to 1.3 at these dimensions, as for d log d, whose factor would be 0.82. "
         "Twelve samples do not tell it from d to the power 1.2; the margin admits one logarithm.",
-        "The curve of the kernel is a limit in which dimension and samples grow; at d = 12 to 26 its error is right to "
+        "The curve of the kernel is a limit in which dimension and samples grow; at d = 12 to 32 its error is right to "
         "0.01. All kernels of wide ReLU networks have nearly the same: their samples differ by 8 % at most.",
+        "Of twenty fresh seeds of version 1 thirteen held, seven were inconclusive and none failed: kernels up to d = 26 "
+        "give an exponent with an interval of 0.08, and did not always reject d² from the first dimension on. Version "
+        "2 has kernels up to d = 32; margins and rivals are as they were.",
         "The 25 % is one level of the error. What the sources say of small ε is an upper bound and not tested.",
     )
     point = XorPoint
     full = {
         "dimensions": (16, 25, 38, 60),
-        "kernel_dimensions": (12, 16, 20, 26, 40),
+        "kernel_dimensions": (12, 16, 22, 32, 44),
         "steps": 400,
         "seeds": 24,
     }

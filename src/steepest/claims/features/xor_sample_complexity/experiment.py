@@ -25,7 +25,6 @@ from steepest.claim import (
     Seeds,
     Within,
     assume,
-    bound,
     equal,
     keys,
     predicted_curve,
@@ -244,15 +243,10 @@ class XorPoint(Point):
         return [trained(observed["risk"])]
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
-        checks = [
+        return [
             # 300 test points and four samples: 0.03 of the mean, besides what the limit leaves out
             equal("kernel_error", predicted["kernel_error"], observed["kernel"], 0.1, absolute=True)
         ]
-        if self.samples >= LEARNED * self.dimensions * math.log(self.dimensions):
-            checks.append(
-                bound("network_error", observed["network"], at_most=0.05, aggregate="mean")
-            )
-        return checks
 
     def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
         return {"network_test_error": float(observed["network"].mean())}
