@@ -131,6 +131,10 @@ SMALL = {
         {"sizes": [3.0, 0.5, 1.0, 2.0]},
     ),
     "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
+    "normalized-network": (
+        {"dimension": 4, "width": 20, "seeds": 4},
+        {"scales": [0.3, 1.0, 0.5, 0.2], "norms": [1.0, 0.2, 2.0, 0.8]},
+    ),
     "width-helps": (
         {"dimension": 2, "room": 8, "starts": 60, "groups": 10, "steps": 200},
         {"widths": [6, 4, 8, 3]},
@@ -170,6 +174,7 @@ AGREE = {
     "langevin-metastability": (1e-9, 0),
     "bayesian-deep-linear": (1e-6, 0),
     "contrastive-transfer": (1e-9, 0),
+    "normalized-network": (1e-6, 1e-9),
     "width-helps": (1e-6, 1e-9),
     "xor-sample-complexity": (1e-6, 1e-9),
 }
@@ -315,6 +320,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "langevin-metastability": lambda p: p.replace(time=2 * p["time"]),
         "bayesian-deep-linear": lambda p: p.replace(scale=1.3 * p["scale"]),
         "contrastive-transfer": lambda p: p.replace(slack=1.0),
+        "normalized-network": lambda p: p.replace(sign=-p["sign"]),
         "width-helps": lambda p: p.replace(success=1.0),
         "xor-sample-complexity": lambda p: p.replace(kernel_error=p["kernel_error"] - 0.3),
     }
