@@ -139,6 +139,18 @@ SMALL = {
         {"widths": 400, "diagonal": (1.0, 0.0), "horizon": 0.2, "seeds": 300},
         {"rates": [1e-4, 2e-4, 5e-4, 1e-3]},
     ),
+    "normalized-network": (
+        {"dimension": 4, "width": 20, "seeds": 4},
+        {"scales": [0.3, 1.0, 0.5, 0.2], "norms": [1.0, 0.2, 2.0, 0.8]},
+    ),
+    "width-helps": (
+        {"dimension": 2, "room": 8, "starts": 60, "groups": 10, "steps": 200},
+        {"widths": [6, 4, 8, 3]},
+    ),
+    "xor-sample-complexity": (
+        {"dimensions": 9, "largest": 64, "steps": 150, "tests": 300, "seeds": 12},
+        {"samples": [10, 20, 40, 64]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -173,6 +185,9 @@ AGREE = {
     # descent multiplies rounding
     "prelu-robustness": (1e-6, 0),
     "mean-field-limit": (1e-9, 0),
+    "normalized-network": (1e-6, 1e-9),
+    "width-helps": (1e-6, 1e-9),
+    "xor-sample-complexity": (1e-6, 1e-9),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -318,6 +333,9 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "contrastive-transfer": lambda p: p.replace(slack=1.0),
         "prelu-robustness": lambda p: p.replace(radius=1.5 * p["radius"]),
         "mean-field-limit": lambda p: p.replace(square=2 * p["square"]),
+        "normalized-network": lambda p: p.replace(sign=-p["sign"]),
+        "width-helps": lambda p: p.replace(success=1.0),
+        "xor-sample-complexity": lambda p: p.replace(kernel_error=p["kernel_error"] - 0.3),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

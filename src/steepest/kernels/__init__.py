@@ -39,6 +39,10 @@ from steepest.kernels._hidden import resolved_spectrum as resolved_spectrum
 from steepest.kernels._hidden import sampled_first_layer_kernel as sampled_first_layer_kernel
 from steepest.kernels._hidden import sampled_hidden_kernel as sampled_hidden_kernel
 from steepest.kernels._hidden import sphere_dimension as sphere_dimension
+from steepest.kernels._hypercube import HypercubeSpectrum as HypercubeSpectrum
+from steepest.kernels._hypercube import LearningCurve as LearningCurve
+from steepest.kernels._hypercube import hypercube_spectrum as hypercube_spectrum
+from steepest.kernels._hypercube import learning_curve as learning_curve
 from steepest.kernels._initialization import Initialization as Initialization
 from steepest.kernels._initialization import PhaseDiagram as PhaseDiagram
 from steepest.kernels._initialization import phase_diagram as phase_diagram

@@ -32,3 +32,4 @@ from ._distance import relative_distance as relative_distance
 from ._outliers import orthonormal as orthonormal
 from ._outliers import outlier_count as outlier_count
 from ._outliers import subspace_overlap as subspace_overlap
+from ._rotation import rotation as rotation

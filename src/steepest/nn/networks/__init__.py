@@ -16,6 +16,8 @@ from ._mlp import Mlp as Mlp
 from ._mlp import deep_linear as deep_linear
 from ._mlp import mlp as mlp
 from ._mlp import step_scale as step_scale
+from ._normalized import NormalizedNeurons as NormalizedNeurons
+from ._normalized import normalized_two_layer as normalized_two_layer
 from ._parameterization import PARAMETERIZATIONS as PARAMETERIZATIONS
 from ._parameterization import ByLayer as ByLayer
 from ._parameterization import Parameterization as Parameterization

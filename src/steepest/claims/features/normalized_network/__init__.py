@@ -1,0 +1,1 @@
+"""The claim normalized-network: what it says, and its experiments."""

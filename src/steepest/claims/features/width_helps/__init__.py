@@ -1,0 +1,1 @@
+"""The claim width-helps: what it says, and its experiment at one point."""

@@ -1,0 +1,155 @@
+"""Descents on XOR from many starts, and the law of coupons."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Hypothesis,
+    Key,
+    Point,
+    Positive,
+    Prediction,
+    Seeds,
+    UserError,
+    Within,
+    assume,
+    equal,
+)
+from steepest.dynamics import descend, log_risk_steps
+from steepest.nn.data import hypercube
+from steepest.nn.losses import exponential, log_margin_risk
+from steepest.nn.networks import Neurons, two_layer
+
+KINDS = 4
+REACHED = 0.9  # of the largest margin: what counts as reached
+LR = 0.5  # step of the descent on log R
+Dimension = Annotated[int, Within(2, 8)]
+
+
+def coupons(width: int, kinds: int = KINDS, wanted: int = KINDS) -> float:
+    """Return the probability that so many draws hold at least ``wanted`` of equally likely kinds."""
+    exactly = lambda k: (
+        math.comb(kinds, k)
+        * sum((-1) ** i * math.comb(k, i) * ((k - i) / kinds) ** width for i in range(k + 1))
+    )
+    return sum(exactly(k) for k in range(wanted, kinds + 1))
+
+
+def xor(dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return all points of the cube, of length one, and the products of their first two signs."""
+    signs = hypercube(dimension)
+    return signs / math.sqrt(dimension), signs[:, 0] * signs[:, 1]
+
+
+def largest_margin(dimension: int) -> float:
+    """Return γ₁/2 = 1/√(32 d), the largest margin of a network whose weights have norm one."""
+    return 1 / math.sqrt(32 * dimension)
+
+
+def kinds_drawn(w: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return which kinds a start holds, ``(…, 4)``: output sign, and side of the diagonal of its class.
+
+    Args:
+        w: input weights, shape ``(…, neurons, d)``.
+        v: output weights, shape ``(…, neurons)``; zero for neurons that are absent.
+    """
+    along = w[..., 0] + w[..., 1]
+    across = w[..., 0] - w[..., 1]
+    positive = v > 0
+    negative = v < 0
+    kinds = (positive & (along > 0), positive & (along < 0), negative & (across > 0))
+    return np.stack([*kinds, negative & (across < 0)], -1).any(-2)
+
+
+def waiting(w: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return which neurons have no gradient while all examples weigh alike, shape of ``v``."""
+    x, y = xor(w.shape[-1])
+    gates = w @ x.T > 0
+    pull = (gates * (y / y.size)) @ x
+    return (np.linalg.norm(pull, axis=-1) < 1e-12) & (v != 0)
+
+
+def start_of(key: Key, dimension: int, width: int, scale: Any, balance: Any) -> Neurons:
+    """Draw a start with ``|v_j| = balance ‖w_j‖``."""
+    start = two_layer(dimension, width, scale=scale).init(key)
+    return start._replace(v=start.v * balance)
+
+
+def reached_margin(start: Neurons, present: jax.Array, steps: int) -> jax.Array:
+    """Descend on log R with the first neurons; return the margin over ‖θ‖² at the end."""
+    width, dimension = start.w.shape
+    net = two_layer(dimension, width)
+    x, y = xor(dimension)
+    mask = jnp.arange(width) < present
+    # a neuron of zeros stays zero
+    masked = Neurons(start.w * mask[:, None], start.v * mask)
+    risk = log_margin_risk(exponential, net.apply, x, y)
+    end = descend(risk, masked, log_risk_steps(LR), steps, record=max(steps, 1)).params
+    norm = (end.w**2).sum() + (end.v**2).sum()
+    return (y * net.apply(end, x)).min() / norm
+
+
+def balanced(balance: float) -> list[Hypothesis]:
+    """Return what keeps the signs of output weights: v_j² − ‖w_j‖² is conserved."""
+    advice = "choose --balance at least 1: output weights below it may change their sign"
+    return [assume("|v|/‖w‖ of the start", balance, ">=", 1, advice)]
+
+
+@dataclass(frozen=True)
+class WidthPoint(Point):
+    """The share of starts that reach the largest margin, over width and dimension."""
+
+    widths: Count
+    dimension: Dimension
+    room: Count
+    scale: Positive
+    balance: Positive
+    steps: Count
+    starts: Count
+    groups: Seeds
+
+    batched = ("widths",)
+    diagram = {"widths": "3,4,5,6,8,10,12,16", "dimension": "2,3,4,5,6"}
+    base = {"starts": 12, "groups": 10, "steps": 400}
+    labels = {"success_measured": "share of starts that reach the largest margin"}
+    diagram_remarks = (
+        "The law of coupons holds in the plane. In more dimensions some neurons have no gradient at first and fill in "
+        "the kinds that are missing, so that more starts succeed.",
+    )
+
+    def check_fields(self) -> None:
+        """Refuse more neurons than the arrays hold."""
+        if self.widths > self.room:
+            raise UserError(f"widths must be at most --room {self.room}, got {self.widths}")
+
+    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+        return balanced(self.balance)
+
+    def predict(self, setting: Any) -> Prediction:
+        return Prediction(success=coupons(self.widths))
+
+    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+        def one(key: Key) -> jax.Array:
+            start = start_of(key, self.dimension, self.room, self.scale, self.balance)
+            return reached_margin(start, self.widths, self.steps)
+
+        margins = jax.vmap(one)(jax.random.split(key, self.groups * self.starts))
+        return {"margins": margins.reshape(self.groups, self.starts)}
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        reached = observed["margins"] > REACHED * largest_margin(self.dimension)
+        # 120 starts: the interval takes 0.1
+        return [equal("success", predicted["success"], reached.mean(1), 0.15, absolute=True)]
+
+    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+        reached = observed["margins"] > REACHED * largest_margin(self.dimension)
+        return {"excess": float(reached.mean() - predicted["success"])}

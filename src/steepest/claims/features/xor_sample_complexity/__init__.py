@@ -1,0 +1,1 @@
+"""The claim xor-sample-complexity: what it says, and its experiments."""

@@ -1,0 +1,101 @@
+"""Regressions of xor-sample-complexity by other ways, padding, crossings, and the figures of its page."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.claims.features.xor_sample_complexity.claim import XorSampleComplexity
+from steepest.claims.features.xor_sample_complexity.experiment import (
+    RIDGE,
+    crossing,
+    draw_signs,
+    draw_start,
+    frozen_error,
+    inner_kernel,
+    kernel_errors,
+    network_errors,
+    output_kernel,
+    samples_needed,
+    tangent_kernel,
+)
+from steepest.core.errors import UserError
+from steepest.kernels import empirical_ntk, kernel_ridge, ntk
+from steepest.nn.networks import mlp, two_layer
+
+
+def test_the_kernel_is_that_of_the_library():
+    x = np.random.default_rng(0).normal(size=(5, 4))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    limit = mlp((4, 9, 1), "relu", parameterized="ntk", c_w=2.0, bias=False).limit()
+    ours = tangent_kernel(x @ x.T)
+    theirs = np.asarray(ntk(limit, x))
+    np.testing.assert_allclose(ours / ours[0, 0], theirs / theirs[0, 0], atol=1e-7)
+    np.testing.assert_allclose(inner_kernel(0.3) + output_kernel(0.3), tangent_kernel(0.3))
+
+
+def test_prefixes_of_one_factor_are_regressions():
+    sizes = (10, 25, 60)
+    fast = kernel_errors(np.random.default_rng(1), 8, sizes, 200)
+    generator = np.random.default_rng(1)
+    x = draw_signs(generator, 60, 8)
+    test = draw_signs(generator, 200, 8)
+    y = x[:, 0] * x[:, 1]
+    for n, error in zip(sizes, fast, strict=True):
+        fitted = kernel_ridge(tangent_kernel(x[:n] @ x[:n].T / 8), y[:n], RIDGE)
+        outputs = fitted.predict(tangent_kernel(test @ x[:n].T / 8))
+        assert (outputs * test[:, 0] * test[:, 1] <= 0).mean() == pytest.approx(error, abs=0.011)
+
+
+def test_padding_changes_nothing():
+    generator = np.random.default_rng(2)
+    x = draw_signs(generator, 30, 5) / np.sqrt(5)
+    y = np.sign(x[:, 0] * x[:, 1])
+    start = draw_start(generator, 6, 5, 0.3, 9)
+    assert not start.w[:, 5:].any()
+    np.testing.assert_allclose(start.v**2, (start.w**2).sum(1))
+    wide = np.pad(x, ((0, 0), (0, 4)))
+    sizes = jnp.array([10.0, 20.0])
+    padded = network_errors(wide, y, wide, y, jax.tree.map(jnp.asarray, start), 2.0, sizes, 40)
+    narrow = jax.tree.map(jnp.asarray, start._replace(w=start.w[:, :5]))
+    alone = network_errors(x[:10], y[:10], x, y, narrow, 2.0, sizes[:1], 40)
+    assert padded[0][0] == pytest.approx(float(alone[0][0]))
+    assert padded[1][0] == pytest.approx(float(alone[1][0]))
+
+
+def test_frozen_features_are_those_of_the_network():
+    generator = np.random.default_rng(3)
+    x = draw_signs(generator, 40, 6) / np.sqrt(6)
+    start = draw_start(generator, 8, 6, 0.3, 6)
+    net = two_layer(6, 8)
+    gram = np.asarray(empirical_ntk(net.apply, jax.tree.map(jnp.asarray, start), x)).reshape(40, 40)
+    y = np.sign(x[:, 0] * x[:, 1])
+    train = slice(0, 20)
+    test = slice(20, 40)
+    regular = gram[train, train] + RIDGE * np.diag(np.diag(gram[train, train]))
+    outputs = gram[test, train] @ np.linalg.solve(regular, y[train])
+    error = (outputs * y[test] <= 0).mean()
+    assert frozen_error(start, x[train], y[train], x[test], y[test]) == pytest.approx(
+        error, abs=0.051
+    )
+
+
+def test_crossings():
+    samples = np.array([10, 20, 40])
+    errors = np.array([[0.5, 0.3, 0.2], [0.2, 0.1, 0.0], [0.5, 0.5, 0.4], [0.5, 0.2, 0.28]])
+    between = 20 * 2**0.5
+    pooled = 10 * 2 ** (0.25 / 0.26)
+    np.testing.assert_allclose(crossing(samples, errors), [between, 10, 40, pooled])
+
+
+def test_the_page_s_figures():
+    exponent = np.log2(samples_needed(tangent_kernel, 128) / samples_needed(tangent_kernel, 64))
+    assert exponent == pytest.approx(1.84, abs=0.005)
+    whole = samples_needed(tangent_kernel, 26)
+    assert samples_needed(output_kernel, 26) / whole == pytest.approx(0.92, abs=0.01)
+    assert samples_needed(inner_kernel, 26) / whole == pytest.approx(1.03, abs=0.01)
+
+
+def test_levels_that_are_no_errors():
+    with pytest.raises(UserError, match=r"from 0.1 to 0.4, got 0.6"):
+        XorSampleComplexity(level=0.6)
