@@ -135,7 +135,6 @@ class ParityMargins(Claim):
             ),
             ratio=small.first / small.tangent,
             gates=np.sqrt(np.pi) / 2,
-            gates_of_four=_gate_limit(4),
         )
 
     def observe(self, setting: None, key: Key) -> Observation:
@@ -345,7 +344,7 @@ class ParityMargins(Claim):
                 observed_curve(dimensions[order], ratios[0, order].T, "2 bits"),
                 predicted_curve(line, [predicted["gates"]] * 2, "limit √π/2"),
                 observed_curve(dimensions[order], ratios[1, order].T, "4 bits", shade=0.6),
-                predicted_curve(line, [predicted["gates_of_four"]] * 2, "limit, 4 bits", shade=0.6),
+                predicted_curve(line, [_gate_limit(4)] * 2, "limit, 4 bits", shade=0.6),
                 rival_curve(line, [1, 1], "equivalent"),
                 ylim=(0.5, 1.05),
             ),
