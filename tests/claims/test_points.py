@@ -130,6 +130,10 @@ SMALL = {
         {"layers": 2, "widths": 6, "chains": 24, "sweeps": 300, "burn": 50},
         {"sizes": [3.0, 0.5, 1.0, 2.0]},
     ),
+    "xor-features": (
+        {"dimensions": 4, "steps": 300},
+        {"scales": [0.01, 0.1, 0.3, 0.01], "samples": [32.0, 48.0, 32.0, 64.0]},
+    ),
     "parity-margins": ({"samples": 20}, {"large": [2, 4, 6, 8], "bits": [2, 2, 4, 6]}),
     "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
 }
@@ -163,6 +167,8 @@ AGREE = {
     "langevin-metastability": (1e-9, 0),
     "bayesian-deep-linear": (1e-6, 0),
     "contrastive-transfer": (1e-9, 0),
+    # neurons on kinks are pushed to and fro
+    "xor-features": (1e-4, 1e-6),
     # a climb ends in steps that shrink, so that rounding does not grow
     "parity-margins": (1e-6, 1e-9),
 }
@@ -308,6 +314,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "langevin-metastability": lambda p: p.replace(time=2 * p["time"]),
         "bayesian-deep-linear": lambda p: p.replace(scale=1.3 * p["scale"]),
         "contrastive-transfer": lambda p: p.replace(slack=1.0),
+        "xor-features": lambda p: p.replace(cosine=1.1),
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
     }
     # the flow of the small problems is no worse than that of the large ones

@@ -1,1 +1,1 @@
-"""The claim catapult: what it says, and its experiment at one point."""
+"""The claim parity-margins: what it says, and its experiments."""
