@@ -80,6 +80,7 @@ from steepest.kernels._solve import solve as solve
 from steepest.kernels._table import Table as Table
 from steepest.kernels._table import tabulate as tabulate
 from steepest.kernels._teacher import teacher_risk as teacher_risk
+from steepest.kernels._walsh import walsh_eigenvalues as walsh_eigenvalues
 from steepest.kernels.tiled import DamagedTile as DamagedTile
 from steepest.kernels.tiled import TiledGram as TiledGram
 from steepest.kernels.tiled import TiledMatrix as TiledMatrix

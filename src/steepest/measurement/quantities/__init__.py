@@ -32,4 +32,9 @@ from ._distance import relative_distance as relative_distance
 from ._outliers import orthonormal as orthonormal
 from ._outliers import outlier_count as outlier_count
 from ._outliers import subspace_overlap as subspace_overlap
+<<<<<<< HEAD
 from ._rotation import rotation as rotation
+=======
+from ._signed_alignment import SignedAlignment as SignedAlignment
+from ._signed_alignment import signed_alignment as signed_alignment
+>>>>>>> w1

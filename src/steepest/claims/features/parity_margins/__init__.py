@@ -1,0 +1,1 @@
+"""The claim parity-margins: what it says, and its experiments."""
