@@ -22,10 +22,10 @@ from ._collapse import Collapse as Collapse
 from ._collapse import class_means as class_means
 from ._collapse import collapse as collapse
 from ._collapse import cosines as cosines
-from ._contrastive import Contrastive as Contrastive
 from ._contrastive import LOG_TWO as LOG_TWO
-from ._contrastive import Pairs as Pairs
 from ._contrastive import SPREAD_CONSTANT as SPREAD_CONSTANT
+from ._contrastive import Contrastive as Contrastive
+from ._contrastive import Pairs as Pairs
 from ._contrastive import contrastive as contrastive
 from ._contrastive import pair_weights as pair_weights
 from ._distance import relative_distance as relative_distance
