@@ -38,6 +38,7 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.linalg import sequential
 from steepest.nn.data import digits, signs
 
 POOL = 50_000  # neurons over which the theory takes its extremes
@@ -191,6 +192,7 @@ class EvenMovement(Claim):
             **{name: ("seed width", values) for name, values in zip(names, shaped, strict=True)}
         )
 
+    @sequential
     def networks(self, setting: Setting, m: int, rng: np.random.Generator) -> list[float]:
         """Train networks of one width from one start: hidden layer alone and both, NTK and mean-field."""
         half = (m + 1) // 2

@@ -37,6 +37,7 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.linalg import sequential
 from steepest.nn.data import digits, signs
 
 SMOOTH = ("tanh", "ntk")
@@ -325,6 +326,7 @@ class OneStepOutOfTheKernel(Claim):
         return (kernel, scalings)
 
 
+@sequential
 def relative_change(
     setting: Setting, n: int, activation: str, scaling: str, share: float, rng: np.random.Generator
 ) -> float:
@@ -364,6 +366,7 @@ def _kernel(features: Values, slopes: Values, overlaps: Values) -> Values:
     return features @ features.T + slopes @ slopes.T * overlaps
 
 
+@sequential
 def flip_amplitude(
     x: Values, y: Values, step: float, *, outputs: bool = True, partners: bool = True
 ) -> float:

@@ -33,6 +33,7 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.linalg import sequential
 from steepest.nn.data import digits, hypercube, signs
 from steepest.programs import MarginProgram, kernel_margin
 
@@ -295,6 +296,7 @@ def limit(one: Examples) -> float:
     return float(one.gram.diagonal().max() / one.program.margin**2)
 
 
+@sequential
 def perceptron(
     one: Examples, order: Values | None, cap: int, *, always: bool = False, behind: float = 0.0
 ) -> Run:
