@@ -8,7 +8,7 @@ import pytest
 from steepest.claims.features.one_step_out_of_the_kernel import (
     OneStepOutOfTheKernel,
     Setting,
-    flip_amplitude,
+    flips,
     relative_change,
 )
 from steepest.kernels import empirical_ntk
@@ -43,33 +43,42 @@ def test_the_change_is_that_of_autodiff(activation, scaling):
     assert np.isclose(got, expected, rtol=1e-8)
 
 
-def test_the_integral_over_one_neuron_counts_the_flips():
-    """Two examples in the plane: a direct count of flips of a very wide layer, first order in n^(-1/2)."""
-    angle = 1.0
-    x = np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
-    y = np.array([1.0, -1.0])
-    n = 4_000_000
-    rng = np.random.default_rng(1)
-    w = rng.standard_normal((n, 2))
-    a = rng.standard_normal(n)
+def test_the_integrals_over_one_neuron_count_the_flips():
+    """Three examples: gates before and after a real step of a very wide layer, for several outputs at the start."""
+    x = X[:3]
+    y = np.array([1.0, -1.0, 1.0])
     cosine = x @ x.T
     theta = np.arccos(np.clip(cosine, -1, 1))
     nngp = (np.sin(theta) + cosine * (np.pi - theta)) / np.pi
     ntk = nngp + cosine * (np.pi - theta) / np.pi
-    f = np.linalg.cholesky(nngp + 1e-12 * np.eye(2)) @ rng.standard_normal((2, n))
-    gates = x @ w.T > 0
-    pull = 2 * a * ((y[:, None] - f) * gates)  # on each example, before the overlaps
+    root = np.linalg.cholesky(nngp)
+    rng = np.random.default_rng(1)
+    n = 400_000
     small = 1e-3  # stands for n^(-1/2)
-    after = x @ w.T + small * cosine @ pull / np.linalg.eigvalsh(ntk)[-1] > 0
-    total = 0.0
-    for i in range(2):
-        for k in range(2):
-            change = 1.0 * (after[i] & after[k]) - 1.0 * (gates[i] & gates[k])
-            total += np.mean((2 * a**2 * cosine[i, k] * change) ** 2)
-    counted = np.sqrt(total / small) / np.linalg.norm(ntk)
-    assert np.isclose(flip_amplitude(x, y, 1.0), counted, rtol=0.05)
+    squares = []
+    means = []
+    for _ in range(30):
+        w = rng.standard_normal((n, 5))
+        a = rng.standard_normal(n)
+        residual = y - root @ rng.standard_normal(3)
+        before = w @ x.T
+        slopes = np.sqrt(2) * (before > 0)  # σ′
+        moved = w + small * a[:, None] * ((slopes * residual) @ x) / np.linalg.eigvalsh(ntk)[-1]
+        change = np.sqrt(2) * (moved @ x.T > 0)
+        each_neuron = a**2 * np.einsum("ji,jk->ikj", change, change)
+        each_neuron -= a**2 * np.einsum("ji,jk->ikj", slopes, slopes)
+        each_neuron *= cosine[..., None]
+        squares.append((each_neuron**2).mean(-1).sum() / small)
+        means.append(((each_neuron.mean(-1) / small) ** 2).sum())
+    scatter, drift = flips(x, y, 1.0) * np.linalg.norm(ntk) ** 2
+    assert np.isclose(np.mean(squares), scatter, rtol=0.1)
+    # the mean square of the drift of one start has the noise of so many flips besides
+    noise = np.mean(squares) / small / n
+    drifts = np.array(means) - noise
+    assert abs(drifts.mean() - drift) < 4 * drifts.std() / 30**0.5
+    assert drifts.mean() > 4 * drifts.std() / 30**0.5
 
 
 def test_too_few_widths_in_one_sentence():
-    with pytest.raises(Exception, match="three different --widths"):
-        OneStepOutOfTheKernel(widths=(128, 512))
+    with pytest.raises(Exception, match="three increasing --widths"):
+        OneStepOutOfTheKernel(widths=(512, 128, 1024))

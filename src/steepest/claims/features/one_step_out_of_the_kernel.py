@@ -1,9 +1,11 @@
-"""One step moves the tangent kernel like n^(−3/4) with ReLU, like 1/n with tanh; with mean-field outputs it is out.
+"""One step moves a ReLU kernel like n^(−3/4), if very wide n^(−1/2), a tanh one like 1/n; mean-field outputs leave it.
 
 A network leaves its kernel when the kernel itself changes. One step of descent with the size 1/λ_max moves every neuron
 of the NTK parameterization by n^(-1/2). Its last layer's weights have random signs, so that the kernel of smooth
-neurons moves by 1/n only. ReLU neurons whose input changes its sign switch a whole example on or off: a share n^(-1/2)
-of them does, with random effect, and these few dominate. The size is predicted too, by an integral over one neuron.
+neurons moves by 1/n only. ReLU neurons whose input changes its sign switch a whole example on or off, a share n^(-1/2)
+of them for each. Their scatter moves the kernel by n^(−3/4). But an example that a neuron sees pulls on that neuron
+too, and one that it does not see does not: gates close a little more often than they open, which moves the kernel by
+n^(−1/2) and wins where layers are very wide. Both constants are predicted, by integrals over one neuron.
 """
 
 from dataclasses import dataclass
@@ -58,12 +60,16 @@ LABELS = (
     "tanh, mean-field",
     "ReLU, standard",
 )
-SLOPES = (-0.75, -1.0, 0.0, 0.0, -2.0)
-# The next order of each is at 128 neurons some per cent, over log 32; the standard one has it at both ends of a
-# quotient. A group's mean of squares, whose logarithm is fitted, leans by a half of its variance.
-MARGINS = (0.08, 0.12, 0.08, 0.08, 0.25)
-WIDE = 512  # from here on the ReLU kernel's change is compared with its leading order
-NEURONS = 20_000  # draws of one neuron in the integral of the theory
+SLOPES = (-1.0, 0.0, 0.0, -2.0)  # of all but the first, whose exponent depends on the width
+# The next order of each is some per cent at the smallest width; the standard one has it at both ends of a quotient. A
+# group's mean of squares, whose logarithm is fitted, leans by a half of its variance.
+MARGINS = (0.1, 0.12, 0.08, 0.08, 0.25)
+WIDE = 8192  # from here on the exponent of the ReLU kernel's change is fitted
+WIDEST = (
+    32768  # from here on its size is compared: what is left out, of order 1/n, is a few per cent
+)
+NEURONS = 20_000  # draws of one neuron in the integrals of the theory
+STARTS = 64  # draws of the outputs at the start in these
 
 
 class Setting(NamedTuple):
@@ -77,54 +83,55 @@ class Setting(NamedTuple):
 class OneStepOutOfTheKernel(Claim):
     """Two-layer networks without biases on images of two digits, one step of full-batch descent on squared loss."""
 
-    widths: tuple[Count, ...] = (128, 256, 512, 1024, 2048, 4096)  # neurons n [neurons]
-    examples: Annotated[int, Within(2, 300)] = 20  # images of the digits 3 and 8, m [1]
+    widths: tuple[Count, ...] = (512, 2048, 8192, 32768, 131072)  # neurons n [neurons]
+    examples: Annotated[int, Within(2, 40)] = 4  # images of the digits 3 and 8, m [1]
     step: Annotated[float, Within(0.01, 100)] = 1.0  # step size over 1/λ_max of the kernel [1]
     networks: Count = 16  # networks of each width in a group [1]
     seeds: Seeds = 8  # groups of networks [1]
 
     kind = "conjecture"
+    # 1 took flips of both signs for equally likely, and predicted n^(−3/4) with a constant 19 % too large, which the
+    # next orders made up for at 20 images and up to 4096 neurons
+    version = 2
     statement = (
         r"\eta=\frac1{\lambda_{\max}}:\quad \frac{\lVert\Theta_1-\Theta_0\rVert}{\lVert\Theta_0\rVert}\sim"
-        r"\begin{cases}c\,n^{-3/4}&\text{ReLU, NTK}\\ c\,n^{-1}&\text{tanh, NTK}\\ c&\text{mean-field}\\"
-        r"c\,n^{-2}&\text{standard}\end{cases}\qquad c_{\rm ReLU}^2\lVert\Theta_\infty\rVert^2="
-        r"\frac{E|a|^5}{\sqrt{2\pi}}"
-        r"\sum_i E\Big[\tfrac12\big(|s_i^+|+|s_i^-|\big)\,4\big(1+2\sum_{k\ne i}\langle x_i,x_k\rangle^2 g_k\big)"
-        r"\,\Big|\,\langle w,x_i\rangle=0\Big]"
+        r"\begin{cases}\sqrt{c_0^2n^{-3/2}+c_1^2n^{-1}}&\text{ReLU, NTK}\\ c\,n^{-1}&\text{tanh, NTK}\\"
+        r"c&\text{mean-field}\\ c\,n^{-2}&\text{standard}\end{cases}"
     )
     source = "The talk of seeds 000, “you exit the NTK in one step, always”; derived here"
     headline = ("relu", "amplitude", "tanh", "mean_field_relu", "mean_field_tanh", "left_relu")
     corrections = (
         "“You exit the NTK in one step, always” holds where outputs are means over neurons (mean-field). Under NTK "
-        "scaling one step changes the kernel of 1024 ReLU neurons by about 1 %, and ever less with width.",
+        "scaling one step changes the kernel ever less with width: by about 1 % for 1000 ReLU neurons and 4 images.",
     )
     remarks = (
         "Derivation for ReLU, with gates g_k = 1[⟨w, x_k⟩ > 0]. One step changes a neuron's input on x_i by "
-        "n^(−1/2) a s_i, s_i = (2/λ) Σ_k r_k g_k ⟨x_k, x_i⟩, r = y − f. Its gate i flips if ⟨w, x_i⟩ is that small, "
+        "n^(−1/2) a s_i, s_i = (√2/λ) Σ_k r_k g_k ⟨x_k, x_i⟩, r = y − f. Its gate i flips if ⟨w, x_i⟩ is that small, "
         "with the density 1/√(2π) at zero. A flip adds or takes 2a² ⟨x_i, x_k⟩ at (i, i), and at (i, k) and (k, i) "
-        "where g_k = 1; both signs are as likely, so that squares add up over neurons. In s⁺ g_i = 1, for gates that "
-        "close, in s⁻ g_i = 0. Outputs at the start are Gaussian with the NNGP kernel and independent of one neuron.",
+        "where g_k = 1. In s⁺ g_i = 1, for gates that close, in s⁻ g_i = 0, for those that open.",
+        "Scatter: c₀²‖Θ‖² = E|a|⁵ (2π)^(−1/2) Σ_i E[½(|s_i⁺| + |s_i⁻|) 4(1 + 2 Σ_{k≠i} ⟨x_i, x_k⟩² g_k) | ⟨w, x_i⟩ = 0]. "
+        "Drift: c₁²‖Θ‖² = E_r‖M‖², where M_ii = 2 E|a|³ (2π)^(−1/2) E ½(|s_i⁻| − |s_i⁺|), and M_ik has g_k in the mean, "
+        "⟨x_i, x_k⟩ before it and the flips of k besides. Outputs at the start are Gaussian with the NNGP kernel, and "
+        "common to all neurons.",
+        "The two are equal at (c₀/c₁)⁴ neurons: some 10³ for 4 images, 10⁵ for 20, as residuals of many images "
+        "matter less to each other's gates. An outside reader found the drift; version 1 had overlooked it.",
         "It is an argument at leading order and no proof: hence a conjecture.",
         "Smooth neurons: the first derivative of the kernel is odd in the last layer's weights, so that it averages to "
         "1/n; lazy-or-rich says the same of whole trainings of tanh networks. What ReLU changes without flips is 1/n "
-        "by the same argument.",
+        "by the same argument, a tenth of the whole at 2048 neurons.",
         "Standard: weights N(0, 1) and N(0, 1/n), one step size for both layers. Stable steps are of order 1/n, the "
         "last layer learns alone and hidden neurons hardly move.",
         "The step is 1/λ_max of the sum of squares' kernel: half of what is stable. One hidden layer; deeper networks, "
         "other losses, momentum and Adam are not tried here.",
     )
-    full = {
-        "widths": (128, 256, 512, 1024, 2048, 4096, 8192, 16384),
-        "networks": 32,
-        "seeds": 12,
-    }
-    tiny = {"widths": (128, 256, 512), "examples": 4, "networks": 4, "seeds": 3}
+    full = {"widths": (512, 2048, 8192, 32768, 131072, 524288), "networks": 32, "seeds": 12}
+    tiny = {"widths": (8192, 16384, 32768), "examples": 2, "networks": 2, "seeds": 3}
     out_of_scope = {"step": 20.0}
 
     def check_fields(self) -> None:
-        if len(set(self.widths)) < 3:
+        if len(self.widths) < 3 or sorted(set(self.widths)) != list(self.widths):
             raise UserError(
-                f"an exponent needs at least three different --widths, got {self.widths}; add some, such as 512"
+                f"an exponent needs at least three increasing --widths, got {self.widths}; try 8192 32768 131072"
             )
 
     def setting(self, key: Key) -> Setting:
@@ -133,25 +140,40 @@ class OneStepOutOfTheKernel(Claim):
         chosen = numpy_generator(key).permutation(data.n)[: self.examples]
         centred = (pixels - pixels.mean(0))[chosen]
         unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
-        return Setting(unit, np.asarray(data.y)[chosen])
+        # Gaussian neurons see only the span of the images: its coordinates are the same problem in fewer dimensions
+        inside = np.linalg.qr(unit.T)[1].T
+        return Setting(inside, np.asarray(data.y)[chosen])
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         return [
             assume("step / (2/λ_max)", self.step / 2, "<", 1, "larger steps are not stable"),
             assume(
-                "smallest width", min(self.widths), ">=", 64, "the exponents are of wide networks"
+                "step λ_max", self.step, ">=", 0.5, "a small step is not meant to leave anything"
             ),
             assume(
-                "largest width", max(self.widths), ">=", WIDE, "the size is compared from there on"
+                "widths from 8192 on",
+                sum(n >= WIDE for n in self.widths),
+                ">=",
+                3,
+                "the exponent is fitted there",
             ),
+            assume("largest width", max(self.widths), ">=", WIDEST, "the size is compared there"),
+            assume("smallest width", min(self.widths), ">=", 256, "exponents are of wide networks"),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        return Prediction(
-            slopes=("case", np.array(SLOPES)),
-            amplitude=flip_amplitude(setting.x, setting.y, self.step),
-            least=0.1,
+        return self.with_flips(
+            Prediction(slopes=("case", np.array(SLOPES)), least=0.1),
+            flips(setting.x, setting.y, self.step),
         )
+
+    def with_flips(self, predicted: Prediction, squares: Values) -> Prediction:
+        """Return a prediction with the ReLU kernel's change for given c₀² and c₁²."""
+        widths = np.array(self.widths, float)
+        change = np.sqrt(squares[0] * widths**-1.5 + squares[1] / widths)
+        wide = widths >= WIDE
+        slope = np.polyfit(np.log(widths[wide]), np.log(change[wide]), 1)[0]
+        return predicted.replace(change=("width", change), relu=float(slope))
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         rng = numpy_generator(key)
@@ -184,30 +206,32 @@ class OneStepOutOfTheKernel(Claim):
         return float(np.mean(np.square(change)))
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        widths = np.array(self.widths, float)
+        wide = widths >= WIDE
+        slopes = [float(predicted["relu"]), *predicted["slopes"]]
         checks: list[Check] = [
             exponent(
                 name,
                 float(slope),
-                np.array(self.widths, float),
-                change,
+                widths[wide] if name == "relu" else widths,
+                change[:, wide] if name == "relu" else change,
                 margin,
-                label=f"{label}: exponent of the kernel's change in one step, in width",
+                label=f"{label}: exponent of the kernel's change in one step"
+                + (f", n ≥ {WIDE}" if name == "relu" else ""),
             )
             for name, slope, change, margin, label in zip(
-                NAMES, predicted["slopes"], observed["change"], MARGINS, LABELS, strict=True
+                NAMES, slopes, observed["change"], MARGINS, LABELS, strict=True
             )
         ]
-        widths = np.array(self.widths, float)
-        wide = widths >= WIDE
-        kinked = observed["change"][0][:, wide] * widths[wide] ** 0.75
+        widest = widths >= WIDEST
+        relative = observed["change"][0][:, widest] / predicted["change"][widest]
         checks.append(
             equal(
                 "amplitude",
-                float(predicted["amplitude"]),
-                np.sqrt((kinked**2).mean(1)),
-                # Squares have a next order of n^(-1/2), whose number depends on the images: up to a tenth of the root.
-                0.15,
-                label=f"ReLU, NTK: change in one step times n^(3/4), n ≥ {WIDE}",
+                1.0,
+                np.sqrt((relative**2).mean(1)),
+                0.12,  # the interval takes 8 %
+                label=f"ReLU, NTK: change in one step over theory's, n ≥ {WIDEST}",
             )
         )
         for place in (2, 3):
@@ -223,63 +247,76 @@ class OneStepOutOfTheKernel(Claim):
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         slopes = predicted["slopes"]
-        smooth = slopes.copy()
-        smooth[0] = -1.0
-        kernel = slopes.copy()
-        kernel[-1] = -1.0
-        alike = np.full(len(slopes), -0.5)
+        standard = slopes.copy()
+        standard[-1] = -1.0
+        scatter, drift = flips(setting.x, setting.y, self.step)
         gaussian = 2**2.5 * gamma(3) / sqrt(pi)
+        with_slopes = lambda values, **others: predicted.replace(
+            slopes=("case", np.array(values)), **others
+        )
         return [
             Rival(
                 "always_out",
-                predicted.replace(slopes=("case", 0 * slopes)),
+                with_slopes(0 * slopes, relu=0.0),
                 "the talk says so",
                 label="every network leaves its kernel in one step",
             ),
             Rival(
                 "always_in",
-                predicted.replace(slopes=("case", np.array([-0.75, -1, -0.75, -1, -2])), least=1.0),
+                with_slopes([-1, -0.5, -1, -2], least=1.0),
                 "wide networks are kernels",
                 label="no wide network leaves its kernel",
             ),
             Rival(
+                "even_flips",
+                self.with_flips(predicted, np.array([scatter, 0.0])),
+                "signs of output weights are random",
+                label="gates open as often as they close: n^(−3/4) at any width",
+            ),
+            Rival(
+                "drift_alone",
+                self.with_flips(predicted, np.array([0.0, drift])),
+                "it is the leading order",
+                label="n^(−1/2) at any width",
+            ),
+            Rival(
                 "kinks_forgotten",
-                predicted.replace(slopes=("case", smooth)),
+                predicted.replace(relu=-1.0),
                 "so it is for smooth neurons",
                 label="1/n with ReLU too",
             ),
             Rival(
-                "neurons",
-                predicted.replace(slopes=("case", alike)),
-                "each neuron moves so far",
-                label="every kernel moves like n^(−1/2)",
+                "tanh_flips",
+                with_slopes([-0.75, *slopes[1:]]),
+                "a neuron is a neuron",
+                label="n^(−3/4) with tanh too",
             ),
             Rival(
                 "standard_is_lazy_alike",
-                predicted.replace(slopes=("case", kernel)),
+                with_slopes(standard),
                 "standard and NTK networks are the same functions at the start",
                 label="standard networks: 1/n",
             ),
             Rival(
-                "no_output",
-                predicted.replace(
-                    amplitude=flip_amplitude(setting.x, setting.y, self.step, outputs=False)
-                ),
-                "the ensemble's mean is zero",
-                label="residuals are the labels: outputs at the start forgotten",
-                accepted="the two differ by 2 to 5 %, a third of what is judged",
-            ),
-            Rival(
                 "own_entry",
-                predicted.replace(
-                    amplitude=flip_amplitude(setting.x, setting.y, self.step, partners=False)
+                self.with_flips(
+                    predicted,
+                    np.array([flips(setting.x, setting.y, self.step, partners=False)[0], drift]),
                 ),
                 "it is that example which flips",
-                label="a flip changes its example's own entry only",
+                label="scatter of a flip in its example's own entry only",
+                accepted="with few images partners add a tenth",
+            ),
+            Rival(
+                "no_output",
+                self.with_flips(predicted, flips(setting.x, setting.y, self.step, outputs=False)),
+                "the ensemble's mean is zero",
+                label="residuals are the labels: outputs at the start forgotten",
+                accepted="with some labels the two are nearly alike",
             ),
             Rival(
                 "unit_signs",
-                predicted.replace(amplitude=float(predicted["amplitude"]) / sqrt(gaussian)),
+                self.with_flips(predicted, np.array([scatter, drift]) / gaussian),
                 "the size of the last layer's weights is one",
                 label="E|a|⁵ = 1",
             ),
@@ -300,16 +337,16 @@ class OneStepOutOfTheKernel(Claim):
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         widths = np.array(self.widths, float)
         size = np.sqrt((observed["change"] ** 2).mean(1))
-        leading = float(predicted["amplitude"]) * widths**-0.75
+        scatter = predicted["change"][0] * (widths / widths[0]) ** -0.75
         kernel = panel(
             "One step in the NTK parameterization",
             "width n",
             "‖ΔΘ‖ / ‖Θ‖",
             observed_curve(widths, size[0], "ReLU", kind="points"),
-            predicted_curve(widths, leading, "c n^(−3/4), c predicted"),
+            predicted_curve(widths, predicted["change"], "ReLU, predicted"),
             observed_curve(widths, size[1], "tanh", kind="points", shade=1.0),
             predicted_curve(widths, size[1][0] * widths[0] / widths, "∝ 1/n"),
-            rival_curve(widths, size[0][0] * (widths / widths[0]) ** -0.5, "n^(−1/2)"),
+            rival_curve(widths, scatter, "n^(−3/4)"),
             log="xy",
         )
         scalings = panel(
@@ -367,10 +404,13 @@ def _kernel(features: Values, slopes: Values, overlaps: Values) -> Values:
 
 
 @sequential
-def flip_amplitude(
+def flips(
     x: Values, y: Values, step: float, *, outputs: bool = True, partners: bool = True
-) -> float:
-    """Return c of ‖ΔΘ‖/‖Θ‖ ≈ c n^(−3/4) for ReLU in the NTK parameterization, by an integral over one neuron.
+) -> Values:
+    """Return c₀² and c₁² of ‖ΔΘ‖²/‖Θ‖² ≈ c₀² n^(−3/2) + c₁² n^(−1), for ReLU in the NTK parameterization.
+
+    Integrals over one neuron on the boundary of each example, and over the outputs at the start: c₀ is of the scatter of
+    flips, c₁ of what closes more often than opens.
 
     Args:
         x: unit inputs, shape ``(m, d)``.
@@ -386,17 +426,26 @@ def flip_amplitude(
     nngp = (np.sqrt(1 - cosines**2) + cosines * (pi - angles)) / pi
     ntk = nngp + cosines * (pi - angles) / pi
     root = np.linalg.cholesky(nngp + 1e-10 * np.eye(len(x)))
-    total = 0.0
+    residuals = y - outputs * rng.standard_normal((STARTS, len(x))) @ root.T
+    scatter = 0.0
+    drift = np.zeros((STARTS, len(x), len(x)))  # by the example whose gate flips, and its partner
     for i, input_ in enumerate(x):
         w = rng.standard_normal((NEURONS, x.shape[1]))
         w -= np.outer(w @ input_, input_)  # neurons on the boundary of example i
         gates = (w @ x.T > 0).astype(float)
-        residual = y - outputs * rng.standard_normal((NEURONS, len(x))) @ root.T
         gates[:, i] = 0
-        opens = (residual * gates) @ overlaps[i]
-        closes = opens + residual[:, i]
+        opens = np.abs((gates * overlaps[i]) @ residuals.T)  # |s⁻|, (neurons, starts)
+        closes = np.abs((gates * overlaps[i]) @ residuals.T + residuals[:, i])  # |s⁺|
         changed = 4 * (1 + 2 * partners * (gates @ overlaps[i] ** 2))
-        total += np.mean((np.abs(opens) + np.abs(closes)) / 2 * changed)
-    pull = 2 * step / np.linalg.eigvalsh(ntk)[-1]
+        scatter += float(changed @ (opens + closes).mean(1)) / 2 / NEURONS
+        gates[:, i] = 1
+        drift[:, i] = (opens - closes).T @ gates / 2 / NEURONS
+    pull = sqrt(2) * step / np.linalg.eigvalsh(ntk)[-1]  # σ′ is √2 times the gate
+    density = 1 / sqrt(2 * pi)
+    third = 2 * sqrt(2 / pi)  # E|a|³
     fifth = 2**2.5 * gamma(3) / sqrt(pi)  # E|a|⁵
-    return float(sqrt(fifth * pull * total / sqrt(2 * pi)) / np.linalg.norm(ntk))
+    both = drift + np.swapaxes(drift, 1, 2)
+    both[:, np.arange(len(x)), np.arange(len(x))] /= 2
+    mean = 2 * third * pull * density * overlaps * both
+    square = np.linalg.norm(ntk) ** 2
+    return np.array([fifth * pull * density * scatter, (mean**2).sum((1, 2)).mean()]) / square
