@@ -94,7 +94,8 @@ def test_half_of_the_best_edge_takes_a_share_of_the_direction():
     assert good.mean() < beta(1, (d - 2) / 2).sf(least_share() - 0.1)
 
 
-def test_fields_out_of_range():
-    claim = LowRotationMargin(width=3, seeds=3)
-    (hypothesis,) = claim.hypotheses(claim.setting(jax.random.key(0)))
-    assert not hypothesis.holds
+@pytest.mark.parametrize("fields", [{"width": 3}, {"horizon": 5.0}, {"start": 1e4}])
+def test_fields_out_of_range(fields):
+    claim = LowRotationMargin(seeds=3, **fields)
+    hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assert not all(hypothesis.holds for hypothesis in hypotheses)

@@ -101,7 +101,7 @@ class LowRotationMargin(Claim):
         "Networks whose neurons turn reach γ₁/2 in the norm of all weights with four neurons: see `xor-features`.",
     )
     full = {"seeds": 40, "dimensions": (3, 4, 5, 6, 7), "widest": 4096}
-    tiny = {"seeds": 3, "dimensions": (3, 4), "widest": 512, "horizon": 10.0}
+    tiny = {"seeds": 3, "dimensions": (3, 4), "widest": 512, "horizon": 12.0}
     out_of_scope = {"width": 3}
 
     def setting(self, key: Key) -> Setting:
@@ -113,7 +113,11 @@ class LowRotationMargin(Claim):
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         pairs = zip(setting.features, setting.signs, strict=True)
         least = min(largest_margin(features, signs) for features, signs in pairs)
-        return [assume("least margin of the first directions", least, ">", 1e-6, "raise --width")]
+        growth = self.horizon - np.log(self.start)
+        return [
+            assume("least margin of the first directions", least, ">", 1e-6, "raise --width"),
+            assume("log of growth", growth, ">=", 14, "raise --horizon, or lower --start"),
+        ]
 
     def predict(self, setting: Setting) -> Prediction:
         pairs = list(zip(setting.features, setting.signs, strict=True))
