@@ -75,9 +75,9 @@ class TangentWidth(Claim):
         "fails in single draws: two gates can separate three bits, where 1/√γ₂ is 2.04.",
     )
     remarks = (
-        "On average 1/√γ₂ holds with room (a factor of about 2 at d = 3, more beyond), and so does 1/p_d, which is proved: p_d is the "
-        "chance that a gate is switched at one pattern. Of m gates the expected share of switched patterns is at most "
-        "m p_d, and by Wald's identity also where m is the first width that separates.",
+        "On average 1/√γ₂ holds with room (a factor of about 2 at d = 3, more beyond), and so does 1/p_d, which is "
+        "proved: p_d is the chance that a gate is switched at one pattern. Of m gates the expected share of switched "
+        "patterns is at most m p_d, and by Wald's identity also where m is the first width that separates.",
         "Version 1 had 30 draws at each d, and in two of its 20 fresh seeds could not reject the printed bound read "
         "for every draw; the other 18 held. Version 2 has 45.",
         "The growth is not told and not judged: over d = 3 to 7 the width grows like d^0.7 to d^0.8 (seeds 0 to 2; "
