@@ -58,7 +58,7 @@ class ParityMargins(Claim):
     samples: Count = 1000  # inputs in a group [1]
     gates: Count = 400  # gates in a group [1]
     # d of the gates that are judged [bits]
-    gate_dimension: Annotated[int, Within(3, 16)] = 12
+    gate_dimension: Annotated[int, Within(6, 16)] = 12
     groups: Seeds = 10  # independent groups of inputs and of gates [1]
 
     kind = "limit"
@@ -113,6 +113,13 @@ class ParityMargins(Claim):
         return [
             assume("fewest dimensions − most bits", spare, ">=", 0, "lower --bits"),
             assume("parities of an odd number of bits", odd, "==", 0, "these have no margin"),
+            assume(
+                "least d of the exponents / most bits",
+                min(self.large) / max(self.bits),
+                ">=",
+                16,
+                "raise --large: the exponents are limits",
+            ),
             assume("rounding of the correlations", left, "<", 1e-2, "lower --large"),
         ]
 

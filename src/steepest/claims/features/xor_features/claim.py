@@ -62,7 +62,7 @@ class Setting(NamedTuple):
 class XorFeatures(Claim):
     """Two-layer ReLU networks on the whole cube, by descent on the logarithm of the exponential risk."""
 
-    # ε, scales of the start: w = ε g/√d [1]
+    # ε, scales of the start, w = ε g/√d; where neurons go is judged from the first [1]
     scales: tuple[Positive, ...] = (0.01, 0.3)
     dimensions: tuple[Annotated[int, Within(2, 12)], ...] = (4, 5, 6)  # d [bits]
     width: Count = 40  # neurons h [neurons]
@@ -74,6 +74,9 @@ class XorFeatures(Claim):
     seeds: Seeds = 6  # networks at each scale and dimension [1]
 
     kind = "empirical law"
+    version = (
+        2  # 1 judged where neurons go from both scales, within 0.01: 18 of its 20 fresh seeds held
+    )
     headline = ("cosine", "shares", "margin")
     statement = (
         r"\frac{w_j}{\lVert w_j\rVert}\to\operatorname{sign}(v_j)\text{'s own of }\pm\tfrac{e_1+e_2}{\sqrt2},"
@@ -86,6 +89,9 @@ class XorFeatures(Claim):
         "That descent ends there is what is observed.",
         "Means over neurons are weighted by |v_j| ‖w_j‖. Neurons that start inactive on all they could learn keep "
         "their direction and their small weight: the least cosine over all neurons tells nothing.",
+        "Version 1 asked that all but 1 % of the weight goes where the start says from every scale. From ε = 0.3 a "
+        "neuron near the border of two directions can take the other, with up to some percent of the weight: 18 of "
+        "20 fresh seeds held, two were inconclusive. Version 2 judges the first scale, within 0.1 %.",
         "What is left of the margin falls like one over log(1/R), for two reasons (shown). From ε = 0.3 it is the "
         "weight of neurons that have not turned. From ε = 0.01 it is the step: with half of it, --lr 0.25 --steps "
         "4000, about half is left.",
@@ -227,10 +233,10 @@ class XorFeatures(Claim):
             ),
             agreement(
                 "targets",
-                (1 - where.sum(-1)).max((0, 1)),
-                0.01,
+                (1 - where[0].sum(-1)).max(0),
+                0.001,
                 aggregate="mean",
-                label="share of the weight elsewhere than the start says, largest",
+                label=f"share of the weight elsewhere than the start says, from ε = {self.scales[0]:g}",
             ),
             exponent(
                 "exponent",

@@ -1,0 +1,1 @@
+"""The claim low-rotation-margin: what it says, and its experiments."""
