@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest.claim import (
+    Arrays,
     Check,
     Claim,
     Control,
@@ -94,7 +95,6 @@ class SelectionWidth(Claim):
     tiny = {
         "widths": (2, 4),
         "examples": 4,
-        "dimension": 3,
         "starts": 4,
         "seeds": 3,
         "steps": 600,
@@ -168,7 +168,7 @@ class SelectionWidth(Claim):
         unit = pairs / np.linalg.norm(pairs, axis=-1, keepdims=True)
         return -(unit[:, 0] * unit[:, 1]).sum(-1)
 
-    def successes(self, lives: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def successes(self, lives: np.ndarray, v: Values) -> np.ndarray:
         """Return whether living neurons of both signs are among the first h, ``(…, widths)``."""
         both = []
         for width in self.widths:
@@ -206,7 +206,7 @@ class SelectionWidth(Claim):
         over_starts = jax.vmap(over_widths, (None, None, 0, None))
         over_sets = jax.vmap(over_starts, (0, 0, 0, None))
         widths = jnp.array(self.widths)
-        run = lambda one_size: over_sets(*one_size, widths)
+        run = lambda sets: over_sets(sets[0], sets[1], sets[2], widths)
         success, lives = jax.lax.map(run, tuple(setting))
         return success, lives[..., np.argmax(self.widths), :]
 
@@ -252,7 +252,7 @@ class SelectionWidth(Claim):
         sees = products.any(-1)
         one = np.ones_like(predicted["pair_lives"])
 
-        def other(lives: np.ndarray) -> Prediction:
+        def other(lives: np.ndarray) -> Arrays:
             return predicted.replace(
                 success=("size seed start width", self.successes(lives, setting.start.v)),
                 rate=("size seed width", self.law(lives.mean((2, 3)))),

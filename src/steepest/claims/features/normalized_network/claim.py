@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from steepest.claim import (
@@ -189,9 +190,9 @@ class NormalizedNetwork(Claim):
 
     def run(self, directions: jax.Array, times: jax.Array, starts: Key) -> tuple:
         """Run all flows and descents: two :class:`Flows`, then two :class:`Descent`, ``(cases, seeds, …)``."""
-        flow_norms = np.array(self.flow_norms)
-        ratios = np.array(self.flow_ratios)
-        start = np.array(self.start)
+        flow_norms = jnp.array(self.flow_norms)
+        ratios = jnp.array(self.flow_ratios)
+        start = jnp.array(self.start)
 
         def both(norm: jax.Array, ratio: jax.Array, direction: jax.Array) -> tuple:
             return (

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from steepest.claim import (
+    Arrays,
     Check,
     Claim,
     Control,
@@ -209,7 +210,7 @@ class WidthHelps(Claim):
         planar = setting[0]
         drawn = self.kinds(planar)
 
-        def other(rate: Any, reached: np.ndarray) -> Prediction:
+        def other(rate: Any, reached: np.ndarray) -> Arrays:
             return predicted.replace(
                 rate=("width", [rate(m) for m in self.widths]), reached=("width start", reached)
             )

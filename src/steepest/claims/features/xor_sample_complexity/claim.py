@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from steepest.claim import (
+    Arrays,
     Check,
     Claim,
     Control,
@@ -289,7 +290,7 @@ class XorSampleComplexity(Claim):
         kernel_d = np.array(self.kernel_dimensions, float)
         largest = predicted["kernel_samples"][-1]
 
-        def with_kernel(samples: Any) -> Prediction:
+        def with_kernel(samples: Any) -> Arrays:
             return predicted.replace(kernel_samples=("kernel_dimension", samples))
 
         pure = largest * (kernel_d / kernel_d[-1]) ** 2

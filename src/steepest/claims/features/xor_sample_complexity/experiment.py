@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from scipy.linalg import cholesky, solve, solve_triangular
-from scipy.optimize import isotonic_regression
+from scipy.optimize import isotonic_regression, root_scalar
 
 from steepest.claim import (
     Arrays,
@@ -64,11 +64,9 @@ def inner_kernel(t: np.ndarray) -> np.ndarray:
 
 def samples_needed(kernel: Any, dimension: int, level: float = LEVEL) -> float:
     """Return the samples at which regression with a kernel has this error on 2-XOR, by its learning curve."""
-    from scipy.optimize import brentq
-
     spectrum = hypercube_spectrum(kernel, dimension)
     excess = lambda samples: learning_curve(spectrum, 2, samples, RIDGE).sign_error - level
-    return float(brentq(excess, 2.0, 4.0 * dimension**2, xtol=1e-6))
+    return root_scalar(excess, bracket=(2.0, 4.0 * dimension**2), xtol=1e-6).root
 
 
 def crossing(samples: np.ndarray, errors: np.ndarray, level: float = LEVEL) -> np.ndarray:
@@ -99,7 +97,9 @@ def draw_start(
     """Draw the balanced start of ``two_layer`` in d dimensions, with zeros for the coordinates beyond them."""
     w = np.zeros((width, padded))
     w[:, :dimension] = scale * generator.standard_normal((width, dimension)) / math.sqrt(dimension)
-    return Neurons(w, generator.choice([-1.0, 1.0], width) * np.linalg.norm(w, axis=1))
+    signs: Any = generator.choice([-1.0, 1.0], width)
+    weights: Any = w
+    return Neurons(weights, signs * np.linalg.norm(w, axis=1))
 
 
 def network_errors(
