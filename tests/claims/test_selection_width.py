@@ -33,7 +33,7 @@ def test_pairs_live_where_the_rule_says(claim, setting):
             w = setting.start.w[PAIR, s][of]
             agree.append((lives[s][of] == ((w @ own > 0) | (w @ beside > 0))).mean())
     assert np.mean(agree) > 0.985
-    share = 0.5 + np.arcsin(claim.pair_cosines(setting)) / (2 * np.pi)
+    share = 0.5 + np.arcsin(claim.mus) / (2 * np.pi)
     spread = np.sqrt(share * (1 - share) / lives[0].size)
     assert (np.abs(lives.mean((1, 2)) - share) < 4 * spread + 0.01).all()
 
@@ -46,6 +46,8 @@ def test_sets_are_as_described(claim, setting):
         assert float(orthogonal_separability(one, labels)) >= 0.1 - 1e-6
     np.testing.assert_array_equal(setting.x[PAIR, :, 0], setting.x[PAIR, :, 4])
     assert (setting.y[PAIR, :, 0] == 1).all()
+    cosines = (setting.x[PAIR, :, 0] * setting.x[PAIR, :, 1]).sum(-1)
+    np.testing.assert_allclose(cosines, -claim.mus, atol=1e-6)
 
 
 def test_the_law_by_enumeration():

@@ -72,6 +72,7 @@ class SelectionWidth(Claim):
     steps: Count = 800  # of descent on log R [steps]
 
     kind = "empirical law"
+    version = 2  # 1 took two of the drawn examples, whose μ is often near 1
     headline = ("per_start", "rate", "pair_lives")
     statement = (
         r"P(\text{both classes})=1-2\bigl(1-\tfrac p2\bigr)^h+(1-p)^h,\qquad"
@@ -89,6 +90,9 @@ class SelectionWidth(Claim):
         "On two examples a neuron that sees only the other class moves away from it until it does not see it any more. "
         "It lives if by then it sees its own: if ⟨w, x⟩ > 0 for its own example or for the part of it that is "
         "orthogonal to the other. A neuron that sees nothing never moves.",
+        "Version 1 took the first example of each class for its pairs: of twenty fresh seeds thirteen held, two were "
+        "inconclusive, and five were out of range, as pairs were nearly opposite. In version 2 the angles of pairs are "
+        "given, μ from 0.2 to 0.9; margins and rivals are as they were.",
         "That all neurons live on many examples is what was seen at d = 4 and n = 12, not a theorem.",
     )
     full = {"starts": 100, "seeds": 30}
@@ -128,11 +132,13 @@ class SelectionWidth(Claim):
             )
 
         x, y, start = jax.vmap(jax.vmap(one))(jax.random.split(key, (2, self.seeds)))
-        # the first example of each class, repeated
-        first = jnp.stack([jnp.argmax(y[PAIR] > 0, axis=1), jnp.argmax(y[PAIR] < 0, axis=1)], 1)
-        places = jnp.tile(first, (1, self.examples // 2))
-        x = x.at[PAIR].set(jnp.take_along_axis(x[PAIR], places[..., None], axis=1))
-        y = y.at[PAIR].set(jnp.take_along_axis(y[PAIR], places, axis=1))
+        # any two directions will do: starts are isotropic
+        axes = jnp.eye(2, self.dimension)
+        mus = jnp.asarray(self.mus)[:, None]
+        second = -mus * axes[0] - jnp.sqrt(1 - mus**2) * axes[1]
+        pairs = jnp.stack([jnp.broadcast_to(axes[0], second.shape), second], 1)
+        x = x.at[PAIR].set(jnp.tile(pairs, (1, self.examples // 2, 1)))
+        y = y.at[PAIR].set(jnp.tile(jnp.array([1.0, -1.0]), (self.seeds, self.examples // 2)))
         return Setting(x, y, start)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
@@ -140,13 +146,6 @@ class SelectionWidth(Claim):
         mu = np.asarray(compiled(jax.vmap(orthogonal_separability))(*sets))
         return [
             assume("μ of the data", mu.min(), ">", 0, "the data are not orthogonally separable"),
-            assume(
-                "largest μ of two examples",
-                self.pair_cosines(setting).max(),
-                "<",
-                0.98,
-                "lower --mu: where they are opposite the share of living neurons jumps to ½",
-            ),
             assume("scale ε of the start", self.scale, "<=", 1e-2, "choose a smaller --scale"),
             assume(
                 "steps of descent", self.steps, ">=", 600, "raise --steps: classes are not learned"
@@ -158,15 +157,14 @@ class SelectionWidth(Claim):
         return Prediction(
             success=("size seed start width", self.successes(lives, setting.start.v)),
             rate=("size seed width", self.law(lives.mean((2, 3)))),
-            pair_lives=("seed", 0.5 + np.arcsin(self.pair_cosines(setting)) / (2 * np.pi)),
+            pair_lives=("seed", 0.5 + np.arcsin(self.mus) / (2 * np.pi)),
             many_live=1.0,
         )
 
-    def pair_cosines(self, setting: Setting) -> np.ndarray:
+    @property
+    def mus(self) -> np.ndarray:
         """Return μ = −cos(x₊, x₋) of the sets of two examples, shape ``(seeds,)``."""
-        pairs = setting.x[PAIR, :, :2]
-        unit = pairs / np.linalg.norm(pairs, axis=-1, keepdims=True)
-        return -(unit[:, 0] * unit[:, 1]).sum(-1)
+        return np.linspace(0.2, 0.9, self.seeds)
 
     def successes(self, lives: np.ndarray, v: Values) -> np.ndarray:
         """Return whether living neurons of both signs are among the first h, ``(…, widths)``."""

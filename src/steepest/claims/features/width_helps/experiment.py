@@ -120,7 +120,7 @@ class WidthPoint(Point):
 
     batched = ("widths",)
     diagram = {"widths": "3,4,5,6,8,10,12,16", "dimension": "2,3,4,5,6"}
-    base = {"starts": 12, "groups": 10, "steps": 400}
+    base = {"starts": 25, "groups": 10, "steps": 300}
     labels = {"success_measured": "share of starts that reach the largest margin"}
     diagram_remarks = (
         "The law of coupons holds in the plane. In more dimensions some neurons have no gradient at first and fill in "
@@ -148,8 +148,8 @@ class WidthPoint(Point):
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
         reached = observed["margins"] > REACHED * largest_margin(self.dimension)
-        # 120 starts: the interval takes 0.1
-        return [equal("success", predicted["success"], reached.mean(1), 0.15, absolute=True)]
+        # 250 starts: the interval takes 0.07
+        return [equal("success", predicted["success"], reached.mean(1), 0.1, absolute=True)]
 
     def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
         reached = observed["margins"] > REACHED * largest_margin(self.dimension)
