@@ -92,8 +92,8 @@ class SelectionWidth(Claim):
         "orthogonal to the other. A neuron that sees nothing never moves.",
         "Version 1 took the first example of each class for its pairs: of twenty fresh seeds thirteen held, two were "
         "inconclusive, and five were out of range, as pairs were nearly opposite. In version 2 the angles of pairs are "
-        "given, μ from 0.2 to 0.9; margins and rivals are as they were. Of its twenty fresh seeds nineteen hold, one is "
-        "inconclusive.",
+        "given, μ from 0.2 to 0.9; margins and rivals are as they were. Of its twenty fresh seeds "
+        "nineteen hold, one is inconclusive.",
         "That all neurons live on many examples is what was seen at d = 4 and n = 12, not a theorem.",
     )
     full = {"starts": 100, "seeds": 30}
