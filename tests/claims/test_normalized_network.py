@@ -68,7 +68,7 @@ def test_descents_start_alike_and_steps_are_orthogonal():
     ("fields", "sentence"),
     [
         ({"flow_norms": (1.0,)}, "go together"),
-        ({"scales": (1.0,)}, "go together"),
+        ({"scales": (1.0, 0.3)}, "go together"),
         ({"dimension": 1}, "dimension must be from 2 to 10, got 1"),
     ],
 )

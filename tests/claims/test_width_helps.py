@@ -16,7 +16,6 @@ from steepest.claims.features.width_helps.experiment import (
     waiting,
     xor,
 )
-from steepest.core.errors import UserError
 from steepest.nn.networks import Neurons
 from steepest.programs import neuron_margin
 
@@ -66,6 +65,7 @@ def test_neurons_whose_gate_is_another_coordinate_wait():
     assert waiting(start, np.ones(5000)).mean() == pytest.approx(1 / 6, abs=0.02)
 
 
-def test_bad_fields():
-    with pytest.raises(UserError, match="widths must reach 4, got at most 3"):
-        WidthHelps(widths=(2, 3))
+def test_narrow_networks_are_out_of_range():
+    claim = WidthHelps(widths=(2, 3), starts=3, groups=3)
+    conditions = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assert [condition.holds for condition in conditions] == [False, True, True, True, True]

@@ -116,7 +116,7 @@ def learning_curve(
     >>> [round(learning_curve(spectrum, 2, n).sign_error, 3) for n in (30, 60, 120)]
     [0.384, 0.287, 0.111]
     """
-    from scipy.optimize import brentq
+    from scipy.optimize import root_scalar
     from scipy.special import ndtr
 
     if not samples >= 1:
@@ -144,7 +144,8 @@ def learning_curve(
 
     trace = (counts * values).sum() + ridge
     low = math.log(values[positive].min()) - 40 if ridge == 0 else math.log(ridge / samples) - 1
-    effective = math.exp(brentq(surplus, low, math.log(trace) + 1, xtol=1e-13))
+    root = root_scalar(surplus, bracket=(low, math.log(trace) + 1), xtol=1e-13).root
+    effective = math.exp(root)
     learned = values[degree] / (values[degree] + effective)
     shared = (counts * (values / (values + effective)) ** 2).sum() / samples
     noise = (1 - learned) ** 2 * shared / (1 - shared)

@@ -21,7 +21,7 @@ def test_it_starts_as_the_plain_network():
 
 
 def test_gradients_are_those_of_the_formulas():
-    """∇a = b ⟨G, u⟩, ∇b = a ⟨G, u⟩, ∇v = (ab/‖v‖) (G − ⟨G, u⟩ u) with G = Σ y 1[⟨u, x⟩ > 0] x; and a step keeps ∇ ⊥ v."""
+    """∇a = b ⟨G, u⟩, ∇b = a ⟨G, u⟩, ∇v = (ab/‖v‖) (G − ⟨G, u⟩ u) with G = Σ y 1[⟨u, x⟩ > 0] x; ∇v ⊥ v."""
     net = normalized_two_layer(4, 5, norm=0.5)
     start = net.init(KEY)
     slope = jax.tree.map(np.asarray, jax.grad(lambda params: Y @ net.apply(params, X))(start))

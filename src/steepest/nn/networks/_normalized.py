@@ -45,6 +45,7 @@ def normalized_two_layer(
 
     Source: the talk of seeds 000.
 
+    >>> import jax
     >>> start = normalized_two_layer(3, 8, norm=0.5).init(jax.random.key(0))
     >>> bool(jnp.allclose(start.a**2, start.b**2)), jnp.linalg.norm(start.v, axis=1).round(6).tolist()[:2]
     (True, [0.5, 0.5])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from steepest.claim import (
@@ -109,9 +110,15 @@ class NormalizedNetwork(Claim):
     def check_fields(self) -> None:
         """Refuse lists of different lengths, and cubes without two coordinates or too large for memory."""
         same_lengths(self, "flow_norms", "flow_ratios")
-        same_lengths(self, "scales", "norms")
+        if len(self.scales) != 1 and len(self.norms) != 1:  # one goes with all
+            same_lengths(self, "scales", "norms")
         if not 2 <= self.dimension <= 10:
             raise UserError(f"dimension must be from 2 to 10, got {self.dimension}; try 6")
+
+    @property
+    def cases(self) -> list[np.ndarray]:
+        """Return ε and ‖v‖ of each case on XOR, shape ``(cases,)`` each."""
+        return [np.array(one) for one in np.broadcast_arrays(self.scales, self.norms)]
 
     def setting(self, key: Key) -> Values:
         """Draw directions of single neurons that see the example e₁, shape ``(seeds, 3)``."""
@@ -183,9 +190,9 @@ class NormalizedNetwork(Claim):
 
     def run(self, directions: jax.Array, times: jax.Array, starts: Key) -> tuple:
         """Run all flows and descents: two :class:`Flows`, then two :class:`Descent`, ``(cases, seeds, …)``."""
-        norms = np.array(self.flow_norms)
-        ratios = np.array(self.flow_ratios)
-        start = np.array(self.start)
+        flow_norms = jnp.array(self.flow_norms)
+        ratios = jnp.array(self.flow_ratios)
+        start = jnp.array(self.start)
 
         def both(norm: jax.Array, ratio: jax.Array, direction: jax.Array) -> tuple:
             return (
@@ -194,16 +201,14 @@ class NormalizedNetwork(Claim):
             )
 
         over_seeds = jax.vmap(both, (None, None, 0))
-        single = jax.vmap(over_seeds, (0, 0, None))(norms, ratios, directions)
+        single = jax.vmap(over_seeds, (0, 0, None))(flow_norms, ratios, directions)
         plain = lambda key, scale: descend_plain(key, self.dimension, self.width, scale)
         other = lambda key, scale, norm: descend_normalized(
             key, self.dimension, self.width, scale, norm
         )
-        scales = np.array(self.scales)
+        scales, norms = self.cases
         plains = jax.vmap(jax.vmap(plain, (0, None)), (None, 0))(starts, scales)
-        others = jax.vmap(jax.vmap(other, (0, None, None)), (None, 0, 0))(
-            starts, scales, np.array(self.norms)
-        )
+        others = jax.vmap(jax.vmap(other, (0, None, None)), (None, 0, 0))(starts, scales, norms)
         return single, plains, others
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
@@ -252,7 +257,7 @@ class NormalizedNetwork(Claim):
         ]
         ours = _mean_angle(observed["rotation"], observed["weight"])  # (cases, seeds)
         theirs = _mean_angle(observed["plain_rotation"], observed["plain_weight"])
-        ratio = np.array(self.scales) / np.array(self.norms)
+        ratio = np.divide(*self.cases)
         for name, cases, sign, words in (
             ("slower", ratio < 0.5, float(predicted["slower_sign"]), "ε < ‖v‖: turned less by"),
             ("faster", ratio > 2, float(predicted["faster_sign"]), "ε > ‖v‖: turned more by"),
@@ -358,7 +363,7 @@ class NormalizedNetwork(Claim):
         plain_s = observed["plain_sine"][0, 0]
         ours = np.degrees(_mean_angle(observed["rotation"], observed["weight"]))
         theirs = np.degrees(_mean_angle(observed["plain_rotation"], observed["plain_weight"]))
-        ratio = np.array(self.scales) / np.array(self.norms)
+        ratio = np.divide(*self.cases)
         by_ratio = np.argsort(ratio)
         first = np.sort(np.degrees(observed["rotation"][0].ravel()))
         first_plain = np.sort(np.degrees(observed["plain_rotation"][0].ravel()))

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from steepest.claim import (
+    Arrays,
     Check,
     Claim,
     Control,
@@ -24,7 +25,6 @@ from steepest.claim import (
     Prediction,
     Rival,
     Seeds,
-    UserError,
     agreement,
     assume,
     bound,
@@ -93,13 +93,6 @@ class WidthHelps(Claim):
     tiny = {"widths": (3, 4, 6), "dimension": 3, "starts": 5, "groups": 3, "steps": 200, "room": 6}
     out_of_scope = {"balance": 0.2}
 
-    def check_fields(self) -> None:
-        """Refuse widths of which none can succeed."""
-        if max(self.widths) < KINDS:
-            raise UserError(
-                f"widths must reach {KINDS}, got at most {max(self.widths)}; try 4 8 16"
-            )
-
     def setting(self, key: Key) -> tuple[Neurons, Neurons]:
         """Draw the starts of the widest networks in the plane and on the cube, shape ``(groups · starts, m, d)``."""
         planar, cube = jax.random.split(key)
@@ -112,14 +105,17 @@ class WidthHelps(Claim):
     def hypotheses(self, setting: Any) -> list[Hypothesis]:
         complete = (self.kinds(setting[0]) == KINDS).any(1)[np.array(self.widths) >= KINDS]
         return [
+            assume(
+                "largest width", max(self.widths), ">=", KINDS, "fewer neurons cannot separate XOR"
+            ),
             *balanced(self.balance),
             assume("scale ε of the start", self.scale, between=(1e-5, 2), note="try --scale 0.3"),
             assume(
                 "steps of descent", self.steps, ">=", 200, "raise --steps: margins are not reached"
             ),
             assume(
-                "share of widths from four on of which some start holds all kinds",
-                complete.mean(),
+                "whether at each width from four on some start holds all kinds",
+                float(complete.all()),
                 "==",
                 1,
                 "raise --starts",
@@ -214,7 +210,7 @@ class WidthHelps(Claim):
         planar = setting[0]
         drawn = self.kinds(planar)
 
-        def other(rate: Any, reached: np.ndarray) -> Prediction:
+        def other(rate: Any, reached: np.ndarray) -> Arrays:
             return predicted.replace(
                 rate=("width", [rate(m) for m in self.widths]), reached=("width start", reached)
             )

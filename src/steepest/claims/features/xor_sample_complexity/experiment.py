@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from scipy.linalg import cholesky, solve, solve_triangular
-from scipy.optimize import isotonic_regression
+from scipy.optimize import isotonic_regression, root_scalar
 
 from steepest.claim import (
     Arrays,
@@ -38,6 +38,7 @@ from steepest.nn.networks import Neurons, two_layer
 
 LEVEL = 0.25  # the test error at which samples are counted
 RIDGE = 1e-8  # keeps the Gram matrix definite where an input is drawn twice
+POINT_RIDGE = 1e-3  # the same at a point of the diagram, where duplicates are many
 LEARNED = 1.5  # samples per d log d from which networks have learned
 SLOPE = 0.4  # the step over d: gradients of inputs of length one fall like 1/d on parities
 Dimension = Annotated[int, Within(8, 200)]
@@ -64,11 +65,9 @@ def inner_kernel(t: np.ndarray) -> np.ndarray:
 
 def samples_needed(kernel: Any, dimension: int, level: float = LEVEL) -> float:
     """Return the samples at which regression with a kernel has this error on 2-XOR, by its learning curve."""
-    from scipy.optimize import brentq
-
     spectrum = hypercube_spectrum(kernel, dimension)
     excess = lambda samples: learning_curve(spectrum, 2, samples, RIDGE).sign_error - level
-    return float(brentq(excess, 2.0, 4.0 * dimension**2, xtol=1e-6))
+    return root_scalar(excess, bracket=(2.0, 4.0 * dimension**2), xtol=1e-6).root
 
 
 def crossing(samples: np.ndarray, errors: np.ndarray, level: float = LEVEL) -> np.ndarray:
@@ -99,7 +98,9 @@ def draw_start(
     """Draw the balanced start of ``two_layer`` in d dimensions, with zeros for the coordinates beyond them."""
     w = np.zeros((width, padded))
     w[:, :dimension] = scale * generator.standard_normal((width, dimension)) / math.sqrt(dimension)
-    return Neurons(w, generator.choice([-1.0, 1.0], width) * np.linalg.norm(w, axis=1))
+    signs: Any = generator.choice([-1.0, 1.0], width)
+    weights: Any = w
+    return Neurons(weights, signs * np.linalg.norm(w, axis=1))
 
 
 def network_errors(
@@ -209,7 +210,7 @@ class XorPoint(Point):
 
     def predict(self, setting: Any) -> Prediction:
         spectrum = hypercube_spectrum(tangent_kernel, self.dimensions)
-        curve = learning_curve(spectrum, 2, float(self.samples), RIDGE)
+        curve = learning_curve(spectrum, 2, float(self.samples), POINT_RIDGE)
         return Prediction(kernel_error=curve.sign_error)
 
     def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
@@ -234,7 +235,7 @@ class XorPoint(Point):
         differ = lambda other: jnp.rint((d - x @ other.T) / 2).astype(int)
         # absent examples have rows of the identity and the target zero
         gram = jnp.where(present[:, None] & present, table[differ(x)], 0.0)
-        diagonal = jnp.where(present, RIDGE, 1.0)
+        diagonal = jnp.where(present, POINT_RIDGE, 1.0)
         solved = jnp.linalg.solve(gram + jnp.diag(diagonal), jnp.where(present, y, 0.0))
         kernel = test_y * (solved @ table[differ(test)]) <= 0
         return {"network": network[0], "risk": risk[0], "kernel": kernel.mean()}
