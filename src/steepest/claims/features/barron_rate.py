@@ -9,7 +9,6 @@ beforehand.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from steepest.claim import (
@@ -32,6 +31,7 @@ from steepest.claim import (
     equal,
     exponent,
     idle,
+    numpy_generator,
     observed_curve,
     order,
     panel,
@@ -42,10 +42,10 @@ from steepest.nn.networks import Barron, barron
 
 
 class Fits(NamedTuple):
-    """Mean squared errors on fresh points of least squares on N ridges, by group."""
+    """Mean squared errors on fresh points of least squares on 1 to all ridges, by group."""
 
-    greedy: Values  # ridges chosen one after another, (seeds, N)
-    fixed: Values  # the first of the same list, (seeds, N)
+    greedy: Values  # ridges chosen one after another, (seeds, counts)
+    fixed: Values  # the first of the same list, (seeds, counts)
 
 
 @dataclass(frozen=True)
@@ -140,10 +140,9 @@ class BarronRate(Claim):
         )
 
     def observe(self, setting: None, key: Key) -> Observation:
-        *for_dimensions, for_fits = jax.random.split(key, len(self.dimensions) + 1)
-        pairs = zip(self.functions, for_dimensions, strict=True)
-        errors, masses = zip(*(self.drawn(f, key) for f, key in pairs), strict=True)
-        fits = self.fits(barron(self.greedy_dimension, self.scale), for_fits)
+        rng = numpy_generator(key)
+        errors, masses = zip(*(self.drawn(f, rng) for f in self.functions), strict=True)
+        fits = self.fits(barron(self.greedy_dimension, self.scale), rng)
         return Observation(
             errors=("seed dimension width", np.stack(errors, 1)),
             mass=("seed dimension", np.stack(masses, 1)),
@@ -151,29 +150,27 @@ class BarronRate(Claim):
             fixed=("seed chosen", fits.fixed),
         )
 
-    def drawn(self, f: Barron, key: Key) -> tuple[Values, Values]:
+    def drawn(self, f: Barron, rng: np.random.Generator) -> tuple[Values, Values]:
         """Return mean squared errors of drawn networks, (seeds, widths), and estimates of V, (seeds,)."""
-        keys = jax.random.split(key, (2, self.seeds, len(self.widths)))
         errors = np.zeros((self.seeds, len(self.widths)))
         steps = np.zeros(self.seeds)
         proposals = np.zeros(self.seeds)
         for group in range(self.seeds):
             for i, N in enumerate(self.widths):
-                networks, made = f.sample(keys[0, group, i], self.draws, N)
-                x = self.radius * f.ball(keys[1, group, i], self.draws, self.points)
+                networks, made = f.sample(rng, self.draws, N)
+                x = self.radius * f.ball(rng, self.draws, self.points)
                 errors[group, i] = ((networks.apply(x) - f.target(x)) ** 2).mean()
                 steps[group] += self.draws * N
                 proposals[group] += made
         return errors, 2 * f.constant * steps / proposals
 
-    def fits(self, f: Barron, key: Key) -> Fits:
+    def fits(self, f: Barron, rng: np.random.Generator) -> Fits:
         """Fit by least squares on ridges that are chosen greedily, and on the first ones."""
-        keys = jax.random.split(key, (2, self.seeds))
         greedy = []
         fixed = []
-        for group in range(self.seeds):
-            ridges, _ = f.sample(keys[0, group], self.ridges)
-            x = self.radius * f.ball(keys[1, group], 2, self.fit_points)
+        for _ in range(self.seeds):
+            ridges, _ = f.sample(rng, self.ridges)
+            x = self.radius * f.ball(rng, 2, self.fit_points)
             train, fresh = ridges.steps(x)
             targets = f.target(x)
             chosen = choose(train, targets[0], self.chosen)
@@ -214,7 +211,7 @@ class BarronRate(Claim):
                     )
                 )
         last = {"chosen": observed["greedy"][:, -1], "fixed": observed["fixed"][:, -1]}
-        counts = np.arange(1, self.chosen + 1)
+        counts = counted(self.chosen)
         checks += [
             order(
                 "adaptive",
@@ -303,7 +300,7 @@ class BarronRate(Claim):
         ]
         first = observed["errors"][:, middle].mean(0)[0]
         d = self.dimensions[middle]
-        counts = np.arange(1, self.chosen + 1)
+        counts = counted(self.chosen)
         dimensions = np.array(self.dimensions, float)
         measured = (widths * observed["errors"]).mean(2)
         return (
@@ -362,10 +359,15 @@ def choose(columns: Values, target: Values, count: int) -> Values:
     return np.array(chosen)
 
 
+def counted(most: int) -> np.ndarray:
+    """Return the numbers of ridges at which fits are made: 1 to the most, in equal ratios."""
+    return np.unique(np.round(np.geomspace(1, most, 7)).astype(int))
+
+
 def errors_of(train: Values, fresh: Values, targets: Values, others: Values) -> Values:
-    """Return mean squared errors on fresh points of least squares on the first 1, 2, … columns."""
+    """Return mean squared errors on fresh points of least squares on the first 1 to all columns."""
     errors = []
-    for count in range(1, train.shape[1] + 1):
+    for count in counted(train.shape[1]):
         weights = np.linalg.lstsq(train[:, :count], targets, rcond=1e-9)[0]
         errors.append(((fresh[:, :count] @ weights - others) ** 2).mean())
     return np.array(errors)

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from scipy.special import betainc, gammaln
 
 from steepest.core.errors import UserError
-from steepest.nn.draws import numpy_generator
-from steepest.nn.types import Key, Values
+from steepest.nn.types import Values
 
 NODES = 800
 """Of the quadratures over frequencies, thresholds and radii: moments are exact to 1e-4."""
@@ -91,25 +90,23 @@ class Barron:
         """Return f(x)."""
         return np.expm1(-(np.asarray(x) ** 2).sum(-1) / (2 * self.scale**2))
 
-    def ball(self, key: Key, *shape: int) -> Float[np.ndarray, "... d"]:
+    def ball(self, rng: np.random.Generator, *shape: int) -> Float[np.ndarray, "... d"]:
         """Draw points of the unit ball, uniformly, shape ``(*shape, d)``."""
-        rng = numpy_generator(key)
         radius = rng.random(shape) ** (1 / self.dimension)
         return radius[..., None] * _directions(rng, shape, self.dimension)
 
-    def sample(self, key: Key, *shape: int) -> tuple[Ridges, int]:
+    def sample(self, rng: np.random.Generator, *shape: int) -> tuple[Ridges, int]:
         """Draw networks of N steps from Barron's law.
 
         Frequencies of density ∝ r p(r) and uniform thresholds are kept with probability |sin(r t)|, which is exact.
 
         Args:
-            key: random key.
+            rng: NumPy's generator; ``numpy_generator(key)`` makes one of a key.
             *shape: of the networks, with N last.
 
         Returns:
             The networks, and how many proposals were made: ``2 C_f · N / proposals`` estimates V.
         """
-        rng = numpy_generator(key)
         wanted = int(np.prod(shape))
         kept: list[np.ndarray] = []
         have = 0
@@ -155,12 +152,12 @@ def barron(dimension: int, scale: float = 0.5) -> Barron:
 
     Source: Barron 1993, lemma 1 and theorem 1.
 
-    >>> import jax
+    >>> rng = np.random.default_rng(0)
     >>> f = barron(5, scale=0.5)
     >>> round(f.constant, 3), round(f.mass, 2), round(f.variance, 2)  # V is below 2 C, the variance far below (2 C)²
     (4.255, 5.4, 3.68)
-    >>> networks, _ = f.sample(jax.random.key(0), 200, 64)
-    >>> x = f.ball(jax.random.key(1), 100)
+    >>> networks, _ = f.sample(rng, 200, 64)
+    >>> x = f.ball(rng, 100)
     >>> errors = networks.apply(x) - f.target(x)
     >>> bool(abs(64 * (errors**2).mean() / f.variance - 1) < 0.2)
     True
