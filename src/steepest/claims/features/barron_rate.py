@@ -191,14 +191,14 @@ class BarronRate(Claim):
                     f"constant_{i}",
                     float(predicted["constant"][i]),
                     (widths * errors).mean(1),
-                    0.06,  # twice the interval
+                    0.06,  # the interval is 1 to 2 %
                     label=f"N · squared error, d = {d}",
                 ),
                 equal(
                     f"mass_{i}",
                     float(predicted["mass"][i]),
                     observed["mass"][:, i],
-                    0.02,  # twice the interval
+                    0.02,  # the interval is 0.3 %, that of one batch of proposals 1 %
                     label=f"V from the share of proposals that are kept, d = {d}",
                 ),
             ]
@@ -209,7 +209,7 @@ class BarronRate(Claim):
                         float(predicted["rate"][i]),
                         widths,
                         errors,
-                        0.06,  # twice the interval
+                        0.06,  # the interval is 1 to 2 %
                         label=f"squared error against N, d = {d}",
                     )
                 )
