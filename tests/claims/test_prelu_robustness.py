@@ -16,6 +16,7 @@ from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 from steepest.measurement.quantities import attack_radius
 from steepest.nn.networks import Neurons, two_layer
+from steepest.programs import kkt_residuals
 
 
 def ideal(power, k, at_centres):
@@ -104,3 +105,23 @@ def test_out_of_range(fields):
     tiny = load("prelu-robustness").tiny
     asked = ready("prelu-robustness", "tiny", changes={**tiny, **fields})
     assert execute(asked).verdict == "out-of-range"
+
+
+@pytest.mark.parametrize("power", [1.5, 2.0, 3.0])
+def test_the_remark_on_kkt_points(power):
+    """Centres and averages both meet the conditions; margins differ by (k/2)^(1 − p/2)."""
+    k = 6
+    signs = np.where(np.arange(k) % 2 == 0, 1.0, -1.0)
+    sums = np.stack([signs > 0, signs < 0]) / np.sqrt(k / 2)
+    points = [Neurons(np.eye(k), signs), Neurons(sums, np.array([1.0, -1.0]))]
+    margins = []
+    for point in points:
+        net = two_layer(k, len(point.v), power=power)
+        u = lambda params, net=net: signs * net.apply(params, np.eye(k))
+        residuals = kkt_residuals(u, point, degree=2)
+        assert residuals.largest < 1e-6
+        margins.append(residuals.margin)
+    assert margins[1] / margins[0] == pytest.approx((k / 2) ** (1 - power / 2))
+    mixed = Neurons(sums * np.array([2.0, 1, 1, 1, 1, 1]), np.array([1.0, -1.0]))
+    net = two_layer(k, 2, power=3.0)
+    assert kkt_residuals(lambda p: signs * net.apply(p, np.eye(k)), mixed, 2).largest > 0.1

@@ -1,5 +1,8 @@
 """Architectures and parameterizations."""
 
+from ._barron import Barron as Barron
+from ._barron import Ridges as Ridges
+from ._barron import barron as barron
 from ._conditional import finite_grams as finite_grams
 from ._conditional import propagate_finite as propagate_finite
 from ._conditional import sample_grams as sample_grams

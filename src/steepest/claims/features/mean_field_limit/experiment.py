@@ -112,12 +112,11 @@ class MeanFieldPoint(Point):
 
     batched = ("rates",)
     diagram = {"widths": "log:50:5000:5", "rates": "log:2e-5:1e-3:6"}
-    base = {"seeds": 100}
+    base = {"seeds": 100, "horizon": 0.05}
     labels = {"log_distance": "log₁₀ of the distance from the limit"}
     diagram_remarks = (
-        "Distance² is predicted to be F/N + G ε, from the central limit of the start and the noise of SGD. Below "
-        "the line ε = F/(G N) the width limits, above it the step; it lies far below ε = 1/N. Shown: 100 runs a "
-        "point.",
+        "Distance² is predicted to be F/N + G ε, from the central limit of the start and the noise of SGD. Below the "
+        "line ε = F/(G N) the width limits, above it the step. Shown: t = 0.05, 100 runs a point.",
     )
 
     def predict(self, setting: Any) -> Prediction:

@@ -86,6 +86,7 @@ class PreluRobustness(Claim):
     seeds: Seeds = 5  # independent data and starts [1]
 
     kind = "conjecture"
+    version = 2  # 1 took means over infinite radii, where an attack had found no boundary
     headline = ("radius_0", "radius_1", "radius_2", "exponent_0", "exponent_1", "exponent_2")
     statement = (
         r"f(x)=\sum_j v_j\frac{\mathrm{relu}\langle w_j,x\rangle^p}{\lVert w_j\rVert^{p-1}},\qquad"
@@ -106,6 +107,11 @@ class PreluRobustness(Claim):
         "The cosine is that of every neuron with the average of its class, weighted by |v|‖w‖: 1 at the average, "
         "1/√(k/2) at a centre. Finite samples tilt the averages of ReLU networks: with 5 examples a cluster the "
         "cosine was 0.976 (radius 1.5 % too large, exponent −0.479), with 10 it is about 0.99.",
+        "In the talk's discussion KKT points of the margin problem are expected to be the centres for higher p. "
+        "With examples at the centres both are KKT points for every p > 1, centres and class averages (residuals "
+        "below 1e-6 in our tests). Their normalized margins differ: that of the averages is (k/2)^(1 − p/2) times "
+        "that of the centres, larger below p = 2 and smaller above it, which is where trained networks change in "
+        "the diagram.",
         "Between p = 2 and 3 nothing is judged. At p = 2 a gradient turns no direction in the span of its centres, "
         "and ties stay; the diagram shows how the radius changes there. Below 2 neurons end at the average as for p "
         "= 1; the talk's discussion guesses that ties are broken the other way.",
@@ -117,6 +123,10 @@ class PreluRobustness(Claim):
         "images. p = 3 fits more slowly. The accuracy under attacks of radius 0.2, as in the talk's figure, gains "
         "0.03 to 0.23 (interval over 5 sets): too noisy to judge, and replaced by the mean radius while the claim "
         "was prepared.",
+        "Of the fresh seeds of version 1 seventeen of twenty held. One was inconclusive (the exponent of ReLU), one "
+        "out of range (a network of 45 had not learned its clusters), and one failed by our fault: an attack on one "
+        "image found no boundary, and the mean radius was no number. Version 2 counts such radii as 1, the norm of "
+        "an image.",
     )
     source = "The talk of seeds 003, second part; Min and Vidal 2024; Frei, Vardi, Bartlett and Srebro 2023"
     out_of_scope = {"spread": 1.5}
@@ -289,7 +299,8 @@ class PreluRobustness(Claim):
                         label=f"radius against k, p = {power:g}",
                     )
                 )
-        reach = observed["digits"].mean(-1)  # (seeds, powers)
+        # images have norm one: where no boundary was found, the radius counts as that
+        reach = np.minimum(observed["digits"], 1.0).mean(-1)  # (seeds, powers)
         checks.append(
             bound(
                 "digits",
