@@ -64,12 +64,10 @@ SLOPES = (-1.0, 0.0, 0.0, -2.0)  # of all but the first, whose exponent depends 
 # The next order of each is some per cent at the smallest width; the standard one has it at both ends of a quotient. A
 # group's mean of squares, whose logarithm is fitted, leans by a half of its variance.
 MARGINS = (0.1, 0.12, 0.08, 0.08, 0.25)
-WIDE = 8192  # from here on the exponent of the ReLU kernel's change is fitted
-WIDEST = (
-    32768  # from here on its size is compared: what is left out, of order 1/n, is a few per cent
-)
-NEURONS = 20_000  # draws of one neuron in the integrals of the theory
-STARTS = 64  # draws of the outputs at the start in these
+WIDE = 4096  # from here on the exponent of the ReLU kernel's change is fitted
+WIDEST = 16384  # from here on its size is compared; what is left out is less than a tenth
+NEURONS = 8_000  # draws of one neuron in the integrals of the theory
+STARTS = 256  # draws of the outputs at the start in these
 
 
 class Setting(NamedTuple):
@@ -83,8 +81,8 @@ class Setting(NamedTuple):
 class OneStepOutOfTheKernel(Claim):
     """Two-layer networks without biases on images of two digits, one step of full-batch descent on squared loss."""
 
-    widths: tuple[Count, ...] = (512, 2048, 8192, 32768, 131072)  # neurons n [neurons]
-    examples: Annotated[int, Within(2, 40)] = 4  # images of the digits 3 and 8, m [1]
+    widths: tuple[Count, ...] = (1024, 4096, 16384, 65536)  # neurons n [neurons]
+    examples: Annotated[int, Within(2, 40)] = 14  # images of the digits 3 and 8, m [1]
     step: Annotated[float, Within(0.01, 100)] = 1.0  # step size over 1/λ_max of the kernel [1]
     networks: Count = 16  # networks of each width in a group [1]
     seeds: Seeds = 8  # groups of networks [1]
@@ -102,19 +100,19 @@ class OneStepOutOfTheKernel(Claim):
     headline = ("relu", "amplitude", "tanh", "mean_field_relu", "mean_field_tanh", "left_relu")
     corrections = (
         "“You exit the NTK in one step, always” holds where outputs are means over neurons (mean-field). Under NTK "
-        "scaling one step changes the kernel ever less with width: by about 1 % for 1000 ReLU neurons and 4 images.",
+        "scaling one step changes the kernel ever less with width: by about 1 % for 1024 ReLU neurons and 14 images.",
     )
     remarks = (
         "Derivation for ReLU, with gates g_k = 1[⟨w, x_k⟩ > 0]. One step changes a neuron's input on x_i by "
         "n^(−1/2) a s_i, s_i = (√2/λ) Σ_k r_k g_k ⟨x_k, x_i⟩, r = y − f. Its gate i flips if ⟨w, x_i⟩ is that small, "
         "with the density 1/√(2π) at zero. A flip adds or takes 2a² ⟨x_i, x_k⟩ at (i, i), and at (i, k) and (k, i) "
         "where g_k = 1. In s⁺ g_i = 1, for gates that close, in s⁻ g_i = 0, for those that open.",
-        "Scatter: c₀²‖Θ‖² = E|a|⁵ (2π)^(−1/2) Σ_i E[½(|s_i⁺| + |s_i⁻|) 4(1 + 2 Σ_{k≠i} ⟨x_i, x_k⟩² g_k) | ⟨w, x_i⟩ = 0]. "
-        "Drift: c₁²‖Θ‖² = E_r‖M‖², where M_ii = 2 E|a|³ (2π)^(−1/2) E ½(|s_i⁻| − |s_i⁺|), and M_ik has g_k in the mean, "
-        "⟨x_i, x_k⟩ before it and the flips of k besides. Outputs at the start are Gaussian with the NNGP kernel, and "
-        "common to all neurons.",
-        "The two are equal at (c₀/c₁)⁴ neurons: some 10³ for 4 images, 10⁵ for 20, as residuals of many images "
-        "matter less to each other's gates. An outside reader found the drift; version 1 had overlooked it.",
+        "Scatter: c₀²‖Θ‖² = E|a|⁵ (2π)^(−1/2) Σ_i E ½(|s_i⁺| + |s_i⁻|) 4(1 + 2 Σ_{k≠i} ⟨x_i, x_k⟩² g_k) over neurons "
+        "with ⟨w, x_i⟩ = 0. Drift: c₁²‖Θ‖² = E_r‖M‖², M_ii = 2 E|a|³ (2π)^(−1/2) E ½(|s_i⁻| − |s_i⁺|); M_ik has g_k in "
+        "the mean, ⟨x_i, x_k⟩ before it and the flips of k besides. Outputs at the start are Gaussian with the NNGP "
+        "kernel, and common to all neurons.",
+        "The two are equal at (c₀/c₁)⁴ neurons: some 10³ for 4 images, 10⁴ for 10, 10⁵ for 20, as one image of many "
+        "adds little to the pull of the others. An outside reader found the drift; version 1 had overlooked it.",
         "It is an argument at leading order and no proof: hence a conjecture.",
         "Smooth neurons: the first derivative of the kernel is odd in the last layer's weights, so that it averages to "
         "1/n; lazy-or-rich says the same of whole trainings of tanh networks. What ReLU changes without flips is 1/n "
@@ -124,14 +122,14 @@ class OneStepOutOfTheKernel(Claim):
         "The step is 1/λ_max of the sum of squares' kernel: half of what is stable. One hidden layer; deeper networks, "
         "other losses, momentum and Adam are not tried here.",
     )
-    full = {"widths": (512, 2048, 8192, 32768, 131072, 524288), "networks": 32, "seeds": 12}
-    tiny = {"widths": (8192, 16384, 32768), "examples": 2, "networks": 2, "seeds": 3}
+    full = {"widths": (1024, 4096, 16384, 65536, 262144), "networks": 32, "seeds": 12}
+    tiny = {"widths": (4096, 8192, 16384), "examples": 2, "networks": 2, "seeds": 3}
     out_of_scope = {"step": 20.0}
 
     def check_fields(self) -> None:
         if len(self.widths) < 3 or sorted(set(self.widths)) != list(self.widths):
             raise UserError(
-                f"an exponent needs at least three increasing --widths, got {self.widths}; try 8192 32768 131072"
+                f"an exponent needs at least three increasing --widths, got {self.widths}; try 4096 16384 65536"
             )
 
     def setting(self, key: Key) -> Setting:
@@ -151,7 +149,7 @@ class OneStepOutOfTheKernel(Claim):
                 "step λ_max", self.step, ">=", 0.5, "a small step is not meant to leave anything"
             ),
             assume(
-                "widths from 8192 on",
+                f"widths from {WIDE} on",
                 sum(n >= WIDE for n in self.widths),
                 ">=",
                 3,
@@ -173,7 +171,12 @@ class OneStepOutOfTheKernel(Claim):
         change = np.sqrt(squares[0] * widths**-1.5 + squares[1] / widths)
         wide = widths >= WIDE
         slope = np.polyfit(np.log(widths[wide]), np.log(change[wide]), 1)[0]
-        return predicted.replace(change=("width", change), relu=float(slope))
+        return predicted.replace(
+            change=("width", change),
+            relu=float(slope),
+            scatter=float(squares[0]),
+            drift=float(squares[1]),
+        )
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         rng = numpy_generator(key)
@@ -230,7 +233,7 @@ class OneStepOutOfTheKernel(Claim):
                 "amplitude",
                 1.0,
                 np.sqrt((relative**2).mean(1)),
-                0.12,  # the interval takes 8 %
+                (0.88, 1.2),  # the interval takes 6 %; what is left out, of order 1/n, adds 2 to 9 %
                 label=f"ReLU, NTK: change in one step over theory's, n ≥ {WIDEST}",
             )
         )
@@ -249,7 +252,8 @@ class OneStepOutOfTheKernel(Claim):
         slopes = predicted["slopes"]
         standard = slopes.copy()
         standard[-1] = -1.0
-        scatter, drift = flips(setting.x, setting.y, self.step)
+        scatter = float(predicted["scatter"])
+        drift = float(predicted["drift"])
         gaussian = 2**2.5 * gamma(3) / sqrt(pi)
         with_slopes = lambda values, **others: predicted.replace(
             slopes=("case", np.array(values)), **others
@@ -296,23 +300,6 @@ class OneStepOutOfTheKernel(Claim):
                 with_slopes(standard),
                 "standard and NTK networks are the same functions at the start",
                 label="standard networks: 1/n",
-            ),
-            Rival(
-                "own_entry",
-                self.with_flips(
-                    predicted,
-                    np.array([flips(setting.x, setting.y, self.step, partners=False)[0], drift]),
-                ),
-                "it is that example which flips",
-                label="scatter of a flip in its example's own entry only",
-                accepted="with few images partners add a tenth",
-            ),
-            Rival(
-                "no_output",
-                self.with_flips(predicted, flips(setting.x, setting.y, self.step, outputs=False)),
-                "the ensemble's mean is zero",
-                label="residuals are the labels: outputs at the start forgotten",
-                accepted="with some labels the two are nearly alike",
             ),
             Rival(
                 "unit_signs",
@@ -404,20 +391,16 @@ def _kernel(features: Values, slopes: Values, overlaps: Values) -> Values:
 
 
 @sequential
-def flips(
-    x: Values, y: Values, step: float, *, outputs: bool = True, partners: bool = True
-) -> Values:
+def flips(x: Values, y: Values, step: float) -> Values:
     """Return c₀² and c₁² of ‖ΔΘ‖²/‖Θ‖² ≈ c₀² n^(−3/2) + c₁² n^(−1), for ReLU in the NTK parameterization.
 
-    Integrals over one neuron on the boundary of each example, and over the outputs at the start: c₀ is of the scatter of
-    flips, c₁ of what closes more often than opens.
+    Integrals over one neuron on the boundary of each example, and over the outputs at the start: c₀ is of the scatter
+    of flips, c₁ of their drift, as more gates close than open.
 
     Args:
         x: unit inputs, shape ``(m, d)``.
         y: targets, shape ``(m,)``.
         step: over 1/λ_max.
-        outputs: whether the random outputs at the start are part of the residuals.
-        partners: whether a flip changes the entries with other examples too.
     """
     rng = np.random.default_rng(0)  # of the integral, not of the experiment
     overlaps = x @ x.T
@@ -426,9 +409,10 @@ def flips(
     nngp = (np.sqrt(1 - cosines**2) + cosines * (pi - angles)) / pi
     ntk = nngp + cosines * (pi - angles) / pi
     root = np.linalg.cholesky(nngp + 1e-10 * np.eye(len(x)))
-    residuals = y - outputs * rng.standard_normal((STARTS, len(x))) @ root.T
+    residuals = y - rng.standard_normal((STARTS, len(x))) @ root.T
     scatter = 0.0
-    drift = np.zeros((STARTS, len(x), len(x)))  # by the example whose gate flips, and its partner
+    # by the example whose gate flips and its partner, from either half of the neurons, so that squares have no bias
+    drift = np.zeros((2, STARTS, len(x), len(x)))
     for i, input_ in enumerate(x):
         w = rng.standard_normal((NEURONS, x.shape[1]))
         w -= np.outer(w @ input_, input_)  # neurons on the boundary of example i
@@ -436,16 +420,21 @@ def flips(
         gates[:, i] = 0
         opens = np.abs((gates * overlaps[i]) @ residuals.T)  # |s⁻|, (neurons, starts)
         closes = np.abs((gates * overlaps[i]) @ residuals.T + residuals[:, i])  # |s⁺|
-        changed = 4 * (1 + 2 * partners * (gates @ overlaps[i] ** 2))
+        changed = 4 * (1 + 2 * gates @ overlaps[i] ** 2)
         scatter += float(changed @ (opens + closes).mean(1)) / 2 / NEURONS
         gates[:, i] = 1
-        drift[:, i] = (opens - closes).T @ gates / 2 / NEURONS
+        more = (opens - closes) / NEURONS
+        drift[0, :, i] = more[::2].T @ gates[::2]
+        drift[1, :, i] = more[1::2].T @ gates[1::2]
     pull = sqrt(2) * step / np.linalg.eigvalsh(ntk)[-1]  # σ′ is √2 times the gate
     density = 1 / sqrt(2 * pi)
     third = 2 * sqrt(2 / pi)  # E|a|³
     fifth = 2**2.5 * gamma(3) / sqrt(pi)  # E|a|⁵
-    both = drift + np.swapaxes(drift, 1, 2)
-    both[:, np.arange(len(x)), np.arange(len(x))] /= 2
+    both = drift + np.swapaxes(drift, 2, 3)
+    both[..., np.arange(len(x)), np.arange(len(x))] /= 2
     mean = 2 * third * pull * density * overlaps * both
     square = np.linalg.norm(ntk) ** 2
-    return np.array([fifth * pull * density * scatter, (mean**2).sum((1, 2)).mean()]) / square
+    return (
+        np.array([fifth * pull * density * scatter, (mean[0] * mean[1]).sum((1, 2)).mean()])
+        / square
+    )
