@@ -84,7 +84,7 @@ class OneStepOutOfTheKernel(Claim):
     widths: tuple[Count, ...] = (1024, 4096, 16384, 65536)  # neurons n [neurons]
     examples: Annotated[int, Within(2, 40)] = 14  # images of the digits 3 and 8, m [1]
     step: Annotated[float, Within(0.01, 100)] = 1.0  # step size over 1/λ_max of the kernel [1]
-    networks: Count = 16  # networks of each width in a group [1]
+    networks: Count = 12  # networks of each width in a group [1]
     seeds: Seeds = 8  # groups of networks [1]
 
     kind = "conjecture"
