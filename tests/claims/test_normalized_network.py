@@ -1,4 +1,4 @@
-"""Laws of normalized-network by another integrator, by hand, and the figures of its page."""
+"""Laws of normalized-network by another integrator."""
 
 import jax
 import numpy as np

@@ -7,7 +7,7 @@ beforehand.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from steepest.claim import (
     Seeds,
     UserError,
     Values,
+    Within,
     assume,
     bound,
     equal,
@@ -53,7 +54,7 @@ class BarronRate(Claim):
     """The function exp(−‖x‖²/2s²) − 1 on the unit ball, and networks of steps that are drawn, chosen or fixed."""
 
     dimensions: tuple[Count, ...] = (2, 5, 10)  # d [1]
-    scale: Positive = 0.5  # s [1]
+    scale: Annotated[float, Within(0.01, 20)] = 0.5  # s [1]
     widths: tuple[Count, ...] = (8, 16, 32, 64, 128, 256)  # N [steps]
     draws: Count = 40  # networks of a width and group [1]
     points: Count = 100  # of the ball, for every network anew [1]

@@ -233,7 +233,10 @@ class OneStepOutOfTheKernel(Claim):
                 "amplitude",
                 1.0,
                 np.sqrt((relative**2).mean(1)),
-                (0.88, 1.2),  # the interval takes 6 %; what is left out, of order 1/n, adds 2 to 9 %
+                (
+                    0.88,
+                    1.2,
+                ),  # the interval takes 6 %; what is left out, of order 1/n, adds 2 to 9 %
                 label=f"ReLU, NTK: change in one step over theory's, n ≥ {WIDEST}",
             )
         )

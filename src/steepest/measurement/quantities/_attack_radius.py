@@ -53,8 +53,8 @@ def attack_radius(
     and looks along the ray to the last δ for the first change of sign. Displacements to examples of the other label
     are good proposals: if the network is right on both, the sign changes between them.
 
-    Pure JAX: it can be jitted and mapped. What it returns is checked by the sign alone, so that the radius never
-    understates robustness more than the scan does: a change of sign and back within 1/32 of a ray is missed.
+    Pure JAX: it can be jitted and mapped. What it returns is checked by the sign alone, so that the radius is never
+    below the distance to the boundary. It may be above: a change of sign and back within 1/32 of a ray is missed.
 
     Args:
         apply: the network, from parameters and inputs ``(..., d)`` to scalar outputs ``(...)``; differentiable.

@@ -1,4 +1,4 @@
-"""Weights that grow but never turn reach the best margin of their first directions; half of γ₁ takes ≥ 1/P(d) of these.
+"""Weights that grow but never turn reach the best margin of their first directions; for half of γ₁ the mean takes 1/P(d).
 
 Neurons v_j relu⟨w_j, x⟩ whose w_j keep their directions u_j train the products c_j = v_j ‖w_j‖ only. Started off
 balance these take either sign, and the flow tends to the largest ℓ1 margin over ±relu⟨u_j, ·⟩. Started balanced,
@@ -94,8 +94,8 @@ class LowRotationMargin(Claim):
         "The approach is slow, in log Σ|c_j|: on average 0.5 to 0.8 % is left at e¹⁶ (seeds 0 to 2). Descent whose "
         "steps shrink like 1/‖θ‖² adds a constant to Σ|c_j| a step, and would take millions of them.",
         "Under uniform weights of the points no combination has a larger margin than its largest edge: that is the "
-        "bound by P(d). As d grows an edge of half the best takes u₁² + u₂² ≥ ρ² = 0.669, so that P(d) falls by "
-        "√(1 − ρ²) = 0.58 or more a dimension; at d = 3 to 6 it is halved each time.",
+        "bound by P(d). As d grows an edge of half the best takes u₁² + u₂² ≥ ρ² = 0.669, so that P(d) is at most "
+        "of the order 0.58^d; from d = 3 to 6 it is halved each time.",
         "The widths found are 4 to 11 times the bound, since one direction of half the edge is not enough. Over d = 3 "
         "to 6 they grow 1.4 bits a dimension, which these sizes do not tell from the power d⁴ (shown, not judged).",
         "Networks whose neurons turn reach γ₁/2 in the norm of all weights with four neurons: see `xor-features`.",
@@ -167,7 +167,13 @@ class LowRotationMargin(Claim):
         ends = [observed[name][:, 0, -1].min() for name in ("either", "balanced")]
         missed = np.isinf(observed["needed"]).mean()
         return [
-            assume("least log Σ|c_j| at the end", min(ends), ">=", self.horizon, "lower --horizon"),
+            assume(
+                "least log Σ|c_j| at the end",
+                min(ends),
+                ">=",
+                self.horizon,
+                "lower --horizon, to 14 say",
+            ),
             assume("share of widths above the widest", missed, "==", 0, "raise --widest"),
         ]
 

@@ -102,7 +102,11 @@ def reached_margin(start: Neurons, present: Any, steps: int) -> jax.Array:
 def balanced(balance: float) -> list[Hypothesis]:
     """Return what keeps the signs of output weights: v_j² − ‖w_j‖² is conserved."""
     advice = "choose --balance at least 1: output weights below it may change their sign"
-    return [assume("|v|/‖w‖ of the start", balance, ">=", 1, advice)]
+    note = "choose --balance at most 5: steps of finite length end before more is made up for"
+    return [
+        assume("|v|/‖w‖ of the start", balance, ">=", 1, advice),
+        assume("|v|/‖w‖ of the start, at most", balance, "<=", 5, note),
+    ]
 
 
 @dataclass(frozen=True)
