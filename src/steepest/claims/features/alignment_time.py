@@ -92,6 +92,7 @@ class AlignmentTime(Claim):
     flipped: Fraction = 0.0  # part of the labels that is flipped, which ends separability [1]
 
     kind = "limit"
+    version = 2  # 1 met the last gate on a line through the end of a step, beyond the kink
     headline = ("longest", "sharp", "copies")
     statement = (
         r"t_{\mathrm{select}}\le\frac{\operatorname{arcosh}(1/\mu)-\operatorname{artanh}p_0}{\min_i\lVert x_i\rVert}"
@@ -125,6 +126,10 @@ class AlignmentTime(Claim):
         "between gates, so that all events are roots of linear functions, and t = ∫dτ/‖w‖ is a difference of arsinh.",
         "The network is trained by the midpoint rule on the summed exponential loss, until all neurons that saw an "
         "own example have selected. Those that did not may die, or take long: no theorem is stated for them.",
+        "Version 1 read the time of the last gate from a line between both ends of a step; the pull of 64 copies "
+        "beyond the gate made it some 0.1 % too early, at short times 0.2 %. Of its twenty fresh seeds nineteen held, "
+        "and one was inconclusive in the time of two examples. Version 2 takes the line from the step's beginning; "
+        "margins are as they were.",
         "early-alignment judges the two examples' time at the start's own angles, on mean loss; there its law appears "
         "as log(1/μ). That the worst case over data is the same law is this claim's.",
         "The sources' bounds were read in the talk and from the paper's abstract and our notes, not from the paper's "
@@ -620,8 +625,7 @@ def train(
     selected = np.full(sign.shape, np.inf)
     first = np.zeros((2, *sign.shape))  # time and log tan(θ/2) at the first reading after selection
     rates = np.zeros(sign.shape)
-    before = _least(w, x, z, real)
-    selected[before > 0] = 0.0
+    selected[_least(w, x, z, real) > 0] = 0.0
     left = awaited & np.isinf(selected)
     for _ in range(LONGEST):
         watched = awaited & (rates == 0) if turn else left
@@ -632,16 +636,18 @@ def train(
         size = np.where(watched, np.linalg.norm(pull, axis=-1) / np.abs(v), 0.0).max(-1)
         step = np.where(going, STEP / np.maximum(size, 1e-300), 0.0)
         half = step[:, None] / 2
+        start = w
+        at_start = pull
         pull, grow = _forces(w + half[..., None] * pull, v + half * grow, x, y)
         w = w + step[:, None, None] * pull
         v = v + step[:, None] * grow
         least = _least(w, x, z, real)
         new = left & (least > 0)
-        share = before / np.where(new, before - least, 1.0)
-        selected = np.where(new, clock[:, None] + step[:, None] * share, selected)
+        if new.any():
+            within = np.minimum(_until(start, at_start, x, z, real), step[:, None])
+            selected = np.where(new, clock[:, None] + within, selected)
         clock = clock + step
         left &= ~new
-        before = least
         if turn:
             angle = _log_tangent(w, target)
             now = np.stack([np.broadcast_to(clock[:, None], sign.shape), angle])
@@ -668,6 +674,15 @@ def _least(w: Values, x: Values, z: Values, real: Values) -> np.ndarray:
     """Return the least ⟨u, s_i⟩ of every neuron, ``(sets, neurons)``: positive from selection on."""
     products = np.where(real, z * (w @ np.swapaxes(x, -1, -2)), np.inf)
     return products.min(-1) / np.linalg.norm(w, axis=-1)
+
+
+def _until(w: Values, pull: Values, x: Values, z: Values, real: Values) -> np.ndarray:
+    """Return when the last gate is crossed, on a straight line from w: after it others pull, which is a kink."""
+    across = np.swapaxes(x, -1, -2)
+    products = z * (w @ across)
+    rates = z * (pull @ across)
+    waits = np.where(real & (products <= 0), -products / np.maximum(rates, 1e-300), 0.0)
+    return waits.max(-1)
 
 
 def _log_tangent(w: Values, target: Values) -> np.ndarray:
