@@ -134,7 +134,7 @@ class AlignmentTime(Claim):
         "margins are as they were.",
         "early-alignment judges the two examples' time at the start's own angles, on mean loss; there its law appears "
         "as log(1/μ). That the worst case over data is the same law is this claim's.",
-        "The sources' bounds were read in the talk and from the paper's abstract and our notes, not from the paper's "
+        "The sources' bounds were read in the talk and in our notes, not from the paper's "
         "proof; what they assume of starts that see only the other class is not checked here.",
     )
     full = {"seeds": 30, "width": 100, "mus": 16, "links": (2, 4, 8, 16, 32, 64)}

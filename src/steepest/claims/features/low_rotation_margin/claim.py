@@ -1,4 +1,4 @@
-"""Weights that grow but never turn reach the best margin of their first directions; for half of γ₁ the mean takes 1/P(d).
+"""Weights that grow but never turn reach the best margin of their first directions; half of γ₁ takes 1/P(d) on average.
 
 Neurons v_j relu⟨w_j, x⟩ whose w_j keep their directions u_j train the products c_j = v_j ‖w_j‖ only. Started off
 balance these take either sign, and the flow tends to the largest ℓ1 margin over ±relu⟨u_j, ·⟩. Started balanced,
