@@ -103,7 +103,7 @@ class PerceptronMistakes(Claim):
 
     def setting(self, key: Key) -> list[Examples]:
         rng = numpy_generator(key)
-        sets = [
+        sets: list[tuple[str, Values, Values, float]] = [
             (f"{n} orthogonal", np.eye(n), rng.choice([-1.0, 1.0], n), n) for n in self.orthogonal
         ]
         for d in self.dimensions:
