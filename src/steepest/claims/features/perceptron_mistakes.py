@@ -83,8 +83,8 @@ class PerceptronMistakes(Claim):
         "(R/γ)² is their number. No learner does better: whoever predicts an orthogonal example can be told the "
         "opposite, and the set stays separable with the same margin.",
         "Orders are random ones, repeated until a pass has no error, and an adversary that always presents the error "
-        "that is least wrong. The worst of these reaches a fifth to three fifths of the bound on points and images, and "
-        "0.83 of it on XOR, at seed 0.",
+        "that is least wrong. The worst of these reaches a fifth to three fifths of the bound on points and images, "
+        "and 0.83 of it on XOR, at seed 0.",
         "XOR of two bits on all points of the cube: no separator in the inputs, but a margin of about 1/(d√π) in the "
         "frozen features x·1[⟨w, x⟩ ≥ 0] (parity-margins), so that the perceptron on these errs at most about πd²/2 "
         "times. Labels without a linear separator are learned in the same way in any kernel that separates them.",
