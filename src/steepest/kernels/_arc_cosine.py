@@ -19,11 +19,11 @@ class ArcCosine(NamedTuple):
 
 
 def arc_cosine(t: Float[Any, "..."]) -> ArcCosine:
-    """Compute the arc-cosine kernel of degree one, and t times that of degree zero.
+    r"""Compute the arc-cosine kernel of degree one, and t times that of degree zero.
 
     With the angle ``θ = arccos t``,
 
-    .. math:: K_{outer} = \\frac{\\sin θ + (π − θ)\\cos θ}{2π}, \\qquad K_{inner} = \\frac{(π − θ)\\, t}{2π},
+    .. math:: K_{outer} = \frac{\sin θ + (π − θ)\cos θ}{2π}, \qquad K_{inner} = \frac{(π − θ)\, t}{2π},
 
     half of J₁/π and of t J₀/π in the source, where gates carry the factor two. The tangent kernel of both layers in
     the NTK parameterization, ``f = Σ a_j relu(⟨w_j, x⟩)/√m`` with all weights of variance one, is their sum.

@@ -96,8 +96,8 @@ class ReluAlignment(Claim):
         "From an eighth the alignment of the two hidden layers is 0.99 with true labels, mean at seed 0. With coin "
         "tosses it is 0.83 and scatters, as two directions of the first layer are nearly as long: six networks do not "
         "tell that it is less, which is not judged.",
-        "From the standard start the hidden layers are no more aligned than two random directions. The output layer is, "
-        "to 0.3 (mean at seed 0; not judged).",
+        "From the standard start the hidden layers are no more aligned than two random directions. The output layer "
+        "is, to 0.3 (mean at seed 0; not judged).",
         "Low rank is said to shrink bounds such as that of Bartlett, Foster and Telgarsky. It cannot tell true from "
         "random labels by itself: on coin tosses the second hidden layer ends nearer to rank one.",
         "One width, one pair of digits, plain descent. Networks that are larger, deeper, or trained with noise are not "

@@ -378,7 +378,7 @@ def _leading(k: int) -> float:
 
 
 def _distance(large: tuple[int, ...], k: int) -> float:
-    """Return how far the exponent of √λ_k over these d is from −k/2; zero for odd k and for d < k, ruled out besides."""
+    """Return how far the exponent of √λ_k over these d is from −k/2; zero for odd k and for d < k, ruled out too."""
     if k % 2 or min(large) < k:
         return 0.0
     logs = np.log([parity_margins(d, k).tangent for d in large])
