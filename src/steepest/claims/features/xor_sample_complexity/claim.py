@@ -109,7 +109,7 @@ class XorSampleComplexity(Claim):
         "The curve of the kernel is a limit in which dimension and samples grow; at d = 12 to 32 its error is right to "
         "0.02.",
         "The kernel is that of the NTK parameterization, inner + outer part. The wide limit of the network itself, "
-        "from its balanced start, is inner + outer/d: by the learning curve its samples differ by −0.3, +1.1 and +3.0 % "
+        "from its balanced start, is inner + outer/d: by the learning curve its samples differ by −0.3, 1.1 and 3.0 % "
         "at d = 12, 16 and 32. Of other kernels of wide two-layer ReLU networks the outer part alone needs 6 to 9 % "
         "fewer there, the inner part alone from 1 % fewer to 3 % more.",
         "Of twenty fresh seeds of version 1 thirteen held, seven were inconclusive and none failed: kernels up to "
