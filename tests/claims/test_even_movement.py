@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from steepest.claim import Observation, Prediction
 from steepest.claims.features.even_movement import EvenMovement, Setting, largest
 from steepest.core.errors import UserError
 
@@ -45,3 +46,17 @@ def test_a_wide_layer_moves_as_the_pull_says():
 def test_widths_that_show_no_growth_in_one_sentence(widths):
     with pytest.raises(UserError, match="three increasing --widths"):
         EvenMovement(widths=widths)
+
+
+def test_narrower_networks_get_a_wider_margin():
+    """What theory leaves out is of order m^(−1/2), from 4096 neurons down."""
+    halves = []
+    for widths in ((64, 256, 1024), (64, 256, 4096), (64, 256, 16384)):
+        claim = EvenMovement(widths=widths)
+        ones = np.ones((3, 3))
+        names = ("inner", "outer", "movement", "mean_inner", "mean_both")
+        observed = Observation(**{name: ("seed width", ones) for name in names})
+        predicted = Prediction(inner=("width", ones[0]), outer=("width", ones[0]), movement=-0.5)
+        check = next(one for one in claim.judge(predicted, observed) if one.id == "inner")
+        halves.append(check.margin.high - 1)
+    np.testing.assert_allclose(halves, [0.08, 0.04, 0.04])

@@ -5,6 +5,7 @@ import pytest
 
 from steepest.claims.features.parity_margins.claim import ParityMargins, _gate_limit, _leading
 from steepest.claims.features.parity_margins.experiment import cube, gate_lengths, sampled_margin
+from steepest.core.errors import UserError
 from steepest.programs import parity_margins
 
 
@@ -32,6 +33,28 @@ def test_limits():
 
 
 def test_fields_out_of_range():
-    for fields in ({"bits": (3,)}, {"bits": (8,)}, {"bits": (6,), "dimensions": (6,)}):
+    for fields in ({"bits": (3,)}, {"bits": (8,)}, {"bits": (6,), "dimensions": (6, 7, 8)}):
         claim = ParityMargins(**fields)
         assert not all(hypothesis.holds for hypothesis in claim.hypotheses(None))
+
+
+@pytest.mark.parametrize("large", [(4, 5, 6), (32, 64, 128)])
+def test_an_exponent_far_from_its_limit_is_out_of_range(large):
+    failed = [one for one in ParityMargins(large=large).hypotheses(None) if not one.holds]
+    assert [one.name for one in failed] == [
+        "largest distance of an exact exponent over --large from its limit"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"large": (64, 128)}, "three increasing --large"),
+        ({"dimensions": (4, 6, 6)}, "three increasing --dimensions"),
+        ({"gates": 2}, "gates must be at least 50"),
+        ({"samples": 2}, "samples must be at least 50"),
+    ],
+)
+def test_fields_in_one_sentence(fields, sentence):
+    with pytest.raises(UserError, match=sentence):
+        ParityMargins(**fields)

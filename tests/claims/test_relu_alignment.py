@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from steepest.claim import seeded
 from steepest.claims.features.relu_alignment import ReluAlignment, _layers
 from steepest.core.errors import UserError
 from steepest.programs import stable_rank
@@ -28,6 +29,13 @@ def test_stable_ranks_are_the_librarys():
     assert np.allclose(layers[:, 1], [float(stable_rank(w)) for w in second])
 
 
-def test_scales_in_one_sentence():
+@pytest.mark.parametrize("scales", [(0.1, 1.0), (1.0, 1.0), (1.0,)])
+def test_scales_in_one_sentence(scales):
     with pytest.raises(UserError, match="--scales are decreasing"):
-        ReluAlignment(scales=(0.1, 1.0))
+        ReluAlignment(scales=scales)
+
+
+@pytest.mark.parametrize("scales", [(0.5, 0.1), (1.0, 0.25)])
+def test_the_standard_start_and_a_small_one(scales):
+    claim = ReluAlignment(scales=scales, examples=4, seeds=3)
+    assert not all(one.holds for one in claim.hypotheses(claim.setting(seeded(0)[0])))

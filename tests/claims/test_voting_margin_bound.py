@@ -5,9 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from steepest.claim import seeded
 from steepest.claims.features.voting_margin_bound import (
     FEATURES,
     VotingMarginBound,
+    largest_margin,
     rademacher,
     stumps,
 )
@@ -34,6 +36,11 @@ def test_no_vote_on_coins_has_a_larger_margin_than_the_best_stumps_correlation()
         y = RNG.choice([-1.0, 1.0], 25)
         best = np.abs(y @ votes).max() / 25
         assert 0 < hard_margin(votes, y, "l1").margin <= best + 1e-9
+        assert largest_margin(votes, y) == hard_margin(votes, y, "l1").margin
+
+
+def test_no_vote_is_right_on_an_example_with_both_labels():
+    assert largest_margin(np.ones((2, 3)), np.array([1.0, -1.0])) == 0
 
 
 def test_stumps_vote_by_their_thresholds():
@@ -43,7 +50,18 @@ def test_stumps_vote_by_their_thresholds():
 
 
 def test_fields_in_one_sentence():
+    with pytest.raises(UserError, match="--sizes are increasing"):
+        VotingMarginBound(sizes=(200, 60))
     with pytest.raises(UserError, match="two --sizes"):
         VotingMarginBound(sizes=(100,))
     with pytest.raises(UserError, match="comes before the last"):
         VotingMarginBound(rounds=20, first=20)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"sizes": (60, 600)}, {"noises": (0.2, 1.0)}, {"noises": (0.0, 0.5)}]
+)
+def test_true_labels_coin_tosses_and_enough_examples(fields):
+    claim = VotingMarginBound(seeds=3, **{"sizes": (60, 1500), **fields})
+    failed = [one for one in claim.hypotheses(claim.setting(seeded(0)[0])) if not one.holds]
+    assert len(failed) == 1

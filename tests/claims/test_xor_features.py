@@ -7,6 +7,7 @@ import pytest
 
 from steepest.claims.features.xor_features.claim import XorFeatures, _first_targets
 from steepest.claims.features.xor_features.experiment import cubes, directions, starts, train
+from steepest.core.errors import UserError
 from steepest.nn.losses import exponential, log_margin_risk
 from steepest.nn.networks import Neurons, two_layer
 from steepest.programs import parity_margins
@@ -65,10 +66,10 @@ def test_examples_of_no_weight_count_nothing():
 
 
 def test_targets_are_the_nearest_of_the_own_sign():
-    claim = XorFeatures(dimensions=(3,), seeds=3, width=20)
+    claim = XorFeatures(dimensions=(3, 4, 5), seeds=3, width=20)
     setting = claim.setting(jax.random.key(0))
     targets = _first_targets(setting)
-    units, signs = directions(3)
+    units, signs = directions(5)
     assert (signs[targets] == setting.signs).all()
     assert (np.einsum("dshi,dshi->dsh", setting.noise, units[targets]) > 0).mean() > 0.7
 
@@ -78,3 +79,9 @@ def test_fields_out_of_range(fields):
     claim = XorFeatures(**fields)
     hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
     assert not all(hypothesis.holds for hypothesis in hypotheses)
+
+
+@pytest.mark.parametrize("dimensions", [(4, 5), (4, 5, 4)])
+def test_an_exponent_needs_three_dimensions(dimensions):
+    with pytest.raises(UserError, match="three different --dimensions"):
+        XorFeatures(dimensions=dimensions)

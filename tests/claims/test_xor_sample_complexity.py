@@ -8,6 +8,7 @@ import pytest
 from steepest.claims.features.xor_sample_complexity.claim import XorSampleComplexity
 from steepest.claims.features.xor_sample_complexity.experiment import (
     RIDGE,
+    both_layers,
     crossing,
     draw_signs,
     draw_start,
@@ -17,21 +18,20 @@ from steepest.claims.features.xor_sample_complexity.experiment import (
     network_errors,
     output_kernel,
     samples_needed,
-    tangent_kernel,
 )
 from steepest.core.errors import UserError
 from steepest.kernels import empirical_ntk, kernel_ridge, ntk
-from steepest.nn.networks import mlp, two_layer
+from steepest.nn.networks import Neurons, mlp, two_layer
 
 
 def test_the_kernel_is_that_of_the_library():
     x = np.random.default_rng(0).normal(size=(5, 4))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     limit = mlp((4, 9, 1), "relu", parameterized="ntk", c_w=2.0, bias=False).limit()
-    ours = tangent_kernel(x @ x.T)
+    ours = both_layers(x @ x.T)
     theirs = np.asarray(ntk(limit, x))
     np.testing.assert_allclose(ours / ours[0, 0], theirs / theirs[0, 0], atol=1e-7)
-    np.testing.assert_allclose(inner_kernel(0.3) + output_kernel(0.3), tangent_kernel(0.3))
+    np.testing.assert_allclose(inner_kernel(0.3) + output_kernel(0.3), both_layers(0.3))
 
 
 def test_prefixes_of_one_factor_are_regressions():
@@ -42,8 +42,8 @@ def test_prefixes_of_one_factor_are_regressions():
     test = draw_signs(generator, 200, 8)
     y = x[:, 0] * x[:, 1]
     for n, error in zip(sizes, fast, strict=True):
-        fitted = kernel_ridge(tangent_kernel(x[:n] @ x[:n].T / 8), y[:n], RIDGE)
-        outputs = fitted.predict(tangent_kernel(test @ x[:n].T / 8))
+        fitted = kernel_ridge(both_layers(x[:n] @ x[:n].T / 8), y[:n], RIDGE)
+        outputs = fitted.predict(both_layers(test @ x[:n].T / 8))
         assert (outputs * test[:, 0] * test[:, 1] <= 0).mean() == pytest.approx(error, abs=0.011)
 
 
@@ -89,13 +89,29 @@ def test_crossings():
 
 
 def test_the_page_s_figures():
-    exponent = np.log2(samples_needed(tangent_kernel, 128) / samples_needed(tangent_kernel, 64))
+    exponent = np.log2(samples_needed(both_layers, 128) / samples_needed(both_layers, 64))
     assert exponent == pytest.approx(1.84, abs=0.005)
-    whole = samples_needed(tangent_kernel, 26)
+    whole = samples_needed(both_layers, 26)
     assert samples_needed(output_kernel, 26) / whole == pytest.approx(0.92, abs=0.01)
     assert samples_needed(inner_kernel, 26) / whole == pytest.approx(1.03, abs=0.01)
+    own = lambda d: lambda t: inner_kernel(t) + output_kernel(t) / d
+    more = [samples_needed(own(d), d) / samples_needed(both_layers, d) - 1 for d in (12, 16, 32)]
+    np.testing.assert_allclose(more, [-0.003, 0.011, 0.03], atol=0.001)
 
 
 def test_levels_that_are_no_errors():
     with pytest.raises(UserError, match=r"from 0.1 to 0.4, got 0.6"):
         XorSampleComplexity(level=0.6)
+
+
+@pytest.mark.parametrize("name", ["dimensions", "kernel_dimensions"])
+def test_an_exponent_needs_three_dimensions(name):
+    with pytest.raises(UserError, match=f"three different --{name.replace('_', '-')}"):
+        XorSampleComplexity(**{name: (16, 25, 16)})
+
+
+def test_frozen_features_where_no_neuron_is_active():
+    """An input on which every neuron is off has a row of zeros: its output is zero, an error."""
+    x = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    start = Neurons(jnp.array([[1.0, 0.5]]), jnp.array([1.0]))
+    assert frozen_error(start, x, np.array([1.0, 1.0]), x, np.array([1.0, 1.0])) == 0.5

@@ -57,6 +57,16 @@ def test_bad_input_is_one_sentence(arguments, sentence):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["target", "claim"])
+def test_a_field_may_have_the_name_of_the_first_parameter(name):
+    """As even-movement has the field ``target``; plain-decay has neither, which is said of the field."""
+    for call in (run, steepest.run):
+        with pytest.raises(UserError, match=f"no field {name!r}"):
+            call("plain-decay", **{name: 0.6})
+    with pytest.raises(UserError, match=f"no field {name!r}"):
+        steepest.sweep("plain-decay", {"rate": [0.25]}, **{name: 0.6})
+
+
 def test_an_unknown_claim_gets_the_nearest_name():
     with pytest.raises(UserError, match="did you mean 'plain-decay'"):
         run("plane-decay")

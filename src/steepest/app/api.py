@@ -14,6 +14,7 @@ from steepest.engine.store import Store
 
 def run(
     claim: str | Path | Claim,
+    /,
     *,
     preset: str = "quick",
     seed: int = 0,
@@ -45,6 +46,7 @@ def run(
 
 def sweep(
     claim: str | Path,
+    /,
     over: Mapping[str, Any] | None = None,
     *,
     sobol: int | None = None,

@@ -107,6 +107,7 @@ def entry_of(kind: type[Claim]) -> Entry:
 
 def run(
     target: str | Path | Entry | Claim,
+    /,
     *,
     preset: str = "quick",
     seed: int = 0,

@@ -1,5 +1,7 @@
 """Kernels of infinitely wide networks: dual activations, the layerwise recursion and its criticality."""
 
+from steepest.kernels._arc_cosine import ArcCosine as ArcCosine
+from steepest.kernels._arc_cosine import arc_cosine as arc_cosine
 from steepest.kernels._bounds import StayPut as StayPut
 from steepest.kernels._bounds import bernstein_radius as bernstein_radius
 from steepest.kernels._bounds import bernstein_tail as bernstein_tail

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steepest.core.errors import UserError
-from steepest.kernels import walsh_eigenvalues
+from steepest.kernels import arc_cosine, walsh_eigenvalues
 
 
 class ParityMargins(NamedTuple):
@@ -63,4 +63,4 @@ def tangent_kernel(t: np.ndarray) -> np.ndarray:
     >>> tangent_kernel(np.array([-1.0, 0.0, 1.0])).tolist()
     [-0.0, 0.0, 0.5]
     """
-    return t * (np.pi - np.arccos(np.clip(t, -1, 1))) / (2 * np.pi)
+    return arc_cosine(t).inner

@@ -33,6 +33,7 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.kernels import arc_cosine
 from steepest.linalg import sequential
 from steepest.nn.data import digits, hypercube, signs
 from steepest.programs import MarginProgram, kernel_margin
@@ -82,12 +83,13 @@ class PerceptronMistakes(Claim):
         "(R/γ)² is their number. No learner does better: whoever predicts an orthogonal example can be told the "
         "opposite, and the set stays separable with the same margin.",
         "Orders are random ones, repeated until a pass has no error, and an adversary that always presents the error "
-        "that is least wrong. On points and images these reach a tenth to two thirds of the bound.",
+        "that is least wrong. The worst of these reaches a fifth to three fifths of the bound on points and images, "
+        "and 0.83 of it on XOR, at seed 0.",
         "XOR of two bits on all points of the cube: no separator in the inputs, but a margin of about 1/(d√π) in the "
         "frozen features x·1[⟨w, x⟩ ≥ 0] (parity-margins), so that the perceptron on these errs at most about πd²/2 "
-        "times. Labels may also be learned with no separator at all in the same way, in any kernel.",
-        "The start is part of it: from a w that points away from u the number has no bound but its length. The length "
-        "of steps is none, since errors do not change when w is scaled.",
+        "times. Labels without a linear separator are learned in the same way in any kernel that separates them.",
+        "The start is part of it: from a w that points away from u the number has no bound but its length. The step "
+        "size does not matter: errors do not change when w is scaled.",
     )
     full = {
         "orthogonal": (4, 16, 64, 256),
@@ -101,7 +103,7 @@ class PerceptronMistakes(Claim):
 
     def setting(self, key: Key) -> list[Examples]:
         rng = numpy_generator(key)
-        sets = [
+        sets: list[tuple[str, Values, Values, float]] = [
             (f"{n} orthogonal", np.eye(n), rng.choice([-1.0, 1.0], n), n) for n in self.orthogonal
         ]
         for d in self.dimensions:
@@ -116,8 +118,7 @@ class PerceptronMistakes(Claim):
                 (f"digits {pair[0]}, {pair[1]}", x @ x.T, np.asarray(data.y)[chosen], data.d)
             )
         cube = hypercube(self.bits) / np.sqrt(self.bits)
-        overlaps = np.clip(cube @ cube.T, -1, 1)
-        frozen = overlaps * (np.pi - np.arccos(overlaps)) / (2 * np.pi)
+        frozen = arc_cosine(cube @ cube.T).inner
         sets.append((f"XOR of {self.bits} bits", frozen, np.sign(cube[:, 0] * cube[:, 1]), np.inf))
         return [self.examined(*one) for one in sets]
 

@@ -1,4 +1,4 @@
-"""Layers of a ReLU network align if it starts small, hardly from a standard start, and less with random labels.
+"""ReLU layers align if they start small, hardly from a standard start; random labels keep the first layer's rank up.
 
 Layers of deep linear networks become rank one and aligned (deep-linear-alignment). Of ReLU networks it is said that
 “some alignment occurs”. Networks with two hidden layers on two digits, to one risk: from an eighth of the standard
@@ -74,16 +74,18 @@ class ReluAlignment(Claim):
     seeds: Seeds = 6  # sets of images, with a network each [1]
 
     kind = "empirical law"
+    # 1 did not judge the alignment from the standard start, and took any scales from 1 on that differ four times
+    version = 2
     statement = (
-        r"\varepsilon\ll1:\quad \frac{\lVert W_l\rVert_F^2}{\lVert W_l\rVert_2^2}\approx 2,\quad "
+        r"\varepsilon\ll1:\quad 2<\frac{\lVert W_l\rVert_F^2}{\lVert W_l\rVert_2^2}<3,\quad "
         r"|\langle v_{l+1},u_l\rangle|\approx1;\qquad \varepsilon=1:\quad "
         r"\frac{\lVert W_l\rVert_F^2}{\lVert W_l\rVert_2^2}\approx\text{as at the start}"
     )
     source = "The talk of seeds 001, “empirically on ReLU networks, some alignment occurs”; Ji and Telgarsky 2019"
-    headline = ("aligned", "low_rank", "standard", "random_first")
+    headline = ("aligned", "low_rank", "standard", "standard_aligned", "random_first")
     corrections = (
         "“Empirically on ReLU networks, some alignment occurs: ratios ‖W‖_F/‖W‖₂ are small”: how much is decided by "
-        "the start. From the standard one the ratios of both hidden layers keep 95 % and more on two digits.",
+        "the start. From the standard one the stable ranks of both hidden layers stay as they are on two digits.",
     )
     remarks = (
         "Alignment is |⟨v, u⟩| of a layer's leading right singular vector v with the leading left one u of the layer "
@@ -91,8 +93,11 @@ class ReluAlignment(Claim):
         "From a small start all layers first grow along one direction, out of the saddle at zero; what else they learn "
         "later adds to the rank. Of a learned part of rank one and a start of size ε the stable rank would be "
         "1 + O(ε²); it falls somewhat slower.",
-        "The alignment of the two hidden layers is 0.99 with true labels. With coin tosses it is between 0.2 and 0.98, "
-        "as two directions of the first layer are nearly as long.",
+        "From an eighth the alignment of the two hidden layers is 0.99 with true labels, mean at seed 0. With coin "
+        "tosses it is 0.83 and scatters, as two directions of the first layer are nearly as long: six networks do not "
+        "tell that it is less, which is not judged.",
+        "From the standard start the hidden layers are no more aligned than two random directions. The output layer "
+        "is, to 0.3 (mean at seed 0; not judged).",
         "Low rank is said to shrink bounds such as that of Bartlett, Foster and Telgarsky. It cannot tell true from "
         "random labels by itself: on coin tosses the second hidden layer ends nearer to rank one.",
         "One width, one pair of digits, plain descent. Networks that are larger, deeper, or trained with noise are not "
@@ -100,7 +105,7 @@ class ReluAlignment(Claim):
     )
     full = {"scales": (1.0, 0.5, 0.25, 0.125, 0.0625), "steps": 3000, "target": 0.001, "seeds": 12}
     tiny = {
-        "scales": (1.0, 0.2),
+        "scales": (1.0, 0.125),
         "width": 8,
         "examples": 10,
         "steps": 100,
@@ -110,7 +115,8 @@ class ReluAlignment(Claim):
     out_of_scope = {"scales": (4.0, 2.0)}
 
     def check_fields(self) -> None:
-        if len(self.scales) < 2 or sorted(self.scales, reverse=True) != list(self.scales):
+        falling = sorted(set(self.scales), reverse=True)
+        if len(self.scales) < 2 or falling != list(self.scales):
             raise UserError(
                 f"--scales are decreasing, two at least, got {self.scales}; try 1 0.125"
             )
@@ -128,12 +134,12 @@ class ReluAlignment(Claim):
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         return [
-            assume("first scale", self.scales[0], "<=", 1, "larger starts than the standard one"),
-            assume("first scale / last", self.scales[0] / self.scales[-1], ">=", 4, "starts alike"),
+            assume("first scale", self.scales[0], "==", 1, "the standard start comes first"),
+            assume("last scale", self.scales[-1], "<=", 0.125, "end --scales with a small start"),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        return Prediction(aligned=0.95, rank=3.0, kept=0.9)
+        return Prediction(aligned=0.95, rank=3.0, kept=0.9, apart=0.5)
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         net = mlp((setting.x.shape[-1], self.width, self.width, 1), "relu", c_w=2.0)
@@ -205,6 +211,12 @@ class ReluAlignment(Claim):
                 at_least=float(predicted["kept"]),
                 label=f"{standard}: stable rank over that of the start, lesser layer",
             ),
+            bound(
+                "standard_aligned",
+                aligned[:, TRUE, 0, 0],
+                at_most=float(predicted["apart"]),
+                label=f"{standard}: alignment of the two hidden layers",
+            ),
             order(
                 "random_first",
                 ["true", "random"],
@@ -244,7 +256,14 @@ class ReluAlignment(Claim):
                 predicted.replace(kept=0.999),
                 "wide networks are lazy",
                 label="from the standard start nothing changes at all",
-                accepted="it keeps 99 % of the rank, and 90 % is what is judged",
+                accepted="the lesser layer keeps 98 to 100 % of the rank, and 90 % is what is judged",
+            ),
+            Rival(
+                "random_directions",
+                predicted.replace(apart=0.15),
+                "the hidden layers' leading directions stay independent: 0.1 on average",
+                label="from the standard start hidden layers are as two random directions",
+                accepted="they may be: one half is what is judged",
             ),
         ]
 

@@ -1,9 +1,10 @@
-"""A vote errs no more often than it misses a margin θ, plus 2 Rad/θ: of use on true labels, void on random ones.
+"""A vote errs at most as often as it misses margin θ, plus 2 Rad/θ + confidence: useful on true labels, void on random.
 
 AdaBoost over stumps on a grid, after many rounds. The bound has no free constant: Rad is the expected largest
 correlation of a stump with n coin tosses, known here, and the rest is a confidence term over all θ that are tried. The
 number of voters does not enter, so that the bound falls as boosting goes on where counting voters says that it rises.
-On random labels no vote has a margin much above Rad, by duality, and the bound is above one half by itself.
+On random labels the largest margin of any vote is Rad at most, on average and by duality, and the bound does not fall
+below one half, the error of a coin.
 """
 
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from steepest.claim import (
     predicted_curve,
 )
 from steepest.dynamics import adaboost
+from steepest.programs import hard_margin
 
 FEATURES = 8  # of which the first three vote on the label
 CELLS = 16  # of the grid of thresholds in each feature
@@ -71,6 +73,8 @@ class VotingMarginBound(Claim):
     )
 
     kind = "theorem"
+    # 1 judged AdaBoost's margins on coin tosses, at all sizes, instead of the largest, and not that the bound is void
+    version = 2
     statement = (
         r"P[yf\le0]\le\hat P\Big[\frac{yf}{\lVert w\rVert_1}\le\theta\Big]+\frac2\theta\,"
         r"E\max_h\Big|\frac1n\sum_i\sigma_ih(x_i)\Big|+\sqrt{\frac{\ln(K/\delta)}{2n}}\quad\text{for all }w,\ "
@@ -80,23 +84,28 @@ class VotingMarginBound(Claim):
         "The talk of seeds 001, “large margin boosted classifiers generalize”; Schapire, Freund, Bartlett and Lee "
         "1998; with constants: Koltchinskii and Panchenko 2002"
     )
-    headline = ("never", "informative", "random_margin")
+    headline = ("never", "informative", "void", "random_margin")
     corrections = (
-        "The talk's O((1/θ) √(VC ln n/n)) has no constant, and with that of Schapire et al. exceeds one at every size "
-        "here. With the Rademacher average of the stumps themselves 2000 examples suffice for a bound below one half.",
+        "The talk's O((1/θ) √(VC ln n/n)) has no constant. In the form of Schapire et al. for finite classes, with the "
+        "constant one and the confidence term here, it is 2.2, 1.4, 0.87 and 0.52 at these sizes, above one half at "
+        "each. With the Rademacher average of the stumps themselves it is 0.40 at 2000 examples.",
     )
     remarks = (
         "“With random data ‖w‖₁ will be large and kill the bound”: on coin tosses the largest margin of any vote is at "
         "most the best stump's correlation with them, since uniform weights are one choice of the other player. That "
-        "is Rad on average, so that 2 Rad/θ is two at least where no example misses θ.",
+        "is Rad on average, so that 2 Rad/θ is two at least where no example misses θ. The largest margin is a linear "
+        "program's, of the fewest examples; of many more no vote of stumps fits coin tosses at all.",
         "The bound is loose. On all votes that were looked at the error exceeds P̂ and the confidence term by "
         "0.06 Rad/θ at most, where 2 Rad/θ is allowed. With any of the label noises here it is above one.",
         "A void bound still ranks: where every vote has no training error, it orders the test errors over the noise.",
-        "Errors are those on 20 000 fresh examples with labels of the same noise. One δ = 0.05 for each vote that is "
-        "looked at: not for all of them together.",
+        "Errors are those on 20 000 fresh examples with labels of the same noise. One δ = 0.05 for each sample "
+        "and its labels, for all votes on it at once, so of both rounds; not for all samples together.",
+        "Of the twenty fresh seeds of version 2 eighteen hold; at two the ranks of eight groups of 60 examples scatter "
+        "too much to tell from 0.6, which leaves them inconclusive.",
     )
-    full = {"sizes": (200, 600, 2000, 6000), "rounds": 2000, "seeds": 8}
-    tiny = {"sizes": (40, 80), "rounds": 30, "first": 5, "noises": (0.0, 1.0), "seeds": 3}
+    # at 6000 examples the printed bound is below one half too, and no rival
+    full = {"rounds": 2000, "seeds": 16}
+    tiny = {"sizes": (40, 1500), "rounds": 60, "first": 5, "noises": (0.0, 1.0), "seeds": 3}
     out_of_scope = {"repeated": 0.9}
 
     def check_fields(self) -> None:
@@ -104,6 +113,8 @@ class VotingMarginBound(Claim):
             raise UserError(
                 "the bound ranks errors over at least two --noises and two --sizes; add some"
             )
+        if sorted(set(self.sizes)) != list(self.sizes):
+            raise UserError(f"--sizes are increasing, got {self.sizes}; try 60 200 600 2000")
         if self.first >= self.rounds:
             raise UserError(
                 f"the --first round looked at comes before the last, {self.rounds}; got {self.first}"
@@ -125,21 +136,46 @@ class VotingMarginBound(Claim):
         alike = max(
             float(np.mean(np.all(votes == votes[:, :1], axis=2))) for votes in setting.votes
         )
+        rad, slack = self.terms()
         return [
+            assume(
+                "share of labels drawn, first",
+                self.noises[0],
+                "==",
+                0,
+                "true labels are the first of --noises",
+            ),
+            assume(
+                "share of labels drawn, last",
+                self.noises[-1],
+                "==",
+                1,
+                "coin tosses are the last of --noises",
+            ),
+            assume(
+                f"least bound of any vote, n = {self.sizes[-1]}",
+                2 * rad[-1] / THETAS[-1] + slack[-1],
+                "<=",
+                0.5,
+                "raise --sizes: so few examples tell of no vote",
+            ),
             assume(
                 "share of examples that are copies of the first",
                 alike,
                 "<",
                 0.1,
                 "the bound is for independent examples",
-            )
+            ),
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def terms(self) -> tuple[Values, Values]:
+        """Return Rad and the confidence term at every size."""
         rng = np.random.default_rng(0)  # of the Rademacher average
         rad = np.array([rademacher(n, rng) for n in self.sizes])
-        sizes = np.array(self.sizes, float)
-        slack = np.sqrt(log(len(THETAS) / CONFIDENCE) / (2 * sizes))
+        return rad, np.sqrt(log(len(THETAS) / CONFIDENCE) / (2 * np.array(self.sizes, float)))
+
+    def predict(self, setting: Setting) -> Prediction:
+        rad, slack = self.terms()
         return Prediction(
             rad=("size", rad),
             complexity=("size theta", 2 * rad[:, None] / THETAS),
@@ -155,7 +191,6 @@ class VotingMarginBound(Claim):
         boost = compiled(lambda votes, y: adaboost(votes, y, self.rounds)[:2])
         violations = []
         errors = []
-        margins = []
         training = []
         for votes, labels in zip(setting.votes, setting.labels, strict=True):
             for group, ys in zip(votes, labels, strict=True):
@@ -165,17 +200,18 @@ class VotingMarginBound(Claim):
                         w = np.bincount(chosen[:last], amount[:last], group.shape[1])
                         w /= np.abs(w).sum()
                         margin = y * (group @ w)
-                        margins.append(margin.min())
                         training.append(np.mean(margin <= 0))
                         violations.append([np.mean(margin <= theta) for theta in THETAS])
                         errors.append(np.mean(fresh_y * (fresh_votes @ w) <= 0))
+        fewest = zip(setting.votes[0], setting.labels[0], strict=True)
+        margins = [[largest_margin(group, y) for y in (ys[0], ys[-1])] for group, ys in fewest]
         shape = (len(self.sizes), self.seeds, len(self.noises), 2)
         dims = "size group noise round"
         return Observation(
             violations=(f"{dims} theta", np.reshape(violations, (*shape, len(THETAS)))),
             error=(dims, np.reshape(errors, shape)),
             training=(dims, np.reshape(training, shape)),
-            margin=(dims, np.reshape(margins, shape)),
+            margin=("group end", margins),
         )
 
     def bounds(self, predicted: Prediction, observed: Observation) -> Values:
@@ -216,11 +252,16 @@ class VotingMarginBound(Claim):
                 label=f"bound on true labels, n = {self.sizes[-1]}",
             ),
             bound(
+                "void",
+                last[..., -1].min(0),
+                at_least=0.5,
+                label="bound on coin tosses, least of sizes",
+            ),
+            bound(
                 "random_margin",
-                (observed["margin"][:, :, -1, -1] / predicted["rad"][:, None]).mean(1).max()
-                / float(predicted["most"]),
-                at_most=1.0,
-                label="margin on coin tosses / Rad, mean of groups, worst size",
+                observed["margin"][:, -1] / predicted["rad"][0],
+                at_most=float(predicted["most"]),
+                label=f"largest margin of any vote on coin tosses / Rad, n = {self.sizes[0]}",
             ),
             bound(
                 "rank",
@@ -262,6 +303,13 @@ class VotingMarginBound(Claim):
                 label="√(ln n ln H/n)/θ, constant one",
             ),
             Rival(
+                "half",
+                predicted.replace(most=0.5),
+                "a vote must fit all tosses at once, a stump only more than half",
+                label="no margin above Rad/2 on coin tosses",
+                accepted="it is a fifth of Rad at 60 examples and less at more; duality does not say so",
+            ),
+            Rival(
                 "tenth",
                 predicted.replace(most=0.1),
                 "coin tosses cannot be learned",
@@ -270,18 +318,21 @@ class VotingMarginBound(Claim):
         ]
 
     def controls(self, observed: Observation) -> list[Control]:
-        swap = lambda name: (observed.quantity(name).dims, observed[name][:, :, ::-1])
+        violations = observed.quantity("violations").dims
         late = observed["violations"][..., ::-1, :]
         return [
             Control(
                 "other_labels",
-                observed.replace(margin=swap("margin"), violations=swap("violations")),
+                observed.replace(
+                    margin=("group end", observed["margin"][:, ::-1]),
+                    violations=(violations, observed["violations"][:, :, ::-1]),
+                ),
                 "random labels have no margin, true ones do",
                 label="margins of true labels for random ones, and the reverse",
             ),
             Control(
                 "rounds_swapped",
-                observed.replace(violations=(observed.quantity("violations").dims, late)),
+                observed.replace(violations=(violations, late)),
                 "margins grow with the rounds",
                 label=f"margins of round {self.first} for those of round {self.rounds}",
             ),
@@ -340,6 +391,12 @@ def stumps(x: Values) -> Values:
     thresholds = np.arange(1, CELLS) / CELLS
     votes = np.where(x[..., None] > thresholds, 1.0, -1.0)
     return votes.reshape(*x.shape[:-1], -1)
+
+
+def largest_margin(votes: Values, y: Values) -> float:
+    """Return the largest margin of any vote of ℓ1 norm one; zero where none is right on all examples."""
+    program = hard_margin(votes, y, "l1")
+    return program.margin if program.separable else 0.0
 
 
 def rademacher(n: int, rng: np.random.Generator) -> float:

@@ -25,6 +25,7 @@ from steepest.claim import (
     Prediction,
     Rival,
     Seeds,
+    UserError,
     Values,
     Within,
     agreement,
@@ -97,13 +98,18 @@ class XorFeatures(Claim):
         "4000, about half is left.",
         "Each of the four directions needs a neuron on its side at the start, which 40 neurons nearly always have; "
         "narrower networks may miss one, and are then out of range.",
-        "The control sees 3d examples, where the same descent ends in other directions and at a larger margin of its "
-        "sample.",
+        "The control sees 3d examples, where the same descent ends in other directions and at another margin.",
     )
     full = {"dimensions": (4, 6, 8), "seeds": 20, "steps": 4000}
     tiny = {"dimensions": (2, 3, 4), "seeds": 3, "steps": 800}
     out_of_scope = {"scales": (0.01, 30.0)}
     point = XorFeaturesPoint
+
+    def check_fields(self) -> None:
+        if len(set(self.dimensions)) < 3:
+            raise UserError(
+                f"an exponent needs at least three different --dimensions, got {self.dimensions}; try 4 5 6"
+            )
 
     def setting(self, key: Key) -> Setting:
         rng = numpy_generator(key)
@@ -304,7 +310,7 @@ class XorFeatures(Claim):
             Control(
                 "sample",
                 sample,
-                "a sample is not symmetric, and other networks have larger margins on it",
+                "a sample is not symmetric: descent ends at other networks, at another margin",
                 label=f"{self.samples:g} d examples",
             ),
         ]

@@ -1,8 +1,8 @@
-"""A ReLU network learns 2-XOR from about d samples, up to a logarithm; its tangent kernel needs almost d².
+"""A ReLU network learns 2-XOR from about d samples, up to a logarithm; the tangent kernel needs almost d².
 
 Inputs are uniform on the cube {±1/√d}^d, the label is the product of two signs. Descent on a network from a small
-start finds the two coordinates. Regression with the network's tangent kernel has to learn all d²/2 products of two
-coordinates at once: its learning curve follows from the eigenvalues of the kernel with no free number.
+start finds the two coordinates. Regression with the tangent kernel of the NTK parameterization has to learn all d²/2
+products of two coordinates at once: its learning curve follows from the eigenvalues of the kernel with no free number.
 """
 
 from collections.abc import Mapping
@@ -45,6 +45,7 @@ from steepest.claims.features.xor_sample_complexity.experiment import (
     SLOPE,
     Dimension,
     XorPoint,
+    both_layers,
     crossing,
     draw_signs,
     draw_start,
@@ -54,7 +55,6 @@ from steepest.claims.features.xor_sample_complexity.experiment import (
     output_kernel,
     rich,
     samples_needed,
-    tangent_kernel,
     trained,
 )
 from steepest.core.errors import UserError
@@ -105,9 +105,13 @@ class XorSampleComplexity(Claim):
         "n* is where the test error crosses 25 %: a monotone fit to errors at nested samples, then interpolation in "
         "log n. Sizes and steps were chosen on seeds 0 to 2, for cost.",
         "The network's local exponent is 1.2 to 1.3 at these dimensions, as for d log d, whose factor would be 0.82. "
-        "Twelve samples do not tell it from d to the power 1.2; the margin admits one logarithm.",
+        "Twelve samples do not tell it from d to the power 1.25; the margin admits one logarithm.",
         "The curve of the kernel is a limit in which dimension and samples grow; at d = 12 to 32 its error is right to "
-        "0.01. All kernels of wide ReLU networks have nearly the same: their samples differ by 8 % at most.",
+        "0.02.",
+        "The kernel is that of the NTK parameterization, inner + outer part. The wide limit of the network itself, "
+        "from its balanced start, is inner + outer/d: by the learning curve its samples differ by −0.3, 1.1 and 3.0 % "
+        "at d = 12, 16 and 32. Of other kernels of wide two-layer ReLU networks the outer part alone needs 6 to 9 % "
+        "fewer there, the inner part alone from 1 % fewer to 3 % more.",
         "Of twenty fresh seeds of version 1 thirteen held, seven were inconclusive and none failed: kernels up to "
         "d = 26 give an exponent with an interval of 0.08, and did not always reject d² from the first dimension on. "
         "Version 2 has kernels up to d = 32; margins and rivals are as they were. Of its twenty fresh seeds nineteen "
@@ -132,7 +136,14 @@ class XorSampleComplexity(Claim):
     out_of_scope = {"scale": 10.0}
 
     def check_fields(self) -> None:
-        """Refuse levels of the error that no learning curve crosses once."""
+        """Refuse too few dimensions, and levels of the error that no learning curve crosses once."""
+        for name in ("dimensions", "kernel_dimensions"):
+            values = getattr(self, name)
+            if len(set(values)) < 3:
+                flag = name.replace("_", "-")
+                raise UserError(
+                    f"an exponent needs at least three different --{flag}, got {values}; try 16 25 38"
+                )
         if not 0.1 <= self.level <= 0.4:
             raise UserError(
                 f"level must be an error from 0.1 to 0.4, got {self.level:g}; try {LEVEL}"
@@ -145,7 +156,7 @@ class XorSampleComplexity(Claim):
         return Prediction(
             network_exponent=1.0,
             network_error=0.05,
-            kernel_samples=("kernel_dimension", self.needed(tangent_kernel)),
+            kernel_samples=("kernel_dimension", self.needed(both_layers)),
             kernel_errors=("kernel_dimension size", self.kernel_curves()),
         )
 
@@ -157,7 +168,7 @@ class XorSampleComplexity(Claim):
         """Return the predicted errors of the kernel, shape ``(dimensions, sizes)``."""
         curves = []
         for d, sizes in zip(self.kernel_dimensions, self.kernel_sizes, strict=True):
-            spectrum = hypercube_spectrum(tangent_kernel, d)
+            spectrum = hypercube_spectrum(both_layers, d)
             curves.append([learning_curve(spectrum, 2, n, RIDGE).sign_error for n in sizes])
         return np.array(curves)
 
@@ -315,6 +326,13 @@ class XorSampleComplexity(Claim):
                 accepted="the power of the logarithm: d and d log d differ by 0.3 in the exponent at these dimensions",
             ),
             Rival(
+                "quarter_more",
+                predicted.replace(network_exponent=1.25),
+                "a power in place of a logarithm",
+                label="the network needs samples ∝ d^1.25",
+                accepted="a small power from a logarithm: both have this exponent at these dimensions",
+            ),
+            Rival(
                 "kernel_as_network",
                 with_kernel(largest * kernel_d / kernel_d[-1]),
                 "were it free of the d²/2 products",
@@ -332,7 +350,7 @@ class XorSampleComplexity(Claim):
                 "the kernel of the output weights alone",
                 label="the kernel of random features",
                 accepted="which of the kernels of wide ReLU networks it is: that of the output weights alone needs 8 % "
-                "fewer samples, that of the inner weights alone 3 % more",
+                "fewer samples at d = 22, that of the inner weights alone 2 % more",
             ),
             Rival(
                 "free_start",

@@ -32,7 +32,7 @@ from steepest.claim import (
 )
 from steepest.core.errors import UserError
 from steepest.dynamics import descend
-from steepest.kernels import hypercube_spectrum, learning_curve
+from steepest.kernels import arc_cosine, hypercube_spectrum, learning_curve
 from steepest.nn.losses import logistic
 from steepest.nn.networks import Neurons, two_layer
 
@@ -44,23 +44,20 @@ SLOPE = 0.4  # the step over d: gradients of inputs of length one fall like 1/d 
 Dimension = Annotated[int, Within(8, 200)]
 
 
-def tangent_kernel(t: np.ndarray) -> np.ndarray:
-    """Return the NTK of both layers of a wide ReLU network without biases, κ(⟨x, x'⟩) of unit inputs, κ(1) = 2."""
-    inner = np.clip(t, -1, 1)
-    angle = math.pi - np.arccos(inner)
-    return (2 * inner * angle + np.sqrt(1 - inner**2)) / math.pi
+def both_layers(t: np.ndarray) -> np.ndarray:
+    """Return the kernel of both layers in the NTK parameterization, κ(⟨x, x'⟩) of unit inputs, scaled to κ(1) = 2."""
+    kernels = arc_cosine(t)
+    return 2 * (kernels.inner + kernels.outer)
 
 
 def output_kernel(t: np.ndarray) -> np.ndarray:
     """Return the part of the output weights alone."""
-    inner = np.clip(t, -1, 1)
-    return tangent_kernel(inner) - inner_kernel(inner)
+    return 2 * arc_cosine(t).outer
 
 
 def inner_kernel(t: np.ndarray) -> np.ndarray:
     """Return the part of the inner weights alone."""
-    inner = np.clip(t, -1, 1)
-    return inner * (math.pi - np.arccos(inner)) / math.pi
+    return 2 * arc_cosine(t).inner
 
 
 def samples_needed(kernel: Any, dimension: int, level: float = LEVEL) -> float:
@@ -145,7 +142,7 @@ def kernel_errors(
     test = draw_signs(generator, tests, dimension)
     labels = x[:, 0] * x[:, 1]
     # inner products take d + 1 values only
-    table = tangent_kernel(1 - 2 * np.arange(dimension + 1) / dimension)
+    table = both_layers(1 - 2 * np.arange(dimension + 1) / dimension)
     differ = lambda other: np.rint((dimension - x @ other.T) / 2).astype(int)
     gram = table[differ(x)] + RIDGE * np.eye(len(x))
     factor = cholesky(gram, lower=True)
@@ -170,7 +167,8 @@ def frozen_error(
         return outer + (left_x @ x.T) * ((left > 0) * v**2 @ (before > 0).T)
 
     gram = tangents(before, x)
-    gram[np.diag_indices(len(gram))] *= 1 + RIDGE
+    # of the mean: where no neuron of a narrow network is active on an input its own entry is zero
+    gram[np.diag_indices(len(gram))] += RIDGE * gram.diagonal().mean()
     coefficients = solve(gram, y, assume_a="pos", check_finite=False)
     return float((test_y * (tangents(test_before, test_x) @ coefficients) <= 0).mean())
 
@@ -209,7 +207,7 @@ class XorPoint(Point):
         return rich(self.scale)
 
     def predict(self, setting: Any) -> Prediction:
-        spectrum = hypercube_spectrum(tangent_kernel, self.dimensions)
+        spectrum = hypercube_spectrum(both_layers, self.dimensions)
         curve = learning_curve(spectrum, 2, float(self.samples), POINT_RIDGE)
         return Prediction(kernel_error=curve.sign_error)
 
@@ -231,7 +229,7 @@ class XorPoint(Point):
             x / root, y, test / root, test_y, start, jnp.asarray(SLOPE * d), size, self.steps
         )
         present = jnp.arange(self.largest) < self.samples
-        table = jnp.asarray(tangent_kernel(1 - 2 * np.arange(d + 1) / d))
+        table = jnp.asarray(both_layers(1 - 2 * np.arange(d + 1) / d))
         differ = lambda other: jnp.rint((d - x @ other.T) / 2).astype(int)
         # absent examples have rows of the identity and the target zero
         gram = jnp.where(present[:, None] & present, table[differ(x)], 0.0)
@@ -256,7 +254,7 @@ class XorPoint(Point):
         if {x, y} != {"dimensions", "samples"}:
             return ()
         d = np.arange(10, 33)
-        kernel = np.array([samples_needed(tangent_kernel, int(one)) for one in d])
+        kernel = np.array([samples_needed(both_layers, int(one)) for one in d])
         network = 0.82 * d * np.log(d)
         curves = []
         for line, name, make in (
