@@ -35,12 +35,12 @@ def log_risk_steps(lr: float, radius: float = 2.0) -> optax.GradientTransformati
         if isinstance(value, (int, float)) and not value > 0:
             raise UserError(f"log_risk_steps: expected {name} above zero, got {value:g}; try 0.5")
 
-    def init(params: Any) -> optax.EmptyState:
+    def init(params: Any) -> Any:
         return optax.EmptyState()
 
-    def update(slope: Any, state: optax.EmptyState, params: Any = None) -> tuple[Any, Any]:
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         squares: Array = optax.tree_utils.tree_l2_norm(params, squared=True)
         step = lr / jnp.maximum(1.0, squares / radius**2)
-        return optax.tree_utils.tree_scalar_mul(-step, slope), state
+        return optax.tree_utils.tree_scalar_mul(-step, updates), state
 
     return optax.GradientTransformation(init, update)

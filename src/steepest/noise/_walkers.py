@@ -22,7 +22,7 @@ def floats(what: str, name: str, values: Any) -> Array:
     return array
 
 
-def scalar(what: str, f: Callable[[Array], Array], x: Array) -> None:
+def scalar(what: str, f: Callable[[Array], Array], x: Array | jax.ShapeDtypeStruct) -> None:
     """Refuse a function whose value at a place is not one number."""
     shape = jnp.shape(jax.eval_shape(f, x))
     if shape:

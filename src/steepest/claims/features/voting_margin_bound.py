@@ -420,4 +420,5 @@ def _rank_correlation(a: Values, b: Values) -> float:
     """Return Spearman's rank correlation; zero where either does not vary, which orders nothing."""
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         return 0.0
-    return float(spearmanr(a, b).statistic)
+    result: Any = spearmanr(a, b)
+    return float(result.statistic)
