@@ -470,7 +470,7 @@ class PreluKkt(Claim):
         floor = 1e-16
         return (
             panel(
-                "Both are KKT points; mixtures are at p = 2 only",
+                "Both are KKT; mixtures only at p = 2",
                 "power p",
                 "largest residual",
                 *(
