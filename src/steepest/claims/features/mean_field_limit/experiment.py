@@ -27,6 +27,7 @@ from steepest.claim import (
     keys,
     predicted_curve,
 )
+from steepest.linalg import sequential
 from steepest.nn.networks import QuadraticMeanField, quadratic_mean_field
 
 TANH_STEP = 0.1  # of descent on tanh networks, in time multiplied by N
@@ -92,6 +93,7 @@ def tanh_limit(x: Values, y: Values, steps: int, nodes: int = NODES) -> Tanh:
 
 
 @cache
+@sequential
 def in_theory(diagonal: tuple[float, ...], scale: float, time: float) -> tuple[float, float]:
     """Return N · E distance² from the limit at a time, and E distance² / ε of SGD there."""
     model = quadratic_mean_field(np.array(diagonal), scale)
