@@ -11,6 +11,7 @@ from steepest.claims.features.mean_field_limit.experiment import (
     TANH_STEP,
     descend_tanh,
     tanh_limit,
+    wishart,
 )
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
@@ -63,3 +64,16 @@ def test_out_of_range(fields):
     tiny = load("mean-field-limit").tiny
     asked = ready("mean-field-limit", "tiny", changes={**tiny, **fields})
     assert execute(asked).verdict == "out-of-range"
+
+
+def test_starts_of_the_diagram_have_the_moments_of_sums_over_neurons():
+    """E W = N I, var W_ij = N (1 + δ_ij), E W₁₁W₂₂ = N², and the mean determinant: z ≤ 4."""
+    N = 12
+    drawn = jax.vmap(lambda key: wishart(key, N, 3))(jax.random.split(jax.random.key(0), 4000))
+    drawn = np.asarray(drawn)
+    z = lambda values, mean: (values.mean(0) - mean) / (values.std(0) / np.sqrt(len(values)))
+    assert np.abs(z(drawn, N * np.eye(3))).max() < 4
+    assert np.abs(z((drawn - N * np.eye(3)) ** 2, N * (1 + np.eye(3)))).max() < 4
+    assert abs(z(drawn[:, 0, 0] * drawn[:, 1, 1], N**2)) < 4
+    # det W is a product of independent χ² of N, N − 1 and N − 2 degrees
+    assert abs(z(np.linalg.det(drawn), N * (N - 1) * (N - 2))) < 4

@@ -137,12 +137,12 @@ SMALL = {
     "parity-margins": ({"samples": 20}, {"large": [2, 4, 6, 8], "bits": [2, 2, 4, 6]}),
     "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
     "prelu-robustness": (
-        {"clusters": 4, "dimension": 6, "width": 40, "steps": 150},
+        {"clusters": 4, "dimension": 4, "each": 4, "width": 24, "steps": 100},
         {"powers": [1.0, 1.5, 3.0, 4.0]},
     ),
     "mean-field-limit": (
-        {"widths": 400, "diagonal": (1.0, 0.0), "horizon": 0.2, "seeds": 300},
-        {"rates": [1e-4, 2e-4, 5e-4, 1e-3]},
+        {"diagonal": (1.0, 0.0), "horizon": 0.2, "seeds": 300},
+        {"widths": [400, 200, 400, 800], "rates": [1e-4, 2e-4, 5e-4, 1e-3]},
     ),
     "normalized-network": (
         {"dimension": 4, "width": 20, "seeds": 4},

@@ -8,8 +8,10 @@ import pytest
 from steepest.claims.features.prelu_robustness.claim import _to_average, _unserved
 from steepest.claims.features.prelu_robustness.experiment import (
     Clusters,
+    clusters_from,
     plain_radius,
     radius_in_theory,
+    starts_from,
     train_and_attack,
 )
 from steepest.core.errors import UserError
@@ -125,3 +127,17 @@ def test_the_remark_on_kkt_points(power):
     mixed = Neurons(sums * np.array([2.0, 1, 1, 1, 1, 1]), np.array([1.0, -1.0]))
     net = two_layer(k, 2, power=3.0)
     assert kkt_residuals(lambda p: signs * net.apply(p, np.eye(k)), mixed, 2).largest > 0.1
+
+
+def test_draws_are_those_of_the_library():
+    """Orthonormal centres, noise of variance α²/d, and balanced starts of mean square ε²."""
+    rng = np.random.default_rng(0)
+    x, y, centres = clusters_from(rng, 4, 20, 500, 0.1)
+    np.testing.assert_allclose(centres @ centres.T, np.eye(4), atol=1e-12)
+    assert y.reshape(4, 500).mean(1).tolist() == [1, -1, 1, -1]
+    noise = x.reshape(4, 500, 20) - centres[:, None]
+    assert abs((noise**2).mean() / (0.01 / 20) - 1) < 4 * np.sqrt(2 / noise.size)
+    start = starts_from(rng, 3, 400, 20, 0.3)
+    np.testing.assert_allclose(start.v**2, (start.w**2).sum(-1))
+    assert abs((start.w**2).mean() / (0.09 / 20) - 1) < 4 * np.sqrt(2 / start.w.size)
+    assert abs((start.v > 0).mean() - 0.5) < 4 * 0.5 / np.sqrt(1200)

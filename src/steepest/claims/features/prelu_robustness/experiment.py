@@ -69,6 +69,22 @@ def draw_clusters(
     return Clusters(data.x, data.y, data.known["centres"], start)
 
 
+def clusters_from(
+    rng: np.random.Generator, k: int, d: int, each: int, spread: float
+) -> tuple[Values, Values, Values]:
+    """Draw examples, labels and centres as ``orthogonal_clusters`` does, without a program of its own."""
+    centres = np.linalg.qr(rng.standard_normal((d, k)))[0].T
+    cluster = np.repeat(np.arange(k), each)
+    x = centres[cluster] + spread / np.sqrt(d) * rng.standard_normal((k * each, d))
+    return x, np.where(cluster % 2 == 0, 1.0, -1.0), centres
+
+
+def starts_from(rng: np.random.Generator, seeds: int, width: int, d: int, scale: float) -> Neurons:
+    """Draw one start a seed as ``two_layer`` does, without a program of its own."""
+    w = scale / np.sqrt(d) * rng.standard_normal((seeds, width, d))
+    return Neurons(w, rng.choice([-1.0, 1.0], (seeds, width)) * np.linalg.norm(w, axis=-1))
+
+
 def fit(
     power: Any, x: Any, y: Any, counts: Any, start: Neurons, lr: float, steps: int
 ) -> tuple[Any, Any]:
