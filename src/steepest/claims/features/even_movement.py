@@ -202,7 +202,7 @@ class EvenMovement(Claim):
         both = [self.train(setting, w, m**-0.5, both=True) for w in starts]
         mean_alone = self.train(setting, starts[0], 1 / m, both=False)
         mean_both = self.train(setting, starts[0], 1 / m, both=True)
-        return [
+        ends = [
             np.mean([_over_rms(run.hidden) for run in alone]),
             np.mean([run.hidden.max() for run in alone]),
             np.max([run.risk for run in alone]),
@@ -212,6 +212,7 @@ class EvenMovement(Claim):
             _over_rms(mean_alone.hidden),
             _over_rms(np.hypot(mean_both.hidden, mean_both.output)),
         ]
+        return [float(end) for end in ends]
 
     def train(self, setting: Setting, start: Values, scale: float, *, both: bool) -> Moved:
         """Descend to the target; return how far each hidden neuron and each output weight went, and the risk."""

@@ -10,7 +10,7 @@ weigh the centres of a class unequally are no KKT points, except at p = 2, where
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -523,7 +523,8 @@ def network(
 ) -> Neurons:
     """Return balanced neurons in these directions with |v|‖w‖ = ``strength`` and signs ``y``."""
     lengths = np.sqrt(np.broadcast_to(strength, len(w)))
-    return Neurons(lengths[:, None] * w / np.linalg.norm(w, axis=1)[:, None], lengths * y)
+    v: Any = lengths * y
+    return Neurons(lengths[:, None] * w / np.linalg.norm(w, axis=1)[:, None], v)
 
 
 def grouped(x: np.ndarray, y: np.ndarray, power: float, name: str) -> Neurons:

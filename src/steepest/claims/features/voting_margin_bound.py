@@ -9,7 +9,7 @@ below one half, the error of a coin.
 
 from dataclasses import dataclass
 from math import log
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.stats import spearmanr

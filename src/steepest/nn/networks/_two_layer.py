@@ -70,7 +70,7 @@ def two_layer(
     return Network(init, apply, f"two-layer {kind} network of width {width}")
 
 
-def _traced_power(z: Array, power: Array) -> Array:
+def _traced_power(z: Array, power: ArrayLike) -> Array:
     """Return ``relu(z)^p`` by exp and log, which costs a quarter of ``**`` where the exponent is not known."""
     # what lies below is zero; its square is still a normal number, so that no derivative overflows
     least = np.sqrt(np.finfo(z.dtype).tiny)

@@ -87,7 +87,7 @@ class MeanFieldLimit(Claim):
     source = "Talk of Montanari (seeds 004); Mei, Montanari and Nguyen 2018; CMSA notes 002, page on pathologies"
     corrections = (
         "The talk prints Ψ = V + ∫U ρ with V = E[yσ]. With ∂ρ = ∇(ρ∇Ψ) descent needs V = −E[yσ]: as printed the "
-        "network runs to the negative of its target.",
+        "network runs away from its target: to its negative, or as near as it can come (squares go to zero).",
         "The talk's error √max(1/N, ε) is a bound. The two parts have constants of their own, here F = 0.106 and "
         "G = 19.4 at t = 0.5: the step matters from ε = 0.0055/N on, far below 1/N.",
         "The talk says that the distance explodes with time, like e^(ct). That is the bound: on these networks, which "
@@ -151,7 +151,7 @@ class MeanFieldLimit(Claim):
     @property
     def readings(self) -> np.ndarray:
         """Times at which the flow is compared, 0 first."""
-        return np.array([0.0, *sorted(self.times)])
+        return np.unique([0.0, *self.times])
 
     def setting(self, key: Key) -> Setting:
         x = numpy_generator(key).standard_normal((self.examples, INPUTS))
@@ -169,6 +169,20 @@ class MeanFieldLimit(Claim):
                 "the linear regime is for N ≫ D; raise --widths",
             ),
             assume("largest width of squares", max(self.widths), ">=", 1000, "raise --widths"),
+            assume(
+                "largest entry of A − τ²I",
+                float(np.abs(np.array(self.diagonal) - self.scale**2).max()),
+                ">",
+                1e-3,
+                "the network starts at its target; choose another --diagonal",
+            ),
+            assume(
+                "steps of SGD at the largest ε",
+                round(self.horizon / max(self.rates)),
+                ">=",
+                20,
+                "raise --horizon or lower --rates",
+            ),
         ]
 
     @sequential
