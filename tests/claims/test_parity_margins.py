@@ -49,8 +49,8 @@ def test_an_exponent_far_from_its_limit_is_out_of_range(large):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"large": (64, 128)}, "three increasing --large"),
-        ({"dimensions": (4, 6, 6)}, "three increasing --dimensions"),
+        ({"large": (128, 64)}, "increasing --large"),
+        ({"dimensions": (4, 6, 6)}, "increasing --dimensions"),
         ({"gates": 2}, "gates must be at least 50"),
         ({"samples": 2}, "samples must be at least 50"),
     ],

@@ -134,7 +134,7 @@ SMALL = {
         {"dimensions": 4, "steps": 300},
         {"scales": [0.01, 0.1, 0.3, 0.01], "samples": [32.0, 48.0, 32.0, 64.0]},
     ),
-    "parity-margins": ({"samples": 20}, {"large": [2, 4, 6, 8], "bits": [2, 2, 4, 6]}),
+    "parity-margins": ({"samples": 50}, {"large": [2, 4, 6, 8], "bits": [2, 2, 4, 6]}),
     "contrastive-transfer": ({"ks": 4, "per_class": 6}, {"amplitudes": [0.1, 0.5, 2.0, 5.0]}),
     "prelu-robustness": (
         {"clusters": 4, "dimension": 4, "each": 4, "width": 24, "steps": 100},

@@ -105,8 +105,8 @@ def test_levels_that_are_no_errors():
 
 
 @pytest.mark.parametrize("name", ["dimensions", "kernel_dimensions"])
-def test_an_exponent_needs_three_dimensions(name):
-    with pytest.raises(UserError, match=f"three different --{name.replace('_', '-')}"):
+def test_an_exponent_needs_increasing_dimensions(name):
+    with pytest.raises(UserError, match=f"increasing --{name.replace('_', '-')}"):
         XorSampleComplexity(**{name: (16, 25, 16)})
 
 

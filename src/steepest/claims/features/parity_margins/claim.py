@@ -111,18 +111,23 @@ class ParityMargins(Claim):
 
     def check_fields(self) -> None:
         for name, values in (("dimensions", self.dimensions), ("large", self.large)):
-            if len(values) < 3 or sorted(set(values)) != list(values):
+            if sorted(set(values)) != list(values):
                 raise UserError(
-                    f"an exponent needs at least three increasing --{name}, got {values}; "
+                    f"an exponent needs increasing --{name}, got {values}; "
                     f"try {'4 5 6' if name == 'dimensions' else '64 128 256'}"
                 )
 
     def hypotheses(self, setting: None) -> list[Hypothesis]:
+        fewest = min(len(self.dimensions), len(self.large))
         odd = sum(k % 2 for k in self.bits)
         spare = min(*self.dimensions, *self.large) - max(self.bits)
         furthest = max(self.large)
         # the differences of the kernel that are left, beside the rounding of its values, which are of order d^(−½)
         left = 2e-16 * furthest**-0.5 * furthest ** max(self.bits)
+        if fewest < 3:
+            return [
+                assume("points of each exponent", fewest, ">=", 3, "add --dimensions or --large")
+            ]
         return [
             assume("fewest dimensions − most bits", spare, ">=", 0, "lower --bits"),
             assume("parities of an odd number of bits", odd, "==", 0, "these have no margin"),

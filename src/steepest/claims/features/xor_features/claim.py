@@ -106,9 +106,9 @@ class XorFeatures(Claim):
     point = XorFeaturesPoint
 
     def check_fields(self) -> None:
-        if len(set(self.dimensions)) < 3:
+        if sorted(set(self.dimensions)) != list(self.dimensions):
             raise UserError(
-                f"an exponent needs at least three different --dimensions, got {self.dimensions}; try 4 5 6"
+                f"an exponent needs increasing --dimensions, got {self.dimensions}; try 4 5 6"
             )
 
     def setting(self, key: Key) -> Setting:
@@ -121,6 +121,7 @@ class XorFeatures(Claim):
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         groups = _first_targets(setting)[..., None] == np.arange(4)
         return [
+            assume("points of the exponent", len(self.dimensions), ">=", 3, "add --dimensions"),
             assume(
                 "largest scale of the start", max(self.scales), "<=", 0.5, "choose small --scales"
             ),

@@ -139,10 +139,10 @@ class XorSampleComplexity(Claim):
         """Refuse too few dimensions, and levels of the error that no learning curve crosses once."""
         for name in ("dimensions", "kernel_dimensions"):
             values = getattr(self, name)
-            if len(set(values)) < 3:
+            if sorted(set(values)) != list(values):
                 flag = name.replace("_", "-")
                 raise UserError(
-                    f"an exponent needs at least three different --{flag}, got {values}; try 16 25 38"
+                    f"an exponent needs increasing --{flag}, got {values}; try 16 25 38"
                 )
         if not 0.1 <= self.level <= 0.4:
             raise UserError(
@@ -150,7 +150,11 @@ class XorSampleComplexity(Claim):
             )
 
     def hypotheses(self, setting: Any) -> list[Hypothesis]:
-        return rich(self.scale)
+        fewest = min(len(self.dimensions), len(self.kernel_dimensions))
+        return [
+            *rich(self.scale),
+            assume("points of each exponent", fewest, ">=", 3, "add --dimensions"),
+        ]
 
     def predict(self, setting: Any) -> Prediction:
         return Prediction(

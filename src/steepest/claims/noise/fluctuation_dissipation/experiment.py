@@ -193,7 +193,8 @@ class NoisePoint(Point):
 
     batched = ("shares", "batch")
     diagram = {"shares": "linear:0.02:0.7:8", "batch": "4,8,16,32,64"}
-    contours = {"radius_predicted": (1.0, "second moments become infinite")}
+    labels = {"radius_measured": "radius of the map of second moments"}
+    contours = {"radius_measured": (1.0, "second moments become infinite")}
     diagram_remarks = (
         "Where noise depends on γ(1/b − 1/m) alone, as the rule for small steps says, the colour does not change.",
         "To the right of the last level second moments are infinite though the mean still converges.",
@@ -235,6 +236,9 @@ class NoisePoint(Point):
                 "lower --shares or raise --batch",
             )
         ]
+
+    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+        return {"radius": float(predicted["radius"])}
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
         # near the edge of stability excursions are long, and the interval over 16 runs with them
