@@ -51,7 +51,7 @@ def test_the_variance_of_cosines():
     [
         ({"chosen": 700}, "--chosen is at most --ridges 600"),
         ({"ridges": 500, "chosen": 450}, "--chosen is at most --fit-points 400"),
-        ({"scale": 0.0}, "scale must be above 0"),
+        ({"scale": 0.0}, "scale must be at least 0.01"),
     ],
 )
 def test_refused(fields, sentence):

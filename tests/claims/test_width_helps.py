@@ -68,4 +68,4 @@ def test_neurons_whose_gate_is_another_coordinate_wait():
 def test_narrow_networks_are_out_of_range():
     claim = WidthHelps(widths=(2, 3), starts=3, groups=3)
     conditions = claim.hypotheses(claim.setting(jax.random.key(0)))
-    assert [condition.holds for condition in conditions] == [False, True, True, True, True]
+    assert [condition.holds for condition in conditions] == [False, True, True, True, True, True]

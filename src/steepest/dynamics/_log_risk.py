@@ -39,8 +39,8 @@ def log_risk_steps(lr: float, radius: float = 2.0) -> optax.GradientTransformati
         return optax.EmptyState()
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        squares: Array = optax.tree_utils.tree_l2_norm(params, squared=True)
+        squares: Array = optax.tree_utils.tree_norm(params, squared=True)
         step = lr / jnp.maximum(1.0, squares / radius**2)
-        return optax.tree_utils.tree_scalar_mul(-step, updates), state
+        return optax.tree_utils.tree_scale(-step, updates), state
 
     return optax.GradientTransformation(init, update)

@@ -69,7 +69,7 @@ class BarronRate(Claim):
     version = 2  # 1 had 10 networks of a width and group
     headline = ("constant_0", "constant_1", "constant_2", "rate_0", "rate_1", "rate_2")
     statement = (
-        r"\mathbb E\,\Big\lVert \frac VN\sum_{j=1}^N\varphi_j-f\Big\rVert^2"
+        r"\mathbb E\,\lVert \frac{V}{N}\sum_{j=1}^N\varphi_j-f\rVert^2"
         r"=\frac{V^2\,\mathbb E\varphi^2-\lVert f\rVert^2}N"
         r"\le\frac{(2C_f)^2}N,\qquad C_f=\int\lVert w\rVert\,|\hat f(w)|\,dw"
     )

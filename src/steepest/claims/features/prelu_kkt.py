@@ -80,8 +80,8 @@ class PreluKkt(Claim):
 
     kind = "conjecture"
     statement = (
-        r"f(x)=\sum_j v_j\frac{\mathrm{relu}\langle w_j,x\rangle^p}{\lVert w_j\rVert^{p-1}},\quad"
-        r"w_g\propto\sum_{i\in g}\mu_i\ \text{for groups } g \text{ of centres of one class}:\quad"
+        r"f(x)=\sum_j v_j\frac{\mathrm{relu}\langle w_j,x\rangle^p}{\lVert w_j\rVert^{p-1}},\quad "
+        r"w_g\propto\sum_{i\in g}\mu_i\ \text{for groups } g \text{ of centres of one class}:\quad "
         r"\text{KKT for every }p\ge1,\qquad"
         r"\min_i\frac{y_if(\mu_i)}{\lVert\theta\rVert^2}=\frac1{2\sum_g|g|^{p/2}}"
     )

