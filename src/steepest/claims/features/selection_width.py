@@ -76,7 +76,7 @@ class SelectionWidth(Claim):
     version = 3
     headline = ("per_start", "rate", "pair_lives")
     statement = (
-        r"P(\text{both classes})=1-2\bigl(1-\tfrac p2\bigr)^h+(1-p)^h,\qquad"
+        r"P(\text{both classes})=1-2\bigl(1-\tfrac p2\bigr)^h+(1-p)^h,\qquad "
         r"n=2:\ p=\tfrac12+\tfrac{\arcsin\mu}{2\pi},\qquad n\gg1:\ p\to1"
     )
     source = "Vidal's talk (seeds 003); Min, Mallada and Vidal 2024"
