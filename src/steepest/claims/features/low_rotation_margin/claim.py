@@ -78,7 +78,7 @@ class LowRotationMargin(Claim):
     statement = (
         r"\frac{\min_iy_if(x_i)}{\sum_j|v_j|\lVert w_j\rVert}\to\gamma_{1,h}=\max_{\lVert c\rVert_1\le1}\min_iy_i"
         r"\sum_jc_j\,\mathrm{relu}\langle u_j,x_i\rangle,\qquad"
-        r"\gamma_{1,h}\ge\tfrac12\gamma_1\;\Rightarrow\;\mathbb{E}h\ge\frac1{P(d)},\quad"
+        r"\gamma_{1,h}\ge\tfrac12\gamma_1\;\Rightarrow\;\mathbb{E}h\ge\frac1{P(d)},\quad "
         r"P(d)=\Pr\big(|\mathbb{E}\,y\,\mathrm{relu}\langle u,x\rangle|\ge\tfrac12\gamma_1\big)"
     )
     source = (

@@ -70,7 +70,7 @@ class WidthHelps(Claim):
     kind = "empirical law"
     headline = ("per_start", "margin", "rate")
     statement = (
-        r"\gamma_m=\tfrac12\gamma_1\,[\text{all four kinds drawn}],\qquad"
+        r"\gamma_m=\tfrac12\gamma_1\,[\text{all four kinds drawn}],\qquad "
         r"P=1-4(\tfrac34)^m+6(\tfrac12)^m-4(\tfrac14)^m"
     )
     source = "Lee's talk (seeds 004) and Telgarsky's lecture (seeds 001), which say that width helps; XOR: seeds 000"

@@ -90,7 +90,7 @@ class XorSampleComplexity(Claim):
     headline = ("network_exponent", "network_error", "kernel_samples", "kernel_exponent")
     statement = (
         r"n^*_{\text{network}}(d)=d\,\mathrm{polylog}\,d,\qquad n^*_{\text{kernel}}(d)\sim c\,d^2:\quad"
-        r"\sum_k \tbinom dk\frac{\lambda_k}{\lambda_k+\kappa}=n,\quad L=\frac{\lambda_2}{\lambda_2+\kappa},\quad"
+        r"\sum_k \tbinom dk\frac{\lambda_k}{\lambda_k+\kappa}=n,\quad L=\frac{\lambda_2}{\lambda_2+\kappa},\quad "
         r"P(\text{error})=\Phi\Bigl(-\frac{L}{1-L}\sqrt{\tfrac{1-\gamma}{\gamma}}\Bigr)"
     )
     source = "Telgarsky's talk (seeds 000); Glasgow 2024; learning curves: Bordelon, Canatar and Pehlevan 2020"
