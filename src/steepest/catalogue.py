@@ -32,6 +32,7 @@ CHAPTERS = (
     "implicit_bias",
     "margins",
     "features",
+    "expressivity",
     "bayes_and_transfer",
 )
 """The chapters of this package, in the order of the book."""

@@ -1,0 +1,1 @@
+"""Graphs: small ones as data, colour refinement, walks."""
