@@ -28,6 +28,10 @@ from steepest.kernels._finite_width import recommended_width as recommended_widt
 from steepest.kernels._finite_width import variance_curvature as variance_curvature
 from steepest.kernels._first_order import FirstOrder as FirstOrder
 from steepest.kernels._first_order import first_order_flow as first_order_flow
+from steepest.kernels._funk_hecke import funk_hecke as funk_hecke
+from steepest.kernels._funk_hecke import harmonic_count as harmonic_count
+from steepest.kernels._funk_hecke import relu_multipliers as relu_multipliers
+from steepest.kernels._funk_hecke import zonal as zonal
 from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import gram as gram
 from steepest.kernels._gram import nngp as nngp
