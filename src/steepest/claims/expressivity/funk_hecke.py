@@ -48,13 +48,16 @@ FELT = (0, 1, 2, 4)  # degrees that ReLU has
 MISSING = (3, 5)
 TIMES = np.concatenate([[0.0], np.geomspace(0.1, 1e7, 600)])
 RATE = 0.03  # of Adam, for the trained networks
+POLES = (
+    8  # targets of each scrambling: neurons are spread unevenly, and not alike around every pole
+)
 SHOWN = 60  # neurons drawn in the figure
 
 
 class Setting(NamedTuple):
-    """Where the target's pole is, and examples in opposite pairs for the networks that are trained."""
+    """Where the targets' poles are, and examples in opposite pairs for the networks that are trained."""
 
-    pole: Values  # (d,), a unit vector
+    poles: Values  # (poles, d), unit vectors
     x: Values  # (seeds, 2 pairs, d)
     y: Values  # (seeds, 2 pairs), half of degree two and half of degree three
 
@@ -75,6 +78,8 @@ class FunkHecke(Claim):
     )
 
     kind = "limit"
+    # 1 took times from one target of each scrambling, and 16 of its twenty seeds were inconclusive at degree 4
+    version = 2
     statement = (
         r"E_x[\sigma(\langle w,x\rangle)\,Y(x)]=\lambda_l\,Y(w),\quad "
         r"\lambda_l=-\frac{\Gamma(d/2)}{\sqrt\pi\,\Gamma((d-1)/2)}\frac{P_l(0)}{(l-1)(l+d-1)},\quad "
@@ -120,12 +125,12 @@ class FunkHecke(Claim):
 
     def setting(self, key: Key) -> Setting:
         rng = numpy_generator(key)
-        pole = on_sphere(rng.standard_normal((1, self.dimension)))[0]
+        poles = on_sphere(rng.standard_normal((POLES, self.dimension)))
         half = on_sphere(rng.standard_normal((self.seeds, self.pairs, self.dimension)))
         x = np.concatenate([half, -half], axis=1)
-        even, odd = zonal(self.dimension, (2, 3), x @ pole)
+        even, odd = zonal(self.dimension, (2, 3), x @ poles[0])
         y = even / rms(even) + odd / rms(odd)
-        return Setting(pole, x, y / np.sqrt(2))
+        return Setting(poles, x, y / np.sqrt(2))
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         return [
@@ -167,7 +172,7 @@ class FunkHecke(Claim):
 
     def observe(self, setting: Setting, key: Key) -> Observation:
         rng = numpy_generator(key)
-        runs = [self.transform(setting.pole, rng) for _ in range(self.seeds)]
+        runs = [self.transform(setting.poles, rng) for _ in range(self.seeds)]
         risks = self.train(setting, key)
         names = ("outer", "inner", "left", "at_neuron", "felt")
         dims = ("degree", "degree", "degree time", "degree neuron", "neuron")
@@ -184,7 +189,7 @@ class FunkHecke(Claim):
 
     @sequential
     def transform(
-        self, pole: Values, rng: np.random.Generator
+        self, poles: Values, rng: np.random.Generator
     ) -> tuple[Values, Values, Values, Values, Values]:
         """Return what neurons feel of each degree, what is left of it along the flow, and the figure's neurons."""
         d = self.dimension
@@ -193,14 +198,14 @@ class FunkHecke(Claim):
         x = on_sphere(x)
         w = evenly(self.neurons, d, rng)
         size = np.sqrt([harmonic_count(d, degree) for degree in DEGREES])[:, None]
-        y = size * zonal(d, DEGREES, x @ pole)
-        at_neuron = size * zonal(d, DEGREES, w @ pole)
+        y = size * zonal(d, DEGREES, x @ poles[0])
+        at_neuron = size * zonal(d, DEGREES, w @ poles[0])
         signal = x @ w.T
         activity = np.maximum(signal, 0.0)
         felt = y @ activity / len(x)  # −∂L/∂a_j for the residual Y_l, (degrees, m)
         outer = (felt * at_neuron).sum(1) / (at_neuron**2).sum(1)
-        inner = self.hidden((signal > 0).astype(float), x, y, w, pole)
-        left = self.flow(activity, y)
+        inner = self.hidden((signal > 0).astype(float), x, y, w, poles[0])
+        left = self.flow(activity, (size[:, None] * zonal(d, DEGREES, poles @ x.T)).swapaxes(0, 1))
         return outer, inner, left, at_neuron[:, :SHOWN], felt[2, :SHOWN]
 
     def hidden(self, gates: Values, x: Values, y: Values, w: Values, pole: Values) -> Values:
@@ -228,17 +233,21 @@ class FunkHecke(Claim):
     def flow(self, activity: Values, y: Values) -> Values:
         """Return what is left of each degree at all times when output weights follow the gradient flow.
 
-        The target is the sum of all degrees. ``f = Φ a / m`` and ``da/dt = Φᵀ(y − f)/n``, solved by eigenvectors.
+        Every target ``y[p]``, of shape ``(degrees, n)``, is the sum of its degrees; what is left is averaged over
+        targets. ``f = Φ a / m`` and ``da/dt = Φᵀ(y − f)/n``, solved by eigenvectors.
         """
         n, m = activity.shape
         rates, modes = np.linalg.eigh(activity.T @ activity / (n * m))
         rates = np.maximum(rates, 1e-30)
-        target = y.sum(0)
-        pushed = modes.T @ (activity.T @ target / n)
-        read = modes.T @ (activity.T @ y.T / n)
-        weights = -np.expm1(-rates * TIMES[:, None]) / rates * pushed
-        left = (y @ target / n)[:, None] - (weights @ read / m).T
-        return left / left[:, :1]
+        grown = -np.expm1(-rates * TIMES[:, None]) / rates
+        shares = []
+        for parts in y:
+            target = parts.sum(0)
+            pushed = modes.T @ (activity.T @ target / n)
+            read = modes.T @ (activity.T @ parts.T / n)
+            left = (parts @ target / n)[:, None] - (grown * pushed @ read / m).T
+            shares.append(left / left[:, :1])
+        return np.mean(shares, axis=0)
 
     def train(self, setting: Setting, key: Key) -> Values:
         """Train all weights of networks without and with biases; return their risks over the mean of y².
@@ -320,7 +329,7 @@ class FunkHecke(Claim):
                     f"time_{degree}",
                     1.0,
                     times[:, place] / predicted["time"][place],
-                    # a network of m even neurons is no continuum: 1 % to 5 % of a time at the seeds looked at
+                    # 512 even neurons are no continuum: degree 4 is slower by 2.5 %, the mean of 12 scramblings
                     0.05 * max(1.0, (512 / self.neurons) ** 0.5),
                     label=f"time until 1/e of degree {degree} is left, over theory's",
                 )
