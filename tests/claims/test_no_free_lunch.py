@@ -1,0 +1,72 @@
+"""No free lunch: both exact laws by full enumeration of small worlds, learners that keep what they saw, bad input."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from steepest.catalogue import load
+from steepest.claims.expressivity.no_free_lunch import NoFreeLunch, Setting, line_error, unseen
+from steepest.core.errors import UserError
+from steepest.engine.run import execute, ready
+
+
+def nearest_on_line(cells, labels, drawn):
+    kept = sorted(set(drawn))
+    return [labels[min(kept, key=lambda c: (abs(c - cell), c))] for cell in range(cells)]
+
+
+@pytest.mark.parametrize(("cells", "m", "changes"), [(4, 2, 1), (5, 3, 2), (5, 2, 4), (6, 1, 3)])
+def test_error_on_the_line_is_the_mean_over_all_samples_and_functions(cells, m, changes):
+    errors = []
+    for borders in itertools.combinations(range(cells - 1), changes):
+        labels = [sum(border < cell for border in borders) % 2 for cell in range(cells)]
+        for drawn in itertools.product(range(cells), repeat=m):
+            answers = nearest_on_line(cells, labels, drawn)
+            errors.append(np.mean(np.array(answers) != labels))
+    assert line_error(cells, m, changes) == pytest.approx(np.mean(errors), abs=1e-12)
+
+
+def test_the_law_is_the_mean_over_all_functions_for_any_learner_that_keeps_labels():
+    cells = 4
+    m = 3
+    errors = []
+    for labels in itertools.product((0, 1), repeat=cells):
+        for drawn in itertools.product(range(cells), repeat=m):
+            kept = {cell: labels[cell] for cell in drawn}
+            stubborn = [kept.get(cell, max(kept.values())) for cell in range(cells)]
+            errors.append(np.mean(np.array(stubborn) != labels))
+    assert np.mean(errors) == pytest.approx(float(unseen(cells, m)) / 2)
+
+
+def test_nearest_and_kernel_keep_what_they_saw():
+    claim = NoFreeLunch(cells=20)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20, 5))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    labels = np.where(rng.random((6, 20)) < 0.5, 1.0, -1.0)
+    held = rng.random((6, 3, 20)) < 0.5
+    setting = Setting(x, labels[0])
+    for answers in (claim.nearest(setting, labels, held), claim.kernel(setting, labels, held)):
+        assert (answers == labels[:, None])[held].all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"samples": [64]}, "at least two increasing"),
+        ({"samples": [64, 32]}, "at least two increasing"),
+        ({"networks": 500}, "at most 400"),
+        ({"cells": 16, "changes": 16}, "15 borders"),
+        ({"changes": 0}, "at least 1"),
+    ],
+)
+def test_refused(fields, sentence):
+    with pytest.raises(UserError, match=sentence):
+        ready("no-free-lunch", changes=fields)
+
+
+@pytest.mark.parametrize("fields", [{"heads": 0.8}, {"samples": [8, 5000]}])
+def test_out_of_range(fields):
+    asked = ready("no-free-lunch", "tiny", changes={**load("no-free-lunch").tiny, **fields})
+    assert execute(asked).verdict == "out-of-range"
