@@ -51,6 +51,15 @@ def test_nearest_and_kernel_keep_what_they_saw():
         assert (answers == labels[:, None])[held].all()
 
 
+def test_the_line_is_sampled_as_its_law_says():
+    """With one sample the nearest is the only one; its error is that of a stranger."""
+    claim = NoFreeLunch(cells=12, samples=(1, 4), functions=400, changes=3)
+    errors = claim.on_the_line(np.random.default_rng(0))
+    for column, m in enumerate((1, 4)):
+        spread = errors[:, column].std() / np.sqrt(len(errors))
+        assert abs(errors[:, column].mean() - line_error(12, m, 3)) <= 4 * spread
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
