@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from steepest.catalogue import load
-from steepest.claims.features.alignment_time import Sets, _exact
+from steepest.claims.features.alignment_time import AlignmentTime, Sets, _exact
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 
@@ -75,7 +75,7 @@ def test_two_examples_take_the_whole_bound(copies, mu):
 
 
 def test_no_drawn_neuron_takes_longer_than_the_bound():
-    claim = load("alignment-time")()
+    claim = AlignmentTime()
     rng = np.random.default_rng(1)
     shares = []
     for _ in range(200):

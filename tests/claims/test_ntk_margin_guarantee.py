@@ -9,8 +9,8 @@ from scipy.integrate import solve_ivp
 from steepest.claims.optimization.ntk_margin_guarantee.experiment import (
     cube,
     feature_kernel,
+    feature_margins,
     frozen_steps,
-    parity_margins,
     steps_to,
     trained_steps,
 )
@@ -19,12 +19,12 @@ from steepest.programs import feature_margin, kernel_margin
 
 def test_margins_of_a_parity_are_those_of_the_programs_on_many_neurons():
     x, y = cube(3)
-    margins = parity_margins(x, y)
+    margins = feature_margins(x, y)
     weights = np.random.default_rng(1).normal(size=(20_000, 3))
     frobenius = kernel_margin(feature_kernel(x, weights), y).margin
     assert margins.frobenius == pytest.approx(frobenius, rel=0.02)
     assert margins.neuron == pytest.approx(feature_margin(x, y, weights).value, rel=0.02)
-    assert parity_margins(*cube(2)).frobenius == pytest.approx(np.sqrt(1 / 8), rel=1e-6)
+    assert feature_margins(*cube(2)).frobenius == pytest.approx(np.sqrt(1 / 8), rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 0.01])

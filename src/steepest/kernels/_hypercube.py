@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
+from steepest.kernels._walsh import krawtchouk
 
 LARGEST = 300  # dimensions; from about 1000 on the binomials leave float64
 RESOLVED = 1e-6  # of the trace: error with which the share of a degree is known
@@ -69,21 +70,15 @@ def hypercube_spectrum(
         raise UserError(f"hypercube_spectrum: expected a last degree from 0 to {n}, got {last}")
     values = np.asarray(kernel(1 - 2 * np.arange(n + 1) / n), float)
     counts = [math.comb(n, j) for j in range(n + 1)]
-    before = [0] * (n + 1)
-    now = [1] * (n + 1)
     spectrum = []
-    for k in range(last + 1):
-        weights = [counts[j] * now[j] / (counts[k] << n) for j in range(n + 1)]
+    for k, numbers in zip(range(last + 1), krawtchouk(n), strict=False):
+        weights = [counts[j] * numbers[j] / (counts[k] << n) for j in range(n + 1)]
         terms = [weight * one for weight, one in zip(weights, values, strict=True)]
         value = math.fsum(terms)
         rounding = 4e-16 * math.fsum(map(abs, terms))
         if degrees is None and rounding * counts[k] > RESOLVED * values[0]:
             break
         spectrum.append(value if value > rounding else 0.0)
-        # (k + 1) K_{k+1}(j) = (n − 2j) K_k(j) − (n − k + 1) K_{k−1}(j)
-        after = [((n - 2 * j) * now[j] - (n - k + 1) * before[j]) // (k + 1) for j in range(n + 1)]
-        before = now
-        now = after
     eigenvalues = np.array(spectrum)
     multiplicities = np.array(counts[: len(spectrum)], float)
     beyond = max(float(values[0] - eigenvalues @ multiplicities), 0.0)

@@ -1,6 +1,6 @@
 """Eigenvalues of dot-product kernels on the cube of signs: one a number of bits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import comb
 from typing import Any
@@ -60,17 +60,29 @@ def walsh_eigenvalues(
         )
     weighted = [comb(d, j) * Fraction(value) for j, value in enumerate(map(_plain, values))]
     eigenvalues = {}
+    for k, numbers in zip(range(max(wanted, default=0) + 1), krawtchouk(d), strict=False):
+        if k in wanted:
+            total = sum(weight * number for weight, number in zip(weighted, numbers, strict=True))
+            eigenvalues[k] = float(total / (2**d * comb(d, k)))
+    return np.array([eigenvalues[k] for k in wanted])
+
+
+def krawtchouk(d: int) -> Iterator[list[int]]:
+    """Yield Krawtchouk's polynomials K_k(j), j = 0, …, d, for k = 0, …, d, in whole numbers.
+
+    ``(k + 1) K_{k+1}(j) = (d − 2j) K_k(j) − (d − k + 1) K_{k−1}(j)``; K_k(j) is the sum of the parities of k bits at a
+    point with j bits set.
+
+    >>> list(krawtchouk(2))
+    [[1, 1, 1], [2, 0, -2], [1, -1, 1]]
+    """
     before = [0] * (d + 1)
     now = [1] * (d + 1)
-    for k in range(max(wanted, default=0) + 1):
-        if k in wanted:
-            total = sum(weight * number for weight, number in zip(weighted, now, strict=True))
-            eigenvalues[k] = float(total / (2**d * comb(d, k)))
-        # (k + 1) K_{k+1}(j) = (d − 2j) K_k(j) − (d − k + 1) K_{k−1}(j), in whole numbers
+    for k in range(d + 1):
+        yield now
         after = [((d - 2 * j) * now[j] - (d - k + 1) * before[j]) // (k + 1) for j in range(d + 1)]
         before = now
         now = after
-    return np.array([eigenvalues[k] for k in wanted])
 
 
 def _plain(value: Any) -> Any:

@@ -37,7 +37,6 @@ from steepest.programs._nuclear import nuclear_norm_completion as nuclear_norm_c
 from steepest.programs._nuclear import nuclear_norm_interpolation as nuclear_norm_interpolation
 from steepest.programs._parity_margins import ParityMargins as ParityMargins
 from steepest.programs._parity_margins import parity_margins as parity_margins
-from steepest.programs._parity_margins import tangent_kernel as tangent_kernel
 from steepest.programs._paths import path_norm as path_norm
 from steepest.programs._penalized import LossName as LossName
 from steepest.programs._penalized import PenalizedMinimum as PenalizedMinimum

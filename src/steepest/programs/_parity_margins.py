@@ -53,14 +53,5 @@ def parity_margins(d: int, k: int) -> ParityMargins:
     if k % 2 and k > 1:
         return ParityMargins(0.0, 0.0)
     first = 0.5 / sqrt(d) if k == 1 else comb(k - 2, k // 2 - 1) / (2 ** (k - 1) * sqrt(k * d))
-    tangent = sqrt(walsh_eigenvalues(tangent_kernel(np.linspace(1, -1, d + 1)), [k])[0])
+    tangent = sqrt(walsh_eigenvalues(arc_cosine(np.linspace(1, -1, d + 1)).inner, [k])[0])
     return ParityMargins(first, tangent)
-
-
-def tangent_kernel(t: np.ndarray) -> np.ndarray:
-    """Return ``κ(t) = t (π − arccos t)/2π``, the kernel of the features ``x 1[⟨w, x⟩ ≥ 0]`` of unit vectors.
-
-    >>> tangent_kernel(np.array([-1.0, 0.0, 1.0])).tolist()
-    [-0.0, 0.0, 0.5]
-    """
-    return arc_cosine(t).inner

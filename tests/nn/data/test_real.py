@@ -8,7 +8,16 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from steepest.core.errors import UserError
-from steepest.nn.data import Dataset, breast_cancer, cifar10, digits, labels, mnist, signs
+from steepest.nn.data import (
+    Dataset,
+    breast_cancer,
+    cifar10,
+    digits,
+    labels,
+    mnist,
+    on_sphere,
+    signs,
+)
 
 
 def test_digits_are_scikit_learns_scaled_to_mean_square_one():
@@ -83,6 +92,20 @@ def test_signs_and_labels_of_two_classes():
     assert signs(two).y.tolist() == [1.0, -1.0, 1.0]
     assert labels(two).tolist() == [0, 1, 0]
     assert (signs(two).name, signs(two).known) == ("two", {"fact": 1})
+
+
+def test_inputs_on_the_sphere():
+    three = Dataset(
+        np.array([[0.0, 0.0], [4.0, 0.0], [2.0, 3.0]]), np.arange(3.0), "three", {"fact": 1}
+    )
+    data = on_sphere(three)
+    # the mean is (2, 1)
+    np.testing.assert_allclose(
+        data.x, np.array([[-2, -1], [2, -1], [0, 2]]) / [[5**0.5], [5**0.5], [2]]
+    )
+    assert (data.y.tolist(), data.name, data.known) == ([0.0, 1.0, 2.0], "three", {"fact": 1})
+    with pytest.raises(UserError, match="differ from their mean"):
+        on_sphere(Dataset(np.array([[0.0], [1.0], [2.0]]), np.zeros(3), "line"))
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 3)])

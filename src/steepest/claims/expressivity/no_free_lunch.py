@@ -42,7 +42,7 @@ from steepest.claim import (
 )
 from steepest.dynamics import descend
 from steepest.linalg import sequential
-from steepest.nn.data import digits
+from steepest.nn.data import digits, on_sphere
 
 LEARNERS = ("nearest", "kernel", "network")
 RIDGE = 1e-8  # of the kernel's regression: labels that were seen are kept
@@ -127,13 +127,10 @@ class NoFreeLunch(Claim):
 
     def setting(self, key: Key) -> Setting:
         rng = numpy_generator(key)
-        data = digits()
-        pixels = np.asarray(data.x)
-        centred = pixels - pixels.mean(0)
+        data = on_sphere(digits())
         chosen = rng.permutation(data.n)[: self.cells]
-        unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
         digit = np.asarray(data.y).argmax(1)
-        return Setting(unit[chosen], np.where(digit % 2, 1.0, -1.0)[chosen])
+        return Setting(np.asarray(data.x)[chosen], np.where(digit % 2, 1.0, -1.0)[chosen])
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         cosines = np.triu(setting.x @ setting.x.T, 1)

@@ -39,7 +39,7 @@ from steepest.claim import (
 )
 from steepest.kernels import arc_cosine
 from steepest.linalg import sequential
-from steepest.nn.data import digits, signs
+from steepest.nn.data import digits, on_sphere, signs
 
 POOL = 50_000  # neurons over which the theory takes its extremes
 # networks of each width and group: the largest of many Gaussians scatters by a tenth, and narrow networks cost little
@@ -123,13 +123,10 @@ class EvenMovement(Claim):
 
     def setting(self, key: Key) -> Setting:
         rng = numpy_generator(key)
-        data = signs(digits((3, 8)))
-        pixels = np.asarray(data.x)
+        data = signs(on_sphere(digits((3, 8))))
         chosen = rng.permutation(data.n)[: self.examples]
-        centred = (pixels - pixels.mean(0))[chosen]
         turned = np.where(rng.random(self.examples) < self.flipped, -1.0, 1.0)
-        unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
-        return Setting(unit, np.asarray(data.y)[chosen] * turned)
+        return Setting(np.asarray(data.x)[chosen], np.asarray(data.y)[chosen] * turned)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         return [

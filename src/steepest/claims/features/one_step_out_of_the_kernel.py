@@ -39,8 +39,9 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
+from steepest.kernels import arc_cosine
 from steepest.linalg import sequential
-from steepest.nn.data import digits, signs
+from steepest.nn.data import digits, on_sphere, signs
 
 SMOOTH = ("tanh", "ntk")
 KINKED = ("relu", "ntk")
@@ -134,11 +135,9 @@ class OneStepOutOfTheKernel(Claim):
             )
 
     def setting(self, key: Key) -> Setting:
-        data = signs(digits((3, 8)))
-        pixels = np.asarray(data.x)
+        data = signs(on_sphere(digits((3, 8))))
         chosen = numpy_generator(key).permutation(data.n)[: self.examples]
-        centred = (pixels - pixels.mean(0))[chosen]
-        unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+        unit = np.asarray(data.x)[chosen]
         # Gaussian neurons see only the span of the images: its coordinates are the same problem in fewer dimensions
         inside = np.linalg.qr(unit.T)[1].T
         return Setting(inside, np.asarray(data.y)[chosen])
@@ -410,10 +409,9 @@ def flips(x: Values, y: Values, step: float) -> Values:
     """
     rng = np.random.default_rng(0)  # of the integral, not of the experiment
     overlaps = x @ x.T
-    cosines = np.clip(overlaps, -1, 1)
-    angles = np.arccos(cosines)
-    nngp = (np.sqrt(1 - cosines**2) + cosines * (pi - angles)) / pi
-    ntk = nngp + cosines * (pi - angles) / pi
+    kernels = arc_cosine(overlaps)
+    nngp = 2 * kernels.outer
+    ntk = nngp + 2 * kernels.inner
     root = np.linalg.cholesky(nngp + 1e-10 * np.eye(len(x)))
     residuals = y - rng.standard_normal((STARTS, len(x))) @ root.T
     scatter = 0.0

@@ -98,7 +98,7 @@ class EarlyAlignment(Claim):
         "that bound on norms allows, where 1 − 10⁻⁵ was asked.",
         "On two unit examples of one class, repeated to n in all, a neuron that sees only x₁ has tan(θ/2) ∝ exp(−pt), "
         "with θ its angle to x₁ and p the share of x₁ in the n. It meets x₂ at tan θ = μ/|b|, where b sin θ is its "
-        "component along what x₂ has beside x₁. Whether larger sets can take as long as 1/√μ is not tested.",
+        "component along what x₂ has beside x₁. No set takes longer than log(2/μ): see alignment-time.",
         "A neuron that is inactive on all examples has no gradient and never moves; one that starts active only on the "
         "other class may die. Neurons that start active on their own class all live.",
     )

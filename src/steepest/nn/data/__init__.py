@@ -11,6 +11,7 @@ from ._real import cifar10 as cifar10
 from ._real import digits as digits
 from ._real import labels as labels
 from ._real import mnist as mnist
+from ._real import on_sphere as on_sphere
 from ._real import signs as signs
 from ._synthetic import chebyshev as chebyshev
 from ._synthetic import clusters as clusters

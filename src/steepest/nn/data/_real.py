@@ -140,6 +140,28 @@ def signs(data: Dataset) -> Dataset:
     return Dataset(data.x, data.y[:, 0] - data.y[:, 1], data.name, data.known)
 
 
+def on_sphere(data: Dataset) -> Dataset:
+    """Centre the inputs on their mean and give each the length one.
+
+    The mean is that of the whole set handed over, so that a choice of examples afterwards does not change them.
+
+    Raises:
+        UserError: an input that is the mean itself.
+
+    >>> x = np.asarray(on_sphere(digits((3, 8))).x)
+    >>> bool(np.allclose((x**2).sum(1), 1))
+    True
+    """
+    x = np.asarray(data.x, float)
+    centred = x - x.mean(0)
+    length = np.linalg.norm(centred, axis=1, keepdims=True)
+    if not (length > 1e-12 * max(1.0, float(np.abs(x).max(initial=0.0)))).all():
+        raise UserError(
+            "inputs on the sphere must differ from their mean, and one does not; leave it out"
+        )
+    return Dataset(centred / length, data.y, data.name, data.known)
+
+
 def labels(data: Dataset) -> Float[Array, " n"]:
     """Return the class of each example, 0 … C−1, from one-hot targets."""
     return jnp.argmax(data.y, axis=1)

@@ -24,8 +24,9 @@ from steepest.claim import (
     keys,
     predicted_curve,
 )
+from steepest.kernels import arc_cosine
 from steepest.nn.data import hypercube
-from steepest.programs import kernel_margin, neuron_margin, parity_margins, tangent_kernel
+from steepest.programs import kernel_margin, neuron_margin, parity_margins
 
 MOST_BITS = 6  # of the parities of the diagram
 MOST = 64  # d of the diagram
@@ -44,7 +45,7 @@ def programs(d: int, k: int, seed: int) -> tuple[float, float]:
     """Return the margins of the parity on the whole cube over all neurons and over the tangent features."""
     x, y = cube(d, k)
     first = neuron_margin(x, y, 1e-8, seed=seed).margin
-    return first, kernel_margin(tangent_kernel(x @ x.T), y).margin
+    return first, kernel_margin(arc_cosine(x @ x.T).inner, y).margin
 
 
 def sampled_margin(rng: np.random.Generator, d: int, k: int, samples: int) -> float:
@@ -61,7 +62,7 @@ def sampled_margin(rng: np.random.Generator, d: int, k: int, samples: int) -> fl
             ways, [0.5, -0.5]
         )  # binomial coefficients with the parity's signs, over 2^k
     products = (k - 2 * turned[:, None] + others) / d
-    return float(np.sqrt(max((ways @ tangent_kernel(products)).mean(), 0.0)))
+    return float(np.sqrt(max((ways @ arc_cosine(products).inner).mean(), 0.0)))
 
 
 def gate_lengths(rng: np.random.Generator, d: int, k: int, gates: int) -> np.ndarray:

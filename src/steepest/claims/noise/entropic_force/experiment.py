@@ -173,7 +173,8 @@ class BalancePoint(Point):
 
     batched = ("lr", "noise")
     diagram = {"lr": "linear:0.01:0.16:6", "noise": "linear:0.1:1.1:6"}
-    contours = {"stable_predicted": (1.0, "γ tr H = 1 at the start")}
+    labels = {"stable_measured": "γ tr H at the start"}
+    contours = {"stable_measured": (1.0, "γ tr H = 1 at the start")}
     base = {"walkers": 256}
     diagram_remarks = (
         "The colour is how far the logarithm of the mean D falls in 1000 steps; by theory like γ²σ² at small steps.",
@@ -201,6 +202,9 @@ class BalancePoint(Point):
             assume("γ tr H at the start", self.lr * trace, "<", 1, advice),
             assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.1, advice),
         ]
+
+    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+        return {"stable": float(predicted["stable"])}
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
         return [

@@ -45,8 +45,8 @@ from steepest.claims.optimization.ntk_margin_guarantee.experiment import (
     GuaranteePoint,
     cube,
     feature_kernel,
+    feature_margins,
     frozen_steps,
-    parity_margins,
     steps_to,
     trained_steps,
 )
@@ -148,7 +148,7 @@ class NtkMarginGuarantee(Claim):
         )
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        margins = [parity_margins(x, y).neuron for x, y in setting.cubes]
+        margins = [feature_margins(x, y).neuron for x, y in setting.cubes]
         return [
             assume("label noise", self.flip, "==", 0, "with wrong labels there is no margin"),
             assume("least margin γ", min(margins), ">", 0, "the features must separate the data"),
@@ -157,7 +157,7 @@ class NtkMarginGuarantee(Claim):
         ]
 
     def predict(self, setting: Setting) -> Prediction:
-        margins = [parity_margins(x, y) for x, y in setting.cubes]
+        margins = [feature_margins(x, y) for x, y in setting.cubes]
         frobenius = np.array([margin.frobenius for margin in margins])
         neuron = np.array([margin.neuron for margin in margins])
         real = []

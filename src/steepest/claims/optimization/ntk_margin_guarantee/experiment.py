@@ -24,6 +24,7 @@ from steepest.claim import (
     equal,
     keys,
 )
+from steepest.kernels import arc_cosine
 from steepest.nn.data import parity
 
 BITS = 2
@@ -49,14 +50,13 @@ def cube(d: int, flip: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(x, float), np.asarray(y, float)
 
 
-def parity_margins(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> Margins:
+def feature_margins(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> Margins:
     """Return the margins of a parity, for which uniform weights of the examples are best by symmetry.
 
     γ_F² = E_w ‖v(w)‖² has a closed form, by the arc-cosine kernel of degree zero; γ = E_w ‖v(w)‖ is a mean over
     drawn neurons. Here v(w) is the mean of y x 1[w·x > 0].
     """
-    cosine = np.clip(x @ x.T, -1, 1)
-    kernel = (x @ x.T) * (np.pi - np.arccos(cosine)) / (2 * np.pi)
+    kernel = arc_cosine(x @ x.T).inner
     weights = np.random.default_rng(0).standard_normal((NEURONS, x.shape[1]))
     sums = ((x @ weights.T > 0) * y[:, None]).T @ x / len(y)
     return Margins(
@@ -162,7 +162,7 @@ class GuaranteePoint(Point):
     )
 
     def predict(self, setting: Any) -> Prediction:
-        margins = parity_margins(*cube(self.dimensions))
+        margins = feature_margins(*cube(self.dimensions))
         return Prediction(
             ratio=1.0,
             steps=steps_to(self.epsilons, margins.frobenius),
