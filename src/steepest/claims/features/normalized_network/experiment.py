@@ -164,7 +164,7 @@ class NormalizedPoint(Point):
     diagram = {"scales": "log:0.05:1:9", "norms": "log:0.1:2:9"}
     base = {"seeds": 3, "width": 40}
     labels = {"log_ratio": "log₂ of rotation, normalized / plain"}
-    contours = {"log_ratio_predicted": (0.0, "equal")}
+    contours = {"log_ratio_measured": (0.0, "equal")}
     diagram_remarks = (
         "The normalized network turns by ab/‖v‖² times the plain one's rate, which is (ε/‖v‖)² at the start: less than "
         "the plain one above the line ‖v‖ = ε, more below it.",
