@@ -224,10 +224,12 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
 
 
 def _measure_options(measure: argparse.ArgumentParser) -> None:
-    model = "a function that returns (model, loss, data)"
+    model = "a function that returns (model, loss, data), or these, the optimizer and data held out"
     measure.add_argument("model", metavar="FILE.py:FUNCTION", help=model)
-    what = "quantities, separated by commas (default: all that make sense)"
+    what = "quantities, separated by commas (default: those that the findings rest on)"
     measure.add_argument("--what", help=what)
+    thorough = "measure all that make sense, which may take minutes"
+    measure.add_argument("--thorough", action="store_true", help=thorough)
     lr = "your step size, to compare the sharpness with 2/η"
     measure.add_argument("--lr", type=float, help=lr)
     measure.add_argument("--momentum", type=float, default=0.0, help="your heavy-ball momentum β")

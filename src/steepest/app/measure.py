@@ -21,7 +21,7 @@ def measured(known: Any) -> Report:
     """Measure as the command line says; show progress, and the table unless JSON is wanted."""
     with bar() as shown:
         task = shown.add_task("", total=None, claim=known.model, stage="loading")
-        model, loss, data, optimizer = load_model(known.model)
+        model, loss, data, optimizer, held_out = load_model(known.model)
         report = measure(
             model,
             loss,
@@ -35,6 +35,8 @@ def measured(known: Any) -> Report:
             curvature=known.curvature,
             since=None if known.since is None else load_checkpoint(known.since),
             micro_batch=known.micro_batch,
+            held_out=held_out,
+            thorough=known.thorough,
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )
@@ -47,6 +49,9 @@ def _report(report: Report) -> None:
     console = wide()
     title = f"{report.model}: {report.weights} weights, {report.examples} examples"
     console.print(f"[bold]{title}[/]", highlight=False)
+    for finding in report.findings:
+        line = f"  {finding.sign} {finding.text}  ({finding.evidence})"
+        console.print(line, markup=False, highlight=False)
     table = Table(
         "quantity",
         "value",

@@ -181,4 +181,5 @@ def _noise_scale(
         "batches",
         interpretation="batches of this many independent examples have as much noise as gradient; of your batches' "
         f"mean squared gradient, with {size} of the {examples} examples, {noise:.0%} is noise",
+        parts={"share of noise": noise},
     )

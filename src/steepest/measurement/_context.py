@@ -26,6 +26,7 @@ class Context:
         several: whether more than the largest eigenpair is wanted.
         seed: of samples of the examples.
         batch: examples in each of the user's batches, if they say it.
+        held_out: the same model on examples that it was not trained on, if there are some.
     """
 
     subject: Subject
@@ -37,6 +38,7 @@ class Context:
     several: bool = True
     seed: int = 0
     batch: int | None = None
+    held_out: Subject | None = None
 
     @cached_property
     def classes(self) -> int:
@@ -65,6 +67,16 @@ class Context:
     def outputs(self) -> tuple[NDArray, NDArray]:
         """Return outputs and targets of all examples."""
         return self.subject.outputs()
+
+    @cached_property
+    def signals(self) -> dict[str, NDArray]:
+        """Return what each layer writes at all examples, before its activation."""
+        return self.subject.layers()
+
+    @cached_property
+    def errors(self) -> dict[str, NDArray]:
+        """Return the gradient of each example's loss in what each layer writes."""
+        return self.subject.errors()
 
     @cached_property
     def top(self) -> Eigenpairs:

@@ -8,6 +8,7 @@ from steepest.core.errors import UserError
 from steepest.measurement._context import Context
 from steepest.nn.losses import cross_entropy
 
+LEARNED = 0.01  # relative difference from a constant guess below which nothing has been learned
 POINTS = 8  # at which linearity is tried
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from steepest.core.errors import UserError, nearest
 
 
-def load_model(where: str) -> tuple[Any, Any, Any, Any]:
-    """Call ``FUNCTION`` of ``FILE.py:FUNCTION``: its ``(model, loss, data)``, and the optimizer or None.
+def load_model(where: str) -> tuple[Any, Any, Any, Any, Any]:
+    """Call ``FUNCTION`` of ``FILE.py:FUNCTION``: its ``(model, loss, data)``, the optimizer and held-out data or None.
 
-    The function may return the optimizer with which the model was trained as a fourth part.
+    The function may return the optimizer with which the model was trained as a fourth part, and data that were held
+    out as a fifth.
 
     The file's folder is importable while it runs, as it is when Python runs the file.
 
@@ -41,12 +42,14 @@ def load_model(where: str) -> tuple[Any, Any, Any, Any]:
         raise
     except (Exception, SystemExit) as trouble:
         raise UserError(f"{where} failed: {_line(trouble)}") from trouble
-    if not (isinstance(built, tuple) and len(built) in (3, 4)):
+    if not (isinstance(built, tuple) and 3 <= len(built) <= 5):
         got = f"a tuple of {len(built)}" if isinstance(built, tuple) else type(built).__name__
         raise UserError(
-            f"{where} must return (model, loss, data) or (model, loss, data, optimizer), got {got}"
+            f"{where} must return (model, loss, data), or these and the optimizer, and data held out; got {got}"
         )
-    return built if len(built) == 4 else (*built, None)
+    model, loss, data, *more = built
+    optimizer, held_out = [*more, None, None][:2]
+    return model, loss, data, optimizer, held_out
 
 
 def load_checkpoint(file: Path) -> Any:

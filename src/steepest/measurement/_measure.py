@@ -10,9 +10,10 @@ import numpy as np
 
 from steepest.core.errors import UserError, nearest
 from steepest.measurement._context import Context
+from steepest.measurement._findings import findings
 from steepest.measurement._optimizer import optimizer_of
 from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
-from steepest.measurement._report import Reading, Report
+from steepest.measurement._report import Finding, Reading, Report
 from steepest.measurement.adapters import KINDS, Kind, Subject
 from steepest.measurement.adapters import subject as make_subject
 
@@ -34,6 +35,8 @@ def measure(
     since: Any = None,
     micro_batch: int = 1024,
     features: Any = None,
+    held_out: Any = None,
+    thorough: bool = False,
     seed: int = 0,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> Report:
@@ -43,7 +46,8 @@ def measure(
         model: a ``Subject``, or a pair ``(apply, params)`` of JAX or a ``torch.nn.Module``, which stays as it is.
         loss: mean over a batch, of ``(outputs, targets)`` or of ``(params, batch)``.
         data: a pair of arrays or an iterable of batches; see ``steepest.measurement.adapters.subject``.
-        what: ids of quantities; without it all that make sense for this model, which a note says of the others.
+        what: ids of quantities; without it those that findings rest on, as far as they make sense for this model,
+            which a note says of the others.
         lr: your step size η, to compare the sharpness with 2/η.
         momentum: heavy-ball momentum β, which makes it 2(1+β)/η.
         optimizer: instead of these, your torch optimizer (SGD, Adam, AdamW), or an optax state with Adam's moments and
@@ -56,6 +60,8 @@ def measure(
             flat vector.
         micro_batch: examples evaluated at once, at most.
         features: see ``steepest.measurement.adapters.subject``.
+        held_out: examples that the model was not trained on, as ``data``: risk and errors there tell memorizing.
+        thorough: whether all quantities are measured where ``what`` does not say which.
         seed: of probes, starting vectors and samples of the examples.
         watch: called with the id of each quantity as it starts.
 
@@ -72,6 +78,8 @@ def measure(
     """
     started = time.perf_counter()
     names = None if what is None else chosen(what)
+    if names is None and thorough:
+        names = tuple(name for name in QUANTITIES if name != "drift" or since is not None)
     watch("checking derivatives")
     subject = (
         model
@@ -81,6 +89,7 @@ def measure(
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
     options |= {"weight_decay": weight_decay, "batch": batch}
     options |= {"since": since, "seed": seed, "watch": watch}
+    options |= {"held_out": _held_out(model, loss, held_out, micro_batch, features), "find": True}
     report, _ = report_on(subject, names, **options)
     return replace(report, seconds=round(time.perf_counter() - started, 3))
 
@@ -98,12 +107,15 @@ def report_on(
     since: Any = None,
     seed: int = 0,
     start: np.ndarray | None = None,
+    held_out: Subject | None = None,
+    find: bool = False,
     tolerant: bool = False,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> tuple[Report, np.ndarray | None]:
     """Report on a subject that has been checked; also say where Lanczos should start next time.
 
-    If it is tolerant, a quantity that was asked for and does not exist is a note, as it is without ``what``.
+    If it is tolerant, a quantity that was asked for and does not exist is a note, as it is without ``what``. Findings
+    are drawn if they are asked for with ``find``.
     """
     if curvature not in KINDS:
         raise UserError(f"there is no curvature {curvature!r}; {nearest(str(curvature), KINDS)}")
@@ -114,7 +126,7 @@ def report_on(
     rng = np.random.default_rng(seed)
     since = _flat(subject, since)
     context = Context(
-        subject, rng, optimizer, since, start, curvature, "spectrum" in names, seed, batch
+        subject, rng, optimizer, since, start, curvature, "spectrum" in names, seed, batch, held_out
     )
     lines: list[Reading] = []
     troubles: list[UserError] = []
@@ -130,11 +142,28 @@ def report_on(
     if len(troubles) == len(names) and not tolerant:  # otherwise what was measured is worth having
         raise troubles[0]
     examples = sum(count for _, count in subject.batches)
+    drawn: tuple[Finding, ...] = ()
+    if find:
+        watch("findings")
+        with jax.enable_x64(True):
+            drawn = findings(context, lines)
     seconds = round(time.perf_counter() - started, 3)
-    made = Report(
-        subject.name, subject.size, examples, tuple(lines), subject.passes - passes, seconds
-    )
+    spent = subject.passes - passes
+    made = Report(subject.name, subject.size, examples, tuple(lines), spent, seconds, drawn)
     return made, context.top.vectors.sum(0) if "top" in vars(context) else start
+
+
+def _held_out(
+    model: Any, loss: Any, held_out: Any, micro_batch: int, features: Any
+) -> Subject | None:
+    """Attach to the model on its held-out examples; the checks were made on the others."""
+    if held_out is None:
+        return None
+    if isinstance(model, Subject):
+        raise UserError("held-out examples need the model and its loss themselves, not a Subject")
+    return make_subject(
+        model, loss, held_out, micro_batch=micro_batch, features=features, check=False
+    )
 
 
 def _flat(subject: Subject, since: Any) -> np.ndarray | None:

@@ -20,7 +20,7 @@ from steepest.measurement._curvature import (
     measure_spectrum,
 )
 from steepest.measurement._examples import margins_of, median_interval
-from steepest.measurement._health import constant_guess
+from steepest.measurement._health import LEARNED, constant_guess
 from steepest.measurement._inputs import measure_input_margins
 from steepest.measurement._kernel import measure_drift, measure_tangent_kernel
 from steepest.measurement._regions import measure_regions
@@ -28,8 +28,6 @@ from steepest.measurement._report import ALIASES, Reading
 from steepest.measurement._signal_propagation import measure_signal_propagation
 from steepest.measurement._weights import measure_alignment, measure_norms
 from steepest.measurement.quantities import collapse
-
-LEARNED = 0.01  # relative difference from a constant guess below which nothing has been learned
 
 
 def measure_risk(context: Context) -> list[Reading]:
@@ -53,6 +51,46 @@ def measure_risk(context: Context) -> list[Reading]:
             gradient,
             interpretation="how steep the mean loss is; zero at a stationary point",
         ),
+        *_held_out_risk(context),
+    ]
+
+
+def _held_out_risk(context: Context) -> list[Reading]:
+    if context.held_out is None:
+        return []
+    return [
+        Reading(
+            "risk on held-out examples",
+            context.held_out.risk(),
+            interpretation="the mean loss over examples that were not trained on, as you say",
+        )
+    ]
+
+
+def _error_rate(margins_each: np.ndarray, name: str, what: str) -> Reading:
+    """Count the margins that are not positive; the interval is Clopper and Pearson's."""
+    n = len(margins_each)
+    wrong = int((margins_each <= 0).sum())
+    low, high = stats.binomtest(wrong, n).proportion_ci(method="exact")
+    return Reading(
+        name,
+        wrong / n,
+        (float(low), float(high)),
+        "examples",
+        interpretation=f"{wrong} of the {n} examples {what}",
+    )
+
+
+def _held_out_errors(context: Context) -> list[Reading]:
+    if context.held_out is None:
+        return []
+    outputs, targets = context.held_out.outputs()
+    return [
+        _error_rate(
+            margins_of(outputs, targets),
+            "error rate on held-out examples",
+            "held out are wrong; the interval is for new examples like these",
+        )
     ]
 
 
@@ -68,21 +106,17 @@ def measure_margins(context: Context) -> list[Reading]:
     if context.classes < 2:
         raise UserError("margins need at least two classes")
     margins_each = margins_of(outputs, targets)
-    wrong = int((margins_each <= 0).sum())
-    low, high = stats.binomtest(wrong, n).proportion_ci(method="exact")
     size = float(np.sqrt(np.square(outputs - outputs.mean(1, keepdims=True), dtype=float).mean()))
     normalized = margins_each / size if size else np.full(n, np.nan)
     middle, ends = median_interval(margins_each)
     scaled, scaled_ends = median_interval(normalized)
     return [
-        Reading(
+        _error_rate(
+            margins_each,
             "error rate",
-            wrong / n,
-            (float(low), float(high)),
-            "examples",
-            interpretation=f"{wrong} of the {n} examples given are wrong; the interval is for new examples only if "
-            "these were held out of the training",
+            "given are wrong; the interval is for new examples only if these were held out of the training",
         ),
+        *_held_out_errors(context),
         *normalized_margin(context),
         Reading(
             "median margin over the size of the logits",
@@ -185,19 +219,8 @@ QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
 }
 """Each quantity by its id: what users ask for, and what a report answers to."""
 
-# What is measured without being asked for: it takes less than a minute on a small model.
-DEFAULT = (
-    "risk",
-    "sharpness",
-    "batch-noise",
-    "spectrum",
-    "margins",
-    "norms",
-    "signal-propagation",
-    "alignment",
-    "collapse",
-    "ntk",
-)
+# What is measured without being asked for: what findings rest on, in some seconds on a small model.
+DEFAULT = ("risk", "sharpness", "batch-noise", "margins", "norms", "signal-propagation")
 
 
 def chosen(what: Sequence[str]) -> tuple[str, ...]:

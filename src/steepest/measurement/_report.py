@@ -66,6 +66,21 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One line to act on.
+
+    Attributes:
+        sign: ``"!"`` to act on, ``"?"`` to know, ``"✓"`` for what is as it should be.
+        text: what was found and what to try, in one sentence or two.
+        evidence: name of the reading that it rests on.
+    """
+
+    sign: str
+    text: str
+    evidence: str
+
+
+@dataclass(frozen=True)
 class Report:
     """The result of ``steepest.measure``; a table in the terminal and in a notebook.
 
@@ -76,6 +91,7 @@ class Report:
         quantities: the readings, in the order in which they were asked for.
         passes: passes over the data that measuring took.
         seconds: wall time.
+        findings: at most five lines to act on, each with its evidence among the readings.
     """
 
     model: str
@@ -84,6 +100,7 @@ class Report:
     quantities: tuple[Reading, ...]
     passes: int
     seconds: float
+    findings: tuple[Finding, ...] = ()
 
     def __getitem__(self, name: str) -> Reading:
         """Return the first reading of a quantity by its id, or one reading by its name."""
@@ -115,12 +132,13 @@ class Report:
         return plain
 
     def _repr_html_(self) -> str:
+        found = "".join(f"<li>{finding.sign} {finding.text}</li>" for finding in self.findings)
         rows = "".join(
             f"<tr><td>{q.name}</td><td>{'<br>'.join([number(q), *errors(q)])}</td>"
             f"<td>{q.interpretation}</td></tr>"
             for q in self.quantities
         )
-        return f"<table><caption>{self.model}, {self.weights} weights</caption>{rows}</table>"
+        return f"<ul>{found}</ul><table><caption>{self.model}, {self.weights} weights</caption>{rows}</table>"
 
 
 def number(reading: Reading) -> str:

@@ -22,6 +22,7 @@ SIGNS = {
     False: ("fails", "✗", "not true"),
     None: ("inconclusive", "?", "unknown"),
 }
+FOUND = {"!": "fails", "?": "inconclusive", "✓": "holds"}
 WIDTH = 160
 
 
@@ -92,6 +93,7 @@ def _text_of(report: "Report") -> str:
             figures=figures,
             errors=ERRORS,
             signs=SIGNS,
+            found=FOUND,
             length=_length,
         )
     )

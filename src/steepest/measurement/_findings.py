@@ -1,0 +1,299 @@
+"""What a practitioner acts on: at most five lines drawn from a report, each with the reading that it rests on."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.kernels import recommended_initialization
+from steepest.measurement._chain import chain
+from steepest.measurement._context import Context
+from steepest.measurement._health import LEARNED, constant_guess, is_dead
+from steepest.measurement._report import Finding, Reading
+
+MOST = 5
+NEAR = 0.1  # relative distance from a limit that counts as being at it
+SMALL = 0.05  # of the stable step: far below it
+DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
+STEEP = 3.0  # factor a layer by which signals or errors grow or shrink before it is said
+MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
+NOISE = (
+    0.9  # share of noise in a batch's mean squared gradient before larger batches are worth a line
+)
+
+Sign = Literal["✓", "!", "?"]
+
+
+class Step(NamedTuple):
+    """The largest stable step by one law."""
+
+    size: float
+    surely: float
+    """the same at the end of the interval that allows larger steps"""
+    law: str
+    evidence: str
+
+
+def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ...]:
+    """Draw at most five findings from what was measured, those to act on first.
+
+    Every rule reads what is measured already, or costs one more pass at most; a rule whose quantity was not measured
+    says nothing.
+
+    Args:
+        context: of the measurement, whose shared results are used again.
+        readings: of the report.
+    """
+    by_name = {reading.name: reading for reading in readings if not np.isnan(reading.value)}
+    dead = "risk" in by_name and is_dead(context)
+    rules: list[Callable[[], Finding | None]] = [lambda: _learned(context, by_name, dead)]
+    if not dead:  # what is measured of a dead network tells nothing else
+        rules += [
+            lambda: _signals(context, by_name),
+            lambda: _units(context, by_name),
+            lambda: _step(context, by_name),
+            lambda: _memory(context, by_name),
+            lambda: _regime(by_name),
+            lambda: _noise(context, by_name),
+        ]
+    drawn = []
+    for rule in rules:
+        try:
+            found = rule()
+        except UserError:  # the model has no such thing
+            continue
+        if found is not None:
+            drawn.append(found)
+    rank = {"!": 0, "?": 1, "✓": 2}
+    return tuple(sorted(drawn, key=lambda finding: rank[finding.sign])[:MOST])
+
+
+def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Finding | None:
+    """Say whether anything has been learned."""
+    if "risk" not in by_name:
+        return None
+    if dead:
+        advice = _cure(context)
+        return Finding(
+            "!",
+            "the network is dead: all examples get the same outputs and no small change of the weights tells them "
+            f"apart. Start again with a smaller step{advice}",
+            "risk",
+        )
+    learned = _has_learned(context, by_name)
+    if learned is None:
+        return None
+    risk = by_name["risk"].value
+    guess = by_name["risk"].compared
+    if not learned:
+        return Finding(
+            "!",
+            f"nothing has been learned: the risk {risk:.4g} is no better than {guess:.4g}, that of a constant guess",
+            "risk",
+        )
+    return Finding(
+        "✓", f"it has learned: the risk is {risk:.3g}, that of a constant guess {guess:.3g}", "risk"
+    )
+
+
+def _has_learned(context: Context, by_name: dict[str, Reading]) -> bool | None:
+    """Return whether the risk is below that of a constant guess; None where that is not known."""
+    guess = constant_guess(context) if "risk" in by_name else None
+    return None if guess is None else by_name["risk"].value < (1 - LEARNED) * guess
+
+
+def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say the largest stable step, by the law that binds, and how near the user's is."""
+    if context.kind != "hessian":
+        return None
+    steps = _limits(context, by_name)
+    if not steps:
+        return None
+    binding = min(steps, key=lambda step: step.size)
+    lr = context.optimizer.lr
+    if lr is None:
+        return Finding(
+            "?",
+            f"the largest stable step is {binding.size:.3g}, {binding.law}; give yours with --lr to compare it",
+            binding.evidence,
+        )
+    ratio = lr / binding.size
+    many = f"{ratio:.3g} times" if ratio >= 2 else f"{ratio:.2g} of"
+    text = f"your step {lr:g} is {many} the largest stable one, {binding.size:.3g}, {binding.law}"
+    if lr / binding.surely > 1 + NEAR:
+        if binding.evidence == "batch sharpness":
+            more = "a step raises the loss of its own batch on average"
+        else:
+            more = "full-batch descent leaves along the sharpest direction"
+        return Finding("!", f"{text}: {more}. Lower it, or expect spikes", binding.evidence)
+    if ratio > 1 - NEAR:
+        return Finding(
+            "?", f"{text}: the edge of stability, where long trainings often stay", binding.evidence
+        )
+    if ratio < SMALL and _has_learned(context, by_name):
+        return Finding("?", f"{text}: a larger one would train faster", binding.evidence)
+    return Finding("✓", text, binding.evidence)
+
+
+def _limits(context: Context, by_name: dict[str, Reading]) -> list[Step]:
+    """Return the largest stable steps that were measured: of the full batch, or of Adam's, and of the batches."""
+    optimizer = context.optimizer
+    steps = []
+    name = "sharpness" if optimizer.scale is None else "preconditioned sharpness"
+    reading = by_name.get(name)
+    if reading is not None and reading.value > 0:
+        low = reading.value if reading.interval is None else max(reading.interval[0], 1e-300)
+        law = "of the full batch" if optimizer.scale is None else "of Adam in its own coordinates"
+        if optimizer.momentum and optimizer.scale is None:
+            law += f" with momentum {optimizer.momentum:g}"
+        steps.append(
+            Step(optimizer.largest_step(reading.value), optimizer.largest_step(low), law, name)
+        )
+    batches = by_name.get("batch sharpness")
+    plain = optimizer.scale is None and optimizer.momentum == 0
+    if plain and batches is not None and batches.value > 0:
+        low = batches.value if batches.interval is None else max(batches.interval[0], 1e-300)
+        steps.append(Step(2 / batches.value, 2 / low, "of your batches", "batch sharpness"))
+    return steps
+
+
+def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Count hidden units that no example's loss depends on."""
+    if "errors, first layer over last" not in by_name:
+        return None
+    errors = context.errors
+    names = list(errors)
+    last = np.asarray(errors[names[-1]])
+    if not (last != 0).any():  # then no loss depends on anything, and units are not to blame
+        return None
+    counts = {}
+    units = 0
+    for name in names[:-1]:
+        rows = np.asarray(errors[name])
+        if rows.ndim != 2:
+            continue
+        units += rows.shape[1]
+        silent = int((rows == 0).all(0).sum())
+        if silent >= DEAD_SHARE * rows.shape[1]:
+            counts[name] = silent
+    if not counts:
+        return None
+    layers = ", ".join(f"{count} in {name}" for name, count in counts.items())
+    return Finding(
+        "!",
+        f"{sum(counts.values())} of {units} hidden units are dead, on no example does the loss depend on them "
+        f"({layers}): a smaller step or a start with smaller biases keeps them",
+        "errors, first layer over last",
+    )
+
+
+def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say where signals or errors explode or vanish, and which initialization would cure it."""
+    if "mean square of the last pre-activations" not in by_name:
+        return None
+    signals = context.signals
+    sizes = [float(np.mean(np.square(z, dtype=float))) for z in signals.values()]
+    hidden = sizes[:-1]
+    growth = _rate(hidden)
+    norms = [float(np.mean(np.square(e, dtype=float))) * e[0].size for e in context.errors.values()]
+    backward = _rate(norms[::-1][1:])
+    said = []
+    for what, rate in (("signals", growth), ("gradients", backward)):
+        if rate is not None and not 1 / STEEP < rate**0.5 < STEEP:
+            way = "grow" if rate > 1 else "shrink"
+            on = "a layer" if what == "signals" else "a layer on their way back"
+            said.append(f"{what} {way} by a factor of {rate**0.5:.2g} {on}")
+    if said:
+        return Finding(
+            "!",
+            f"{' and '.join(said)}{_cure(context)}",
+            "mean square of the last pre-activations",
+        )
+    return _saturated(context, signals)
+
+
+def _rate(sizes: Sequence[float]) -> float | None:
+    """Return the factor a layer by which mean squares change, over at least two layers that are not zero."""
+    if len(sizes) < 2 or not sizes[0] > 0 or not sizes[-1] > 0:
+        return None
+    return float((sizes[-1] / sizes[0]) ** (1 / (len(sizes) - 1)))
+
+
+def _saturated(context: Context, signals: dict[str, NDArray]) -> Finding | None:
+    """Say of a chain of tanh or sigmoid units how many are saturated."""
+    layers = chain(context.subject)
+    if layers is None:
+        return None
+    ends = {"tanh": 2.65, "sigmoid": 4.6, "hard_tanh": 1.0}  # 99 % of the range, or its end
+    shares = []
+    for layer, z in zip(layers[:-1], list(signals.values())[:-1], strict=False):
+        if layer.activation in ends:
+            shares.append(float((np.abs(z) > ends[layer.activation]).mean()))
+    if not shares or max(shares) < 0.5:
+        return None
+    return Finding(
+        "!",
+        f"units are saturated: at {max(shares):.0%} of a layer's inputs the activation is within 1 % of its end, and "
+        f"gradients vanish there{_cure(context)}",
+        "mean square of the last pre-activations",
+    )
+
+
+def _cure(context: Context) -> str:
+    """Return the critical initialization of a chain's activation as advice, or nothing."""
+    layers = chain(context.subject)
+    if layers is None or len({layer.activation for layer in layers[:-1]}) != 1 or len(layers) < 2:
+        return ""
+    advice = recommended_initialization(layers[0].activation)
+    if not advice.criticality.exists:
+        return ""
+    biases = f", biases of variance {advice.criticality.c_b:.3g}" if advice.criticality.c_b else ""
+    return f"; start from weights of variance {advice.criticality.c_w:.3g}/fan-in{biases}"
+
+
+def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say whether held-out examples do as well as those given, of a network that has learned."""
+    if _has_learned(context, by_name) is False:
+        return None
+    inside = by_name.get("error rate")
+    outside = by_name.get("error rate on held-out examples")
+    if inside is None or outside is None:
+        return None
+    assert inside.interval is not None
+    assert outside.interval is not None
+    text = (
+        f"{outside.value:.1%} of the held-out examples are wrong, {inside.value:.1%} of those given"
+    )
+    if outside.interval[0] > max(MEMORIZED * inside.value, inside.interval[1]):
+        return Finding(
+            "!",
+            f"{text}: it does better on what it saw. More data, or a stop at the least held-out risk, would help",
+            outside.name,
+        )
+    return Finding("✓", text, outside.name)
+
+
+def _regime(by_name: dict[str, Reading]) -> Finding | None:
+    """Say whether training is lazy or rich, of a network that has moved."""
+    reading = by_name.get("relative change of the tangent kernel")
+    if reading is None or not reading.interpretation.startswith(("rich", "lazy", "between")):
+        return None
+    return Finding("✓", reading.interpretation, reading.name)
+
+
+def _noise(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say where larger batches would buy nearly proportionally fewer steps."""
+    reading = by_name.get("gradient-noise scale")
+    share = None if reading is None else reading.parts.get("share of noise")
+    if reading is None or share is None or share < NOISE:
+        return None
+    examples = sum(count for _, count in context.subject.batches)
+    upto = f"batches of about {reading.value:.2g}" if reading.value < examples else "all examples"
+    return Finding(
+        "?",
+        f"{share:.0%} of your batches' mean squared gradient is noise: up to {upto}, twice the batch needs nearly "
+        "half the steps",
+        reading.name,
+    )

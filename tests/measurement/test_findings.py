@@ -1,0 +1,148 @@
+"""Findings: each line is drawn where it is so, and not where it is not; what was measured is beneath."""
+
+import json
+
+import numpy as np
+import pytest
+
+from steepest.measurement import measure
+from steepest.site.pages import report_page
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+DATA = np.random.default_rng(0)
+X = torch.as_tensor(DATA.standard_normal((200, 6)), dtype=torch.float32)
+Y = (X[:, 0] > 0).long() + (X[:, 1] > 0).long()
+cross_entropy = nn.functional.cross_entropy
+
+
+def chain(depth=1, std=None, activation=nn.ReLU, width=16):
+    torch.manual_seed(0)
+    sizes = [6, *[width] * depth]
+    layers = []
+    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+        layers += [nn.Linear(inputs, outputs), activation()]
+    model = nn.Sequential(*layers, nn.Linear(width, 3))
+    if std is not None:
+        for layer in model:
+            if isinstance(layer, nn.Linear):
+                nn.init.normal_(layer.weight, std=std)
+                nn.init.zeros_(layer.bias)
+    return model
+
+
+def trained(model, steps=200, lr=0.3, n=200):
+    optimizer = torch.optim.SGD(model.parameters(), lr)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        cross_entropy(model(X[:n]), Y[:n]).backward()
+        optimizer.step()
+    return model
+
+
+def lines(model, **options):
+    return measure(model, cross_entropy, (X, Y), **options).findings
+
+
+def about(findings, evidence):
+    return [finding for finding in findings if finding.evidence == evidence]
+
+
+def test_a_network_that_trains_well_has_nothing_to_act_on():
+    model = trained(chain())
+    report = measure(model, cross_entropy, (X, Y))
+    limit = 2 / report["sharpness"].value
+    findings = lines(model, lr=0.5 * limit)
+    assert [finding.sign for finding in findings] == ["✓", "✓"]
+    assert f"{limit:.3g}" in about(findings, "sharpness")[0].text
+    assert {finding.evidence for finding in findings} <= {q.name for q in report.quantities}
+
+
+@pytest.mark.parametrize(("share", "sign"), [(0.5, "✓"), (1.0, "?"), (1.3, "!"), (0.01, "?")])
+def test_how_near_the_step_is(share, sign):
+    model = trained(chain())
+    limit = 2 / measure(model, cross_entropy, (X, Y), what=["sharpness"])["sharpness"].value
+    (step,) = about(lines(model, lr=share * limit, what=["risk", "sharpness"]), "sharpness")
+    assert step.sign == sign
+
+
+def test_without_a_step_the_largest_is_said():
+    (step,) = lines(trained(chain()), what=["sharpness"])
+    assert step.sign == "?"
+    assert "largest stable step is" in step.text
+
+
+def test_the_law_that_binds_is_said():
+    """Batches of one allow a smaller step than the full batch."""
+    model = trained(chain())
+    findings = lines(model, what=["sharpness", "batch-noise"], batch=1)
+    assert "of your batches" in about(findings, "batch sharpness")[0].text
+
+
+def test_a_dead_network_has_one_line():
+    model = chain()
+    with torch.no_grad():
+        model[0].bias.fill_(-100.0)
+    findings = lines(model, lr=0.1)
+    assert len(findings) == 1
+    assert findings[0].sign == "!"
+    assert "dead" in findings[0].text
+    assert "2/fan-in" in findings[0].text
+
+
+def test_dead_units_are_counted_by_layer():
+    model = trained(chain(width=20))
+    with torch.no_grad():
+        model[0].bias[:8] = -100.0
+    (units,) = about(lines(model), "errors, first layer over last")
+    assert "8 of 20 hidden units are dead" in units.text
+    assert not about(lines(trained(chain(width=20))), "errors, first layer over last")
+
+
+@pytest.mark.parametrize(("std", "way"), [(0.05, "shrink"), (2.0, "grow")])
+def test_signals_that_vanish_or_explode_have_a_cure(std, way):
+    findings = lines(chain(depth=6, std=std))
+    (signals,) = about(findings, "mean square of the last pre-activations")
+    assert f"signals {way} by a factor" in signals.text
+    assert "variance 2/fan-in" in signals.text
+    cured = lines(chain(depth=6, std=(2 / 16) ** 0.5))
+    assert not about(cured, "mean square of the last pre-activations")
+
+
+def test_saturated_units():
+    findings = lines(chain(std=8.0, activation=nn.Tanh))
+    (saturated,) = about(findings, "mean square of the last pre-activations")
+    assert "saturated" in saturated.text
+
+
+def test_held_out_examples_tell_memory():
+    random = torch.as_tensor(DATA.integers(0, 3, 200))
+    model = chain(width=200)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(400):
+        optimizer.zero_grad()
+        cross_entropy(model(X[:60]), random[:60]).backward()
+        optimizer.step()
+    seen_data = (X[:60], random[:60])
+    report = measure(
+        model, cross_entropy, seen_data, held_out=(X[60:], random[60:]), what=["risk", "margins"]
+    )
+    assert report["error rate"].value == 0
+    assert report["error rate on held-out examples"].value > 0.4
+    (memory,) = about(report.findings, "error rate on held-out examples")
+    assert memory.sign == "!"
+    same = measure(model, cross_entropy, seen_data, held_out=seen_data, what=["risk", "margins"])
+    assert about(same.findings, "error rate on held-out examples")[0].sign == "✓"
+
+
+def test_findings_are_in_json_on_the_page_and_in_the_terminal(tmp_path, capsys):
+    from steepest.app.measure import _report
+
+    report = measure(trained(chain()), cross_entropy, (X, Y), lr=0.1, what=["risk", "sharpness"])
+    text = report.findings[0].text
+    _report(report)
+    assert text[:40] in " ".join(capsys.readouterr().out.split())
+    page = report_page(report, tmp_path / "page.html").read_text("utf-8")
+    assert text in page
+    assert page.index(text) < page.index("<table>")
+    assert json.loads(json.dumps(report.to_json()))["findings"][0]["text"] == text
