@@ -11,3 +11,5 @@ from ._cells import parallel_cell_count as parallel_cell_count
 from ._layers import Layer as Layer
 from ._layers import preactivations as preactivations
 from ._layers import relu_layers as relu_layers
+from ._pieces import best_pieces as best_pieces
+from ._pieces import zigzag as zigzag

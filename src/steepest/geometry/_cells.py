@@ -88,9 +88,7 @@ def bounded_cells(
         return np.zeros(len(signs), bool)  # every cell contains a whole line
     inward = np.where(signs, 1.0, -1.0)[..., None] * w  # (cells, n, d)
     rows = csr_array(block_diag(list(-inward)))
-    solution = linprog(
-        -inward.sum(1).ravel(), A_ub=rows, b_ub=np.zeros(rows.shape[0]), bounds=(-1, 1)
-    )
+    solution = linprog(-inward.sum(1).ravel(), A_ub=rows, b_ub=np.zeros(signs.size), bounds=(-1, 1))
     directions = solution.x.reshape(-1, d)
     return (inward.sum(1) * directions).sum(1) < _ZERO
 
