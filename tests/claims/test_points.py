@@ -157,6 +157,10 @@ SMALL = {
         {"samples": [10, 20, 40, 64]},
     ),
     "sawtooth": ({"error_depths": 5}, {"neurons": [3, 1, 8, 15]}),
+    "compressed-sensing": (
+        {"size": 16, "draws": 10},
+        {"sparsities": [3, 2, 4, 2], "measurements": [9, 4, 9, 7]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -199,6 +203,7 @@ AGREE = {
     # a climb ends in steps that shrink, so that rounding does not grow
     "parity-margins": (1e-6, 1e-9),
     "sawtooth": (0, 0),
+    "compressed-sensing": (0, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -350,6 +355,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "xor-features": lambda p: p.replace(cosine=1.1),
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
         "sawtooth": lambda p: p.replace(share=1.0),
+        "compressed-sensing": lambda p: p.replace(success=1.0 - p["success"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
