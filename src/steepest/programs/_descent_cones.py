@@ -32,7 +32,7 @@ def statistical_dimension_l1(sparsity: float, nonnegative: bool = False) -> floa
     Source: Amelunxen, Lotz, McCoy and Tropp 2014, propositions 4.5 and 4.7; Donoho and Tanner 2009.
 
     >>> [round(statistical_dimension_l1(rho), 4) for rho in (0.0, 0.1, 0.5, 1.0)]
-    [0.0, 0.3288, 0.8312, 1.0]
+    [0.0, 0.3288, 0.8313, 1.0]
     >>> statistical_dimension_l1(0.1, nonnegative=True) < statistical_dimension_l1(0.1)
     True
     """
@@ -139,7 +139,7 @@ def recovery_probability(volumes: Float[np.ndarray, " n_1"]) -> Float[np.ndarray
     reversed_sums = np.zeros(len(v) + 2)
     for k in range(len(v) - 1, -1, -1):
         reversed_sums[k] = v[k] + reversed_sums[k + 2]
-    return 1 - 2 * reversed_sums[1 : len(v) + 1]
+    return np.clip(1 - 2 * reversed_sums[1 : len(v) + 1], 0.0, 1.0)
 
 
 def _frequencies(nonzero: int, others: int) -> NDArray:
