@@ -1,5 +1,8 @@
 """Geometry: what piecewise linear networks cut space into, best fits by pieces, coverings and projections."""
 
+from ._bits import bit_reader as bit_reader
+from ._bits import bits_needed as bits_needed
+from ._bits import weights_used as weights_used
 from ._cells import Cells as Cells
 from ._cells import bounded_cell_count as bounded_cell_count
 from ._cells import bounded_cells as bounded_cells
