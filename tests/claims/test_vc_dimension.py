@@ -12,6 +12,7 @@ from steepest.claims.expressivity.vc_dimension.experiment import (
     all_labels,
     all_tables,
     counting_bound,
+    fitted,
     halfspace_dichotomies,
     sine_frequencies,
     sine_signs,
@@ -83,6 +84,14 @@ def test_the_counting_bound_is_where_patterns_reach_all_labellings():
     for m, reaches in ((0.9 * bound, True), (1.1 * bound, False)):
         patterns = (1 + weights * np.log2(2 * np.e * m * units * orders / weights)).sum()
         assert (patterns > m) is np.bool_(reaches)
+
+
+def test_training_fits_two_points_and_not_a_point_with_two_labels():
+    points = np.array([[1.0, 0.0], [-1.0, 0.5], [1.0, 0.0]])
+    labels = np.array([[1.0, -1.0, -1.0], [1.0, 1.0, -1.0]])
+    starts = RNG.standard_normal((3, 4, 4))
+    right = fitted(points, labels, np.array([2, 3]), starts, 200)
+    assert right.tolist() == [[True, True], [False, False]]
 
 
 @pytest.mark.parametrize("fields", [{"bits": (60,)}, {"rows": 1}])

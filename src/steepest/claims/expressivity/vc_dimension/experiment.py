@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 
-from steepest.claim import Values
+from steepest.claim import Values, compiled
+from steepest.dynamics import descend
 from steepest.geometry import Layer, bit_reader, cells, preactivations, weights_used
 from steepest.linalg import sequential
 
@@ -104,3 +108,43 @@ def counting_bound(layers: Sequence[Layer]) -> float:
     for _ in range(100):
         m = float((1 + sums * np.log2(2 * np.e * m * units * orders / sums)).sum())
     return m
+
+
+def shallow_weights(width: int) -> int:
+    """Return the number of weights and biases of a ReLU network of one hidden layer on the plane."""
+    return 4 * width + 1
+
+
+def fitted(points: Values, labels: Values, sizes: Values, starts: Values, steps: int) -> Values:
+    """Say which labellings Adam fits with a ReLU network of one hidden layer, from the best of its starts.
+
+    Args:
+        points: of the plane, shape ``(most, 2)``; the set of size m is the first m.
+        labels: ±1, shape ``(labellings, most)``.
+        sizes: m of each set, shape ``(sizes,)``.
+        starts: normal numbers, shape ``(starts, width, 4)``.
+        steps: of each descent on the logistic loss.
+
+    Returns:
+        whether all m labels are right in the end, shape ``(sizes, labellings)``.
+    """
+    width = starts.shape[1]
+    x = jnp.asarray(np.column_stack([points, np.ones(len(points))]))
+
+    def outputs(params: jax.Array) -> jax.Array:
+        hidden = jax.nn.relu(x @ params[:width, :3].T)
+        return hidden @ params[:width, 3] + params[width, 3]
+
+    def one(size: jax.Array, signs: jax.Array, start: jax.Array) -> jax.Array:
+        present = jnp.arange(len(x)) < size
+        risk = lambda params: jnp.where(
+            present, jax.nn.softplus(-signs * outputs(params)), 0.0
+        ).sum()
+        first = jnp.concatenate([start, jnp.zeros((1, 4))])
+        end = descend(risk, first, optax.adam(0.03), steps, record=steps).params
+        return jnp.where(present, signs * outputs(end) > 0, True).all()
+
+    over_starts = jax.vmap(one, (None, None, 0))
+    over_labels = jax.vmap(over_starts, (None, 0, None))
+    right = compiled(jax.vmap(over_labels, (0, None, None)))(sizes, labels, starts)
+    return np.asarray(right).any(-1)
