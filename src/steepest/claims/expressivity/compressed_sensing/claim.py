@@ -89,10 +89,10 @@ class CompressedSensing(Claim):
         "it, so that P(m_* ≤ m) is the probability of recovery. Recovery is told by a linear program's value.",
         "The law of m_* is computed without sampling, from intrinsic volumes of the cone; its mean is δ + ½ and "
         "its variance Var(v) − ¼, both exactly. Textbooks give δ up to √n, or bounds.",
-        "Donoho and Tanner's weak threshold is the same curve nψ(s/n), here within 0.2 of δ + ½; it is drawn, and "
+        "Donoho and Tanner's weak threshold is the same curve nψ(s/n), here within 0.3 of δ + ½; it is drawn, and "
         "no rival.",
         "The law knows neither the sizes of the nonzero coordinates nor their places; it holds for each signal. "
-        "Pixels of digits that are not zero count as they come, 20 to 45 of 64.",
+        "Pixels of digits that are not zero count as they come, 16 to 42 of 64.",
         "That descent of a diagonal network from a small start finds the same minimizer is the claim "
         "diagonal-network; it is not repeated here.",
     )

@@ -87,8 +87,8 @@ class Sawtooth(Claim):
         "The share is the optimum over all functions of n + 1 straight pieces, joined or not, by dynamic programming: "
         "no shallow network of n neurons, however trained, comes closer on the points. The points are such that the "
         "bound is exact on them: the variance of each tooth is that of the whole.",
-        "The bound is not attained. A breakpoint pays for two pieces in the bound; the optimum gets 1.3 to 1.4 pieces "
-        "each for the first two, at the ends, and for 31 of them 1.15 on average, as the figure shows.",
+        "The bound is not attained. A breakpoint pays for two pieces in the bound; the optimum gets 1.33 for each of "
+        "the first two, at the ends, and 1.15 on average for 31 of them, as the figure shows.",
         "One breakpoint fewer than pieces is not enough neurons: 2^L − 1 neurons at the 2^L − 1 breakpoints have jumps "
         "of slope ±2^(L+1), so that the slope at the left end is a multiple of 2^(L+1), and cannot be 2^L. For L ≤ 3 "
         "all ways to turn them are tried.",
