@@ -61,6 +61,7 @@ def test_out_of_range(fields):
         ({"planes": (3, 4)}, "go together"),
         ({"planes": (40,), "dimensions": (9,)}, "too many cells"),
         ({"planes": (10**6,), "dimensions": (10**6,)}, "too many cells"),
+        ({"planes": (3,), "dimensions": (101,)}, "at most 100"),
         ({"components": 62, "width": 2}, "at most 61"),
     ],
 )

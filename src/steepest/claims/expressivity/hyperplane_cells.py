@@ -55,6 +55,7 @@ from steepest.nn.data import digits
 from steepest.nn.networks import mlp
 
 LARGEST = 20_000  # cells, which take seconds
+MOST_DIMENSIONS = 100
 TOGETHER = 3  # parallel hyperplanes in each direction, where some are
 HALF = 0.5  # counts are whole numbers
 
@@ -142,6 +143,11 @@ class HyperplaneCells(Claim):
                     f"{n} hyperplanes in dimension {d} make too many cells to count one by one; take fewer "
                     f"hyperplanes or dimensions, such that there are at most {LARGEST}"
                 )
+        if max(self.dimensions) > MOST_DIMENSIONS:
+            raise UserError(
+                f"--dimensions must be at most {MOST_DIMENSIONS}, got {max(self.dimensions)}; more of them change no "
+                "count once there are as many as hyperplanes"
+            )
         if self.components > 61:
             raise UserError(
                 f"--components must be at most 61, beyond which digits do not vary, got {self.components}"
