@@ -88,7 +88,13 @@ def bounded_cells(
         return np.zeros(len(signs), bool)  # every cell contains a whole line
     inward = np.where(signs, 1.0, -1.0)[..., None] * w  # (cells, n, d)
     rows = csr_array(block_diag(list(-inward)))
-    solution = linprog(-inward.sum(1).ravel(), A_ub=rows, b_ub=np.zeros(signs.size), bounds=(-1, 1))
+    solution = linprog(
+        -inward.sum(1).ravel(),
+        A_ub=rows,
+        b_ub=np.zeros(signs.size),
+        bounds=(-1, 1),
+        method="highs-ds",
+    )
     directions = solution.x.reshape(-1, d)
     return (inward.sum(1) * directions).sum(1) < _ZERO
 
@@ -222,11 +228,19 @@ def _intervals(w: NDArray, b: NDArray) -> NDArray:
     return np.concatenate([[ends[0] - 1], middles, [ends[-1] + 1]])[:, None]
 
 
+def _beside(normal: NDArray) -> NDArray:
+    """Return orthonormal rows ``(d − 1, d)`` orthogonal to a vector of length one, by Householder's reflection."""
+    turned = normal.copy()
+    turned[0] += np.copysign(1.0, normal[0])
+    turned /= np.linalg.norm(turned)
+    return np.eye(len(normal))[1:] - 2 * np.outer(turned[1:], turned)
+
+
 def _cut(points: NDArray, w: NDArray, b: NDArray, normal: NDArray, offset: float) -> NDArray:
     """Return a point in each cell after one hyperplane more: two in the cells that it meets."""
     # on the hyperplane, x = foot + y @ along, with orthonormal rows along
     foot = -offset * normal
-    along = np.linalg.svd(normal[None])[2][1:]
+    along = _beside(normal)
     lower = w @ along.T
     shifts = w @ foot + b
     lengths = np.linalg.norm(lower, axis=1)
