@@ -156,6 +156,11 @@ SMALL = {
         {"dimensions": 9, "largest": 64, "steps": 150, "tests": 300, "seeds": 12},
         {"samples": [10, 20, 40, 64]},
     ),
+    "sawtooth": ({"error_depths": 5}, {"neurons": [3, 1, 8, 15]}),
+    "compressed-sensing": (
+        {"size": 16, "draws": 10},
+        {"sparsities": [3, 2, 4, 2], "measurements": [9, 4, 9, 7]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -197,6 +202,8 @@ AGREE = {
     "xor-features": (1e-4, 1e-6),
     # a climb ends in steps that shrink, so that rounding does not grow
     "parity-margins": (1e-6, 1e-9),
+    "sawtooth": (0, 0),
+    "compressed-sensing": (0, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -347,6 +354,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "xor-sample-complexity": lambda p: p.replace(kernel_error=p["kernel_error"] - 0.3),
         "xor-features": lambda p: p.replace(cosine=1.1),
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
+        "sawtooth": lambda p: p.replace(share=1.0),
+        "compressed-sensing": lambda p: p.replace(success=1.0 - p["success"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

@@ -4,6 +4,9 @@ from steepest.programs._bregman import bregman_interpolation as bregman_interpol
 from steepest.programs._decision_stumps import Stumps as Stumps
 from steepest.programs._decision_stumps import decision_stumps as decision_stumps
 from steepest.programs._depth import depth_interpolation as depth_interpolation
+from steepest.programs._descent_cones import l1_intrinsic_volumes as l1_intrinsic_volumes
+from steepest.programs._descent_cones import recovery_probability as recovery_probability
+from steepest.programs._descent_cones import statistical_dimension_l1 as statistical_dimension_l1
 from steepest.programs._feature_margin import FeatureMargin as FeatureMargin
 from steepest.programs._feature_margin import feature_margin as feature_margin
 from steepest.programs._functions import LeastCost as LeastCost

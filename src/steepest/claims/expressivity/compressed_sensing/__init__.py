@@ -1,0 +1,1 @@
+"""The claim compressed-sensing: what it says, and its experiment at one point."""

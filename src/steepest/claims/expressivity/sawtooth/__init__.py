@@ -1,0 +1,1 @@
+"""The claim sawtooth: what it says, and its experiment at one point."""

@@ -1,0 +1,1 @@
+"""The claim vc-dimension: what it says, and how dichotomies are counted."""
