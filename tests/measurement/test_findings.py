@@ -1,6 +1,7 @@
 """Findings: each line is drawn where it is so, and not where it is not; what was measured is beneath."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def chain(depth=1, std=None, activation=nn.ReLU, width=16):
     torch.manual_seed(0)
     sizes = [6, *[width] * depth]
     layers = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), activation()]
     model = nn.Sequential(*layers, nn.Linear(width, 3))
     if std is not None:
