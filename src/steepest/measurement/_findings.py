@@ -61,11 +61,11 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
     drawn = []
     for rule in rules:
         try:
-            found = rule()
+            finding = rule()
         except UserError:  # the model has no such thing
             continue
-        if found is not None:
-            drawn.append(found)
+        if finding is not None:
+            drawn.append(finding)
     rank = {"!": 0, "?": 1, "✓": 2}
     return tuple(sorted(drawn, key=lambda finding: rank[finding.sign])[:MOST])
 

@@ -132,13 +132,13 @@ class Report:
         return plain
 
     def _repr_html_(self) -> str:
-        found = "".join(f"<li>{finding.sign} {finding.text}</li>" for finding in self.findings)
+        listed = "".join(f"<li>{finding.sign} {finding.text}</li>" for finding in self.findings)
         rows = "".join(
             f"<tr><td>{q.name}</td><td>{'<br>'.join([number(q), *errors(q)])}</td>"
             f"<td>{q.interpretation}</td></tr>"
             for q in self.quantities
         )
-        return f"<ul>{found}</ul><table><caption>{self.model}, {self.weights} weights</caption>{rows}</table>"
+        return f"<ul>{listed}</ul><table><caption>{self.model}, {self.weights} weights</caption>{rows}</table>"
 
 
 def number(reading: Reading) -> str:
