@@ -12,6 +12,7 @@ from ._convolutional import convolved as convolved
 from ._diagonal import DiagonalParams as DiagonalParams
 from ._diagonal import diagonal as diagonal
 from ._diagonal import diagonal_weights as diagonal_weights
+from ._graph_convolution import graph_convolution as graph_convolution
 from ._imbalance import imbalance as imbalance
 from ._limit import LayerLimit as LayerLimit
 from ._limit import Limit as Limit
