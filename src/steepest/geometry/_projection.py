@@ -39,7 +39,7 @@ def projection_distortion(points: int, dimension: int) -> Distortion:
 
     >>> low, high = projection_distortion(256, 512)
     >>> round(low, 3), round(high, 3)
-    (0.866, 1.138)
+    (0.873, 1.131)
     """
     if points < 2 or dimension < 1:
         raise UserError(

@@ -92,7 +92,7 @@ class WeisfeilerLehman(Claim):
         "sees as much, at any width, follows for φ = tanh from the linear independence of the functions tanh(⟨w, s⟩ + "
         "b) of (w, b) at different s: a sum or mean over two different multisets, or proportions, then differs except "
         "on a null set of weights. For the maximum a point must be the largest in some coordinate, which "
-        "wide networks give with high probability; at width 32 most networks miss some pairs of graphs.",
+        "wide networks give with high probability.",
         "The talk says “as discriminative as the test”, that is with as many layers as the test needs rounds; what is "
         "judged is that k layers see what k rounds do, for every k.",
         "Prediction is combinatorial. It is judged which pairs of graphs are told apart, not only how many classes "
