@@ -152,6 +152,10 @@ SMALL = {
         {"dimension": 2, "room": 8, "starts": 60, "groups": 10, "steps": 200},
         {"widths": [6, 4, 8, 3]},
     ),
+    "entropy-and-width": (
+        {"draws": 8},
+        {"points": [16, 64, 128, 256], "dimensions": [128, 256, 512, 1024]},
+    ),
     "xor-sample-complexity": (
         {"dimensions": 9, "largest": 64, "steps": 150, "tests": 300, "seeds": 12},
         {"samples": [10, 20, 40, 64]},
@@ -198,6 +202,7 @@ AGREE = {
     "normalized-network": (1e-6, 1e-9),
     "width-helps": (1e-6, 1e-9),
     "xor-sample-complexity": (1e-6, 1e-9),
+    "entropy-and-width": (1e-9, 0),
     # neurons on kinks are pushed to and fro
     "xor-features": (1e-4, 1e-6),
     # a climb ends in steps that shrink, so that rounding does not grow
@@ -356,6 +361,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
         "sawtooth": lambda p: p.replace(share=1.0),
         "compressed-sensing": lambda p: p.replace(success=1.0 - p["success"]),
+        "entropy-and-width": lambda p: p.replace(ratio=1.3 * p["ratio"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

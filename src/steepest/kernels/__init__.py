@@ -36,6 +36,7 @@ from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import gram as gram
 from steepest.kernels._gram import nngp as nngp
 from steepest.kernels._gram import ntk as ntk
+from steepest.kernels._graph_influence import graph_influence as graph_influence
 from steepest.kernels._hidden import Spectrum as Spectrum
 from steepest.kernels._hidden import first_layer_kernel as first_layer_kernel
 from steepest.kernels._hidden import generic_rank as generic_rank

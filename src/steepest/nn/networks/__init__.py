@@ -12,9 +12,15 @@ from ._convolutional import convolved as convolved
 from ._diagonal import DiagonalParams as DiagonalParams
 from ._diagonal import diagonal as diagonal
 from ._diagonal import diagonal_weights as diagonal_weights
+from ._graph_convolution import graph_convolution as graph_convolution
 from ._imbalance import imbalance as imbalance
 from ._limit import LayerLimit as LayerLimit
 from ._limit import Limit as Limit
+from ._message_passing import Aggregate as Aggregate
+from ._message_passing import GraphInput as GraphInput
+from ._message_passing import GraphNetwork as GraphNetwork
+from ._message_passing import MessageLayer as MessageLayer
+from ._message_passing import message_passing as message_passing
 from ._mlp import Mlp as Mlp
 from ._mlp import deep_linear as deep_linear
 from ._mlp import mlp as mlp

@@ -1,0 +1,1 @@
+"""The claim entropy-and-width: what it says, and its experiment."""

@@ -1,0 +1,117 @@
+"""Widths and entropies: parts of the experiment by a second way, the figures of the page, what is refused."""
+
+from math import ceil, log
+
+import jax
+import numpy as np
+import pytest
+
+from steepest.claims.expressivity.entropy_and_width.claim import (
+    EntropyAndWidth,
+    _quantized,
+    _theorem,
+)
+from steepest.claims.expressivity.entropy_and_width.experiment import (
+    autoencoders,
+    boundary,
+    maximal_packing,
+    shell,
+    shortest_images,
+    stretches,
+)
+from steepest.core.errors import UserError
+from steepest.engine.run import ready
+from steepest.geometry import ellipsoid_entropy
+
+RNG = np.random.default_rng(0)
+
+
+def test_unit_vectors_are_projected_as_any_points_are():
+    few = [stretches(40, 30, np.random.default_rng(seed)) for seed in range(200)]
+    many = [stretches(np.eye(40), 30, np.random.default_rng(seed + 1000)) for seed in range(200)]
+    error = np.std(few, axis=0) * np.sqrt(2 / 200)
+    assert (np.abs(np.mean(few, 0) - np.mean(many, 0)) < 4 * error).all()
+
+
+def test_stretches_by_loops():
+    x = RNG.standard_normal((5, 3))
+    images = x @ np.random.default_rng(1).standard_normal((3, 4)) / 2
+    ratios = [
+        np.linalg.norm(images[i] - images[j]) / np.linalg.norm(x[i] - x[j])
+        for i in range(5)
+        for j in range(i)
+    ]
+    ours = stretches(x, 4, np.random.default_rng(1))
+    np.testing.assert_allclose(ours, [min(ratios), max(ratios)])
+
+
+def test_linear_maps_of_norm_one_shorten_some_unit_vector():
+    """No projection of rank m is longer than √(m/k) on all e_i, and harmonic frames are on none shorter."""
+    frame, gaussian = shortest_images(8, 64, RNG)
+    assert frame == pytest.approx(np.sqrt(8 / 64))
+    assert gaussian < frame
+    # the notes' constant: too few dimensions from n = 11 on
+    assert [np.sqrt(32 * n / 2**n) > 0.5 for n in (9, 10, 11, 12)] == [True, True, False, False]
+
+
+def test_the_shell_is_on_the_ellipsoid():
+    axes = np.array([1.0, 0.5, 0.25])
+    points = shell(axes, 50, RNG)
+    assert (points[0] == 0).all()
+    np.testing.assert_allclose(((points[1:] / axes) ** 2).sum(1), 1)
+
+
+def test_a_packing_on_a_line():
+    assert maximal_packing(np.array([[0.0], [2.0], [3.9]]), 4.0) == pytest.approx(3.9)
+    points = shell(np.array([1.0, 0.5]), 500, RNG)
+    assert maximal_packing(points, 0.4) < 0.4
+
+
+def test_four_balls_cover_the_ball_better_than_two_numbers_code_it():
+    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / 3**1.5
+    ball = RNG.standard_normal((200_000, 3))
+    ball *= (RNG.random((200_000, 1)) ** (1 / 3)) / np.linalg.norm(ball, axis=1, keepdims=True)
+    radius = np.linalg.norm(ball[:, None] - corners, axis=-1).min(1).max()
+    assert 0.93 < radius <= np.sqrt(8) / 3
+
+
+def test_the_page_s_formulas():
+    assert _theorem(0.5) == pytest.approx(0.098, abs=0.001)
+    assert _theorem(1.0) == pytest.approx(0.020, abs=0.001)
+    assert _theorem(2.0) == pytest.approx(0.0006, abs=0.0001)
+    assert ceil(32 * log(2) * 10) == 222
+    for rate, ratio in ((0.5, 1.179), (1.0, 0.697), (2.0, 0.123)):
+        bound = ellipsoid_entropy(np.arange(1.0, 4001.0) ** -rate, 1000)
+        assert 1001.0**-rate / bound == pytest.approx(ratio, abs=0.002)
+
+
+def test_every_code_has_two_opposite_points():
+    """Untrained networks have large errors, never below the shorter semi-axis."""
+    errors = autoencoders(jax.random.key(0), 0.5, 3, 2, 0.01)
+    assert errors.shape == (2, 3, 2048)
+    assert errors.max(-1).min() > 0.499
+    assert _quantized(0.5).max() < 0.05
+    np.testing.assert_allclose((boundary(0.5, 8) ** 2 / [1, 0.25]).sum(1), 1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"continuous": False}, {"steps": 20}, {"dimensions": (32,)}, {"short": 0.3}, {"lr": 0.5}],
+)
+def test_out_of_range(fields):
+    claim = EntropyAndWidth(**{**EntropyAndWidth.tiny, **fields})
+    assumed = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assert sum(not hypothesis.holds for hypothesis in assumed) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"bits": 10}, "at most 9"),
+        ({"points": (600,)}, "at most 512"),
+        ({"short": 1.0}, "at most 0.9"),
+    ],
+)
+def test_refused(fields, sentence):
+    with pytest.raises(UserError, match=sentence):
+        ready("entropy-and-width", changes=fields)
