@@ -3,3 +3,7 @@
 from ._layers import Layer as Layer
 from ._layers import preactivations as preactivations
 from ._layers import relu_layers as relu_layers
+from ._segments import Trace as Trace
+from ._segments import crossings as crossings
+from ._segments import homogeneous as homogeneous
+from ._segments import trace as trace

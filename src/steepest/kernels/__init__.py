@@ -67,6 +67,13 @@ from steepest.kernels._moments import variance_map as variance_map
 from steepest.kernels._pair_mean import pair_mean as pair_mean
 from steepest.kernels._products import ntk_eigenpairs as ntk_eigenpairs
 from steepest.kernels._products import ntk_product as ntk_product
+from steepest.kernels._random_hyperplanes import Crossings as Crossings
+from steepest.kernels._random_hyperplanes import finite_crossings as finite_crossings
+from steepest.kernels._random_hyperplanes import line_crossings as line_crossings
+from steepest.kernels._random_hyperplanes import (
+    random_hyperplane_scales as random_hyperplane_scales,
+)
+from steepest.kernels._random_hyperplanes import wide_crossings as wide_crossings
 from steepest.kernels._recursion import chi_parallel as chi_parallel
 from steepest.kernels._recursion import chi_perpendicular as chi_perpendicular
 from steepest.kernels._recursion import dual as dual
