@@ -18,7 +18,9 @@ def test_layers_agree_with_the_network_of_the_library():
     ours = relu_layers([w for w, _ in layers], [b for _, b in layers])
     written = preactivations(ours, x)[-1]
     assert written.shape == (7, 2)
-    np.testing.assert_allclose(written, np.asarray(network.apply(params, jnp.asarray(x))), rtol=1e-6)
+    np.testing.assert_allclose(
+        written, np.asarray(network.apply(params, jnp.asarray(x))), rtol=1e-6
+    )
 
 
 def test_units_that_pass_their_value_on_make_residual_blocks():

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
+from steepest.geometry import preactivations
 from steepest.measurement import _regions
+from steepest.measurement._chain import compose
 from steepest.measurement._context import Context
-from steepest.measurement._regions import in_plane, measure_regions, on_segment, pattern
+from steepest.measurement._regions import measure_regions, on_segment, pattern, piecewise
 from steepest.measurement.adapters import Dense, subject
 from steepest.nn.networks import mlp
 
@@ -67,20 +69,35 @@ def test_a_deep_network_has_the_patterns_that_dense_sampling_finds(name):
     assert on_segment(layers, ends[::-1]) == on_segment(layers, ends)
 
 
-def test_patterns_in_a_plane():
-    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    cross = [
-        Dense("", np.eye(2), np.array([-0.4, -0.7]), "relu"),
-        Dense("", np.ones((1, 2)), None, "linear"),
-    ]
-    assert in_plane(cross, corners) == 4
-    layers = random_layers((2, 8, 8, 1))
-    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 64)] * 2), -1).reshape(-1, 2)
-    expected = len({tuple(each) for each in pattern(layers, grid).tolist()})
-    assert in_plane(layers, corners) == expected > 4
-    assert (
-        in_plane(layers, corners, 22) <= expected <= in_plane(layers, corners, 253)
-    )  # 21 divides 63 divides 252
+@pytest.mark.parametrize("name", ["relu", "leaky_relu(0.1)", "abs"])
+def test_the_chain_is_cut_up_as_it_computes(name):
+    layers = random_layers((3, 6, 5, 2), name=name)
+    x = np.random.default_rng(2).standard_normal((9, 3))
+    np.testing.assert_allclose(preactivations(piecewise(layers), x)[-1], compose(layers, x)[-1])
+
+
+def test_regions_in_a_plane_are_all_counted():
+    """A fine grid sees as many patterns, but for slivers; any of three examples may be the parallelogram's corner."""
+    x = np.random.default_rng(1).standard_normal((3, 2))
+    context = context_of(mlp((2, 8, 8, 1), "relu"), x, x[:, 0])
+    plane = measure_regions(context)[1]
+    layers = context.subject.dense()
+    assert layers is not None
+    s, t = np.meshgrid(*[np.linspace(0, 1, 1000)] * 2)
+    counts = []
+    for first, second, third in (x, np.roll(x, 1, axis=0), np.roll(x, 2, axis=0)):
+        points = first + s.reshape(-1, 1) * (second - first) + t.reshape(-1, 1) * (third - first)
+        counts.append(len({row.tobytes() for row in pattern(layers, points)}))
+    assert any(0.9 * plane.value <= count <= plane.value for count in counts)
+    assert plane.parts["area"] == pytest.approx(abs(np.linalg.det(x[1:] - x[0])))
+
+
+def test_counting_stops_where_there_are_too_many_regions(monkeypatch):
+    monkeypatch.setattr(_regions, "MOST", 3)
+    x = np.random.default_rng(1).standard_normal((3, 2))
+    plane = measure_regions(context_of(mlp((2, 8, 8, 1), "relu"), x, x[:, 0]))[1]
+    assert plane.value == 3
+    assert "lower bound" in plane.interpretation
 
 
 def squared(outputs, targets):
@@ -101,7 +118,7 @@ def test_pairs_join_different_classes():
     labels = np.array([0, 0, 0, 0, 1, 0])
     points = np.array([[-2.0, 1.0], [2.0, 0.5]])
     context = context_of(mlp((2, 9, 9, 2), "relu"), points[labels], labels)
-    along, plane = measure_regions(context)
+    (along,) = measure_regions(context)  # and no plane, as there are two points
     layers = context.subject.dense()
     assert layers is not None
     count = on_segment(layers, points)
@@ -109,13 +126,13 @@ def test_pairs_join_different_classes():
         (along.value, along.value)
     )
     assert along.parts == {"most": count, "fewest": count} and count > 1
-    assert plane.value >= count / 2 and "lower bound" in plane.interpretation
 
 
 def test_regression_joins_different_examples(monkeypatch):
     x = np.random.default_rng(0).standard_normal((5, 2))
     context = context_of(mlp((2, 9, 1), "relu"), x, x[:, 0])
     layers = context.subject.dense()
+    assert layers is not None
     each = {on_segment(layers, x[[i, j]]) / 9 for i in range(5) for j in range(i)}
     monkeypatch.setattr(_regions, "PAIRS", 400)
     along = measure_regions(context)[0]
