@@ -126,6 +126,10 @@ SMALL = {
             "stiffness": [4.0, 4.0, 2.0, 8.0],
         },
     ),
+    "pieces-in-one-dimension": (
+        {"depth": 2, "width": 16, "networks": 100},
+        {"c_w": [2.0, 1.0, 3.0, 2.0], "c_b": [1.0, 1.0, 0.5, 0.2], "half": [1.0, 2.0, 1.0, 0.5]},
+    ),
     "bayesian-deep-linear": (
         {"layers": 2, "widths": 6, "chains": 24, "sweeps": 300, "burn": 50},
         {"sizes": [3.0, 0.5, 1.0, 2.0]},
@@ -197,6 +201,7 @@ AGREE = {
     "xor-features": (1e-4, 1e-6),
     # a climb ends in steps that shrink, so that rounding does not grow
     "parity-margins": (1e-6, 1e-9),
+    "pieces-in-one-dimension": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -347,6 +352,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "xor-sample-complexity": lambda p: p.replace(kernel_error=p["kernel_error"] - 0.3),
         "xor-features": lambda p: p.replace(cosine=1.1),
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
+        "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

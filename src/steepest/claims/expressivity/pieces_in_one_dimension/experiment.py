@@ -103,10 +103,10 @@ class PiecesPoint(Point):
 
     batched = ("c_w", "c_b", "half")
     diagram = {"c_w": "linear:0.5:4:15", "depth": "1,2,3,4,6,8,12"}
-    base = {"networks": 40}
+    base = {"networks": 150}
     contours = {"share_predicted": (0.3, "0.3 by theory")}
     diagram_remarks = (
-        "Forty networks a point, 32 neurons wide. On all of R there is one breakpoint per neuron at every point: where "
+        "Its 150 networks a point are 32 neurons wide. On all of R there is one breakpoint per neuron at every point: where "
         "few are in [−1, 1] they are further out.",
     )
 
@@ -143,7 +143,7 @@ class PiecesPoint(Point):
                 "share",
                 predicted["share"],
                 observed["share"],
-                (-0.04, 0.04),  # the interval over forty networks is up to 0.03
+                (-0.04, 0.04),  # the interval over 150 networks is up to 0.02
                 absolute=True,
                 label="breakpoints in the segment, per neuron",
             )
