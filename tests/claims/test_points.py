@@ -126,6 +126,10 @@ SMALL = {
             "stiffness": [4.0, 4.0, 2.0, 8.0],
         },
     ),
+    "average-regions": (
+        {"neurons": 10, "depths": 2, "networks": 300},
+        {"c_w": [2.0, 1.0, 3.0, 2.0], "c_b": [1.0, 0.3, 0.1, 3.0], "radius": [1.0, 2.0, 0.5, 1.0]},
+    ),
     "pieces-in-one-dimension": (
         {"depth": 2, "width": 16, "networks": 100},
         {"c_w": [2.0, 1.0, 3.0, 2.0], "c_b": [1.0, 1.0, 0.5, 0.2], "half": [1.0, 2.0, 1.0, 0.5]},
@@ -202,6 +206,7 @@ AGREE = {
     # a climb ends in steps that shrink, so that rounding does not grow
     "parity-margins": (1e-6, 1e-9),
     "pieces-in-one-dimension": (1e-9, 0),
+    "average-regions": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -352,6 +357,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "xor-sample-complexity": lambda p: p.replace(kernel_error=p["kernel_error"] - 0.3),
         "xor-features": lambda p: p.replace(cosine=1.1),
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
+        "average-regions": lambda p: p.replace(regions=2 * p["regions"]),
         "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
     }
     # the flow of the small problems is no worse than that of the large ones

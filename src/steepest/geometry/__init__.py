@@ -3,6 +3,8 @@
 from ._layers import Layer as Layer
 from ._layers import preactivations as preactivations
 from ._layers import relu_layers as relu_layers
+from ._planar_patterns import PlanarPatterns as PlanarPatterns
+from ._planar_patterns import planar_patterns as planar_patterns
 from ._planar_regions import PlanarRegions as PlanarRegions
 from ._planar_regions import planar_regions as planar_regions
 from ._segments import Trace as Trace

@@ -62,7 +62,7 @@ def random_hyperplane_scales(
     >>> (random_hyperplane_scales(2.0, 1.0, 2, 4) ** 2).round(9).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
-    _check_variances(c_w, c_b)
+    check_variances(c_w, c_b)
     if n0 < 1 or depth < 1:
         raise UserError(f"a network needs an input and a hidden layer, got {n0} and {depth}")
     g = c_w / 2
@@ -140,8 +140,8 @@ def finite_crossings(
     ([0.61, 0.45], [0.61, 0.5])
     """
     ends = _ends(ends)
-    _check_variances(c_w, c_b)
-    _check_widths(widths)
+    check_variances(c_w, c_b)
+    check_widths(widths)
     if samples < 2:
         raise UserError(f"a mean with an error needs at least two samples, got {samples}")
     gram = c_b + c_w / ends.shape[-1] * (ends @ np.swapaxes(ends, -1, -2))
@@ -185,7 +185,7 @@ def line_crossings(widths: Sequence[int]) -> Float[ndarray, " L"]:
     >>> line_crossings((2, 2, 2)).tolist()
     [1.0, 0.75, 0.5625]
     """
-    _check_widths(widths)
+    check_widths(widths)
     return np.cumprod([1.0, *(1 - 0.5**width for width in widths[:-1])])
 
 
@@ -232,13 +232,15 @@ def _ends(ends: ArrayLike) -> NDArray:
     return ends
 
 
-def _check_variances(c_w: float, c_b: float) -> None:
+def check_variances(c_w: float, c_b: float) -> None:
+    """Refuse variances that no weights and biases have."""
     if not (c_w > 0 and c_b >= 0 and math.isfinite(c_w + c_b)):
         raise UserError(
             f"the variance of weights must be positive and that of biases not negative, got {c_w} and {c_b}"
         )
 
 
-def _check_widths(widths: Sequence[int]) -> None:
+def check_widths(widths: Sequence[int]) -> None:
+    """Refuse widths that no hidden layers have."""
     if not widths or any(width < 1 or width != int(width) for width in widths):
         raise UserError(f"widths of hidden layers are whole numbers from 1 on, got {list(widths)}")

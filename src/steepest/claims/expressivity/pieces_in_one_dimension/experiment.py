@@ -106,8 +106,8 @@ class PiecesPoint(Point):
     base = {"networks": 150}
     contours = {"share_predicted": (0.3, "0.3 by theory")}
     diagram_remarks = (
-        "Its 150 networks a point are 32 neurons wide. On all of R there is one breakpoint per neuron at every point: where "
-        "few are in [−1, 1] they are further out.",
+        "Its 150 networks a point are 32 neurons wide. On all of R there is one breakpoint per neuron at every point: "
+        "where few are in [−1, 1] they are further out.",
     )
 
     def hypotheses(self, setting: Any) -> list[Hypothesis]:
