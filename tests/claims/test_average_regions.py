@@ -61,14 +61,14 @@ def test_all_of_the_plane_is_a_large_polygon_but_for_what_is_far():
 
 def test_regions_are_the_patterns_that_dense_sampling_sees():
     nets = networks(3, (4, 4), seed=1)
-    turns = np.random.default_rng(0).random((400_000, 2))
+    turns = np.random.default_rng(0).random((100_000, 2))
     x = np.sqrt(turns[:, :1]) * np.stack(
         [np.cos(2 * np.pi * turns[:, 1]), np.sin(2 * np.pi * turns[:, 1])], 1
     )
     for layers, count in zip(nets, counts(nets, disc(1.0)), strict=True):
         patterns = np.concatenate([z > 0 for z in preactivations(layers, x)[:-1]], 1)
         seen = len(np.unique(np.packbits(patterns, axis=1), axis=0))
-        assert count - 2 <= seen <= count
+        assert count - 3 <= seen <= count
         assert euler_defect(planar_regions(layers, disc(1.0))) == 0
 
 

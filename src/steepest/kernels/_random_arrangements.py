@@ -4,7 +4,7 @@ In a convex domain of a plane a piecewise linear network has ``1 + V + B/2`` reg
 neurons cross and B the points where borders end on the domain's edge (Euler; a border of a deeper neuron bends where
 it meets one below, so that all are connected). Near a point u = (x, y, 1) neuron i is ``a_i·u``, and by the argument of
 :mod:`steepest.kernels._random_hyperplanes` the law of all ``a_i`` at u is, at every u, that of the *coin network*: the
-same weights and biases, every gate replaced by a fair coin that is independent of all else. For two neurons i, k at a common
+same weights and biases, every gate a fair coin that is independent of all else. For two neurons i, k at a common
 zero u, k in a higher layer, that ``a_k`` contains ``a_i`` if i is on changes nothing: ``a_i·u = 0``. So E V and E B are
 those of the straight lines ``a_i·u = 0`` of the coin network:
 
