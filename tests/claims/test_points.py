@@ -130,6 +130,10 @@ SMALL = {
         {"neurons": 10, "depths": 2, "networks": 300},
         {"c_w": [2.0, 1.0, 3.0, 2.0], "c_b": [1.0, 0.3, 0.1, 3.0], "radius": [1.0, 2.0, 0.5, 1.0]},
     ),
+    "narrow-networks": (
+        {"depths": 3, "networks": 40},
+        {"width": [2, 4, 3, 6], "c_b": [0.1, 0.1, 1.0, 0.1]},
+    ),
     "pieces-in-one-dimension": (
         {"depth": 2, "width": 16, "networks": 100},
         {"c_w": [2.0, 1.0, 3.0, 2.0], "c_b": [1.0, 1.0, 0.5, 0.2], "half": [1.0, 2.0, 1.0, 0.5]},
@@ -207,6 +211,7 @@ AGREE = {
     "parity-margins": (1e-6, 1e-9),
     "pieces-in-one-dimension": (1e-9, 0),
     "average-regions": (1e-9, 0),
+    "narrow-networks": (1e-6, 1e-9),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -358,6 +363,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "xor-features": lambda p: p.replace(cosine=1.1),
         "parity-margins": lambda p: p.replace(ratio=2 * p["ratio"]),
         "average-regions": lambda p: p.replace(regions=2 * p["regions"]),
+        "narrow-networks": lambda p: p.replace(excess=-1.0),
         "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
     }
     # the flow of the small problems is no worse than that of the large ones

@@ -7,6 +7,7 @@ from ._planar_patterns import PlanarPatterns as PlanarPatterns
 from ._planar_patterns import planar_patterns as planar_patterns
 from ._planar_regions import PlanarRegions as PlanarRegions
 from ._planar_regions import planar_regions as planar_regions
+from ._residual_layers import residual_layers as residual_layers
 from ._segments import Trace as Trace
 from ._segments import crossings as crossings
 from ._segments import homogeneous as homogeneous
