@@ -94,12 +94,8 @@ class NarrowNetworks(Claim):
 
     kind = "theorem"
     statement = (
-        (
-            r"\mathrm{width}\le d\;\Rightarrow\;\max_K f=\max_{\partial K}f,\qquad "
-            r"\sup_{\lVert x\rVert\le 1}|f(x)-\lVert x\rVert|\ge\frac{1}{2}"
-        )
-        .replace(r"\bigl", "")
-        .replace(r"\bigr", "")
+        r"\mathrm{width}\le d\;\Rightarrow\;\max_K f=\max_{\partial K}f,\qquad "
+        r"\sup_{\lVert x\rVert\le 1}|f(x)-\lVert x\rVert|\ge\frac{1}{2}"
     )
     source = "Jegelka's talk (seeds 004); Hanin and Sellke 2017; Johnson 2019; Lin and Jegelka 2018"
     corrections = (
@@ -115,7 +111,7 @@ class NarrowNetworks(Claim):
         "the unit sphere, where it is more than ½ off. The constant ½ is exactly ½ off.",
         "Extremes are exact: a network is affine in each of its regions, so they are at corners of regions. A grid "
         "would take thin components for bounded ones.",
-        "Many deep narrow random networks are constant, of width two 40 % at depth five and 85 % at ten; for these "
+        "Many deep narrow random networks are constant, of width two about 40 % at depth five and 85 % at ten; for these "
         "the law is empty. They are counted, with an excess of zero.",
         "Trained networks can only fail to refute the ½, which the theorem has for all; the control shows that width "
         "four goes below it after the same training, in some of its runs. The error is a maximum over 28 000 points, "
@@ -360,7 +356,7 @@ class NarrowNetworks(Claim):
         rank = lambda name: (np.arange(len(observed[name])) + 0.5) / len(observed[name])
         return (
             panel(
-                f"Trained on ‖x‖, depth {DEEP}: width two stays above ½",
+                f"Trained on ‖x‖, {DEEP} hidden layers",
                 "networks, sorted",
                 "error in the supremum",
                 observed_curve(rank("error"), order("error"), f"width {self.width}", kind="points"),
@@ -373,7 +369,7 @@ class NarrowNetworks(Claim):
             panel(
                 "Trained on the disc: chains give up",
                 "networks, sorted",
-                "share of points on the right side",
+                "share right",
                 observed_curve(
                     rank("disc_right"), order("disc_right"), f"width {self.width}", kind="points"
                 ),

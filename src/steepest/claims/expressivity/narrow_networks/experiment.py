@@ -164,7 +164,8 @@ def distance_to_norm(layers: Sequence[Layer]) -> float:
 
 def blocks_layers(params: ResidualBlocks) -> list[Layer]:
     """Return one trained residual network as layers of NumPy."""
-    return residual_layers(*[np.asarray(part) for part in params])
+    inner, bias, outer, readout, offset = (np.asarray(part) for part in params)
+    return residual_layers(inner, bias, outer, readout, float(offset))
 
 
 def adam(risk: Callable[[Any], jax.Array], start: Any, steps: int, lr: float) -> Any:
