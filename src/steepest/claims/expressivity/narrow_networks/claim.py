@@ -111,13 +111,13 @@ class NarrowNetworks(Claim):
         "the unit sphere, where it is more than ½ off. The constant ½ is exactly ½ off.",
         "Extremes are exact: a network is affine in each of its regions, so they are at corners of regions. A grid "
         "would take thin components for bounded ones.",
-        "Many deep narrow random networks are constant, of width two about 40 % at depth five and 85 % at ten; for these "
-        "the law is empty. They are counted, with an excess of zero.",
+        "Many deep narrow random networks are constant, of width two about 40 % at depth five and 85 % at ten; for "
+        "these the law is empty. They are counted, with an excess of zero.",
         "Trained networks can only fail to refute the ½, which the theorem has for all; the control shows that width "
         "four goes below it after the same training, in some of its runs. The error is a maximum over 28 000 points, "
         "0.003 apart on the circle, so that it is judged with 0.005 to spare.",
         "A bounded region is one of {f > 0} inside of one of five squares around the disc, with f ≤ 0 on the square's "
-        "edge. Six to nine of ten residual networks had one on seeds 0 to 4; that some have is the point, what the "
+        "edge. Five to nine of ten residual networks had one on seeds 0 to 4; that some have is the point, what the "
         "others lack is training.",
         "The constructions: width three, with K hidden layers, keeps x and a running maximum of K directions and is 1 "
         "− cos (π/K) off; a residual network of m blocks of one neuron folds the plane to a wedge and is 1 − "
