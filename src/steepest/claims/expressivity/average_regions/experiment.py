@@ -120,7 +120,6 @@ class AverageRegionsPoint(Point):
     batched = ("c_w", "c_b", "radius")
     diagram = {"c_b": "log:0.01:10:8", "depths": "1,2,4,8"}
     base = {"networks": 100}
-    labels = {"log_regions": "log₁₀ of the mean regions"}
     diagram_remarks = (
         "The same 24 neurons in layers of 24, 12, 6 and 3; a hundred networks a point. The larger the biases, "
         "the further out the lines, and the more so the deeper their layer.",
@@ -166,9 +165,6 @@ class AverageRegionsPoint(Point):
                 label="regions in the disc",
             )
         ]
-
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
-        return {"log_regions": float(np.log10(observed["regions"].mean()))}
 
 
 def _count(weights: Sequence[Values], biases: Sequence[Values], radius: Values) -> Values:
