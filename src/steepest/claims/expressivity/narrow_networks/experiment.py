@@ -253,9 +253,9 @@ class NarrowPoint(Point):
     base = {"networks": 100}
     labels = {"share": "share of networks with an extremum inside"}
     diagram_remarks = (
-        "A hundred random networks a point, on [−1, 1]². At widths 1 and 2 not one has its maximum or minimum inside.",
-        "From width 3 on the theorem says nothing. At width 3 few of the deep have one, as many are constant; from width "
-        "5 on the share grows with the depth.",
+        "A hundred random networks a point, on [−1, 1]². At widths 1 and 2 none has its maximum or minimum inside.",
+        "From width 3 on the theorem says nothing. At width 3 few of the deep have one, as many are constant; from "
+        "width 5 on the share grows with the depth.",
     )
 
     def predict(self, setting: Any) -> Prediction:
