@@ -126,6 +126,18 @@ SMALL = {
             "stiffness": [4.0, 4.0, 2.0, 8.0],
         },
     ),
+    "average-regions": (
+        {"neurons": 10, "depths": 2, "networks": 300},
+        {"c_w": [2.0, 1.0, 3.0, 2.0], "c_b": [1.0, 0.3, 0.1, 3.0], "radius": [1.0, 2.0, 0.5, 1.0]},
+    ),
+    "narrow-networks": (
+        {"depths": 3, "networks": 40},
+        {"width": [2, 4, 3, 6], "c_b": [0.1, 0.1, 1.0, 0.1]},
+    ),
+    "pieces-in-one-dimension": (
+        {"depth": 2, "width": 16, "networks": 100},
+        {"c_w": [2.0, 1.0, 3.0, 2.0], "c_b": [1.0, 1.0, 0.5, 0.2], "half": [1.0, 2.0, 1.0, 0.5]},
+    ),
     "bayesian-deep-linear": (
         {"layers": 2, "widths": 6, "chains": 24, "sweeps": 300, "burn": 50},
         {"sizes": [3.0, 0.5, 1.0, 2.0]},
@@ -209,6 +221,9 @@ AGREE = {
     "parity-margins": (1e-6, 1e-9),
     "sawtooth": (0, 0),
     "compressed-sensing": (0, 0),
+    "pieces-in-one-dimension": (1e-9, 0),
+    "average-regions": (1e-9, 0),
+    "narrow-networks": (1e-6, 1e-9),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -362,6 +377,9 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "sawtooth": lambda p: p.replace(share=1.0),
         "compressed-sensing": lambda p: p.replace(success=1.0 - p["success"]),
         "entropy-and-width": lambda p: p.replace(ratio=1.3 * p["ratio"]),
+        "average-regions": lambda p: p.replace(regions=2 * p["regions"]),
+        "narrow-networks": lambda p: p.replace(excess=-1.0),
+        "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

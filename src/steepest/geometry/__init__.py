@@ -19,7 +19,14 @@ from ._layers import preactivations as preactivations
 from ._layers import relu_layers as relu_layers
 from ._pieces import best_pieces as best_pieces
 from ._pieces import zigzag as zigzag
+from ._planar_patterns import PlanarPatterns as PlanarPatterns
+from ._planar_patterns import planar_patterns as planar_patterns
 from ._planar_regions import PlanarRegions as PlanarRegions
 from ._planar_regions import planar_regions as planar_regions
 from ._projection import Distortion as Distortion
 from ._projection import projection_distortion as projection_distortion
+from ._residual_layers import residual_layers as residual_layers
+from ._segments import Trace as Trace
+from ._segments import crossings as crossings
+from ._segments import homogeneous as homogeneous
+from ._segments import trace as trace

@@ -48,7 +48,8 @@ class Layer:
                     f"{name} must be one number or one for each of the layer's {len(matrix)} units, got shape "
                     f"{given.shape}"
                 )
-            object.__setattr__(self, name, np.broadcast_to(given, len(matrix)).copy())
+            each_unit = given.copy() if given.ndim else np.full(len(matrix), float(given))
+            object.__setattr__(self, name, each_unit)
         if not all(
             np.isfinite(value).all() for value in (matrix, self.bias, self.left, self.right)
         ):

@@ -72,6 +72,20 @@ from steepest.kernels._moments import variance_map as variance_map
 from steepest.kernels._pair_mean import pair_mean as pair_mean
 from steepest.kernels._products import ntk_eigenpairs as ntk_eigenpairs
 from steepest.kernels._products import ntk_product as ntk_product
+from steepest.kernels._random_arrangements import MeanRegions as MeanRegions
+from steepest.kernels._random_arrangements import coin_forms as coin_forms
+from steepest.kernels._random_arrangements import disc_regions as disc_regions
+from steepest.kernels._random_arrangements import origin_cell_vertices as origin_cell_vertices
+from steepest.kernels._random_arrangements import plane_regions as plane_regions
+from steepest.kernels._random_arrangements import triangle_regions as triangle_regions
+from steepest.kernels._random_arrangements import wide_disc_regions as wide_disc_regions
+from steepest.kernels._random_hyperplanes import Crossings as Crossings
+from steepest.kernels._random_hyperplanes import finite_crossings as finite_crossings
+from steepest.kernels._random_hyperplanes import line_crossings as line_crossings
+from steepest.kernels._random_hyperplanes import (
+    random_hyperplane_scales as random_hyperplane_scales,
+)
+from steepest.kernels._random_hyperplanes import wide_crossings as wide_crossings
 from steepest.kernels._recursion import chi_parallel as chi_parallel
 from steepest.kernels._recursion import chi_perpendicular as chi_perpendicular
 from steepest.kernels._recursion import dual as dual

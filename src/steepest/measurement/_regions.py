@@ -9,15 +9,8 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.core.intervals import mean_interval
-from steepest.geometry import Layer, planar_regions
-from steepest.measurement._chain import (
-    activation_of,
-    compose,
-    kinked,
-    require_chain,
-    slopes_of,
-    written,
-)
+from steepest.geometry import Layer, planar_regions, trace
+from steepest.measurement._chain import compose, kinked, require_chain, slopes_of
 from steepest.measurement._context import Context
 from steepest.measurement._examples import first_examples
 from steepest.measurement._report import Reading
@@ -102,35 +95,18 @@ def _plane(layers: Sequence[Dense], corners: Float[ndarray, "4 d"], units: int) 
 def on_segment(layers: Sequence[Dense], ends: Float[ndarray, "2 d"]) -> int:
     """Count the regions that a segment crosses, exactly, for activations with one corner at zero.
 
-    Between the corners that the layers below make, pre-activations are linear along the segment, so that their zeros
-    are known; they are the next corners. Regions are convex: none is met twice.
+    Regions are convex: none is met twice.
 
     >>> one = lambda matrix, bias, name: Dense("", np.array(matrix), np.array(bias), name)
     >>> tent = [one([[2.0], [4.0]], [0.0, -2.0], "relu"), one([[1.0, -1.0]], [0.0], "linear")]
     >>> on_segment(tent, np.array([[0.1], [0.9]]))
     2
     """
-    t = np.array([0.0, 1.0])
-    h = np.asarray(ends, float)
-    for layer in layers[:-1]:
-        t, z = _with_zeros(t, written(layer, h))
-        h = activation_of(layer)(z)
-    middles = (t[1:] + t[:-1]) / 2
+    places = np.unique(trace(piecewise(layers)[:-1], ends).places)
+    middles = (places[1:] + places[:-1]) / 2
     points = ends[0] + middles[:, None] * (ends[1] - ends[0])
     patterns = pattern(layers, points)
     return 1 + int((patterns[1:] != patterns[:-1]).any(1).sum())
-
-
-def _with_zeros(t: Float[ndarray, " k"], z: Float[ndarray, "k n"]) -> tuple[NDArray, NDArray]:
-    """Add to the places t the sign changes of pre-activations, linear in between; return z at all of them."""
-    piece, unit = np.nonzero((z[:-1] > 0) != (z[1:] > 0))
-    share = z[piece, unit] / (z[piece, unit] - z[piece + 1, unit])
-    added = z[piece] + share[:, None] * (z[piece + 1] - z[piece])
-    added[np.arange(len(unit)), unit] = 0.0
-    places = np.concatenate([t, t[piece] + share * (t[piece + 1] - t[piece])])
-    values = np.concatenate([z, added])
-    places, kept = np.unique(places, return_index=True)
-    return places, values[kept]
 
 
 def pattern(layers: Sequence[Dense], points: Float[ndarray, "m d"]) -> Bool[ndarray, "m units"]:

@@ -42,6 +42,10 @@ from ._relu_sampling import Columns as Columns
 from ._relu_sampling import sample_columns as sample_columns
 from ._relu_sampling import sample_ntk as sample_ntk
 from ._relu_sampling import tilted_ntk_moments as tilted_ntk_moments
+from ._residual import ResidualBlocks as ResidualBlocks
+from ._residual import folding as folding
+from ._residual import residual as residual
+from ._residual import residual_outputs as residual_outputs
 from ._two_layer import Neurons as Neurons
 from ._two_layer import two_layer as two_layer
 from ._unconstrained import UnconstrainedMinimum as UnconstrainedMinimum

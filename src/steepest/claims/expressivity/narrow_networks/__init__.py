@@ -1,0 +1,1 @@
+"""The claim narrow-networks: what it says, and its experiments."""
