@@ -40,7 +40,7 @@ def test_what_neurons_feel_is_the_gradient_of_the_loss():
         in_w = -np.asarray(jax.grad(risk)(jnp.asarray(w), zero + 1e-9)) / 1e-9
     expected = relu_multipliers(4, [2])[0] * size * zonal(4, [2], w @ pole)[0]
     np.testing.assert_allclose(in_a, expected, atol=2e-3)
-    inner = claim.hidden((x @ w.T > 0).astype(float), x, y, w, pole)
+    _, inner, _ = claim.felt(x, w, pole)
     along = in_w - (in_w * w).sum(1)[:, None] * w
     cosine = w @ pole
     # d = 4: P_2 = (4 t² − 1)/3, so that P_2' = 8t/3
@@ -83,8 +83,9 @@ def test_hermite_coefficients_by_quadrature():
         lambda z: (z**2 - 1) / 2**0.5,
         lambda z: (z**3 - 3 * z) / 6**0.5,
         lambda z: (z**4 - 6 * z**2 + 3) / 24**0.5,
+        lambda z: (z**5 - 10 * z**3 + 15 * z) / 120**0.5,
     ]
-    for value, polynomial in zip(hermite(), polynomials, strict=False):
+    for value, polynomial in zip(hermite(), polynomials, strict=True):
         z, weight = np.polynomial.hermite_e.hermegauss(180)
         mean = weight @ (np.maximum(z, 0) * polynomial(z)) / np.sqrt(2 * np.pi)
         assert value == pytest.approx(mean, abs=2e-3)
@@ -99,7 +100,7 @@ def test_times_of_a_decay_and_of_none():
 
 
 def test_uneven_inputs_and_few_neurons_are_out_of_range():
-    for fields in ({"stretch": 2.0}, {"neurons": 64}, {"dimension": 8}):
+    for fields in ({"stretch": 2.0}, {"neurons": 64}, {"dimension": 8}, {"width": 8}):
         asked = ready("funk-hecke", "tiny", changes={**load("funk-hecke").tiny, **fields})
         assert execute(asked).verdict == "out-of-range"
 
@@ -107,3 +108,5 @@ def test_uneven_inputs_and_few_neurons_are_out_of_range():
 def test_bad_input():
     with pytest.raises(UserError, match="dimension must be at least 3"):
         ready("funk-hecke", changes={"dimension": 2})
+    with pytest.raises(UserError, match="neurons times inputs"):
+        ready("funk-hecke", changes={"neurons": 4096, "inputs": 2**17})

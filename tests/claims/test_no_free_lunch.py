@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
 
@@ -73,6 +74,20 @@ def test_the_line_is_sampled_as_its_law_says():
 def test_refused(fields, sentence):
     with pytest.raises(UserError, match=sentence):
         ready("no-free-lunch", changes=fields)
+
+
+def test_functions_whose_cells_were_all_seen_count_as_nothing():
+    """With few cells and many samples some functions have nothing to err at."""
+    claim = NoFreeLunch(
+        cells=12, samples=(8, 40), functions=400, networks=10, width=4, steps=10, changes=2
+    )
+    key = jax.random.key(0)
+    with jax.enable_x64(True):
+        observed = claim.observe(claim.setting(key), key)
+    for name in ("nearest", "kernel", "network"):
+        share = observed[f"unseen_{name}"]
+        assert np.isfinite(share).all()
+        assert abs(share.mean() - 0.5) <= 4 * share.std() / np.sqrt(len(share))
 
 
 @pytest.mark.parametrize("fields", [{"heads": 0.8}, {"samples": [8, 5000]}])

@@ -96,8 +96,8 @@ def funk_hecke(
 def relu_multipliers(d: int, degrees: Sequence[int]) -> Float[ndarray, " degrees"]:
     r"""Return the multipliers of ReLU on the sphere S^{d−1}, in closed form.
 
-    ReLU's second derivative is a point mass, so that the Laplacian of the sphere turns its transform into Funk's,
-    the mean over a great circle, with multipliers P_l(0):
+    ReLU's second derivative is a point mass, so that the Laplacian of the sphere plus d − 1 turns its transform into
+    Funk's, the mean over a great circle, with multipliers P_l(0):
 
     .. math:: λ_l = -\frac{Γ(d/2)}{\sqrt{π} Γ((d-1)/2)} \frac{P_l(0)}{(l-1)(l+d-1)}, \qquad λ_1 = \frac{1}{2d}.
 
