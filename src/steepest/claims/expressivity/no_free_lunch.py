@@ -74,8 +74,8 @@ class NoFreeLunch(Claim):
     heads: Fraction = 0.5  # probability of the label +1 [1]
 
     kind = "theorem"
-    # 1 had a third of the functions on the line, and four of its twenty seeds were inconclusive there; 2 divided by each
-    # function's own count of unseen images, which may be zero
+    # 1 had a third of the functions on the line, and four of its twenty seeds were inconclusive there; 2 divided by
+    # each function's own count of unseen images, which may be zero
     version = 3
     statement = (
         r"E_fE_S\,P_x[A(S)(x)\ne f(x)]\ \ge\ \tfrac12\Bigl(1-\frac{1}{N}\Bigr)^m,\quad "
