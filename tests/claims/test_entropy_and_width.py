@@ -96,7 +96,14 @@ def test_every_code_has_two_opposite_points():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"continuous": False}, {"steps": 20}, {"dimensions": (32,)}, {"short": 0.3}, {"lr": 0.5}],
+    [
+        {"continuous": False},
+        {"steps": 20},
+        {"dimensions": (32,)},
+        {"short": 0.36},
+        {"short": 0.9},
+        {"lr": 0.5},
+    ],
 )
 def test_out_of_range(fields):
     claim = EntropyAndWidth(**{**EntropyAndWidth.tiny, **fields})

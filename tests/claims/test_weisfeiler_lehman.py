@@ -32,6 +32,8 @@ def test_hard_pairs_are_not_isomorphic_and_alike_to_refinement():
         assert len(set(refine(np.stack([first, second]), None, 16).graphs[-1])) == 1
     assert sorted(rings[0].sum(0)) == sorted(rings[1].sum(0))
     assert refine(rings, None, 4).graphs[-1].tolist() == [0, 1]
+    together = [len(set(labels)) == 1 for labels in refine(rings, None, 3).graphs]
+    assert together == [True, True, True, False]  # from three layers on it is a control
     # by name: a square lattice on a torus with rows and columns complete, and one more of degree six
     for one in hard[2]:
         assert networkx.is_strongly_regular(networkx.from_numpy_array(one))
@@ -87,9 +89,9 @@ def test_the_prediction_of_six_nodes():
     assert [len(set(labels)) for labels in predicted["max_coloured"]] == [76, 170, 210, 210]
 
 
-@pytest.mark.parametrize("fields", [{"node_ids": True}, {"width": 8}])
+@pytest.mark.parametrize("fields", [{"node_ids": True}, {"width": 64}])
 def test_out_of_range(fields):
-    small_run = {"nodes": 4, "coloured_nodes": 3, "depth": 2, "networks": 3, "largest": 2}
+    small_run = {"nodes": 5, "coloured_nodes": 3, "depth": 2, "networks": 3, "largest": 2}
     assert (
         execute(ready("weisfeiler-lehman", changes={**small_run, **fields})).verdict
         is Verdict.OUT_OF_RANGE
@@ -101,6 +103,8 @@ def test_out_of_range(fields):
     [
         ({"nodes": 8}, "at most 7"),
         ({"coloured_nodes": 6}, "at most 5"),
+        ({"coloured_nodes": 2}, "at least 3"),  # there means and maxima see as many classes
+        ({"nodes": 4}, "at least 5"),
         ({"networks": 2}, "at least 3"),
     ],
 )

@@ -52,6 +52,24 @@ def test_equal_gates_walk_and_some_nodes_are_rows_of_all():
     np.testing.assert_allclose(some[:, 0], graph_influence(PATH, X, 3)[:, 2])
 
 
+def test_equal_gates_walk_whatever_the_features_and_independent_ones_do_not():
+    club = lazy_walk(karate_club())
+    features = np.random.default_rng(0).standard_normal((34, 8))
+    equal = graph_influence(club, features, 4, gates=np.full((34, 34), 0.5))
+    apart = graph_influence(club, features, 4, gates=np.full((34, 34), 0.25) + np.eye(34) / 4)
+    # by the recursion of T from below
+    T = 2 * club.T[:, :, None] * club.T[:, None, :]
+    for k in range(4):
+        walk = np.linalg.matrix_power(club, k + 1)
+        np.testing.assert_allclose(equal[k], walk, atol=1e-12)
+        root = np.sqrt(np.einsum("yxx->xy", T))
+        np.testing.assert_allclose(apart[k], root / root.sum(1, keepdims=True), atol=1e-12)
+        T = 2 * club @ (T * (np.full((34, 34), 0.25) + np.eye(34) / 4)) @ club.T
+    off = lambda rows: np.abs(rows - np.linalg.matrix_power(club, 2)).sum(-1).mean() / 2
+    assert off(apart[1]) == pytest.approx(0.0278, abs=1e-4)
+    assert off(graph_influence(club, features, 2)[1]) == pytest.approx(0.016, abs=0.002)
+
+
 @pytest.mark.parametrize("graph", ["karate", "regular"])
 def test_nodes_become_alike_at_the_rate_of_the_walk_but_not_at_its_law(graph):
     rng = np.random.default_rng(0)
@@ -64,6 +82,11 @@ def test_nodes_become_alike_at_the_rate_of_the_walk_but_not_at_its_law(graph):
     stationary = (adjacency.sum(1) + 1) / (adjacency.sum() + 34)
     off = np.abs(deep[-1] - stationary).sum(-1).mean() / 2
     assert off == pytest.approx({"karate": 0.04, "regular": 0.02}[graph], abs=0.01)
+
+
+def test_gates_of_another_shape_are_refused():
+    with pytest.raises(UserError, match="expected gates"):
+        graph_influence(PATH, X, 2, gates=np.ones((3, 3)))
 
 
 @pytest.mark.parametrize(

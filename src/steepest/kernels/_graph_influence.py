@@ -11,20 +11,27 @@ from steepest.linalg import sequential
 
 @sequential
 def graph_influence(
-    walk: ArrayLike, x: ArrayLike, depth: int, nodes: ArrayLike | None = None
+    walk: ArrayLike,
+    x: ArrayLike,
+    depth: int,
+    nodes: ArrayLike | None = None,
+    gates: ArrayLike | None = None,
 ) -> Float[ndarray, "k nodes n"]:
     """Return the influence of every node on some nodes in 1, …, k layers of an infinitely wide ReLU network.
 
     The layers are h ← σ(P h Wᵀ) with weights of variance 2/inputs. Their Gram matrix obeys ``K ← 2 P S(K) Pᵀ``, where
     S = E[σσ'], and the inner products of derivatives by the features of y obey ``T_y ← 2 P (T_y ∘ Θ) Pᵀ`` with
     ``Θ_uv = (π − θ_uv)/2π``, the probability that two gates are open. The influence of y on x is √T_y(x, x), here
-    divided by its sum over y. Were all gates open together, θ = 0, it would be the k-step walk P^k.
+    divided by its sum over y: that of :func:`steepest.graphs.influence` with ``power=2``, under a root. With absolute
+    values it is apart by the spread over input features. Were all gates open together, θ = 0, it would be the k-step
+    walk P^k.
 
     Args:
         walk: P, shape ``(n, n)``.
         x: features, shape ``(n, d)``.
         depth: k.
         nodes: which x, some of the n; all by default.
+        gates: another Θ in every layer, shape ``(n, n)``. Independent gates have ½ on its diagonal and ¼ beside it.
 
     Raises:
         UserError: for shapes that do not fit, a depth below one, or a node whose averaged features vanish.
@@ -44,7 +51,12 @@ def graph_influence(
         )
     if depth < 1:
         raise UserError(f"graph_influence: expected a depth of at least 1, got {depth}")
-    open_together = _gates(P, features, depth)
+    if gates is not None and np.shape(gates) != P.shape:
+        raise UserError(f"graph_influence: expected gates {P.shape}, got {np.shape(gates)}")
+    if gates is None:
+        open_together = _gates(P, features, depth)
+    else:
+        open_together = [np.asarray(gates, float)] * (depth - 1)
     chosen = np.arange(len(P)) if nodes is None else np.asarray(nodes)
     return np.stack([_read(P, open_together[: k - 1], chosen) for k in range(1, depth + 1)])
 
