@@ -90,7 +90,7 @@ class CompressedSensing(Claim):
         "m_* is the first number of measurements that recovers a signal, as rows are added one by one; more never lose "
         "it, so that P(m_* ≤ m) is the probability of recovery. Recovery is told by a linear program's value.",
         "The law of m_* is computed without sampling, from intrinsic volumes of the cone; its mean is δ + ½ and "
-        "its variance Var(v) − ¼, both exactly. Textbooks give δ up to √n, or bounds. The ½ is 2 to 3 % of the mean, "
+        "its variance Var(v) − ¼, both exactly. Textbooks give δ up to √n, or bounds. The ½ is 1 to 3 % of the mean, "
         "too little for these data: a rival without it is accepted. Tests of the law have it exactly.",
         "Donoho and Tanner's weak threshold is the same curve nψ(s/n), here within 0.4 of δ + ½; it is drawn, and "
         "no rival.",
@@ -328,7 +328,7 @@ class CompressedSensing(Claim):
                 ),
                 "the statistical dimension itself",
                 label="δ measurements, without the half",
-                accepted="the half is 2 to 3 % of the mean, where these data tell 9 %",
+                accepted="the half is 1 to 3 % of the mean, where these data tell 3 to 9 %",
             ),
             Rival(
                 "sharp",
