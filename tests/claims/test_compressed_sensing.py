@@ -1,9 +1,12 @@
 """compressed-sensing: recovery against the program's own minimizer, searches by force, and bad input."""
 
+from typing import cast
+
 import jax
 import numpy as np
 import pytest
 
+from steepest.claim import Observation, Prediction
 from steepest.claims.expressivity.compressed_sensing.claim import CompressedSensing
 from steepest.claims.expressivity.compressed_sensing.experiment import (
     first_success,
@@ -52,6 +55,26 @@ def test_first_numbers_have_the_predicted_law():
 def test_signals_have_as_many_nonzero_coordinates_as_asked():
     signals = sparse_signals(RNG, 5, 12, 4, True)
     assert ((signals != 0).sum(1) == 4).all() and (signals >= 0).all()
+
+
+def test_errors_of_opposite_sign_do_not_cancel():
+    claim = CompressedSensing(size=40, sparsities=(3, 6), draws=30, measurements=(8,), images=3)
+    rng = np.random.default_rng(1)
+    own = claim.predict(claim.setting(jax.random.key(0)))
+    steps = np.sign(rng.permuted(np.tile([-1, 1], (2, 15)), axis=1))
+    lanes = {
+        name: ("sparsity draw", own[name][:, None] + own[f"{name}_spread"][:, None] * steps)
+        for name in ("signed", "nonnegative")
+    }
+    digits = {name: ("image", own[name]) for name in ("digits", "digits_nonnegative")}
+    observed = Observation(**lanes, **digits)
+    tilted = cast(Prediction, own.replace(signed=("sparsity", own["signed"] + [3.0, -3.0])))
+    verdicts = [
+        {check.id: check.verdict for check in claim.judge(predicted, observed)}
+        for predicted in (own, tilted)
+    ]
+    assert verdicts[0]["each"] is verdicts[0]["signed"] is verdicts[1]["signed"] is Verdict.HOLDS
+    assert verdicts[1]["each"] is Verdict.FAILS
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,24 @@ def test_out_of_range(fields):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
+        ({"lr": 1e-11}, "raise --images"),
+        ({"images": 1}, "raise --images"),
+        ({"lr": 5.0}, "lower --lr"),
+    ],
+)
+def test_a_layer_that_training_does_not_move_is_out_of_range(fields, words):
+    result = run(HyperplaneCells(planes=(6,), dimensions=(2,), width=10, seeds=3, **fields))
+    assert result.verdict is Verdict.OUT_OF_RANGE
+    assert words in next(one.note for one in result.run_conditions if not one.holds)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
         ({"planes": (3, 4)}, "go together"),
         ({"planes": (40,), "dimensions": (9,)}, "too many cells"),
         ({"planes": (10**6,), "dimensions": (10**6,)}, "too many cells"),
+        ({"planes": (120,), "dimensions": (2,)}, "at most 300000"),
         ({"planes": (3,), "dimensions": (101,)}, "at most 100"),
         ({"components": 62, "width": 2}, "at most 61"),
     ],

@@ -54,6 +54,36 @@ def test_cells_of_hyperplanes_that_are_not_in_general_position():
     assert len(arrangement.signs) == parallel_cell_count((1, 2, 2), 2)
 
 
+def patterns_by_vertices(w, b):
+    """All sign patterns around the vertices of an arrangement in general position, of which every cell has one."""
+    n, d = w.shape
+    around = np.array(list(itertools.product([False, True], repeat=d)))
+    found = []
+    for chosen in map(list, itertools.combinations(range(n), d)):
+        vertex = np.linalg.solve(w[chosen], -b[chosen])
+        signs = np.repeat((w @ vertex + b > 0)[None], 2**d, axis=0)
+        signs[:, chosen] = around  # the hyperplanes through the vertex itself
+        found.append(signs)
+    return np.unique(np.concatenate(found), axis=0)
+
+
+@pytest.mark.parametrize(("n", "d"), [(20, 2), (20, 3), (12, 4), (10, 10), (7, 1)])
+def test_cells_are_those_around_vertices(n, d):
+    w = RNG.standard_normal((n, d))
+    b = RNG.standard_normal(n)
+    np.testing.assert_array_equal(np.unique(cells(w, b).signs, axis=0), patterns_by_vertices(w, b))
+
+
+def test_cells_of_few_hyperplanes_in_many_dimensions():
+    w = RNG.standard_normal((3, 30_000))
+    b = RNG.standard_normal(3)
+    arrangement = cells(w, b)
+    assert arrangement.points.shape == (8, 30_000)
+    assert len(np.unique(arrangement.signs, axis=0)) == 8
+    # of normals that span less
+    assert len(cells(w[[0, 0, 1]], b).signs) == 6
+
+
 @pytest.mark.parametrize(("n", "d"), [(7, 2), (9, 3), (6, 4)])
 def test_central_and_parallel_counts(n, d):
     w = RNG.standard_normal((n, d))

@@ -40,6 +40,16 @@ def test_intrinsic_volumes_are_the_sampled_law(n, s, nonnegative):
 
 
 @pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("n", [400, 1000])
+def test_intrinsic_volumes_of_many_coordinates_add_to_one(n, nonnegative):
+    volumes = l1_intrinsic_volumes(n, 100, nonnegative)
+    np.testing.assert_allclose(volumes.sum(), 1, atol=3e-12)
+    assert volumes.min() > -1e-12
+    assert abs(n * statistical_dimension_l1(100 / n, nonnegative) - volumes @ np.arange(n + 1)) < 1
+    assert recovery_probability(volumes)[-1] == 1
+
+
+@pytest.mark.parametrize("nonnegative", [False, True])
 def test_the_mean_is_the_squared_projection(nonnegative):
     """E‖Π_C g‖² by least squares on the generators of the polar cone: nonnegative sums of them."""
     n, s = 5, 2

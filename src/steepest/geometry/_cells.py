@@ -33,7 +33,9 @@ def cells(normals: Float[Any, "n d"], offsets: Float[Any, " n"]) -> Cells:
 
     Hyperplanes are added one after the other. A new one cuts in two the cells that it meets; those are the cells which
     the earlier hyperplanes cut *on it*, one dimension lower (deletion and restriction). General position is not
-    needed: hyperplanes may be parallel, coincide or meet in one point. The time grows like the number of cells times d.
+    needed: hyperplanes may be parallel, coincide or meet in one point. The points prove that cells exist; that none is
+    missing is the recurrence that Zaslavsky's formula follows from, so that equal counts alone are no test of it.
+    The time grows like the number of cells times n and min(n, d).
 
     Args:
         normals: w, shape ``(n, d)``, none of them zero.
@@ -51,7 +53,11 @@ def cells(normals: Float[Any, "n d"], offsets: Float[Any, " n"]) -> Cells:
     6
     """
     w, b = _read(normals, offsets)
-    points = _witnesses(w, b)
+    if len(w) < w.shape[1]:  # nothing changes orthogonally to all normals
+        basis = np.linalg.qr(w.T)[0]
+        points = _witnesses(w @ basis, b) @ basis.T
+    else:
+        points = _witnesses(w, b)
     return Cells(points @ w.T + b > 0, points)
 
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 
 _LAST = 10.0  # the largest τ, and the number of standard deviations that count
-_NODES = 120  # of a quadrature
-_MOST = 1000  # coordinates, for which arrays take 0.1 GB
+_MOST = 1000  # coordinates, for which arrays take 0.2 GB
 
 
 def statistical_dimension_l1(sparsity: float, nonnegative: bool = False) -> float:
@@ -93,7 +92,7 @@ def l1_intrinsic_volumes(
             f"intrinsic volumes need 1 ≤ nonzero ≤ n ≤ {_MOST} coordinates, got {nonzero} of {n}"
         )
     others = n - nonzero
-    tau, weights = _quadrature(_LAST)
+    tau, weights = _quadrature(_LAST, n)
     omega = _frequencies(nonzero, others)
     sides = 1.0 if nonnegative else 2.0
     excess = sides * ndtr(-tau)
@@ -154,7 +153,7 @@ def _without_root(n: int, nonzero: int, nonnegative: bool, omega: NDArray) -> ND
     from scipy.special import wofz
 
     others = n - nonzero
-    heights, weights = _quadrature(-_LAST * np.sqrt(nonzero))
+    heights, weights = _quadrature(-_LAST * np.sqrt(nonzero), n)
     step = omega[1] - omega[0]
     # density of G and j sums of |g|, or of g where it is positive, below zero
     start = np.exp(-nonzero * omega**2 / 2) * step / pi
@@ -172,15 +171,16 @@ def _without_root(n: int, nonzero: int, nonnegative: bool, omega: NDArray) -> ND
     return volumes
 
 
-def _quadrature(end: float) -> tuple[NDArray, NDArray]:
-    """Return nodes and weights of Gauss's rule between zero and an end, on either side."""
-    nodes, weights = _rule()
+def _quadrature(end: float, n: int) -> tuple[NDArray, NDArray]:
+    """Return nodes and weights of Gauss's rule between zero and an end, on either side, for n coordinates."""
+    # integrands narrow like 1/√n
+    nodes, weights = _rule(int(60 + 16 * n**0.5))
     return end * (nodes + 1) / 2, end * weights / 2
 
 
 @cache
-def _rule() -> tuple[NDArray, NDArray]:
-    return np.polynomial.legendre.leggauss(_NODES)
+def _rule(nodes: int) -> tuple[NDArray, NDArray]:
+    return np.polynomial.legendre.leggauss(nodes)
 
 
 def _log_choose(n: int, k: int) -> float:

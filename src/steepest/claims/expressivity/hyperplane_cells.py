@@ -1,4 +1,4 @@
-"""n hyperplanes in general position cut R^d into Σ_{i≤d} C(n, i) cells, so many pieces has a shallow ReLU network.
+"""n hyperplanes in general position cut R^d into Σ_{i≤d} C(n, i) cells; a shallow ReLU network has as many pieces.
 
 A network with one hidden layer of n neurons is linear on each cell of n hyperplanes, one where each neuron switches.
 Normal weights and biases are in general position almost surely, and then the count of cells is a constant, not an
@@ -54,7 +54,8 @@ from steepest.geometry import (
 from steepest.nn.data import digits
 from steepest.nn.networks import mlp
 
-LARGEST = 20_000  # cells, which take seconds
+# of cells times hyperplanes, the signs of one arrangement; it takes some ten seconds
+LARGEST = 300_000
 MOST_DIMENSIONS = 100
 TOGETHER = 3  # parallel hyperplanes in each direction, where some are
 HALF = 0.5  # counts are whole numbers
@@ -100,20 +101,23 @@ class HyperplaneCells(Claim):
     )
     source = "ORF 543, lecture 12/5, Example 2; Zaslavsky 1975; Cover 1965"
     corrections = (
-        "The lecture continues “= n^d/d! for n ≫ d”. That is the leading term: 200 and 1333 where 20 hyperplanes make "
-        "211 and 1351 cells in two and three dimensions, and 864 where 12 make 794 in four.",
+        "The lecture continues that this is n^d/d! for n ≫ d. That is the leading term: 200 and 1333 where 20 "
+        "hyperplanes make 211 and 1351 cells in two and three dimensions, and 864 where 12 make 794 in four.",
         "The network of Example 2 has no output weights. With them a neuron of output weight zero cuts nothing, and "
         "pieces are fewer than cells: the control.",
         "The lemma's 3 to the number of neurons counts neurons at zero too. Regions of full dimension need two signs "
         "only, so that 2 to the number of neurons bounds them (algebra, not tested here).",
     )
     remarks = (
-        "Cells are found by adding hyperplanes one after the other, with a point inside each cell that proves it; "
-        "tests compare with linear programs over all 2^n sign patterns. Bounded cells are told by linear programs.",
+        "Cells are found by adding hyperplanes one after the other, the theorem's own recurrence (deletion and "
+        "restriction). A point inside each cell proves that it is there, and cells of the same signs count once. That "
+        "none is missing rests on tests that find cells otherwise: by linear programs over all 2^n sign patterns, and "
+        "around the vertices, at most of the sizes here. Bounded cells are told by linear programs.",
         "Each count is a constant: every seed must give it exactly. Pieces are counted by the gradients Σ v_j w_j over "
         "the active neurons, which differ between cells.",
         "The network on digits starts without biases, as networks mostly do: all its hyperplanes go through the mean "
-        "image, and Cover's count holds. Training moves them apart into general position.",
+        "image, and Cover's count holds. Training moves them apart into general position, "
+        "which is measured: where it does not, for want of steps or of images, the run is out of range.",
         "For n ≤ d all 2^n patterns of active neurons occur, and Zaslavsky's count, Cover's and 2^n are one number; "
         "only the sizes with n > d tell them apart.",
     )
@@ -138,10 +142,10 @@ class HyperplaneCells(Claim):
         same_lengths(self, "planes", "dimensions")
         for n, d in (*self.sizes, (self.width, self.components)):
             # the count needs no minute even where n and d are absurd
-            if n > 10**4 or min(n, d) > 14 or cell_count(n, d) > LARGEST:
+            if n > 10**4 or min(n, d) > 14 or n * cell_count(n, d) > LARGEST:
                 raise UserError(
                     f"{n} hyperplanes in dimension {d} make too many cells to count one by one; take fewer "
-                    f"hyperplanes or dimensions, such that there are at most {LARGEST}"
+                    f"hyperplanes or dimensions, such that cells times hyperplanes are at most {LARGEST}"
                 )
         if max(self.dimensions) > MOST_DIMENSIONS:
             raise UserError(
@@ -219,13 +223,21 @@ class HyperplaneCells(Claim):
         ]
         trained = compiled(self.train)(setting.start, setting.images, setting.classes)
         layers = {"digits_start": setting.start[0], "digits": trained[0]}
+        pairs = {
+            name: list(zip(np.asarray(layer["w"]), np.asarray(layer["b"]), strict=True))
+            for name, layer in layers.items()
+        }
         arrays: dict[str, Any] = {
             name: ("size seed", [[getattr(tally, name) for tally in row] for row in counts])
             for name in Tally._fields
         }
-        for name, layer in layers.items():
-            pairs = zip(np.asarray(layer["w"]), np.asarray(layer["b"]), strict=True)
-            arrays[name] = ("seed", [len(cells(w, b).signs) for w, b in pairs])
+        for name, seeds in pairs.items():
+            arrays[name] = (
+                "seed",
+                [count_distinct(cells(*pair).signs) if finite(*pair) else 0 for pair in seeds],
+            )
+        places = [general_position(*pair) if finite(*pair) else 0.0 for pair in pairs["digits"]]
+        arrays["digits_position"] = ("seed", places)
         return Observation(**arrays)
 
     def train(self, start: Any, x: jax.Array, y: jax.Array) -> Any:
@@ -237,6 +249,27 @@ class HyperplaneCells(Claim):
             return descend(risk, params, optax.sgd(self.lr), self.steps, record=self.steps).params
 
         return jax.vmap(one)(start)
+
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        stayed = assume(
+            "share of networks whose descent on digits stayed finite",
+            (observed["digits"] > 0).mean(),
+            "==",
+            1,
+            "the descent on digits diverged; lower --lr",
+        )
+        if not stayed.holds:
+            return [stayed]
+        return [
+            stayed,
+            assume(
+                "least singular value, as above, of the trained layers",
+                observed["digits_position"].min(),
+                ">",
+                0,
+                "training did not move the hyperplanes apart; raise --images, --steps or --lr",
+            ),
+        ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         checks = [
@@ -438,13 +471,24 @@ def count_cells(normals: Values, offsets: Values, outputs: Values) -> Tally:
     fewer = np.where(np.arange(len(outputs)) == 0, 0.0, outputs)
     alike = np.arange(len(normals)) // TOGETHER
     return Tally(
-        len(arrangement.signs),
+        count_distinct(arrangement.signs),
         int(bounded_cells(normals, arrangement.signs).sum()),
         count_gradients(arrangement.signs, outputs[:, None] * normals),
         count_gradients(arrangement.signs, fewer[:, None] * normals),
-        len(cells(normals, 0 * offsets).signs),
-        len(cells(normals[alike], offsets).signs),
+        count_distinct(cells(normals, 0 * offsets).signs),
+        count_distinct(cells(normals[alike], offsets).signs),
     )
+
+
+def finite(normals: Values, offsets: Values) -> bool:
+    """Say whether descent has not diverged: the lengths of all rows are finite."""
+    rows = np.column_stack([normals, offsets])
+    return bool(np.isfinite(np.linalg.norm(rows, axis=1)).all())
+
+
+def count_distinct(signs: Values) -> int:
+    """Count the different rows of signs, ``(cells, n)``."""
+    return len(np.unique(signs, axis=0))
 
 
 def count_gradients(signs: Values, slopes: Values) -> int:

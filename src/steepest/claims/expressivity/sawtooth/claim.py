@@ -1,7 +1,7 @@
 """On [0, 1] L layers of two ReLUs make 2^L pieces; n ReLUs in one layer leave 1 − n/2^(L−1) of the variance, or more.
 
-The tent g(x) = 2σ(x) − 4σ(x − ½) applied L times is a sawtooth of 2^(L−1) teeth. A function with n breakpoints misses
-them on all but n teeth, where no straight line is better than a constant. One hidden layer makes the sawtooth exactly
+The tent g(x) = 2σ(x) − 4σ(x − ½) applied L times is a sawtooth of 2^(L−1) teeth. A function with n breakpoints has
+none on all but n teeth, where no straight line is better than a constant. One hidden layer makes the sawtooth exactly
 from 2^L neurons on, where L layers need 2L.
 """
 
@@ -170,7 +170,7 @@ class Sawtooth(Claim):
             "line": "pieces on the line of the printed network",
             "spikes": "spikes",
             "zigzag": "pieces with w neurons a layer",
-            "neurons": "neurons that one hidden layer needs",
+            "neurons": f"neurons that one hidden layer needs, L ≤ {SHALLOW[-1]}",
         }
         counts = [
             agreement(
