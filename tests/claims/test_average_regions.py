@@ -21,7 +21,7 @@ from steepest.claims.expressivity.average_regions.experiment import (
 )
 from steepest.core.checks import judge_numbers
 from steepest.geometry import planar_regions, preactivations
-from steepest.kernels import origin_cell_vertices, plane_regions, wide_disc_regions
+from steepest.kernels import disc_regions, origin_cell_vertices, plane_regions, wide_disc_regions
 
 TINY = AverageRegions(**AverageRegions.tiny)
 
@@ -29,12 +29,16 @@ TINY = AverageRegions(**AverageRegions.tiny)
 def judged(claim, seed=0):
     for_setting, for_observation = seeded(seed)
     setting = claim.setting(for_setting)
+    hypotheses = claim.hypotheses(setting)
+    if not all(one.holds for one in hypotheses):
+        return judge_numbers(hypotheses, ())
     predicted = claim.predict(setting)
     observed = claim.observe(setting, for_observation)
+    assumptions = [*hypotheses, *claim.run_conditions(observed)]
     claim.rivals(setting, predicted)
     claim.controls(observed)
     claim.panels(predicted, observed)
-    return judge_numbers(claim.hypotheses(setting), claim.judge(predicted, observed))
+    return judge_numbers(assumptions, claim.judge(predicted, observed))
 
 
 def networks(number, widths, seed=0, c_b=1.0):
@@ -96,8 +100,10 @@ def test_figures_of_the_remarks():
     error = narrow.std() / len(narrow) ** 0.5
     assert -7 < (narrow.mean() - origin_cell_vertices(96, 2)) / error < -1.5
     assert plane_regions((2, 2, 2)) == pytest.approx(10.94, abs=0.005)
-    assert wide_disc_regions((12, 12), 2.0, 1.0, 1.0) == pytest.approx(1.07 * 76, rel=0.01)
-    assert wide_disc_regions((6,) * 4, 2.0, 1.0, 1.0) == pytest.approx(1.48 * 41.8, rel=0.01)
+    for widths, excess in (((12, 12), 1.075), ((6,) * 4, 1.496)):
+        coins = disc_regions(widths, 2.0, 1.0, 1.0, rng, 40_000)
+        wide = wide_disc_regions(widths, 2.0, 1.0, 1.0)
+        assert wide / coins.mean == pytest.approx(excess, rel=0.01)
 
 
 def test_neurons_are_divided_evenly():
@@ -113,6 +119,8 @@ def test_neurons_are_divided_evenly():
         {"depths": (1,)},
         {"narrow": 1},
         {"radius": 1e-3},
+        {"radius": 1e3},
+        {"radius": 1e6},
         {"c_w": 0.1},
     ],
 )

@@ -12,6 +12,7 @@ from steepest.claim import Verdict, seeded
 from steepest.claims.expressivity._random_networks import random_network
 from steepest.claims.expressivity.narrow_networks.claim import NarrowNetworks
 from steepest.claims.expressivity.narrow_networks.experiment import (
+    ROUNDING,
     WIDEST,
     adam,
     bounded,
@@ -121,6 +122,25 @@ def test_a_short_training_still_obeys_the_maximum_principle():
     for name in ("random", "disc_excess", "digits_excess"):
         assert observed[name].max() < 1e-9
     assert observed["error"].min() > 0.495
+
+
+def test_what_is_hardly_trained_is_out_of_range_and_does_not_fail():
+    _, observed = judged(TINY)
+    conditions = {one.name: one.holds for one in TINY.run_conditions(observed)}
+    assert not any(conditions[name] for name in ("networks", "steps", "blocks", "residuals"))
+    assert conditions["step size"]
+    assert all(one.holds for one in NarrowNetworks().run_conditions(observed))
+    full = NarrowNetworks(**NarrowNetworks.full)
+    assert all(one.holds for one in full.run_conditions(observed))
+
+
+@pytest.mark.parametrize("c_b", [1e-6, 1e3])
+def test_the_law_holds_for_small_and_large_biases(c_b):
+    rng = np.random.default_rng(0)
+    for depth in (2, 5, 10):
+        for _ in range(20):
+            layers = random_network(rng, (2, *(2,) * depth), 2.0, c_b)
+            assert extremes(layers).excess <= ROUNDING
 
 
 @pytest.mark.parametrize("fields", [NarrowNetworks.out_of_scope])

@@ -29,9 +29,12 @@ TINY = PiecesInOneDimension(**PiecesInOneDimension.tiny)
 def judged(claim, seed=0):
     for_setting, for_observation = seeded(seed)
     setting = claim.setting(for_setting)
+    hypotheses = claim.hypotheses(setting)
+    if not all(one.holds for one in hypotheses):
+        return judge_numbers(hypotheses, ())
     predicted = claim.predict(setting)
     observed = claim.observe(setting, for_observation)
-    assumptions = [*claim.hypotheses(setting), *claim.run_conditions(observed)]
+    assumptions = [*hypotheses, *claim.run_conditions(observed)]
     claim.rivals(setting, predicted)
     claim.controls(observed)
     claim.panels(predicted, observed)
@@ -95,7 +98,7 @@ def test_signs_at_the_ends_are_those_of_wide_networks():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"width": 1}, {"depth": 1}, {"narrow": 1}, {"half": 1e-3}, {"half": 1e4}, {"c_w": 0.1}],
+    [{"width": 1}, {"depth": 1}, {"narrow": 1}, {"half": 1e-3}, {"half": 3e6}, {"c_w": 0.1}],
 )
 def test_ordinary_fields_do_not_fail(fields):
     verdict = judged(replace(TINY, **fields))

@@ -1,6 +1,7 @@
 """Regions in a plane: areas, maps, Euler's identity, a fine grid, arrangements of lines whose cells are known."""
 
 import itertools
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -52,6 +53,19 @@ def test_regions_tile_the_polygon_and_carry_the_network(seed, widths, inputs, bi
     assert (patterns_at(layers, centres[:, 0])[large] == regions.patterns[large]).all()
     # Euler: every closed curve of zeros bends on a border of a lower layer, so all borders hang together
     assert regions.count == 1 + regions.inner_vertices + regions.boundary_vertices / 2
+
+
+@pytest.mark.parametrize(
+    ("half", "centre"), [(1e5, 0.0), (1e3, 0.0), (1.0, 1e5)], ids=["huge", "large", "far"]
+)
+def test_corners_close_together_in_a_large_polygon_are_not_one(half, centre):
+    rng = np.random.default_rng(0)
+    polygon = half * SQUARE + centre
+    for _ in range(8):
+        layers = network(rng, [2, 12, 12, 1])
+        layers[0] = replace(layers[0], bias=layers[0].bias - layers[0].matrix.sum(1) * centre)
+        regions = planar_regions(layers, polygon)
+        assert regions.count == 1 + regions.inner_vertices + regions.boundary_vertices / 2
 
 
 def test_a_grid_sees_no_pattern_that_is_missing():

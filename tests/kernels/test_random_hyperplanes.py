@@ -81,6 +81,18 @@ def test_wide_is_the_limit_of_finite():
     assert (finite.error[:, 0] == 0).all()
 
 
+@pytest.mark.parametrize("start", [-3e6, 1e8])
+def test_the_first_layer_s_angle_is_exact_far_from_the_origin(start):
+    end = -start if start < 0 else start + 1e3
+    expected = (math.atan(end) - math.atan(start)) / math.pi
+    if start > 0:
+        expected = math.atan2(end - start, 1 + start * end) / math.pi
+    rng = np.random.default_rng(0)
+    finite = finite_crossings([[start], [end]], (3, 3), 1.0, 1.0, rng, 100)
+    assert finite.mean[0] == pytest.approx(expected, rel=1e-9)
+    assert wide_crossings([[start], [end]], 1.0, 1.0, 2)[0] == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize(("width", "c_b"), [(2, 1.0), (3, 0.3), (6, 1.0)])
 def test_finite_widths_against_networks(width, c_b):
     """Brute force, on a segment and on the line, z ≤ 4."""
@@ -125,6 +137,10 @@ def test_without_biases_width_changes_nothing_but_dead_networks():
         (
             lambda: finite_crossings([[-1.0], [1.0]], (2,), 1.0, 0.0, np.random.default_rng(0)),
             "no line through",
+        ),
+        (
+            lambda: finite_crossings([[1.0], [1.0]], (2,), 1.0, 1.0, np.random.default_rng(0)),
+            "different ends",
         ),
         (lambda: random_hyperplane_scales(0.0, 1.0, 1, 1), "positive"),
         (lambda: random_hyperplane_scales(1.0, 1.0, 0, 1), "an input"),

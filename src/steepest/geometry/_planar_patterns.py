@@ -20,7 +20,7 @@ class PlanarPatterns(NamedTuple):
     """The regions of many networks.
 
     Attributes:
-        owner: which network each region belongs to, increasing only within a chunk, shape ``(regions,)``.
+        owner: which network each region belongs to, in no order (``np.bincount`` counts), shape ``(regions,)``.
         patterns: which units with a corner are above zero in each, shape ``(regions, units)``.
     """
 

@@ -14,7 +14,7 @@ from steepest.geometry._layers import Layer, check_layers
 from steepest.linalg import sequential
 
 ROUNDING = 1e-12  # a pre-activation below this share of its terms is zero
-MERGE = 1e-9  # vertices nearer than this share of the polygon's size are one
+MERGE = 1e-12  # vertices nearer than this share of the polygon's size are one
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class PlanarRegions:
         """Count corners of regions strictly inside the domain, and on its edges without its own corners."""
         used = np.arange(self.vertices.shape[1]) < self.sides[:, None]
         points = self.vertices[used]
-        size = np.ptp(self.domain, axis=0).max()
-        on_edge = _distances_to_edges(points, self.domain).min(1) < MERGE * size
+        near = _near(self.domain)
+        on_edge = _distances_to_edges(points, self.domain).min(1) < near
         gaps = np.linalg.norm(points[:, None] - self.domain, axis=-1).min(1)
-        return int((~on_edge).sum()), int((on_edge & (gaps >= MERGE * size)).sum())
+        return int((~on_edge).sum()), int((on_edge & (gaps >= near)).sum())
 
     @property
     def inner_vertices(self) -> float:
@@ -138,9 +138,7 @@ def planar_regions(
             following = layers[place + 1]
             maps = following.matrix @ maps
             maps[:, :, 2] += following.bias
-    vertices, sides = _without_repeats(
-        cut.vertices, cut.sides, MERGE * np.ptp(domain, axis=0).max()
-    )
+    vertices, sides = _without_repeats(cut.vertices, cut.sides, _near(domain))
     return PlanarRegions(vertices, sides, cut.patterns, maps, frame, origin, domain)
 
 
@@ -242,6 +240,12 @@ def _padded(vertices: NDArray, width: int) -> NDArray:
     """Repeat the last vertex up to this width."""
     missing = width - vertices.shape[1]
     return np.concatenate([vertices, np.repeat(vertices[:, -1:], missing, axis=1)], axis=1)
+
+
+def _near(domain: NDArray) -> float:
+    """Return the distance below which two points of a polygon are one; far from the origin rounding is larger."""
+    rounding = 16 * np.finfo(float).eps * np.abs(domain).max()
+    return float(MERGE * np.ptp(domain, axis=0).max() + rounding)
 
 
 def _without_repeats(vertices: NDArray, sides: NDArray, near: float) -> tuple[NDArray, NDArray]:

@@ -93,15 +93,11 @@ def wide_crossings(
     """
     ends = _ends(ends)
     scales = random_hyperplane_scales(c_w, c_b, ends.shape[-1], depth)
-    lifted = np.concatenate(
-        [
-            np.broadcast_to(ends[..., None, :, :], (*ends.shape[:-2], depth, *ends.shape[-2:])),
-            np.broadcast_to(scales[:, None, None], (*ends.shape[:-2], depth, 2, 1)),
-        ],
-        axis=-1,
-    )
-    gram = lifted @ np.swapaxes(lifted, -1, -2)
-    return _angle(gram[..., 0, 0], gram[..., 0, 1], gram[..., 1, 1]) / math.pi
+    square = scales**2
+    mixed = (ends[..., 0, :] * ends[..., 1, :]).sum(-1)[..., None] + square
+    apart = ((ends[..., 1, :] - ends[..., 0, :]) ** 2).sum(-1)[..., None]
+    area = square * apart + _area_squared(ends)[..., None]
+    return np.arctan2(np.sqrt(area), mixed) / math.pi
 
 
 def finite_crossings(
@@ -133,7 +129,8 @@ def finite_crossings(
         samples: of the chain, for each segment.
 
     Raises:
-        UserError: for numbers or shapes that no network has, and at ``C_b = 0`` segments on a line through the origin.
+        UserError: for numbers or shapes that no network has, segments of one point, and at ``C_b = 0`` those on a line
+            through the origin.
 
     >>> narrow = finite_crossings([[-1.0], [1.0]], (8, 8), 2.0, 1.0, np.random.default_rng(0))
     >>> narrow.mean.round(2).tolist(), wide_crossings([[-1.0], [1.0]], 2.0, 1.0, 2).round(2).tolist()
@@ -144,18 +141,24 @@ def finite_crossings(
     check_widths(widths)
     if samples < 2:
         raise UserError(f"a mean with an error needs at least two samples, got {samples}")
-    gram = c_b + c_w / ends.shape[-1] * (ends @ np.swapaxes(ends, -1, -2))
+    if (ends[..., 0, :] == ends[..., 1, :]).all(-1).any():
+        raise UserError("segments must have two different ends")
+    inner = ends @ np.swapaxes(ends, -1, -2)
+    scale = c_w / ends.shape[-1]
     shape = (*ends.shape[:-2], samples)
     first, mixed, last = (
-        np.broadcast_to(gram[..., i, j, None], shape) for i, j in ((0, 0), (0, 1), (1, 1))
+        np.broadcast_to((c_b + scale * inner[..., i, j])[..., None], shape)
+        for i, j in ((0, 0), (0, 1), (1, 1))
     )
-    square = first * last - mixed**2
-    if (square <= 1e-12 * first * last).any():
+    area = _area_squared(ends)
+    if c_b == 0 and (area <= 1e-12 * inner[..., 0, 0] * inner[..., 1, 1]).any():
         raise UserError(
-            "without biases every neuron vanishes at the origin: the segments must lie on no line through it, and have "
-            "two different ends; raise c_b"
+            "without biases every neuron vanishes at the origin: the segments must lie on no line through it; raise "
+            "c_b"
         )
-    size = np.sqrt(square)  # √det M
+    # both terms are positive, where M_00 M_11 − M_01² would cancel
+    determinant = scale * c_b * ((ends[..., 1, :] - ends[..., 0, :]) ** 2).sum(-1) + scale**2 * area
+    size = np.broadcast_to(np.sqrt(determinant)[..., None], shape)
     means = []
     errors = []
     for layer, width in enumerate(widths):
@@ -220,9 +223,13 @@ def _next_moments(
     )
 
 
-def _angle(first: NDArray, mixed: NDArray, last: NDArray) -> NDArray:
-    """Return the angle of two vectors by their inner products, ``(…)`` each."""
-    return np.arctan2(np.sqrt(np.maximum(first * last - mixed**2, 0.0)), mixed)
+def _area_squared(ends: NDArray) -> NDArray:
+    """Return |x_0|² |x_1|² − ⟨x_0, x_1⟩² of two ends, shape ``(…, 2, d)``, without its cancellation."""
+    first = ends[..., 0, :]
+    step = ends[..., 1, :] - first
+    length = (first**2).sum(-1)
+    along = (first * step).sum(-1) / np.where(length > 0, length, 1.0)
+    return length * ((step - along[..., None] * first) ** 2).sum(-1)
 
 
 def _ends(ends: ArrayLike) -> NDArray:

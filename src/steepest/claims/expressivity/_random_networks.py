@@ -1,10 +1,14 @@
 """Random ReLU networks as layers, for the claims of this chapter."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
+from steepest.claim import Values
 from steepest.geometry import Layer, relu_layers
+
+SEED_OF_THEORY = 0x5EED  # of the samples over which theory averages
 
 
 def random_network(
@@ -33,3 +37,22 @@ def random_network(
         weights.append((c_w / inputs) ** 0.5 * (draw((outputs, inputs)) + shift))
         biases.append(c_b**0.5 * draw(outputs))
     return relu_layers(weights, biases)
+
+
+def unbatched(
+    weights: Sequence[Values], biases: Sequence[Values], readout: Values | None = None
+) -> list[list[Layer]]:
+    """Return networks as layers each, from arrays of all.
+
+    Args:
+        weights: of the hidden layers, shapes ``(networks, outputs, inputs)``.
+        biases: of the hidden layers, shapes ``(networks, outputs)``.
+        readout: weights of the linear output, shape ``(networks, units)``; zeros without.
+    """
+    hidden = [np.asarray(w) for w in weights]
+    offsets = [np.asarray(b) for b in biases]
+    last = np.zeros(hidden[-1].shape[:2]) if readout is None else np.asarray(readout)
+    return [
+        relu_layers([*(w[i] for w in hidden), last[i][None]], [*(b[i] for b in offsets), None])
+        for i in range(len(last))
+    ]

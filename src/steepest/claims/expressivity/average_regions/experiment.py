@@ -23,12 +23,12 @@ from steepest.claim import (
     assume,
     equal,
 )
-from steepest.geometry import Layer, PlanarRegions, homogeneous, planar_patterns, relu_layers
+from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
+from steepest.geometry import Layer, PlanarRegions, homogeneous, planar_patterns
 from steepest.kernels import disc_regions
 from steepest.linalg import sequential
 
 CORNERS = 32  # of the polygon that stands for a disc
-SEED_OF_THEORY = 0x5EED  # of the coin networks over which theory averages
 
 
 def disc(radius: float) -> Values:
@@ -169,10 +169,4 @@ class AverageRegionsPoint(Point):
 
 def _count(weights: Sequence[Values], biases: Sequence[Values], radius: Values) -> Values:
     """Count the regions of each network in the disc, shape ``(networks,)``."""
-    networks = []
-    for network in range(len(weights[0])):
-        hidden = [np.asarray(w[network]) for w in weights]
-        offsets = [np.asarray(b[network]) for b in biases]
-        last = np.zeros((1, len(hidden[-1])))
-        networks.append(relu_layers([*hidden, last], [*offsets, None]))
-    return counts(networks, disc(float(radius)))
+    return counts(unbatched(weights, biases), disc(float(radius)))

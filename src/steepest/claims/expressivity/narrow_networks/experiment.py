@@ -16,7 +16,6 @@ from steepest.claim import (
     Hypothesis,
     Key,
     Point,
-    Positive,
     Prediction,
     Seeds,
     Values,
@@ -25,6 +24,7 @@ from steepest.claim import (
     bound,
     compiled,
 )
+from steepest.claims.expressivity._random_networks import unbatched
 from steepest.geometry import (
     Layer,
     planar_regions,
@@ -246,7 +246,7 @@ class NarrowPoint(Point):
     width: Annotated[int, Within(1, LARGEST)]
     depths: Count
     networks: Seeds
-    c_b: Positive
+    c_b: Annotated[float, Within(1e-6, 1e3)]
 
     batched = ("width", "c_b")
     diagram = {"width": "1,2,3,4,5,6", "depths": "1,2,3,5,8"}
@@ -307,10 +307,4 @@ class NarrowPoint(Point):
 
 def _excesses(weights: Sequence[Values], biases: Sequence[Values], readout: Values) -> Values:
     """Return each network's excess, shape ``(networks,)``."""
-    excess = []
-    for network in range(len(readout)):
-        hidden = [np.asarray(w[network]) for w in weights]
-        offsets = [np.asarray(b[network]) for b in biases]
-        layers = relu_layers([*hidden, np.asarray(readout[network])[None]], [*offsets, None])
-        excess.append(extremes(layers).excess)
-    return np.array(excess)
+    return np.array([extremes(one).excess for one in unbatched(weights, biases, readout)])

@@ -1,4 +1,4 @@
-"""On the line each neuron of a random ReLU network has one breakpoint on average, at any depth, up to 2^−width.
+"""On the line a random ReLU neuron has one breakpoint on average, times 1 − 2^−n for each layer of n neurons below.
 
 Near a point a neuron is an affine function, and its law is the same at every point, as flipping signs shows: it
 vanishes somewhere on the line, once. Within a segment it counts as an angle over π, by a Markov chain of three numbers
@@ -33,10 +33,9 @@ from steepest.claim import (
     predicted_curve,
     rival_curve,
 )
-from steepest.claims.expressivity._random_networks import random_network
+from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, random_network
 from steepest.claims.expressivity.pieces_in_one_dimension.experiment import (
     LINE,
-    SEED_OF_THEORY,
     PiecesPoint,
     conditional_mean,
     coordinates,
@@ -97,15 +96,14 @@ class PiecesInOneDimension(Claim):
         r"\mathbb E\,\#\{x\in[a,b]:z^{(l)}_i(x)=0\}=\frac{1}{\pi}\,\mathbb E\,\angle_{M^{(l)}}(a,b)"
         r"\;\to\;\frac{1}{\pi}(\arctan\frac{b}{s_l}-\arctan\frac{a}{s_l})"
     )
-    source = "Deep learning theory notes, 12/5, Example 1 and Theorem B; Hanin and Rolnick 2019; the equalities: ours"
-    corrections = (
-        "Theorem B bounds the pieces in [a, b] by C |a − b| N with an unnamed C: the mean is known, at every width. "
-        "The constant depends on depth: at the notes' own C_w = 1, s_l² = (2^l − 1) C_b, so that a layer's share of "
-        "breakpoints in a fixed segment falls like 2^(−l/2).",
-        "The open problem “count global regions (set [a, b] to R)”: on average there are Σ_l n_l Π_{k<l} (1 − "
-        "2^(−n_k)) breakpoints, the number of neurons up to 2^(−width).",
-    )
+    source = "ORF 543, lecture 12/5, Example 1 and Theorem B; Hanin and Rolnick 2019; the equalities: ours"
     remarks = (
+        "Theorem B bounds the pieces in [a, b] by C |a − b| N with an unnamed C, and is right; the mean is known, at "
+        "every width. The constant depends on depth: at the lecture's own C_w = 1, s_l² = (2^l − 1) C_b, so that a "
+        "layer's share of breakpoints in a fixed segment falls like 2^(−l/2). That is algebra, not tested here.",
+        "The open problem “count global regions (set [a, b] to R)”: on average there are Σ_l n_l Π_{k<l} (1 − "
+        "2^(−n_k)) breakpoints, the number of neurons but for a share of up to (l − 1) 2^(−width) of layer l: at width "
+        "one the layers have 1, ½, ¼ … a neuron.",
         "Derivation. In homogeneous coordinates u = (x, 1) a neuron is z = a·u near u, and those of the next layer "
         "have a' = b e + Σ_j W_j 1[a_j·u > 0] a_j, e = (0, 1). As a_j and −a_j are equally likely and W_j is "
         "symmetric, the gates may be replaced by fair coins ξ_j that are independent of all else, so that the law of "
@@ -407,7 +405,6 @@ class PiecesInOneDimension(Claim):
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         layers = np.arange(1, self.depth + 1)
         above = np.arange(1, len(DIGIT_WIDTHS) + 1)
-        narrow = np.cumprod([1.0, *[1 - 0.5**self.narrow] * (self.depth - 1)])
         return (
             panel(
                 "On the line: one breakpoint a neuron",
@@ -431,7 +428,7 @@ class PiecesInOneDimension(Claim):
                     shade=1.0,
                 ),
                 predicted_curve(layers, line_crossings(self.widths), "theory"),
-                predicted_curve(layers, narrow),
+                predicted_curve(layers, line_crossings(self.narrow_widths)),
                 ylim=(0, 1.2),
             ),
             panel(

@@ -23,12 +23,12 @@ from steepest.claim import (
     assume,
     equal,
 )
-from steepest.geometry import Layer, Trace, crossings, homogeneous, relu_layers, trace
+from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
+from steepest.geometry import Layer, Trace, crossings, homogeneous, trace
 from steepest.kernels import finite_crossings
 
 LINE = np.array([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 """All of R, from −∞ over 0 to ∞, in homogeneous coordinates (x, τ)."""
-SEED_OF_THEORY = 0x5EED  # of the Markov chain over which theory averages
 
 
 def on_line(layers: Sequence[Layer]) -> Trace:
@@ -153,9 +153,6 @@ class PiecesPoint(Point):
 def _count(first: Values, others: Values, biases: Values, half: Values) -> Values:
     """Count the breakpoints of each network in [−half, half], shape ``(networks,)``."""
     ends = np.array([[-float(half)], [float(half)]])
-    last = np.zeros((1, first.shape[1]))
-    counts = [
-        crossings(relu_layers([w, *more, last], [*b, np.zeros(1)]), ends).sum()
-        for w, more, b in zip(*map(np.asarray, (first, others, biases)), strict=True)
-    ]
-    return np.array(counts, float)
+    layers = np.moveaxis(np.asarray(others), 1, 0)
+    networks = unbatched([first, *layers], list(np.moveaxis(np.asarray(biases), 1, 0)))
+    return np.array([crossings(one, ends).sum() for one in networks], float)
