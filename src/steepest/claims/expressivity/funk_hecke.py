@@ -264,15 +264,14 @@ class FunkHecke(Claim):
         inner = np.zeros(len(DEGREES))
         mixed = np.zeros(len(DEGREES))
         for degree in DEGREES:
-            outer[degree], rest = best_multiple(outputs[degree], at_neuron[degree])
-            mixed[degree] = rest
+            outer[degree], mixed[degree] = best_multiple(outputs[degree], at_neuron[degree])
             if degree == 0:
                 continue
             pull = gates.T @ (y[degree][:, None] * x) / len(x)
             pull -= (pull * w).sum(1)[:, None] * w
             slope = size[degree] * rise[degree][:, None] / (2 * RISE) * along
-            inner[degree], rest = best_multiple(pull, slope)
-            mixed[degree] = max(mixed[degree], rest)
+            inner[degree], aside = best_multiple(pull, slope)
+            mixed[degree] = max(mixed[degree], aside)
         return outer, inner, mixed
 
     def flow(self, activity: Values, y: Values) -> Values:
