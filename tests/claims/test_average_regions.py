@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claim import Verdict, seeded
+from steepest.claim import Verdict
 from steepest.claims.expressivity._random_networks import random_network
 from steepest.claims.expressivity.average_regions.claim import AverageRegions
 from steepest.claims.expressivity.average_regions.experiment import (
@@ -19,26 +19,11 @@ from steepest.claims.expressivity.average_regions.experiment import (
     even_widths,
     origin_jets,
 )
-from steepest.core.checks import judge_numbers
 from steepest.geometry import planar_regions, preactivations
 from steepest.kernels import disc_regions, origin_cell_vertices, plane_regions, wide_disc_regions
+from tests.claims.judging import judged
 
 TINY = AverageRegions(**AverageRegions.tiny)
-
-
-def judged(claim, seed=0):
-    for_setting, for_observation = seeded(seed)
-    setting = claim.setting(for_setting)
-    hypotheses = claim.hypotheses(setting)
-    if not all(one.holds for one in hypotheses):
-        return judge_numbers(hypotheses, ())
-    predicted = claim.predict(setting)
-    observed = claim.observe(setting, for_observation)
-    assumptions = [*hypotheses, *claim.run_conditions(observed)]
-    claim.rivals(setting, predicted)
-    claim.controls(observed)
-    claim.panels(predicted, observed)
-    return judge_numbers(assumptions, claim.judge(predicted, observed))
 
 
 def networks(number, widths, seed=0, c_b=1.0):

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claim import Verdict, seeded
+from steepest.claim import Verdict
 from steepest.claims.expressivity._random_networks import random_network
 from steepest.claims.expressivity.pieces_in_one_dimension.claim import (
     PiecesInOneDimension,
@@ -20,25 +20,10 @@ from steepest.claims.expressivity.pieces_in_one_dimension.experiment import (
     pieces,
     redrawn,
 )
-from steepest.core.checks import judge_numbers
 from steepest.geometry import preactivations
+from tests.claims.judging import judged
 
 TINY = PiecesInOneDimension(**PiecesInOneDimension.tiny)
-
-
-def judged(claim, seed=0):
-    for_setting, for_observation = seeded(seed)
-    setting = claim.setting(for_setting)
-    hypotheses = claim.hypotheses(setting)
-    if not all(one.holds for one in hypotheses):
-        return judge_numbers(hypotheses, ())
-    predicted = claim.predict(setting)
-    observed = claim.observe(setting, for_observation)
-    assumptions = [*hypotheses, *claim.run_conditions(observed)]
-    claim.rivals(setting, predicted)
-    claim.controls(observed)
-    claim.panels(predicted, observed)
-    return judge_numbers(assumptions, claim.judge(predicted, observed))
 
 
 def test_breakpoints_are_where_pre_activations_change_their_sign():

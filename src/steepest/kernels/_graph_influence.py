@@ -6,6 +6,7 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.errors import UserError
+from steepest.kernels._arc_cosine import arc_cosine
 from steepest.linalg import sequential
 
 
@@ -72,10 +73,9 @@ def _gates(P: NDArray, features: NDArray, depth: int) -> list[NDArray]:
                 "graph_influence: the features around some node average to zero; angles need others"
             )
         scale = np.outer(norms, norms)
-        angle = np.arccos(np.clip(gram / scale, -1, 1))
-        gates.append((np.pi - angle) / (2 * np.pi))
-        overlap = scale * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
-        gram = 2 * P @ overlap @ P.T
+        cosine = np.clip(gram / scale, -1, 1)
+        gates.append((np.pi - np.arccos(cosine)) / (2 * np.pi))
+        gram = 2 * P @ (scale * arc_cosine(cosine).outer) @ P.T
     return gates
 
 

@@ -1,20 +1,20 @@
 """What a practitioner acts on: at most five lines drawn from a report, each with the reading that it rests on."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.kernels import recommended_initialization
+from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
 from steepest.measurement._report import Finding, Reading
 
 MOST = 5
-NEAR = 0.1  # relative distance from a limit that counts as being at it
 SMALL = 0.05  # of the stable step: far below it
 DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
 STEEP = 3.0  # factor a layer by which signals or errors grow or shrink before it is said
@@ -22,8 +22,6 @@ MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
 NOISE = (
     0.9  # share of noise in a batch's mean squared gradient before larger batches are worth a line
 )
-
-Sign = Literal["✓", "!", "?"]
 
 
 class Step(NamedTuple):

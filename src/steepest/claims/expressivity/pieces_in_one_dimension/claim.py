@@ -46,6 +46,7 @@ from steepest.claims.expressivity.pieces_in_one_dimension.experiment import (
 )
 from steepest.geometry import Layer, crossings, homogeneous
 from steepest.kernels import (
+    arc_cosine,
     finite_crossings,
     line_crossings,
     random_hyperplane_scales,
@@ -498,10 +499,9 @@ def _end_angles(ends: Values, widths: tuple[int, ...], c_w: float, c_b: float) -
     shares = []
     for _ in widths:
         root = np.sqrt(first * last)
-        angle = np.arccos(np.clip(mixed / root, -1, 1))
-        shares.append(np.mean(angle) / np.pi)
-        # the arc-cosine kernel of degree one
-        mixed = c_b + c_w * root * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+        cosine = np.clip(mixed / root, -1, 1)
+        shares.append(np.mean(np.arccos(cosine)) / np.pi)
+        mixed = c_b + c_w * root * arc_cosine(cosine).outer
         first = c_b + c_w * first / 2
         last = c_b + c_w * last / 2
     return np.array(shares)
