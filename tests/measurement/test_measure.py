@@ -11,7 +11,7 @@ from scipy import stats
 
 import steepest
 from steepest.core.errors import UserError
-from steepest.measurement import QUANTITIES, load_checkpoint, load_model, measure
+from steepest.measurement import QUANTITIES, Builder, load_checkpoint, measure
 from steepest.measurement._context import Context
 from steepest.measurement._quantities import measure_margins
 from steepest.measurement.adapters import subject
@@ -231,16 +231,16 @@ def test_the_command_prints_json(file, capsys):
 )
 def test_files_that_do_not_work_get_one_sentence(file, change, sentence):
     with pytest.raises(UserError, match=sentence):
-        load_model(str(change(file)))
+        Builder.of(str(change(file)))()
 
 
 def test_a_file_that_does_not_import(tmp_path):
     (tmp_path / "bad.py").write_text("import nothing_of_this_name", "utf-8")
     with pytest.raises(UserError, match="install nothing_of_this_name"):
-        load_model(f"{tmp_path / 'bad.py'}:build")
+        Builder.of(f"{tmp_path / 'bad.py'}:build")()
     (tmp_path / "worse.py").write_text("def (", "utf-8")
     with pytest.raises(UserError, match="SyntaxError"):
-        load_model(f"{tmp_path / 'worse.py'}:build")
+        Builder.of(f"{tmp_path / 'worse.py'}:build")()
 
 
 def test_checkpoints(tmp_path):

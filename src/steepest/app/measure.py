@@ -8,10 +8,10 @@ from steepest.app.console import bar, wide
 from steepest.measurement import (
     BRIEF,
     ERRORS,
+    Builder,
     Report,
     errors,
     load_checkpoint,
-    load_model,
     measure,
     number,
 )
@@ -21,21 +21,21 @@ def measured(known: Any) -> Report:
     """Measure as the command line says; show progress, and the table unless JSON is wanted."""
     with bar() as shown:
         task = shown.add_task("", total=None, claim=known.model, stage="loading")
-        model, loss, data, optimizer, held_out = load_model(known.model)
+        built = Builder.of(known.model)()
         report = measure(
-            model,
-            loss,
-            data,
+            built.model,
+            built.loss,
+            built.data,
             what=known.what.split(",") if known.what else None,
-            lr=known.lr,
+            lr=built.lr if known.lr is None else known.lr,
             momentum=known.momentum,
-            optimizer=optimizer,
+            optimizer=built.optimizer,
             weight_decay=known.weight_decay,
-            batch=known.batch,
+            batch=known.batch or built.batch,
             curvature=known.curvature,
             since=None if known.since is None else load_checkpoint(known.since),
             micro_batch=known.micro_batch,
-            held_out=held_out,
+            held_out=built.held_out,
             thorough=known.thorough,
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),

@@ -1,7 +1,8 @@
 """The theory's quantities of a user's own model."""
 
+from steepest.measurement._building import Builder as Builder
+from steepest.measurement._building import Built as Built
 from steepest.measurement._loading import load_checkpoint as load_checkpoint
-from steepest.measurement._loading import load_model as load_model
 from steepest.measurement._measure import measure as measure
 from steepest.measurement._monitor import Monitor as Monitor
 from steepest.measurement._monitor import read_log as read_log
