@@ -2,6 +2,7 @@
 
 from steepest.measurement._building import Builder as Builder
 from steepest.measurement._building import Built as Built
+from steepest.measurement._context import Context as Context
 from steepest.measurement._loading import load_checkpoint as load_checkpoint
 from steepest.measurement._measure import measure as measure
 from steepest.measurement._monitor import Monitor as Monitor
@@ -13,3 +14,4 @@ from steepest.measurement._report import Reading as Reading
 from steepest.measurement._report import Report as Report
 from steepest.measurement._report import errors as errors
 from steepest.measurement._report import number as number
+from steepest.measurement._sample import sample as sample

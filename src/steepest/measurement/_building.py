@@ -30,6 +30,8 @@ class Built:
             which is changed in place, needs no more than a bare ``yield``. None if there is nothing to train.
         lr: the step size η of ``train``, where the optimizer does not say it.
         batch: examples in each of its batches, where the data do not say it.
+        features: see ``steepest.measurement.adapters.subject``.
+        length: how many steps ``train`` takes until it ends, if that is known: only to say what a claim will cost.
     """
 
     model: Any
@@ -40,6 +42,8 @@ class Built:
     train: Callable[[], Iterator[Any]] | None = None
     lr: float | None = None
     batch: int | None = None
+    features: Any = None
+    length: int | None = None
 
     def steps(self) -> Iterator[Any]:
         """Yield the model before the first step of training, and after each.

@@ -1,6 +1,7 @@
 """Your model with its loss and data, from JAX or torch, as functions of a flat vector of weights."""
 
 from steepest.measurement.adapters._attach import in_evaluation as in_evaluation
+from steepest.measurement.adapters._attach import quick_threads as quick_threads
 from steepest.measurement.adapters._attach import subject as subject
 from steepest.measurement.adapters._batches import Batches as Batches
 from steepest.measurement.adapters._checks import check_subject as check_subject
@@ -8,6 +9,7 @@ from steepest.measurement.adapters._checks import few as few
 from steepest.measurement.adapters._checks import on_rows as on_rows
 from steepest.measurement.adapters._dense import Dense as Dense
 from steepest.measurement.adapters._parts import batch_forms as batch_forms
+from steepest.measurement.adapters._parts import batch_gradient as batch_gradient
 from steepest.measurement.adapters._parts import block as block
 from steepest.measurement.adapters._parts import forms_by_group as forms_by_group
 from steepest.measurement.adapters._subject import KINDS as KINDS

@@ -85,6 +85,21 @@ def batch_forms(
     return forms, squares, deviations
 
 
+def batch_gradient(
+    subject: Subject, size: int, rng: np.random.Generator
+) -> Float[np.ndarray, " p"]:
+    """Return the gradient of the mean loss of a random batch, drawn without replacement, shape ``(p,)``.
+
+    Args:
+        subject: model, loss and data.
+        size: examples in the batch.
+        rng: draws.
+    """
+    examples = sum(count for _, count in subject.batches)
+    rows = np.sort(rng.choice(examples, size, replace=False))
+    return subject._gradient(picked(subject.batches, rows))
+
+
 def block(subject: Subject, names: Sequence[str], kind: Kind = "hessian") -> tuple[Operator, int]:
     """Return products with the block of a curvature matrix of some of the weights, and the size of the block.
 

@@ -18,6 +18,7 @@ from steepest.claim import (
     Claim,
     Control,
     Count,
+    Curve,
     Hypothesis,
     Key,
     Observation,
@@ -139,8 +140,22 @@ class EdgeOfStability(Claim):
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        flow_end = observed["flow_sharpness"][:, -1]
+        return [
+            *self.judge_descents(predicted, observed),
+            bound(
+                "flow_sharpness",
+                flow_end,
+                at_least=MARGIN[1] * 2 / min(self.step_sizes),  # above what counts as the edge
+                aggregate="all",
+                label="sharpness at the end of gradient flow",
+            ),
+        ]
+
+    def judge_descents(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        """Compare the late sharpness of every descent with 2/η."""
         late = late_mean(observed["sharpness"])  # (seeds, step sizes)
-        checks = [
+        return [
             equal(
                 f"late_sharpness_{WORDS[i]}",
                 predicted["sharpness"][i],
@@ -149,17 +164,6 @@ class EdgeOfStability(Claim):
                 label=f"late sharpness, η = {lr:.3g}",
             )
             for i, lr in enumerate(self.step_sizes)
-        ]
-        flow_end = observed["flow_sharpness"][:, -1]
-        return [
-            *checks,
-            bound(
-                "flow_sharpness",
-                flow_end,
-                at_least=MARGIN[1] * 2 / min(self.step_sizes),  # above what counts as the edge
-                aggregate="all",
-                label="sharpness at the end of gradient flow",
-            ),
         ]
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
@@ -195,6 +199,13 @@ class EdgeOfStability(Claim):
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        flow = context_curve(observed["flow_time"], observed["flow_sharpness"][0], "gradient flow")
+        return self.panels_of_descents(predicted, observed, flow)
+
+    def panels_of_descents(
+        self, predicted: Prediction, observed: Observation, *more: Curve
+    ) -> tuple[Panel, ...]:
+        """Draw the descents of the first seed, with more curves beside their sharpness."""
         rises = []
         falls = []
         first = observed["sharpness"][0]
@@ -207,9 +218,6 @@ class EdgeOfStability(Claim):
                 predicted_curve(time[[0, -1]], (edge, edge), shade=shade),
             ]
             falls.append(observed_curve(time, observed["risk"][0, i], f"η = {lr:.3g}", shade=shade))
-        rises.append(
-            context_curve(observed["flow_time"], observed["flow_sharpness"][0], "gradient flow")
-        )
         scaled = [
             observed_curve(observed["step"], first[i] * lr / 2, shade=i / 2)
             for i, lr in enumerate(self.step_sizes)
@@ -220,6 +228,7 @@ class EdgeOfStability(Claim):
                 "time η × step",
                 "sharpness",
                 *rises,
+                *more,
             ),
             panel(
                 "In units of 2/η",

@@ -1,0 +1,229 @@
+"""The form of a claim on a reader's own network, where the same judge decides."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, NamedTuple, Self
+
+import jax
+import numpy as np
+
+from steepest.claim._experiment import Claim
+from steepest.core.checks import Check, Rival
+from steepest.core.errors import UserError
+from steepest.core.intervals import Interval
+from steepest.measurement import Builder, Built, Context, sample
+from steepest.measurement.adapters import Subject, in_evaluation
+from steepest.measurement.adapters import subject as attach
+
+ALONE = "this network alone"
+"""What an interval of one network stands for."""
+SPACING = 1000
+"""Between the seeds of two runs: run k builds its networks with seeds 1000 k, 1000 k + 1, …"""
+
+
+class Cost(NamedTuple):
+    """What an observation will take of the reader's network, so that it can be said before it starts.
+
+    Attributes:
+        gradients: of the mean loss over the examples.
+        products: of its Hessian, or of the outputs' Jacobian, with vectors.
+        passes: evaluations of the outputs at all examples.
+        steps: of the reader's own training.
+    """
+
+    gradients: float = 0
+    products: float = 0
+    passes: float = 0
+    steps: float = 0
+
+
+@dataclass(frozen=True)
+class Networks:
+    """What theory and experiment may both see: the reader's networks as they were built, one a seed.
+
+    Attributes:
+        built: what the reader's function returned.
+        subjects: the same as functions of flat weights, at the start.
+        known: whatever else a claim has found about them before it predicts.
+    """
+
+    built: Sequence[Built]
+    subjects: Sequence[Subject]
+    known: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
+
+@dataclass(frozen=True)
+class OnSubject(Claim):
+    """A claim's statement put to a reader's own network.
+
+    A subclass names the claim as its second base and inherits judge, rivals, margins and fields::
+
+        class EdgeOnSubject(OnSubject, EdgeOfStability): ...
+
+    It lives beside its claim, in ``on_subject.py`` of the claim's folder, or in ``NAME_on_subject.py`` beside a file
+    ``NAME.py``; the claim itself knows nothing of it.
+
+    Attributes:
+        settable: fields of the claim that a reader may set here; the others have no meaning, or are read.
+        needs: parts and knobs that the reader's function must offer, each with the reason.
+        left_out: ids of the claim's checks that have no meaning here, each with the reason.
+        unchecked: what the statement assumes of the network and no program can check, one clause each.
+        notes: what a reader of the page should know about the protocol here, one sentence each.
+    """
+
+    settable: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[Mapping[str, str]] = {}
+    left_out: ClassVar[Mapping[str, str]] = {}
+    unchecked: ClassVar[tuple[str, ...]] = ()
+    notes: ClassVar[tuple[str, ...]] = ()
+
+    # ------------------------------------------------------------------------- what a subclass says
+
+    def read(self, networks: Networks) -> Mapping[str, Any]:
+        """Return fields of the claim that the networks decide, such as the number of classes."""
+        del networks
+        return {}
+
+    @abstractmethod
+    def cost(self, networks: Networks) -> Cost:
+        """Return what the observation will take."""
+
+    def assumed(self, networks: Networks) -> tuple[str, ...]:
+        """Return what cannot be checked of these networks; a clause that can be for some is left out for them."""
+        del networks
+        return self.unchecked
+
+    # --------------------------------------------------------------------------- what the engine gives
+
+    def on(self, builder: Builder, seed: int = 0) -> Self:
+        """Return the claim for one builder, whose numbers have the precision that they have now."""
+        twin = replace(self)
+        object.__setattr__(twin, "_builder", builder)
+        object.__setattr__(twin, "_seed", seed)
+        object.__setattr__(twin, "_theirs", bool(jax.config.jax_enable_x64))
+        return twin
+
+    def fitted(self, networks: Networks) -> Self:
+        """Return the claim with the fields that the networks decide."""
+        twin = replace(self, **self.read(networks))
+        for name in ("_builder", "_seed", "_theirs"):
+            object.__setattr__(twin, name, getattr(self, name))
+        return twin
+
+    # ------------------------------------------------------------------------------ what subclasses use
+
+    @property
+    def builder(self) -> Builder:
+        """Return the reader's function."""
+        return vars(self)["_builder"]
+
+    @property
+    def several(self) -> bool:
+        """Whether the function takes a seed, so that there can be more than one network."""
+        return "seed" in self.builder.knobs
+
+    @property
+    def count(self) -> int:
+        """Return the number of networks: one a seed, or the only one that there is."""
+        return int(getattr(self, "seeds", 1)) if self.several else 1
+
+    @contextmanager
+    def theirs(self) -> Iterator[None]:
+        """Run the reader's own code, in the reader's precision."""
+        with jax.enable_x64(vars(self)["_theirs"]):
+            yield
+
+    def build(self, place: int = 0, **knobs: Any) -> Built:
+        """Build the network of one seed."""
+        if self.several:
+            knobs["seed"] = SPACING * vars(self)["_seed"] + place
+        with self.theirs():
+            return self.builder(**knobs)
+
+    def networks(self, *, most: int | None = None, **knobs: Any) -> Networks:
+        """Build the networks of all seeds and attach to them; the first is checked, and so is the seed.
+
+        Args:
+            most: of the examples, drawn by class; None for all.
+            **knobs: of the reader's function, besides the seed.
+
+        Raises:
+            UserError: what ``steepest.measure`` refuses; a seed that changes nothing.
+        """
+        built = [self.build(place, **knobs) for place in range(self.count)]
+        first = self.attached(built[0], check=True)
+        subjects = [first, *(self.attached(one, like=first) for one in built[1:])]
+        if len(subjects) > 1 and np.array_equal(subjects[0].values(), subjects[1].values()):
+            raise UserError(
+                f"{self.builder.where} builds the same weights for two seeds: give its seed to the initialization, or "
+                "take the argument away, and one network is asked"
+            )
+        if most is not None:
+            subjects = [self.drawn(subject, most) for subject in subjects]
+        return Networks(built, subjects, {})
+
+    def drawn(self, subject: Subject, most: int) -> Subject:
+        """Return the subject on at most so many of its examples, drawn by class, in one source."""
+        rng = np.random.default_rng(0)
+        return sample(Context(subject, rng, seed=vars(self)["_seed"]), most).subject
+
+    def attached(
+        self, built: Built, *, like: Subject | None = None, check: bool = False
+    ) -> Subject:
+        """Attach to a network; one like another shares its compiled functions, if they give the risk that it has."""
+        with self.theirs(), in_evaluation(built.model):
+            own = attach(built.model, built.loss, built.data, features=built.features, check=check)
+            if like is None or type(own) is not type(like) or own.weights != like.weights:
+                return own
+            shared = like.now(built.model)
+            shared.batches = own.batches
+            same = np.isclose(shared.risk(), own.risk(), rtol=1e-4)
+            return shared if same else own
+
+    def stacked(self, of_each: Sequence[Any]) -> np.ndarray:
+        """Stack what each network gave, ``(seeds, …)``; of a single one twice, as intervals need two."""
+        return np.stack([np.asarray(one, float) for one in of_each] * (2 if self.count == 1 else 1))
+
+    def path(self, built: Built, most: int) -> Iterator[tuple[int, Any]]:
+        """Train a network by the reader's own ``train``: yield the steps taken and the model after each, from 0 on.
+
+        Args:
+            built: the network.
+            most: steps that are taken at most.
+        """
+        steps = built.steps()
+        for taken in range(most + 1):
+            with self.theirs():
+                model = next(steps, None)
+            if model is None:
+                return
+            yield taken, model
+
+
+def kept_rivals(rivals: Sequence[Rival], *ids: str) -> list[Rival]:
+    """Return the rivals with these ids: those that say something about the checks that are left."""
+    return [rival for rival in rivals if rival.id in ids]
+
+
+def alone(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """Return checks of one network that was written twice, whose intervals have no width, with what these are."""
+    return tuple(
+        replace(check, interval=Interval(check.interval.low, check.interval.high, ALONE))
+        for check in checks
+    )
+
+
+def claim_of(kind: type[OnSubject]) -> type[Claim]:
+    """Return the claim that a version for subjects belongs to: its other base."""
+    (claim,) = (base for base in kind.__bases__ if base is not OnSubject)
+    return claim
+
+
+def own_fields(kind: type[OnSubject]) -> list[str]:
+    """Return the names of the fields that a reader may set."""
+    return [field.name for field in fields(kind) if field.name in kind.settable]

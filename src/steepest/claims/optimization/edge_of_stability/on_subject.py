@@ -1,0 +1,197 @@
+"""The edge of stability on a reader's own network: descent from its initial weights, full batch or with batches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.claim import (
+    Check,
+    Control,
+    Count,
+    Hypothesis,
+    Key,
+    NonNegative,
+    Observation,
+    Panel,
+    Prediction,
+    Seeds,
+    Within,
+    assume,
+    numpy_generator,
+)
+from steepest.claim.subjects import Cost, Networks, OnSubject
+from steepest.claims.optimization.edge_of_stability.claim import EdgeOfStability
+from steepest.claims.optimization.edge_of_stability.experiment import (
+    RECORDS,
+    had_time,
+    starts_below_the_edge,
+)
+from steepest.core.errors import UserError
+from steepest.linalg import top_eigenpairs
+from steepest.measurement.adapters import Subject, batch_forms, batch_gradient
+
+ROOM = 1.85  # of 2/η of the middle step over the sharpness at the start: as in the claim, where it has 5.6 over 3
+BATCHES = 64  # over which a batch sharpness is averaged
+SCATTER = 0.5  # relative half-interval up to which it can be compared at all
+
+
+@dataclass(frozen=True)
+class EdgeOnSubject(OnSubject, EdgeOfStability):
+    """Plain descent from your initial weights with three step sizes, on at most n of your examples."""
+
+    lr: NonNegative = 0.0  # η, the middle one of three step sizes; 0 takes one from the start's sharpness [1/sharpness]
+    n: Count = 500  # of your examples at most, drawn by class [1]
+    seeds: Seeds = 3  # initial networks, if your function takes a seed [1]
+    products: Count = 30  # Hessian products for each sharpness at most [1]
+    # examples in a batch; with batches the batch sharpness is compared, 0 descends with all examples at once [1]
+    batch: Annotated[int, Within(0)] = 0
+
+    settable = ("lr", "ratio", "steps", "n", "seeds", "products", "batch")
+    left_out = {
+        "flow_sharpness": "gradient flow would take many times the steps of descent",
+    }
+    notes = (
+        "Descent is ours and plain: no momentum, no decay, your loss, in evaluation mode. Batch normalization keeps "
+        "the statistics that your function left, and dropout is off. Your own optimizer is not used.",
+        "With --batch each step takes a fresh random batch, and the batch sharpness E[gᵀHg]/E[gᵀg] is compared "
+        "(Andreyev and Beneventano 2024) in place of the largest eigenvalue.",
+        "With cross-entropy the sharpness falls again once the examples are fitted (Cohen et al. 2021, appendix): a "
+        "long run then ends below 2/η, and the claim does not hold for it.",
+    )
+
+    def setting(self, key: Key) -> Networks:
+        networks = self.networks(most=self.n)
+        rng = numpy_generator(key)
+        start = [self.look(subject, rng, None)["sharpness"] for subject in networks.subjects]
+        return Networks(networks.built, networks.subjects, {"start": np.array(start)})
+
+    def read(self, networks: Networks) -> Mapping[str, Any]:
+        sharpest = float(np.max(networks.known["start"]))
+        if self.lr > 0 or not sharpest > 0:
+            return {}
+        return {"lr": float(f"{2 / (ROOM * sharpest):.3g}")}
+
+    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+        examples = sum(count for _, count in setting.subjects[0].batches)
+        return [
+            assume(
+                "smallest sharpness at the start",
+                float(np.min(setting.known["start"])),
+                ">",
+                0,
+                "there is nothing to descend: is the network dead?",
+            ),
+            assume("batch", self.batch, "<=", examples, "choose a smaller --batch"),
+        ]
+
+    def cost(self, networks: Networks) -> Cost:
+        runs = len(networks) * len(self.step_sizes)
+        if not self.batch:
+            # Lanczos starts from the vector found last, which spares it half of the products
+            return Cost(gradients=runs * self.steps, products=runs * RECORDS * self.products / 2)
+        share = self.batch / sum(count for _, count in networks.subjects[0].batches)
+        gradients = runs * (share * self.steps + RECORDS * (1 + share * BATCHES))
+        products = runs * RECORDS * (self.products / 2 + share * BATCHES)
+        return Cost(gradients=gradients, products=products)
+
+    def predict(self, setting: Networks) -> Prediction:
+        return Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
+
+    def observe(self, setting: Networks, key: Key) -> Observation:
+        rng = numpy_generator(key)
+        paths = [
+            [self.descent(subject, lr, rng) for lr in self.step_sizes]
+            for subject in setting.subjects
+        ]
+        stack = lambda name: self.stacked([[path[name] for path in of_one] for of_one in paths])
+        marks = self.marks
+        observed = {
+            name: ("seed step_size record", stack(name))
+            for name in ("risk", "sharpness", "residual", "full_sharpness")
+        }
+        return Observation(step=("record", np.array(marks), "steps"), **observed)
+
+    @property
+    def marks(self) -> list[int]:
+        """Return the steps at which the sharpness is measured."""
+        every = max(1, self.steps // RECORDS)
+        return list(range(0, self.steps + 1, every))
+
+    def descent(self, subject: Subject, lr: float, rng: np.random.Generator) -> dict[str, list]:
+        """Descend with one step size; return what was seen at the marks, NaN once it has diverged."""
+        seen: dict[str, list] = {"risk": [], "sharpness": [], "residual": [], "full_sharpness": []}
+        vector: NDArray | None = None
+        values = subject.values()
+        marks = set(self.marks)
+        for step in range(max(marks) + 1):
+            now = subject.at(values)
+            if step in marks:
+                look = self.look(now, rng, vector)
+                vector = look.pop("vector")
+                for name, number in look.items():
+                    seen[name].append(number)
+            if np.isfinite(values).all():
+                slope = batch_gradient(now, self.batch, rng) if self.batch else now.gradient()
+                values = values - np.asarray(lr, subject.dtype) * slope
+        return seen
+
+    def look(
+        self, now: Subject, rng: np.random.Generator, vector: NDArray | None
+    ) -> dict[str, Any]:
+        """Return risk, sharpness and its relative error, the full batch's sharpness, and Lanczos' vector."""
+        nothing = {"risk": np.nan, "sharpness": np.nan, "residual": 0.0, "full_sharpness": np.nan}
+        risk = now.risk() if np.isfinite(now.values()).all() else np.nan
+        if not np.isfinite(risk):
+            return nothing | {"vector": vector}
+        first = rng.standard_normal(now.size) if vector is None else vector
+        try:
+            top = top_eigenpairs(
+                now.products, first.astype(now.dtype), tolerance=0.01, limit=self.products
+            )
+        except UserError:  # products that are not finite
+            return nothing | {"vector": vector}
+        value = float(top.values[0])
+        full = {"full_sharpness": value, "vector": top.vectors[0], "risk": risk}
+        if not self.batch:
+            residual = float(top.residuals[0]) / abs(value) if value else 0.0
+            return full | {"sharpness": value, "residual": residual}
+        forms, squares, _ = batch_forms(now, self.batch, BATCHES, rng, now.gradient())
+        ratio = float(forms.mean() / squares.mean())
+        errors = (forms - ratio * squares) / squares.mean()
+        half = 2 * float(errors.std(ddof=1)) / len(forms) ** 0.5
+        return full | {"sharpness": ratio, "residual": half / abs(ratio)}
+
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        in_units = observed["sharpness"] * np.array(self.step_sizes)[:, None] / 2
+        residual = observed["residual"]
+        if not self.batch:
+            below = starts_below_the_edge(in_units[..., 0], residual)
+        else:
+            below = [
+                starts_below_the_edge(in_units[..., 0], 0 * residual)[0],
+                assume(
+                    "median relative error of a batch sharpness", np.median(residual), "<=", SCATTER
+                ),
+            ]
+        return [*below, had_time(in_units, self.steps)]
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        return self.judge_descents(predicted, observed)
+
+    def controls(self, observed: Observation) -> list[Control]:
+        if not self.batch:
+            return []
+        return [
+            Control(
+                "full_batch",
+                observed.replace(sharpness=observed.quantity("full_sharpness")),
+                "with small batches it is the batch's sharpness that binds, and the full batch's stays below",
+                label="the largest eigenvalue of the full batch in its place",
+            )
+        ]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        return self.panels_of_descents(predicted, observed)

@@ -1,0 +1,340 @@
+"""Run a claim on a reader's own network: the claim's judge, rivals and margins decide."""
+
+import importlib
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from steepest.catalogue import Entry, catalogue
+from steepest.claim import Observation, Prediction, Rival, Verdict, documentation, seeded
+from steepest.claim.subjects import Cost, Networks, OnSubject, alone, claim_of
+from steepest.core.errors import UserError
+from steepest.core.fields import field_type
+from steepest.engine.fingerprint import stamp
+from steepest.engine.judge import Judgement, judge
+from steepest.engine.results import Result
+from steepest.engine.run import Watch, about, check_seed, spell, timestamp, versions
+from steepest.files import import_file
+from steepest.measurement import Builder
+from steepest.measurement.adapters import quick_threads
+
+REPEATS = 3  # timings of each kind of work, of which the middle one counts
+SLOW = 5.0  # seconds after which a single timing must do
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a claim on a subject will take, as it is said before it starts.
+
+    Attributes:
+        cost: gradients, products, passes and steps.
+        seconds: about how long they take here.
+        networks: how many there are.
+    """
+
+    cost: Cost
+    seconds: float
+    networks: int
+
+    @property
+    def text(self) -> str:
+        """Return it in words."""
+        whole = self.cost.gradients + 2 * self.cost.products + self.cost.passes / 2
+        parts = [f"about {_round(whole)} passes over your examples"] if whole else []
+        parts += (
+            [f"{_round(self.cost.steps)} steps of your training at most"] if self.cost.steps else []
+        )
+        several = f"on {self.networks} networks" if self.networks > 1 else "on one network"
+        return f"{' and '.join(parts) or 'nothing'} {several}: about {duration(self.seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> duration(200)
+    '3.3 min'
+    """
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.2g} h"
+
+
+def available() -> list[str]:
+    """Return the names of the claims that can be put to a reader's network."""
+    return [name for name, entry in catalogue().items() if _source(entry).is_file()]
+
+
+def version_of(entry: Entry) -> type[OnSubject]:
+    """Return the version of a claim for subjects.
+
+    Raises:
+        UserError: a claim that has none, with what it is about.
+    """
+    path = _source(entry)
+    if not path.is_file():
+        from steepest.catalogue import load
+
+        setting = (inspect.getdoc(load(entry)) or "objects of its own").split("\n\n")[0].rstrip(".")
+        raise UserError(
+            f"{entry.name} has no version for your network, as it is about objects of its own ({setting}); "
+            f"those that have one: {', '.join(available())}"
+        )
+    if entry.module:
+        head, _, last = entry.module.rpartition(".")
+        name = "on_subject" if entry.path.name == "claim.py" else f"{last}_on_subject"
+        module = importlib.import_module(f"{head}.{name}")
+    else:
+        module = import_file(path)
+    (kind,) = (
+        kind
+        for kind in vars(module).values()
+        if isinstance(kind, type)
+        and issubclass(kind, OnSubject)
+        and kind.__module__ == module.__name__
+    )
+    return kind
+
+
+def run_on(
+    entry: Entry,
+    source: "str | Builder | Callable[..., Any]",
+    *,
+    seed: int = 0,
+    changes: Mapping[str, Any] | None = None,
+    watch: Watch = lambda stage: None,
+    agree: Callable[[Offer], bool] = lambda offer: True,
+) -> Result | None:
+    """Run a claim on what a reader's function builds.
+
+    Args:
+        entry: the claim's line in the catalogue.
+        source: ``FILE.py:FUNCTION``, or a function; see ``steepest.measurement.Builder``.
+        seed: of every random number; the networks are built with seeds of their own that follow from it.
+        changes: fields of the claim that differ from its defaults here.
+        watch: called with the name of each stage.
+        agree: asked before the experiment whether it may take so long.
+
+    Returns:
+        The result, whose ``about["subject"]`` says what was asked and what was left out; None if ``agree`` said no.
+
+    Raises:
+        UserError: a claim without such a version, a field that has no meaning there, a function that lacks what the
+            claim needs, whatever ``steepest.measure`` refuses.
+    """
+    check_seed(seed)
+    kind = version_of(entry)
+    changes = dict(changes or {})
+    for name in changes:
+        field_type(kind, name)
+        if name not in kind.settable:
+            raise UserError(
+                f"--{name.replace('_', '-')} of {entry.name} has no meaning on your own network; there you may set "
+                f"{', '.join(kind.settable)}"
+            )
+    builder = Builder.of(source)
+    for need, why in kind.needs.items():
+        if need not in builder.knobs and need not in PARTS:
+            raise UserError(
+                f"{entry.name} needs a function with {need}=…, {why}; {builder.where} has "
+                f"{', '.join(builder.knobs) or 'no arguments'}"
+            )
+    started = time.perf_counter()
+    claim = kind(**changes).on(builder, seed)
+    predicted = Prediction()
+    observed = Observation()
+    rivals: list[Rival] = []
+    with jax.enable_x64(True):  # the reader's code and networks keep their own precision
+        for_setting, for_observation = seeded(seed)
+        watch("building")
+        networks = claim.setting(for_setting)
+        _check_parts(entry, builder, kind, networks)
+        claim = claim.fitted(networks)
+        with quick_threads(networks.subjects[0]):
+            hypotheses = claim.hypotheses(networks)
+            in_range = all(hypothesis.holds for hypothesis in hypotheses)
+            cost = claim.cost(networks)
+            offer = Offer(cost, 0.0, len(networks))
+            waited = took = 0.0
+            if in_range:
+                watch("timing one pass")
+                offer = replace(offer, seconds=price(claim, networks, cost))
+                asked = time.perf_counter()
+                if not agree(offer):
+                    return None
+                waited = time.perf_counter() - asked
+                watch("predicting")
+                predicted = claim.predict(networks)
+                watch("observing")
+                begun = time.perf_counter()
+                observed = claim.observe(networks, for_observation)
+                took = time.perf_counter() - begun
+                watch("judging")
+                rivals = list(claim.rivals(networks, predicted))
+        judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
+    if claim.count == 1:
+        judged = replace(judged, checks=alone(judged.checks))
+    now = timestamp()
+    verdict, reason = judged.conclude(hypotheses, claim.headline)
+    assumed = claim.assumed(networks)
+    subject = {
+        "where": builder.where,
+        "model": networks.subjects[0].name,
+        "weights": networks.subjects[0].size,
+        "examples": sum(count for _, count in networks.subjects[0].batches),
+        "networks": len(networks),
+        "seeded": claim.several,
+        "left_out": dict(kind.left_out),
+        "assumed": list(assumed),
+        "notes": list(kind.notes),
+        "expected_seconds": round(offer.seconds, 2),
+        "observing_seconds": round(took, 2),
+        "cost": offer.text if in_range else "",
+    }
+    original = claim_of(kind)
+    described = about(entry, original)
+    described["meanings"] = _meanings(kind)
+    described["subject"] = subject
+    usual = kind()
+    changed = {name: value for name, value in changes.items() if value != getattr(usual, name)}
+    return Result(
+        claim=entry.name,
+        claim_version=original.version,
+        verdict=verdict,
+        reason=said(verdict, reason, assumed, claim.several),
+        checks=judged.checks,
+        hypotheses=tuple(hypotheses),
+        run_conditions=judged.run_conditions,
+        rivals=judged.rivals,
+        controls=judged.controls,
+        params={name: value for name, value in asdict(claim).items() if name in kind.settable},
+        changes=changed,
+        preset="quick",
+        seed=seed,
+        seconds=round(time.perf_counter() - started - waited, 3),
+        versions=versions(),
+        command=_command(entry, builder, seed, changed),
+        about=described,
+        stamp=stamp(entry, original).to_json(),
+        observed_at=now,
+        judged_at=now,
+        predicted=predicted,
+        observed=observed,
+        rival_predictions=tuple(rivals),
+        panels=judged.panels,
+    )
+
+
+def said(verdict: Verdict, reason: str, assumed: tuple[str, ...], several: bool) -> str:
+    """Return the verdict on a subject with its reason, in words that say no more than was found.
+
+    >>> said(Verdict.FAILS, "disagrees: late sharpness", (), True)
+    'does not hold here (disagrees: late sharpness)'
+    >>> said(Verdict.HOLDS, "agrees in 2 challenged checks", ("it is trained by plain SGD",), False)
+    'holds on this network only, if it is trained by plain SGD (agrees in 2 challenged checks)'
+    """
+    where = "here" if several else "on this network only"
+    words = {
+        Verdict.HOLDS: f"holds {where}",
+        Verdict.FAILS: "does not hold here",
+        Verdict.INCONCLUSIVE: "undecided here",
+        Verdict.OUT_OF_RANGE: "out of range here",
+    }[verdict]
+    if verdict is Verdict.INCONCLUSIVE and reason.startswith("no power: "):
+        words = "no power here"
+        reason = reason.removeprefix("no power: ")
+    if verdict is Verdict.HOLDS and assumed:
+        words += f"{'' if several else ','} if {' and '.join(assumed)}"
+    return f"{words} ({reason})"
+
+
+PARTS = ("train", "optimizer", "held_out", "features")
+"""What the function may return, and some claims need."""
+
+
+def _check_parts(entry: Entry, builder: Builder, kind: type[OnSubject], networks: Networks) -> None:
+    """Refuse what was built if it lacks a part that the claim needs."""
+    for part in PARTS:
+        if part in kind.needs and getattr(networks.built[0], part) is None:
+            raise UserError(
+                f"{entry.name} needs {part!r} among what {builder.where} returns, {kind.needs[part]}"
+            )
+
+
+def price(claim: OnSubject, networks: Networks, cost: Cost) -> float:
+    """Return about how many seconds a cost takes, from timings of single passes and steps."""
+    subject = networks.subjects[0]
+    vector = np.random.default_rng(0).standard_normal(subject.size).astype(subject.dtype)
+    work = {
+        cost.gradients: lambda: subject.at(
+            subject.values()
+        ).gradient(),  # at other weights each time
+        cost.products: lambda: subject.products(vector),
+        cost.passes: subject.outputs,
+    }
+    seconds = sum(count * _timed(once) for count, once in work.items() if count)
+    if cost.steps:
+        first, each = _steps(claim)
+        seconds += len(networks) * first + cost.steps * each
+    return seconds
+
+
+def _timed(once: Callable[[], Any]) -> float:
+    """Return how long something takes that was done before."""
+    once()
+    times: list[float] = []
+    while len(times) < REPEATS and sum(times) < SLOW:
+        begun = time.perf_counter()
+        once()
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times))
+
+
+def _steps(claim: OnSubject) -> tuple[float, float]:
+    """Return how long a first step of the reader's training takes, which may compile, and a later one."""
+    times = []
+    begun = time.perf_counter()
+    for _ in claim.path(claim.build(), 20):
+        now = time.perf_counter()
+        times.append(now - begun)
+        begun = now
+        if sum(times) > SLOW:
+            break
+    later = times[2:] or times[-1:]
+    return sum(times[:2]), float(np.mean(later))
+
+
+def _source(entry: Entry) -> Path:
+    """Where a claim's version for subjects is, if it has one."""
+    if entry.path.name == "claim.py":
+        return entry.path.with_name("on_subject.py")
+    return entry.path.with_name(f"{entry.path.stem}_on_subject.py")
+
+
+def _meanings(kind: type[OnSubject]) -> dict[str, str]:
+    """Return what the settable fields mean: in the words of the version for subjects, else of the claim."""
+    meanings: dict[str, str] = {}
+    for one in (claim_of(kind), kind):
+        try:
+            meanings |= {name: text for name, text in documentation(one).items() if text}
+        except (OSError, TypeError):
+            continue
+    return {name: meanings.get(name, "") for name in kind.settable}
+
+
+def _command(entry: Entry, builder: Builder, seed: int, changed: Mapping[str, Any]) -> str:
+    name = entry.name if entry.module else entry.origin
+    words = ["steepest", "run", name, f"--subject {builder.where}"]
+    words += [f"--seed {seed}"] if seed else []
+    words += [f"--{name.replace('_', '-')} {spell(value)}" for name, value in changed.items()]
+    return " ".join(words)
+
+
+def _round(number: float) -> int:
+    """Return a number to two digits."""
+    return int(float(f"{number:.2g}"))
