@@ -276,7 +276,7 @@ def test_a_killed_run_loses_at_most_the_claims_in_flight(tmp_path):
         words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
     )
     deadline = time.time() + 120
-    while not list(tmp_path.glob("killed/*/*/result.json")) and time.time() < deadline:
+    while not list(tmp_path.glob("killed/*/[0-9a-f]*/result.json")) and time.time() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()

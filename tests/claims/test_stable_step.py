@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steepest.claim import compiled
-from steepest.claims.initialization.stable_step import StableStep, _siblings
+from steepest.claims.initialization.stable_step.claim import StableStep, _siblings
 from steepest.kernels import empirical_ntk, gram
 
 SMALL = StableStep(widths=(64,), depths=(2,), width=64, examples=4, siblings=3, seeds=8)

@@ -16,6 +16,7 @@ from steepest.core.intervals import Interval
 from steepest.measurement import Builder, Built, Context, sample
 from steepest.measurement.adapters import Subject, in_evaluation
 from steepest.measurement.adapters import subject as attach
+from steepest.nn.types import Key
 
 ALONE = "this network alone"
 """What an interval of one network stands for."""
@@ -24,19 +25,23 @@ SPACING = 1000
 
 
 class Cost(NamedTuple):
-    """What an observation will take of the reader's network, so that it can be said before it starts.
+    """What a run will take of the reader's network, so that it can be said before it starts.
 
     Attributes:
         gradients: of the mean loss over the examples.
         products: of its Hessian, or of the outputs' Jacobian, with vectors.
         passes: evaluations of the outputs at all examples.
         steps: of the reader's own training.
+        builds: calls of the reader's function.
+        shapes: networks, or sets of examples, of other sizes than the first, for which JAX compiles anew.
     """
 
     gradients: float = 0
     products: float = 0
     passes: float = 0
     steps: float = 0
+    builds: float = 0
+    shapes: float = 0
 
 
 @dataclass(frozen=True)
@@ -84,14 +89,27 @@ class OnSubject(Claim):
 
     # ------------------------------------------------------------------------- what a subclass says
 
+    def setting(self, key: Key) -> Networks:
+        """Build the networks and attach to them, no more: what takes time is for ``prepare``."""
+        del key
+        return self.build_all()
+
+    def prepare(self, networks: Networks, key: Key) -> Networks:
+        """Return the networks with what theory and experiment may both know of them, once the cost was agreed to."""
+        del key
+        return networks
+
     def read(self, networks: Networks) -> Mapping[str, Any]:
-        """Return fields of the claim that the networks decide, such as the number of classes."""
+        """Return fields of the claim that the networks decide, such as the number of classes.
+
+        It is asked before the cost, when ``known`` is empty, and again after ``prepare``.
+        """
         del networks
         return {}
 
     @abstractmethod
     def cost(self, networks: Networks) -> Cost:
-        """Return what the observation will take."""
+        """Return what preparation, prediction and observation will take together."""
 
     def assumed(self, networks: Networks) -> tuple[str, ...]:
         """Return what cannot be checked of these networks; a clause that can be for some is left out for them."""
@@ -105,7 +123,7 @@ class OnSubject(Claim):
         twin = replace(self)
         object.__setattr__(twin, "_builder", builder)
         object.__setattr__(twin, "_seed", seed)
-        object.__setattr__(twin, "_theirs", bool(jax.config.jax_enable_x64))
+        object.__setattr__(twin, "_theirs", bool(jax.config.read("jax_enable_x64")))
         return twin
 
     def fitted(self, networks: Networks) -> Self:
@@ -145,17 +163,21 @@ class OnSubject(Claim):
         with self.theirs():
             return self.builder(**knobs)
 
-    def networks(self, *, most: int | None = None, **knobs: Any) -> Networks:
+    def build_all(
+        self, *, places: Sequence[int] | None = None, most: int | None = None, **knobs: Any
+    ) -> Networks:
         """Build the networks of all seeds and attach to them; the first is checked, and so is the seed.
 
         Args:
+            places: which of them, from 0 on; None for all.
             most: of the examples, drawn by class; None for all.
             **knobs: of the reader's function, besides the seed.
 
         Raises:
             UserError: what ``steepest.measure`` refuses; a seed that changes nothing.
         """
-        built = [self.build(place, **knobs) for place in range(self.count)]
+        places = range(self.count) if places is None else places
+        built = [self.build(place, **knobs) for place in places]
         first = self.attached(built[0], check=True)
         subjects = [first, *(self.attached(one, like=first) for one in built[1:])]
         if len(subjects) > 1 and np.array_equal(subjects[0].values(), subjects[1].values()):
@@ -178,7 +200,8 @@ class OnSubject(Claim):
         """Attach to a network; one like another shares its compiled functions, if they give the risk that it has."""
         with self.theirs(), in_evaluation(built.model):
             own = attach(built.model, built.loss, built.data, features=built.features, check=check)
-            if like is None or type(own) is not type(like) or own.weights != like.weights:
+            compiles = isinstance(built.model, tuple | list)  # a pair of JAX
+            if like is None or not compiles or own.weights != like.weights:
                 return own
             shared = like.now(built.model)
             shared.batches = own.batches

@@ -50,8 +50,9 @@ class Offer:
         parts += (
             [f"{_round(self.cost.steps)} steps of your training at most"] if self.cost.steps else []
         )
+        parts += [f"{_round(self.cost.builds)} calls of your function"] if self.cost.builds else []
         several = f"on {self.networks} networks" if self.networks > 1 else "on one network"
-        return f"{' and '.join(parts) or 'nothing'} {several}: about {duration(self.seconds)}"
+        return f"{', '.join(parts) or 'nothing'}, {several}: about {duration(self.seconds)}"
 
 
 def duration(seconds: float) -> str:
@@ -144,7 +145,6 @@ def run_on(
                 f"{entry.name} needs a function with {need}=…, {why}; {builder.where} has "
                 f"{', '.join(builder.knobs) or 'no arguments'}"
             )
-    started = time.perf_counter()
     claim = kind(**changes).on(builder, seed)
     predicted = Prediction()
     observed = Observation()
@@ -156,26 +156,24 @@ def run_on(
         _check_parts(entry, builder, kind, networks)
         claim = claim.fitted(networks)
         with quick_threads(networks.subjects[0]):
+            watch("timing one pass")
+            offer = price(claim, networks)
+            if not agree(offer):
+                return None
+            begun = time.perf_counter()
+            watch("preparing")
+            networks = claim.prepare(networks, for_setting)
+            claim = claim.fitted(networks)
             hypotheses = claim.hypotheses(networks)
             in_range = all(hypothesis.holds for hypothesis in hypotheses)
-            cost = claim.cost(networks)
-            offer = Offer(cost, 0.0, len(networks))
-            waited = took = 0.0
             if in_range:
-                watch("timing one pass")
-                offer = replace(offer, seconds=price(claim, networks, cost))
-                asked = time.perf_counter()
-                if not agree(offer):
-                    return None
-                waited = time.perf_counter() - asked
                 watch("predicting")
                 predicted = claim.predict(networks)
                 watch("observing")
-                begun = time.perf_counter()
                 observed = claim.observe(networks, for_observation)
-                took = time.perf_counter() - begun
                 watch("judging")
                 rivals = list(claim.rivals(networks, predicted))
+            took = time.perf_counter() - begun
         judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
     if claim.count == 1:
         judged = replace(judged, checks=alone(judged.checks))
@@ -187,14 +185,14 @@ def run_on(
         "model": networks.subjects[0].name,
         "weights": networks.subjects[0].size,
         "examples": sum(count for _, count in networks.subjects[0].batches),
-        "networks": len(networks),
+        "networks": claim.count,
         "seeded": claim.several,
         "left_out": dict(kind.left_out),
         "assumed": list(assumed),
         "notes": list(kind.notes),
         "expected_seconds": round(offer.seconds, 2),
-        "observing_seconds": round(took, 2),
-        "cost": offer.text if in_range else "",
+        "took_seconds": round(took, 2),
+        "cost": offer.text,
     }
     original = claim_of(kind)
     described = about(entry, original)
@@ -216,7 +214,7 @@ def run_on(
         changes=changed,
         preset="quick",
         seed=seed,
-        seconds=round(time.perf_counter() - started - waited, 3),
+        seconds=round(took, 3),
         versions=versions(),
         command=_command(entry, builder, seed, changed),
         about=described,
@@ -266,22 +264,40 @@ def _check_parts(entry: Entry, builder: Builder, kind: type[OnSubject], networks
             )
 
 
-def price(claim: OnSubject, networks: Networks, cost: Cost) -> float:
-    """Return about how many seconds a cost takes, from timings of single passes and steps."""
+def price(claim: OnSubject, networks: Networks) -> Offer:
+    """Return what a run will take here, from timings of single passes and steps."""
+    cost = claim.cost(networks)
     subject = networks.subjects[0]
     vector = np.random.default_rng(0).standard_normal(subject.size).astype(subject.dtype)
-    work = {
-        cost.gradients: lambda: subject.at(
-            subject.values()
-        ).gradient(),  # at other weights each time
-        cost.products: lambda: subject.products(vector),
-        cost.passes: subject.outputs,
-    }
-    seconds = sum(count * _timed(once) for count, once in work.items() if count)
+    work = (
+        (
+            cost.gradients,
+            lambda: subject.at(subject.values()).gradient(),
+        ),  # other weights each time
+        (cost.products, lambda: subject.products(vector)),
+        (cost.passes, subject.outputs),
+    )
+    seconds = sum(count * _timed(once) for count, once in work if count)
     if cost.steps:
         first, each = _steps(claim)
         seconds += len(networks) * first + cost.steps * each
-    return seconds
+    if cost.shapes:
+        seconds += cost.shapes * _compiling(claim, networks)
+    if cost.builds:
+        seconds += cost.builds * _timed(claim.build)
+    return Offer(cost, seconds, claim.count)
+
+
+def _compiling(claim: OnSubject, networks: Networks) -> float:
+    """Return how long a first gradient and product take on a network that shares no program with another."""
+    first = networks.subjects[0]
+    fresh = claim.attached(networks.built[0])
+    fresh.batches = first.batches
+    vector = fresh.values()
+    begun = time.perf_counter()
+    fresh.gradient()
+    fresh.products(vector)
+    return time.perf_counter() - begun
 
 
 def _timed(once: Callable[[], Any]) -> float:

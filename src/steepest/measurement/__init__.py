@@ -2,7 +2,10 @@
 
 from steepest.measurement._building import Builder as Builder
 from steepest.measurement._building import Built as Built
+from steepest.measurement._chain import activation_of as activation_of
+from steepest.measurement._chain import require_chain as require_chain
 from steepest.measurement._context import Context as Context
+from steepest.measurement._kernel import kernel_matrix as kernel_matrix
 from steepest.measurement._loading import load_checkpoint as load_checkpoint
 from steepest.measurement._measure import measure as measure
 from steepest.measurement._monitor import Monitor as Monitor

@@ -1,1 +1,1 @@
-"""The claim edge-of-stability: what it says, and its experiment at one point."""
+"""The claim edge-of-stability: what it says, its experiment at one point, and its version for a reader's network."""

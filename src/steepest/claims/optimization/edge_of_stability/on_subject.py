@@ -63,13 +63,15 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
     )
 
     def setting(self, key: Key) -> Networks:
-        networks = self.networks(most=self.n)
+        return self.build_all(most=self.n)
+
+    def prepare(self, networks: Networks, key: Key) -> Networks:
         rng = numpy_generator(key)
         start = [self.look(subject, rng, None)["sharpness"] for subject in networks.subjects]
         return Networks(networks.built, networks.subjects, {"start": np.array(start)})
 
     def read(self, networks: Networks) -> Mapping[str, Any]:
-        sharpest = float(np.max(networks.known["start"]))
+        sharpest = float(np.max(networks.known.get("start", 0.0)))
         if self.lr > 0 or not sharpest > 0:
             return {}
         return {"lr": float(f"{2 / (ROOM * sharpest):.3g}")}

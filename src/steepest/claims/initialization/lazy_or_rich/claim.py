@@ -249,6 +249,22 @@ class LazyOrRich(Claim):
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        checks = self.judge_changes(predicted, observed)
+        if "printed" in self.parameterizations:
+            checks.append(
+                exponent(
+                    "printed_top",
+                    float(predicted["printed_top"]),
+                    self.widths,
+                    observed["top"][self.parameterizations.index("printed")],
+                    0.08,  # a few per cent at 64 neurons, over log 8, and the interval: λ_max scatters like 1/√n
+                    label="printed: λ_max at the start against width",
+                )
+            )
+        return checks
+
+    def judge_changes(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        """Compare the exponents of all changes with those of each parameterization."""
         checks = []
         for i, name in enumerate(self.parameterizations):
             changes = observed["change"][i]
@@ -267,20 +283,13 @@ class LazyOrRich(Claim):
                         label=f"{name}: change of the {what}{' / output' * (j > 0)} against width",
                     )
                 )
-        if "printed" in self.parameterizations:
-            checks.append(
-                exponent(
-                    "printed_top",
-                    float(predicted["printed_top"]),
-                    self.widths,
-                    observed["top"][self.parameterizations.index("printed")],
-                    0.08,  # a few per cent at 64 neurons, over log 8, and the interval: λ_max scatters like 1/√n
-                    label="printed: λ_max at the start against width",
-                )
-            )
         return checks
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+        return [*self.rivals_of_changes(predicted), *self.printed_rivals(predicted)]
+
+    def rivals_of_changes(self, predicted: Prediction) -> list[Rival]:
+        """Return other exponents of the changes."""
         dims = "parameterization change"
         slopes = predicted["slopes"]
         lazy = np.tile(np.array(SLOPES["ntk"], float), (len(slopes), 1))
@@ -315,7 +324,6 @@ class LazyOrRich(Claim):
                 "the bound and perturbation theory multiplied",
                 label="the NTK's kernel changes like n^(-3/2)",
             ),
-            *self.printed_rivals(predicted),
         ]
 
     def printed_rivals(self, predicted: Prediction) -> list[Rival]:

@@ -323,18 +323,7 @@ class StableStep(Claim):
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         by_width, by_depth = self.split(observed["mean_step"])
-        ratio = (observed["step"] / predicted["step"]).ravel()
-        checks = [
-            equal(
-                "step_over_edge",
-                1.0,
-                ratio,
-                TOO_LONG,
-                aggregate="all",
-                note="all trained networks",
-                label="step · λ_max/2",
-            )
-        ]
+        checks = [self.judge_edge(predicted, observed)]
         for law, power, steps, limit in zip(
             LAWS, predicted["width_exponent"], by_width, predicted["limit_width"], strict=True
         ):
@@ -372,6 +361,18 @@ class StableStep(Claim):
                 )
             )
         return checks
+
+    def judge_edge(self, predicted: Prediction, observed: Observation) -> Check:
+        """Compare the largest stable step of every network with 2/λ_max."""
+        return equal(
+            "step_over_edge",
+            1.0,
+            (observed["step"] / predicted["step"]).ravel(),
+            TOO_LONG,
+            aggregate="all",
+            note="all trained networks",
+            label="step · λ_max/2",
+        )
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         powers = np.array([-0.5, 0.0, 0.0])
