@@ -7,6 +7,7 @@ from typing import Any
 
 from steepest.app.notebook import ShownResult, ShownSweep, shown, shown_sweep
 from steepest.claim import Claim
+from steepest.core.errors import UserError
 from steepest.engine import run as engine
 from steepest.engine import sweeps
 from steepest.engine.store import Store
@@ -20,6 +21,7 @@ def run(
     seed: int = 0,
     out: str | Path | None = None,
     force: bool = False,
+    subject: Any = None,
     **fields: Any,
 ) -> ShownResult:
     """Run one claim and return its result, which a notebook shows as a table with its picture.
@@ -30,15 +32,20 @@ def run(
         seed: seed of every random number.
         out: a folder to keep results in, and to answer from; None keeps nothing.
         force: run even if ``out`` has the result.
+        subject: your own network, for claims that can be put to it: a function that builds it, or
+            ``"my_model.py:build"``; see ``docs/subjects.md``. Such results are not kept in ``out``.
         **fields: parameters of the claim that differ from the preset.
 
     Raises:
-        UserError: unknown claim, preset or field, or a value that the field does not take.
+        UserError: unknown claim, preset or field, or a value that the field does not take; a subject that the claim
+            cannot be put to.
 
     >>> result = run("early-alignment", seeds=3)
     >>> result.checks[0].verdict.value
     'holds'
     """
+    if subject is not None:
+        return _on_subject(claim, subject, preset, seed, fields)
     store = None if out is None else Store(Path(out))
     result = engine.run(claim, preset=preset, seed=seed, store=store, force=force, **fields)
     return shown(result)
@@ -112,3 +119,19 @@ def _swept(
     if left.missing:
         left.run(on, workers)
     return shown_sweep(sweeps.gather(plan, out))
+
+
+def _on_subject(
+    claim: str | Path | Claim, subject: Any, preset: str, seed: int, fields: Mapping[str, Any]
+) -> ShownResult:
+    """Put a claim to a reader's own network."""
+    from steepest import catalogue
+    from steepest.engine.subjects import run_on
+
+    if isinstance(claim, Claim) or preset != "quick":
+        raise UserError(
+            "on your own network give a claim's name, and its fields one by one, without a preset"
+        )
+    result = run_on(catalogue.entry(claim), subject, seed=seed, changes=fields)
+    assert result is not None  # nobody was asked
+    return shown(result)

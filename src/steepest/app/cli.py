@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from steepest import __version__, catalogue
 from steepest.app.console import speak_plainly
+from steepest.app.fields import read_fields
 from steepest.core.errors import UserError, nearest
 
 USAGE = 2
@@ -180,6 +181,12 @@ def _run_options(run: argparse.ArgumentParser) -> None:
         default=Path("atlas"),
         help="folder of the pages, when all claims are run",
     )
+    subject = "put CLAIM to your own network: a function that builds it, see docs/subjects.md"
+    run.add_argument("--subject", metavar="FILE.py:FUNCTION", help=subject)
+    page = "with --subject: also write the verdict as a page, an HTML file"
+    run.add_argument("--page", type=Path, help=page)
+    yes = "with --subject: start even what takes more than ten minutes"
+    run.add_argument("--yes", action="store_true", help=yes)
     run.epilog = (
         "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
     )
@@ -253,6 +260,10 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
 
 def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
     entries = list(dict.fromkeys(catalogue.entry(name) for name in known.claims))
+    if known.subject is not None:
+        return _run_on_subject(known, entries, words)
+    if known.page is not None or known.yes:
+        raise UserError("--page and --yes of run go with --subject; steepest run --help says more")
     if not entries:
         entries = list(catalogue.catalogue().values())
     if words and len(entries) != 1:
@@ -294,28 +305,26 @@ def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
     return 3 if verdicts - {"holds"} else 0
 
 
+def _run_on_subject(
+    known: argparse.Namespace, entries: list[catalogue.Entry], words: Sequence[str]
+) -> int:
+    """Put one claim to a reader's own network."""
+    if len(entries) != 1:
+        raise UserError(
+            f"--subject takes exactly one claim, got {len(entries)}; name one before it"
+        )
+    if known.preset != "quick":
+        raise UserError("--preset has no meaning on your own network; set the fields of the claim")
+    _check_page(known.page)
+    _prepare(double=False)  # the reader's file trains in the reader's precision
+    from steepest.app.subjects import run_on_subject
+
+    return run_on_subject(known, entries[0], words)
+
+
 def _fields(entry: catalogue.Entry, words: Sequence[str]) -> dict[str, Any]:
     """Read a claim's own fields from ``--field value`` words."""
-    if not words:
-        return {}
-    from steepest.core.fields import field_type, field_types
-
-    kind = catalogue.load(entry)
-    values: dict[str, list[str]] = {}
-    name = ""
-    for word in words:
-        if word.startswith("--") and len(word) > 2:
-            option, sign, value = word[2:].partition("=")
-            name = option.replace("-", "_")
-            if name in values:
-                raise UserError(f"--{option} is given twice; write it once")
-            field_type(kind, name)
-            values[name] = value.split() if sign else []
-        elif not name:
-            raise UserError(f"unexpected {word!r}; fields are written as --field value")
-        else:
-            values[name].append(word)
-    return {name: field_types(kind)[name].read(given) for name, given in values.items()}
+    return read_fields(catalogue.load(entry), words) if words else {}
 
 
 def _list(known: argparse.Namespace, words: Sequence[str]) -> int:

@@ -102,7 +102,7 @@ def show_outcomes(outcomes: Sequence[Outcome], store: Store) -> None:
         if outcome.trace:
             say(outcome.trace)
     if len(outcomes) == 1 and outcomes[0].result is not None:
-        _details(console, outcomes[0].result)
+        show_details(console, outcomes[0].result)
         picture = draw_picture(outcomes[0].result, store)
         if picture is not None:
             console.print(f"  picture: {picture}", markup=False, highlight=False, soft_wrap=True)
@@ -143,11 +143,16 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-def _details(console: Console, result: Result) -> None:
-    console.print(
-        f"[bold]{result.claim}[/]: {styled(result.verdict)} — {escape(result.reason)}",
-        highlight=False,
-    )
+def show_details(console: Console, result: Result, verdict: str = "") -> None:
+    """Print verdict, assumptions, checks, rivals and controls of one result.
+
+    Args:
+        console: where to.
+        result: the result.
+        verdict: the sign or word in front of the reason, as rich shows it; the usual one where it is left out.
+    """
+    word = verdict or f"{styled(result.verdict)} —"
+    console.print(f"[bold]{result.claim}[/]: {word} {escape(result.reason)}", highlight=False)
     for hypothesis in result.assumptions:
         console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
     counted = [check for check in result.checks if check.decides]

@@ -74,6 +74,7 @@ class OnSubject(Claim):
     ``NAME.py``; the claim itself knows nothing of it.
 
     Attributes:
+        says: the part of the statement that is tested here, in one sentence about "your network".
         settable: fields of the claim that a reader may set here; the others have no meaning, or are read.
         needs: parts and knobs that the reader's function must offer, each with the reason.
         left_out: ids of the claim's checks that have no meaning here, each with the reason.
@@ -81,6 +82,7 @@ class OnSubject(Claim):
         notes: what a reader of the page should know about the protocol here, one sentence each.
     """
 
+    says: ClassVar[str]
     settable: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[Mapping[str, str]] = {}
     left_out: ClassVar[Mapping[str, str]] = {}

@@ -181,6 +181,7 @@ def run_on(
     verdict, reason = judged.conclude(hypotheses, claim.headline)
     assumed = claim.assumed(networks)
     subject = {
+        "says": kind.says,
         "where": builder.where,
         "model": networks.subjects[0].name,
         "weights": networks.subjects[0].size,

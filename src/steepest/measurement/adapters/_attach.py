@@ -94,17 +94,17 @@ def quick_threads(attached: Subject) -> Iterator[None]:
 
     theirs = torch.get_num_threads()
     try:
-        several = _gradient_seconds(attached)
+        several = gradient_seconds(attached)
         torch.set_num_threads(1)
-        if theirs > 1 and _gradient_seconds(attached) > several:
+        if theirs > 1 and gradient_seconds(attached) > several:
             torch.set_num_threads(theirs)
         yield
     finally:
         torch.set_num_threads(theirs)
 
 
-def _gradient_seconds(attached: Subject) -> float:
-    """Return the shorter time of two gradients, after a first one."""
+def gradient_seconds(attached: Subject) -> float:
+    """Return the shorter time of two gradients at other weights than before, after a first one."""
     times = []
     for _ in range(3):
         begun = time.perf_counter()

@@ -115,17 +115,24 @@ def page(
         about=result.about,
         prose=_text.prose(explanation) if explanation.strip() else "",
         figures=figures,
-        counted=[check for check in result.checks if check.decides],
-        uncounted=[check for check in result.checks if not check.decides],
-        names={one.id: one.name for one in (*result.rivals, *result.controls)},
-        rivals=[(rival, list(_confronted(rival, result))) for rival in result.rivals],
-        controls=[(control, list(_confronted(control, result))) for control in result.controls],
-        parameters=list(_parameters(result)),
+        **judged(result),
         before=around[0],
         after=around[1],
         diagrams=diagrams,
     )
     return text, small
+
+
+def judged(result: Result) -> dict[str, Any]:
+    """What the tables of checks, rivals, controls and parameters are given."""
+    return {
+        "counted": [check for check in result.checks if check.decides],
+        "uncounted": [check for check in result.checks if not check.decides],
+        "names": {one.id: one.name for one in (*result.rivals, *result.controls)},
+        "rivals": [(rival, list(_confronted(rival, result))) for rival in result.rivals],
+        "controls": [(control, list(_confronted(control, result))) for control in result.controls],
+        "parameters": list(_parameters(result)),
+    }
 
 
 def heading(chapter: str) -> str:

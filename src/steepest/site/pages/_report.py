@@ -46,11 +46,20 @@ def report_page(report: "Report", file: str | Path) -> Path:
     ...     "the mean loss" in report_page(report, Path(folder) / "net.html").read_text()
     True
     """
+    return write_page(file, _text_of(report))
+
+
+def write_page(file: str | Path, text: str) -> Path:
+    """Write a page of its own, whole or not at all.
+
+    Raises:
+        UserError: a place that cannot be written.
+    """
     file = Path(file)
     part = file.with_name(f".{file.name}-{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(_text_of(report), "utf-8")
+        part.write_text(text, "utf-8")
         os.replace(part, file)
     except OSError as trouble:
         reason = trouble.strerror or trouble

@@ -45,6 +45,10 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
     # initial networks that your function builds with different seeds [1]
     seeds: Annotated[int, Within(2 * GROUPS, 10_000)] = 400
 
+    says = (
+        "Your layers keep small changes of length and of direction where C_W is critical, and "
+        "there alone."
+    )
     headline = ("c_w_along_0", "c_w_across_0")
     settable = ("seeds", "scan", "small_variance", "perturbation")
     needs = {"seed": "as the law is about networks drawn at random"}

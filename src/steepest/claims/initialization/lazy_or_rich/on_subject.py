@@ -22,14 +22,16 @@ from steepest.claims.initialization.lazy_or_rich.claim import SLOPES, LazyOrRich
 from steepest.core.errors import UserError
 from steepest.linalg import top_eigenpairs
 from steepest.measurement import kernel_matrix
-from steepest.measurement.adapters import Subject
+from steepest.measurement.adapters import Subject, gradient_seconds
 
-# of plain descent with one step size, as far as it must be small. The first layer's tangent kernel is of order one, that
-# of the others of order n: when the output has moved by order one, after a time 1/n, the first layer has moved by
-# n^(-1) n^(-1/2), as ∂f/∂z is of order n^(-1/2) in every neuron, and the others as in the NTK parameterization.
+# Of plain descent with one step size. The first layer's tangent kernel is of order one, that of the others of order n:
+# when the output has moved by order one, after a time 1/n, the first layer has moved by n^(-1) n^(-1/2), as ∂f/∂z is
+# of order n^(-1/2) in every neuron, and the others as in the NTK parameterization.
 STANDARD = (0, -1.5, -0.5, -1)
 OF_SUBJECTS = {"standard": STANDARD, **{k: SLOPES[k] for k in ("ntk", "mup", "mean-field")}}
 COLUMNS = 40  # of the tangent kernel, outputs times examples, at most
+# by about half of it the exponents are off: dlog(1 + c/n)/dlog n = −c/n, which falls by 1/n from the smallest width on
+FIRST = 0.05
 TOP = 0.05  # tolerance of the largest eigenvalue, which only sets the step size
 
 
@@ -37,7 +39,8 @@ TOP = 0.05  # tolerance of the largest eigenvalue, which only sets the step size
 class LazyOnSubject(OnSubject, LazyOrRich):
     """Your network at several widths, descended with all examples at once until the risk has fallen."""
 
-    # how the width enters your network: standard (weights like 1/√fan-in, no multipliers), ntk, mup or mean-field [name]
+    # how the width enters your network: standard (weights like 1/√fan-in, and no multipliers), ntk, mup or mean-field
+    # [name]
     parameterizations: tuple[str, ...] = ("standard",)
     widths: tuple[Positive, ...] = (
         1.0,
@@ -52,6 +55,15 @@ class LazyOnSubject(OnSubject, LazyOrRich):
     )
     seeds: Seeds = 16  # initial networks at each width [1]
 
+    says = (
+        "The hidden layers and the tangent kernel of your network move with the powers of the "
+        "width that its parameterization has."
+    )
+    headline = tuple(
+        f"change_{name}_{what}"
+        for name in ("standard", "ntk", "mup", "mean_field")
+        for what in ("first", "second", "kernel")
+    )
     settable = ("parameterizations", "widths", "examples", "target", "step", "most", "seeds")
     needs = {
         "seed": "as the law is about networks drawn at random",
@@ -64,8 +76,8 @@ class LazyOnSubject(OnSubject, LazyOrRich):
     notes = (
         "Descent is ours and plain, with all examples at once and your loss, at a step far below the stable one of "
         "each width, so that it follows gradient flow. Your optimizer and its step sizes are not used.",
-        "In the standard parameterization, which is torch's, the first layer is lazier than in the NTK's: it moves like "
-        "n^(-3/2), as its kernel does not grow with n and that of the other layers does.",
+        "In the standard parameterization, which is torch's, the first layer is lazier than in the NTK's: it moves "
+        "like n^(-3/2), as its kernel does not grow with n and that of the other layers does.",
         "First and second layer are the first and the last hidden layer that your network has.",
     )
 
@@ -89,7 +101,11 @@ class LazyOnSubject(OnSubject, LazyOrRich):
                 f"width={max(self.widths):g}; let width multiply its hidden widths"
             )
         _, steps = self.descended(first)
-        known = {"steps": steps, "narrow": self.narrowest(first), "growth": wide.size / first.size}
+        known = {
+            "steps": steps,
+            "narrow": self.narrowest(first),
+            "slower": gradient_seconds(wide) / gradient_seconds(first),
+        }
         return Networks(networks.built, networks.subjects, known)
 
     def hidden(self, subject: Subject) -> list[str]:
@@ -107,23 +123,49 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         return self.drawn(self.attached(built, like=like), self.examples)
 
     def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+        larger = "the exponents are for wide networks: choose larger --widths"
+        standard = self.parameterizations == ("standard",)
+        first = [self.first_share(subject) for subject in setting.subjects] if standard else []
         return [
+            *(
+                assume(
+                    "share of the first layer in the tangent kernel at the smallest width",
+                    share,
+                    "<=",
+                    FIRST,
+                    larger,
+                )
+                for share in [float(np.mean(first))] * standard
+            ),
             assume("step size / (2/λ_max)", self.step, "<", 1, "choose a --step below 1"),
             assume(
                 "neurons of the narrowest hidden layer at the smallest width",
                 setting.known["narrow"],
                 ">=",
                 50,
-                "the exponents are for wide networks: choose larger --widths",
+                larger,
             ),
         ]
 
+    def first_share(self, subject: Subject) -> float:
+        """Return the share of the first layer's weights in the trace of the tangent kernel."""
+        few = self.drawn(subject, self.few(subject))
+        shape = few.outputs()[0].shape
+        layer = few.weights[0].name.rpartition(".")[0]
+        first = [one.place for one in few.weights if one.name.rpartition(".")[0] == layer]
+        rows = [few.vjp(unit.reshape(shape)) for unit in np.eye(int(np.prod(shape)))]
+        squares = (np.array(rows, float) ** 2).sum(0)
+        return float(sum(squares[place].sum() for place in first) / squares.sum())
+
+    def few(self, subject: Subject) -> int:
+        """Return how many examples the tangent kernel has."""
+        return max(2, COLUMNS // max(1, subject.outputs()[0][0].size))
+
     def cost(self, networks: Networks) -> Cost:
         count = self.count * len(self.widths)
-        # weights, and with them time, grow with the width; of small ones most is overhead
-        heavier = (1 + networks.known["growth"] ** 0.5) / 2
-        gradients = count * networks.known["steps"] * heavier
-        products = count * (2 * 2 * COLUMNS + 20) * heavier
+        slower = (1 + networks.known["slower"]) / 2  # than the narrowest, in the mean over widths
+        gradients = count * networks.known["steps"] * slower
+        products = count * (2 * 2 * COLUMNS + 20) * slower
         return Cost(
             gradients=gradients, products=products, builds=count, shapes=2 * len(self.widths)
         )
@@ -176,7 +218,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         hidden = self.hidden(start)
         of_layers = [rms(before[name], after[name]) for name in (hidden[0], hidden[-1])]
         outputs = rms(start.outputs()[0], end.outputs()[0])
-        few = max(2, COLUMNS // max(1, start.outputs()[0][0].size))
+        few = self.few(start)
         first, last = (
             np.asarray(kernel_matrix(self.drawn(one, few)), float) for one in (start, end)
         )

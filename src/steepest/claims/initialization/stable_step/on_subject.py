@@ -41,6 +41,10 @@ class StableStepOnSubject(OnSubject, StableStep):
     residual: Positive = 0.01  # size of the residual at the start, over that of the outputs [1]
     halvings: Count = 14  # halvings of the bisection, on a logarithmic scale [1]
 
+    says = (
+        "The largest stable step of your network, near where it starts, is 2/λ_max of its "
+        "tangent kernel."
+    )
     headline = ("step_over_edge",)
     settable = ("examples", "seeds", "residual", "steps", "smallest", "largest", "halvings")
     left_out = {

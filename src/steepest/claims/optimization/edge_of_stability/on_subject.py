@@ -49,6 +49,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
     # examples in a batch; with batches the batch sharpness is compared, 0 descends with all examples at once [1]
     batch: Annotated[int, Within(0)] = 0
 
+    says = "Descent on your network raises the sharpness until it reaches 2/η, and keeps it there."
     settable = ("lr", "ratio", "steps", "n", "seeds", "products", "batch")
     left_out = {
         "flow_sharpness": "gradient flow would take many times the steps of descent",

@@ -1,0 +1,83 @@
+"""``steepest run CLAIM --subject FILE.py:FUNCTION``: a claim on a reader's own network."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from steepest.app.console import bar, say, wide
+from steepest.app.fields import read_fields
+from steepest.app.run import show_details
+from steepest.catalogue import Entry
+from steepest.core.errors import UserError
+from steepest.core.words import LOOKS
+from steepest.engine.results import Result
+from steepest.engine.subjects import Offer, run_on, version_of
+
+ASKED = 60.0  # seconds from which a person is asked
+LONG = 600.0  # seconds from which --yes is wanted where nobody can be asked
+
+
+def run_on_subject(known: argparse.Namespace, entry: Entry, words: Sequence[str]) -> int:
+    """Run a claim on what the reader's function builds, say the cost before, show the verdict, write the page."""
+    changes = read_fields(version_of(entry), words)
+    with bar() as shown:
+        task = shown.add_task("", total=1, completed=0, claim=entry.name, stage="starting")
+
+        def agree(offer: Offer) -> bool:
+            shown.stop()
+            say(f"steepest: {entry.name} on {known.subject} takes {offer.text}")
+            agreed = known.yes or _agreed(offer)
+            shown.start()
+            return agreed
+
+        result = run_on(
+            entry,
+            known.subject,
+            seed=known.seed,
+            changes=changes,
+            watch=lambda stage: shown.update(task, stage=stage),
+            agree=agree,
+        )
+    if result is None:
+        say("steepest: nothing was run")
+        return 3
+    if known.json:
+        print(json.dumps(result.to_json(), indent=1))
+    else:
+        _show(result)
+    if known.page is not None:
+        from steepest.site.pages import subject_page
+
+        page = subject_page(result, known.page)
+        print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
+    return {"holds": 0, "fails": 1}.get(str(result.verdict), 3)
+
+
+def _agreed(offer: Offer) -> bool:
+    """Ask a person whether it may take so long.
+
+    Raises:
+        UserError: a long run where nobody can be asked.
+    """
+    if offer.seconds < ASKED:
+        return True
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return input("start? [Y/n] ").strip().lower() in ("", "y", "yes")
+    if offer.seconds < LONG:
+        return True
+    raise UserError("that is more than ten minutes: add --yes, or choose fewer --seeds or steps")
+
+
+def _show(result: Result) -> None:
+    console = wide()
+    subject = result.about["subject"]
+    head = f"{subject['model']}: {subject['weights']} weights, {subject['examples']} examples"
+    console.print(f"{subject['where']} — {head}", markup=False, highlight=False)
+    console.print(subject["says"], markup=False, highlight=False)
+    look = LOOKS[result.verdict]
+    show_details(console, result, f"[{look.colour}]{look.sign}[/]")
+    for clause in subject["assumed"]:
+        console.print(f"  ? assumes, unchecked: {clause}", markup=False, highlight=False)
+    for name, why in subject["left_out"].items():
+        console.print(f"  left out: {name} — {why}", markup=False, highlight=False)

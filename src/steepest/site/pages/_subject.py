@@ -1,0 +1,42 @@
+"""The verdict of a claim on a reader's own network as one page, which asks nothing of any network."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from markupsafe import Markup
+
+from steepest.engine.results import Result
+from steepest.site.drawing import svg
+
+from . import _pages
+from ._figures import inline, label
+from ._report import write_page
+
+
+def subject_page(result: Result, file: str | Path) -> Path:
+    """Write the verdict on a reader's network as an HTML page, whole or not at all.
+
+    Args:
+        result: what a run on a subject returned.
+        file: where to; a page that is there is replaced.
+
+    Returns:
+        the file.
+
+    Raises:
+        UserError: a place that cannot be written.
+    """
+    figures = [
+        (panel.title, inline(svg([replace(panel, title="")]), f"f{i}-", label(panel)))
+        for i, panel in enumerate(result.panels)
+    ]
+    template = _pages.environment().get_template("subject.html")
+    text = template.render(
+        sheet=Markup(_pages.stylesheet()),
+        result=result,
+        about=result.about,
+        subject=result.about["subject"],
+        figures=figures,
+        **_pages.judged(result),
+    )
+    return write_page(file, text)
