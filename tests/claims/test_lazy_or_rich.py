@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from steepest.claim import compiled
-from steepest.claims.initialization.lazy_or_rich.claim import PRINTED, SLOPES, LazyOrRich, _draw, _scaled
+from steepest.claims.initialization.lazy_or_rich.claim import (
+    PRINTED,
+    SLOPES,
+    LazyOrRich,
+    _draw,
+    _scaled,
+)
 from steepest.core.intervals import fit_exponent
 from steepest.kernels import empirical_ntk
 from steepest.nn.data import Dataset

@@ -124,19 +124,13 @@ class LazyOnSubject(OnSubject, LazyOrRich):
 
     def hypotheses(self, setting: Networks) -> list[Hypothesis]:
         larger = "the exponents are for wide networks: choose larger --widths"
-        standard = self.parameterizations == ("standard",)
-        first = [self.first_share(subject) for subject in setting.subjects] if standard else []
+        first = []
+        if self.parameterizations == ("standard",):
+            shares = [self.first_share(subject) for subject in setting.subjects]
+            name = "share of the first layer in the tangent kernel at the smallest width"
+            first.append(assume(name, float(np.mean(shares)), "<=", FIRST, larger))
         return [
-            *(
-                assume(
-                    "share of the first layer in the tangent kernel at the smallest width",
-                    share,
-                    "<=",
-                    FIRST,
-                    larger,
-                )
-                for share in [float(np.mean(first))] * standard
-            ),
+            *first,
             assume("step size / (2/λ_max)", self.step, "<", 1, "choose a --step below 1"),
             assume(
                 "neurons of the narrowest hidden layer at the smallest width",

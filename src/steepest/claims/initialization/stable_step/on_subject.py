@@ -74,9 +74,9 @@ class StableStepOnSubject(OnSubject, StableStep):
                     f"{len(outputs)}"
                 )
             values, vectors = np.linalg.eigh(np.asarray(kernel_matrix(subject), float))
-            # half of the residual along the top direction, so that few steps tell, and half anywhere
-            anywhere = rng.standard_normal(len(values))
-            direction = vectors[:, -1] + anywhere / np.linalg.norm(anywhere)
+            # half of the squared residual along the top direction, so that few steps tell, half along the others
+            rest = vectors[:, :-1] @ rng.standard_normal(len(values) - 1)
+            direction = vectors[:, -1] + rest / max(float(np.linalg.norm(rest)), 1e-300)
             direction /= np.linalg.norm(direction)
             size = self.residual * max(float(np.linalg.norm(outputs)), 1e-3)
             targets = outputs - size * direction.reshape(outputs.shape)

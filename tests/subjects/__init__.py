@@ -1,0 +1,1 @@
+"""Claims on a reader's own network."""
