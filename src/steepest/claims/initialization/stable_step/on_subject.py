@@ -25,18 +25,17 @@ from steepest.claim import (
 )
 from steepest.claim.subjects import Cost, Networks, OnSubject
 from steepest.claims.initialization.stable_step.claim import StableStep
-from steepest.core.errors import UserError
 from steepest.measurement import kernel_matrix
 from steepest.measurement.adapters import Subject
 
-LARGEST = 1000  # outputs of all examples, at most, whose tangent kernel is a matrix in memory
+LARGEST = 320  # outputs of all examples together, about: the tangent kernel is computed row by row
 
 
 @dataclass(frozen=True)
 class StableStepOnSubject(OnSubject, StableStep):
     """Descent on the squared distance to targets that your network nearly fits from the start."""
 
-    examples: Count = 16  # of yours at most, drawn by class [1]
+    examples: Count = 16  # of yours at most, drawn by class; fewer where each has many outputs [1]
     seeds: Seeds = 5  # initial networks, if your function takes a seed [1]
     residual: Positive = 0.01  # size of the residual at the start, over that of the outputs [1]
     halvings: Count = 14  # halvings of the bisection, on a logarithmic scale [1]
@@ -59,7 +58,13 @@ class StableStepOnSubject(OnSubject, StableStep):
     )
 
     def setting(self, key: Key) -> Networks:
-        return self.build_all(most=self.examples)
+        networks = self.build_all(most=self.examples)
+        outputs = networks.subjects[0].outputs()[0]
+        few = max(2, LARGEST // max(1, outputs[0].size))
+        if len(outputs) <= few:
+            return networks
+        subjects = [self.drawn(subject, few) for subject in networks.subjects]
+        return replace(networks, subjects=subjects)
 
     def prepare(self, networks: Networks, key: Key) -> Networks:
         rng = numpy_generator(key)
@@ -68,11 +73,6 @@ class StableStepOnSubject(OnSubject, StableStep):
         for built, subject in zip(networks.built, networks.subjects, strict=True):
             x = subject.inputs()
             outputs = np.asarray(subject.outputs()[0], float)
-            if outputs.size > LARGEST:
-                raise UserError(
-                    f"the tangent kernel of {outputs.size} outputs is too large; choose fewer --examples than "
-                    f"{len(outputs)}"
-                )
             values, vectors = np.linalg.eigh(np.asarray(kernel_matrix(subject), float))
             # half of the squared residual along the top direction, so that few steps tell, half along the others
             rest = vectors[:, :-1] @ rng.standard_normal(len(values) - 1)
@@ -111,6 +111,7 @@ class StableStepOnSubject(OnSubject, StableStep):
             gradients=len(networks) * descents,
             passes=len(networks) * descents,
             products=2 * len(networks) * outputs,
+            shapes=2,  # another loss, and the kernel's products
         )
 
     def predict(self, setting: Networks) -> Prediction:
