@@ -14,7 +14,11 @@ from steepest.measurement import (
     load_checkpoint,
     measure,
     number,
+    width_check,
 )
+
+SEEDS = 3  # networks of each width
+STEPS = 5  # of their training
 
 
 def measured(known: Any) -> Report:
@@ -37,6 +41,23 @@ def measured(known: Any) -> Report:
             micro_batch=known.micro_batch,
             held_out=built.held_out,
             thorough=known.thorough,
+            seed=known.seed,
+            watch=lambda stage: shown.update(task, stage=stage),
+        )
+    if not known.json:
+        _report(report)
+    return report
+
+
+def checked_widths(known: Any) -> Report:
+    """Check the scaling with width as the command line says; show progress, and the table unless JSON is wanted."""
+    with bar() as shown:
+        task = shown.add_task("", total=None, claim=known.model, stage="loading")
+        report = width_check(
+            known.model,
+            known.widths,
+            seeds=known.seeds or SEEDS,
+            steps=known.steps or STEPS,
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )

@@ -2,6 +2,9 @@
 
 from steepest.measurement._building import Builder as Builder
 from steepest.measurement._building import Built as Built
+from steepest.measurement._compare import Change as Change
+from steepest.measurement._compare import Comparison as Comparison
+from steepest.measurement._compare import compare as compare
 from steepest.measurement._loading import load_checkpoint as load_checkpoint
 from steepest.measurement._measure import measure as measure
 from steepest.measurement._monitor import Monitor as Monitor
@@ -13,3 +16,6 @@ from steepest.measurement._report import Reading as Reading
 from steepest.measurement._report import Report as Report
 from steepest.measurement._report import errors as errors
 from steepest.measurement._report import number as number
+from steepest.measurement._report import read_report as read_report
+from steepest.measurement._widths import WIDTHS as WIDTHS
+from steepest.measurement._widths import width_check as width_check

@@ -15,7 +15,7 @@ from . import _pages
 from ._figures import inline
 
 if TYPE_CHECKING:  # pages of results need no JAX
-    from steepest.measurement import Reading, Report
+    from steepest.measurement import Comparison, Reading, Report
 
 SIGNS = {
     True: ("holds", "✓", "true"),
@@ -46,11 +46,42 @@ def report_page(report: "Report", file: str | Path) -> Path:
     ...     "the mean loss" in report_page(report, Path(folder) / "net.html").read_text()
     True
     """
+    return _written(_text_of(report), file)
+
+
+def comparison_page(comparison: "Comparison", file: str | Path) -> Path:
+    """Write a comparison of two reports as an HTML page, whole or not at all.
+
+    Args:
+        comparison: what ``steepest.compare`` returned.
+        file: where to; a page that is there is replaced.
+
+    Returns:
+        the file.
+
+    Raises:
+        UserError: a place that cannot be written.
+
+    >>> import tempfile
+    >>> from steepest.measurement import Reading, Report, compare
+    >>> report = Report("Net", 3, 5, (Reading("risk", 0.5),), 1, 0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = comparison_page(compare(report, report), Path(folder) / "net.html").read_text()
+    >>> "the same, to rounding" in page
+    True
+    """
+    template = _pages.environment().get_template("comparison.html")
+    text = template.render(sheet=Markup(_pages.stylesheet()), comparison=comparison, found=FOUND)
+    return _written(text, file)
+
+
+def _written(text: str, file: str | Path) -> Path:
+    """Write a page, whole or not at all."""
     file = Path(file)
     part = file.with_name(f".{file.name}-{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(_text_of(report), "utf-8")
+        part.write_text(text, "utf-8")
         os.replace(part, file)
     except OSError as trouble:
         reason = trouble.strerror or trouble
