@@ -2,6 +2,7 @@
 
 from steepest.measurement._building import Builder as Builder
 from steepest.measurement._building import Built as Built
+from steepest.measurement._compare import LEGEND as LEGEND
 from steepest.measurement._compare import Change as Change
 from steepest.measurement._compare import Comparison as Comparison
 from steepest.measurement._compare import compare as compare
@@ -12,6 +13,7 @@ from steepest.measurement._monitor import read_log as read_log
 from steepest.measurement._quantities import QUANTITIES as QUANTITIES
 from steepest.measurement._report import BRIEF as BRIEF
 from steepest.measurement._report import ERRORS as ERRORS
+from steepest.measurement._report import Finding as Finding
 from steepest.measurement._report import Reading as Reading
 from steepest.measurement._report import Report as Report
 from steepest.measurement._report import errors as errors

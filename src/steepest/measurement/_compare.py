@@ -27,10 +27,19 @@ WEIGHTS_ALONE = (
     "product of spectral norms",
     "largest stable rank",
     "largest (2,1) norm",
+    "ℓ1 path norm",
+    "ℓ2 path norm",
+    "spectral complexity",
     "alignment of layers",
+    "distance from the checkpoint",
 )
 """Readings that no example changes."""
 RANK = {"!": 0, "?": 1, "✓": 2}
+LEGEND = (
+    "here: on these examples, where a number without an error is exact, and so is one whose interval is about others. "
+    "Numbers of the same examples move together: where their intervals for others overlap, a change may be real"
+)
+"""What the interpretations of changes mean."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,13 @@ class Comparison:
         names = ", ".join(change.name for change in self.changes)
         raise KeyError(f"{name!r} is not in both reports; in both are: {names}")
 
+    def others(self) -> list[tuple[str, Finding]]:
+        """Return the new and gone findings that the changes that matter do not name, each with which it is."""
+        named = {finding.evidence for finding in self.findings}
+        pairs = [("new", finding) for finding in self.new]
+        pairs += [("gone", finding) for finding in self.gone]
+        return [pair for pair in pairs if pair[1].evidence not in named]
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON-ready object; numbers that are not finite become null."""
         return plain(asdict(self))
@@ -147,7 +163,7 @@ def compare(
     >>> one = Report("Net", 3, 5, (Reading("risk", 0.5, id="risk"),), 1, 0.1, data="a")
     >>> two = Report("Net", 3, 5, (Reading("risk", 0.1, id="risk"),), 1, 0.1, data="a")
     >>> compare(one, two).findings[0].text
-    'risk fell from 0.5 to 0.1, 0.2 times: changed on these examples; for others no interval is known'
+    'risk fell from 0.5 to 0.1, 0.2 times: changed here; for other examples no interval is known'
     """
     first = _report(before)
     second = _report(after)
@@ -264,25 +280,22 @@ def _said(old: Reading, new: Reading, beyond: bool | None, over: bool | None) ->
     """Say what follows from two numbers with their errors."""
     if beyond is None:
         return {
-            True: "on other examples; beyond both intervals for other examples",
-            False: "on other examples; the intervals for other examples overlap",
-            None: "on other examples, and for these no interval is known: nothing follows",
+            True: "other examples; beyond both intervals over examples",
+            False: "other examples; the intervals over examples overlap",
+            None: "other examples, and no interval over examples is known: nothing follows",
         }[over]
     if not beyond:
-        if (
-            old.interval is None
-            or abs(new.value - old.value) <= ROUNDING * abs(old.value)
-            or old.source_of_error in ("examples", "rounding")
-        ):
+        exact = _for_these(old)[0] == old.value and _for_these(new)[0] == new.value
+        near = abs(new.value - old.value) <= ROUNDING * max(abs(old.value), abs(new.value))
+        if exact or near:
             return "the same, to rounding"
         return f"within the errors of both ({BRIEF[new.source_of_error]})"
     if new.name in WEIGHTS_ALONE:
-        return "changed; no example matters here"
+        return "changed; it depends on no example"
     return {
-        True: "changed on these examples, and beyond both intervals for others like these",
-        False: "changed on these examples; the intervals for others like these overlap, which tells nothing of a "
-        "change, as both are of the same examples",
-        None: "changed on these examples; for others no interval is known",
+        True: "changed here, and beyond both intervals for other examples",
+        False: "changed here; the intervals for other examples overlap, which decides nothing",
+        None: "changed here; for other examples no interval is known",
     }[over]
 
 

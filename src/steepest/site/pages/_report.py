@@ -70,8 +70,12 @@ def comparison_page(comparison: "Comparison", file: str | Path) -> Path:
     >>> "the same, to rounding" in page
     True
     """
+    from steepest.measurement import LEGEND
+
     template = _pages.environment().get_template("comparison.html")
-    text = template.render(sheet=Markup(_pages.stylesheet()), comparison=comparison, found=FOUND)
+    text = template.render(
+        sheet=Markup(_pages.stylesheet()), comparison=comparison, found=FOUND, legend=LEGEND
+    )
     return _written(text, file)
 
 
