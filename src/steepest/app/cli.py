@@ -232,7 +232,7 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     )
     widths = "check how changes scale with width: multipliers that your function takes as width=…"
     measure.add_argument("--widths", nargs="+", type=float, metavar="WIDTH", help=widths)
-    seeds = "networks of each width, where your function takes seed=… (default: 3)"
+    seeds = "networks of each width, where your function takes seed=… (default: 5)"
     measure.add_argument("--seeds", type=SOME, help=seeds)
     steps = "steps of training at each width (default: 5)"
     measure.add_argument("--steps", type=SOME, help=steps)

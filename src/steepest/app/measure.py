@@ -17,9 +17,6 @@ from steepest.measurement import (
     width_check,
 )
 
-SEEDS = 3  # networks of each width
-STEPS = 5  # of their training
-
 
 def measured(known: Any) -> Report:
     """Measure as the command line says; show progress, and the table unless JSON is wanted."""
@@ -51,13 +48,13 @@ def measured(known: Any) -> Report:
 
 def checked_widths(known: Any) -> Report:
     """Check the scaling with width as the command line says; show progress, and the table unless JSON is wanted."""
+    options = {"seeds": known.seeds, "steps": known.steps}
     with bar() as shown:
         task = shown.add_task("", total=None, claim=known.model, stage="loading")
         report = width_check(
             known.model,
             known.widths,
-            seeds=known.seeds or SEEDS,
-            steps=known.steps or STEPS,
+            **{name: given for name, given in options.items() if given is not None},
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )

@@ -39,6 +39,7 @@ class Coordinates:
             ``EARLY`` of them.
         arrays: the array of weights of each of these layers.
         relative: spectral norm of the change of each array after the last step, over that of its start.
+        risks: mean loss on the first examples, at the start and after the last step.
         even: of each array that moved whether its first change was of one size in all entries, as Adam's is.
         passes: over the fixed examples.
     """
@@ -53,6 +54,7 @@ class Coordinates:
     own: dict[str, list[float]] = field(default_factory=dict)
     arrays: dict[str, str] = field(default_factory=dict)
     relative: dict[str, float] = field(default_factory=dict)
+    risks: tuple[float, float] = (np.nan, np.nan)
     even: dict[str, bool] = field(default_factory=dict)
     passes: int = 1
 
@@ -90,8 +92,9 @@ def coordinates(built: Built, x: NDArray, steps: int) -> Coordinates:
     run = islice(built.steps(), steps + 1)
     with _evaluated(next(run)) as model:
         begun = attach(model, built.loss, built.data, micro_batch=len(x), check=False)
-        # a copy of the weights: a module is changed in place
-        start = _Start.of(_precise(begun.at(begun.values()), x), x)
+        # with a copy of the weights: a module is changed in place
+        start = _Start.of(_precise(few(begun, len(x)), x), x)
+        risk = start.subject.risk()
     sizes = start.sizes()
     later = start.subject
     for step, trained in enumerate(run, 1):
@@ -102,6 +105,7 @@ def coordinates(built: Built, x: NDArray, steps: int) -> Coordinates:
             start.record_changes(sizes, later)
             if step <= EARLY:
                 start.record_own_changes(sizes, later)
+            sizes.risks = (risk, later.risk())
     if not sizes.outputs_change:
         raise UserError(
             "'train' ends before its first step; let it take one step of the optimizer before each yield"

@@ -68,6 +68,7 @@ class Powers(NamedTuple):
         roles: of the layers.
         updates: what kind of optimizer it is, by its first step.
         diverged: the smallest width at which training diverged, or None.
+        narrowest: the smallest width.
         not_proportional: an array whose sizes do not grow like the width, or nothing.
         after: "after 5 steps".
         early: the step of ``update``.
@@ -83,6 +84,7 @@ class Powers(NamedTuple):
     roles: dict[str, Role]
     updates: Updates
     diverged: float | None
+    narrowest: float
     not_proportional: str
     after: str
     early: int
@@ -112,6 +114,8 @@ def width_findings(powers: Powers) -> tuple[Finding, ...]:
 
     Source: Yang et al. 2022, table 3; Yang and Hu 2021, section 3.
     """
+    if powers.diverged == powers.narrowest:  # powers of what diverges tell nothing else
+        return (_regime(powers),)
     drawn = [
         _proportion(powers),
         _regime(powers),
@@ -142,10 +146,16 @@ def _regime(powers: Powers) -> Finding:
     changes = [powers.change[layer] for layer in powers.growing()]
     evidence = f"change of the outputs {powers.after}"
     if powers.diverged is not None:
+        everywhere = powers.diverged == powers.narrowest
+        meaning = (
+            "lower the learning rate before anything else"
+            if everywhere
+            else "a learning rate that is good for a narrow network is too large for a wide one"
+        )
         return Finding(
             "!",
-            f"training diverges {powers.after} or before at width {powers.diverged:g}: a learning rate that is good "
-            "for a narrow network is too large for a wide one, or for all",
+            f"training diverges from width {powers.diverged:g} on: {powers.after} the risk is not finite, or more than "
+            f"ten times that at the start; {meaning}",
             evidence,
         )
     later = {evidence: outputs}
@@ -226,7 +236,7 @@ def _initial(powers: Powers) -> Finding | None:
 def _last_layer(powers: Powers) -> Finding | None:
     """Say by which power the last layer starts too large, where something else than that is off too."""
     excess = _excess(powers)
-    if not excess or _is_level(powers):
+    if excess is None or excess <= 0 or _is_level(powers):
         return None
     return Finding(
         "!",
@@ -242,13 +252,15 @@ def _is_level(powers: Powers) -> bool:
     return all(power.trend == "level" for power in (*changes, powers.outputs_change))
 
 
-def _excess(powers: Powers) -> float:
-    """Return the power by which the last layer's entries are larger than 1/n, in halves; 0 where it is not known.
+def _excess(powers: Powers) -> float | None:
+    """Return the power by which the last layer's entries are larger than 1/n, in halves; None where it is undecided.
 
     A sum over n independent terms is √n times an entry. Entries below 1/n are no fault: they grow to 1/n in training.
     """
-    if powers.outputs.trend in ("none", "undecided", "falls") or not _reads_growing(powers):
+    if not _reads_growing(powers) or powers.outputs.trend in ("none", "falls"):
         return 0.0
+    if powers.outputs.trend == "undecided":
+        return None
     return _in_halves(powers.outputs.value + 0.5)
 
 
@@ -258,7 +270,7 @@ def _reads_growing(powers: Powers) -> bool:
 
 def _rates(powers: Powers) -> list[Finding]:
     """Say of each kind of layer by which power of the width its learning rate is off."""
-    groups: dict[tuple[Role, float, str], list[str]] = {}
+    groups: dict[tuple[Role, float | None, str], list[str]] = {}
     for layer, power in powers.update.items():
         role = powers.roles[layer]
         if role not in ("input", "hidden", "output"):
@@ -271,15 +283,24 @@ def _rates(powers: Powers) -> list[Finding]:
     ]
 
 
-def _correction(powers: Powers, layer: str) -> float:
-    """Return the power by which a layer's learning rate is too large, in halves, once the last layer starts right."""
+def _correction(powers: Powers, layer: str) -> float | None:
+    """Return the power by which a layer's learning rate is too large, in halves, once the last layer starts right.
+
+    None where the power of the last layer, which gradients carry, is not decided.
+    """
     power = powers.update[layer].value
-    if powers.updates == "gradient" and powers.roles[layer] != "output":
-        power -= _carried(powers)
-    return _in_halves(power)
+    if not _follows_gradient(powers, powers.roles[layer]):
+        return _in_halves(power)
+    carried = _carried(powers)
+    return None if carried is None else _in_halves(power - carried)
 
 
-def _carried(powers: Powers) -> float:
+def _follows_gradient(powers: Powers, role: Role) -> bool:
+    """Return whether a layer's update carries the size of the last layer's weights."""
+    return powers.updates == "gradient" and role != "output"
+
+
+def _carried(powers: Powers) -> float | None:
     """Return the power by which gradients below the last layer are larger than µP's, because its weights are.
 
     A last layer that starts at zero has the weights of its own first update by then.
@@ -288,33 +309,39 @@ def _carried(powers: Powers) -> float:
         last = [
             power
             for layer, power in powers.update.items()
-            if powers.roles[layer] == "output" and power.trend in ("grows", "falls")
+            if powers.roles[layer] == "output" and power.trend in ("grows", "falls", "undecided")
         ]
-        return last[-1].value if last else 0.0
+        if not last:
+            return 0.0
+        return None if last[-1].trend == "undecided" else last[-1].value
     return _excess(powers)
 
 
-def _rate(powers: Powers, role: Role, correction: float, layers: Sequence[str]) -> Finding:
+def _rate(powers: Powers, role: Role, correction: float | None, layers: Sequence[str]) -> Finding:
     """Say how far the learning rate of some layers of one kind is off, and what to do."""
     most = max((powers.update[layer] for layer in layers), key=lambda power: abs(power.value))
     several = len(layers) > 1
     its = "their" if several else "its"
     named = f"{_worded(role)}{'s' * several} {', '.join(layers)}"
-    optimizer = {"even": "Adam", "gradient": "SGD", "mixed": "this optimizer"}[powers.updates]
-    if correction > 0:
-        advice = f"with {optimizer} divide {its} learning rate by {_as_power(correction)}"
-    elif correction < 0:
-        advice = f"with {optimizer} multiply {its} learning rate by {_as_power(-correction)}"
-    else:
-        advice = f"{its} learning rate is right"
     written = "they write" if several else "it writes"
-    joint = ": "
-    if role != "output" and powers.updates == "gradient" and _carried(powers):
-        joint = ". Gradients carry the power of the last layer's weights too; once that layer is mended, "
+    optimizer = {"even": "Adam", "gradient": "SGD", "mixed": "this optimizer"}[powers.updates]
+    if correction is None:
+        advice = f"; {its} learning rate goes with the last layer's weights, whose power is not decided: try more seeds"
+    else:
+        if correction > 0:
+            advice = f"with {optimizer} divide {its} learning rate by {_as_power(correction)}"
+        elif correction < 0:
+            advice = f"with {optimizer} multiply {its} learning rate by {_as_power(-correction)}"
+        else:
+            advice = f"{its} learning rate is right"
+        if _follows_gradient(powers, role) and _carried(powers):
+            advice = f". Gradients carry the power of the last layer's weights too; once that layer is mended, {advice}"
+        else:
+            advice = f": {advice}"
     return Finding(
         "!",
         f"{named}: by step {powers.early} {its} own weights change what {written} like {most}, where "
-        f"µP has power 0{joint}{advice}",
+        f"µP has power 0{advice}",
         f"own update of {most.layer} in step {powers.early}",
     )
 

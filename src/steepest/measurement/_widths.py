@@ -32,8 +32,11 @@ from steepest.measurement._width_findings import (
 )
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
+SEEDS = 5  # networks of each width: with three, Student's interval is half as wide again
+STEPS = 5
 EXAMPLES = 128  # on which coordinates are compared
 FEWEST = 3  # widths that a fitted exponent needs
+RISEN = 10.0  # times the risk at the start, above which a training has diverged
 PROPORTIONAL = 0.1  # by which the logarithm of a layer's size may differ from that of the width
 MUP = "µP: power 0 (Yang et al. 2022)"
 ROLES = {
@@ -68,8 +71,8 @@ def width_check(
     build: Any,
     widths: Sequence[float] = WIDTHS,
     *,
-    seeds: int = 3,
-    steps: int = 5,
+    seeds: int = SEEDS,
+    steps: int = STEPS,
     seed: int = 0,
     examples: int = EXAMPLES,
     watch: Callable[[str], None] = lambda stage: None,
@@ -241,6 +244,7 @@ def _report(networks: _Networks, examples: int) -> Report:
         roles,
         _updates(networks),
         diverged,
+        networks.widths[0],
         _not_proportional(networks),
         after,
         early,
@@ -308,10 +312,16 @@ def _roles_of_arrays(networks: _Networks) -> dict[str, Role]:
 
 
 def _diverged(networks: _Networks, steps: int) -> float | None:
-    """Return the smallest width at which outputs are not finite after some step; None where all are."""
+    """Return the smallest width at which a network diverges, or None.
+
+    Outputs that are not finite after some step, or a risk at the end of ten times that at the start.
+    """
     for width, row in zip(networks.widths, networks.by_width, strict=True):
-        if not all(np.isfinite(network.outputs_change[:steps]).all() for network in row):
-            return width
+        for network in row:
+            before, after = network.risks
+            finite = np.isfinite([*network.outputs_change[:steps], after]).all()
+            if not finite or after > RISEN * before > 0:
+                return width
     return None
 
 
