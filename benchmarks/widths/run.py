@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -51,7 +51,7 @@ def in_torch(kind: str, optimizer: str, lr: float, zero: bool = False) -> Callab
         model = nn.Sequential(
             nn.Linear(64, n), nn.ReLU(), nn.Linear(n, n), nn.ReLU(), nn.Linear(n, 10)
         )
-        layers = list(model)[::2]
+        layers: list[Any] = list(model)[::2]
         for layer in layers:
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
             nn.init.zeros_(layer.bias)

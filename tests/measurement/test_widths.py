@@ -3,6 +3,7 @@
 import itertools
 import json
 from functools import cache
+from pathlib import Path
 from typing import ClassVar
 
 import jax
@@ -23,6 +24,21 @@ DATA = np.random.default_rng(0)
 X = DATA.standard_normal((60, 12)) + 0.5
 Y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.5).astype(int)
 WIDTHS = (1, 2, 4, 8)
+EXAMPLE = Path(__file__).parents[2] / "examples" / "measure" / "width_torch.py"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Threads of torch wait for each other by spinning, which costs a factor of ten where tests run side by side."""
+    try:
+        import torch
+    except ImportError:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def in_torch(kind, optimizer, lr, base=64, zero=False, knobs="both", make=None):
@@ -223,6 +239,18 @@ def test_a_last_layer_that_starts_at_zero():
     assert np.isnan(power(report, "outputs at the start"))
     assert abs(power(report, "own update of 2 in step 2")) < 0.2
     assert all(finding.sign != "!" for finding in report.findings)
+
+
+@pytest.mark.parametrize("name", ["standard", "mup"])
+def test_the_example_mends_what_it_finds(name):
+    pytest.importorskip("torch")
+    report = width_check(f"{EXAMPLE}:{name}", WIDTHS)
+    alarms = [finding for finding in report.findings if finding.sign == "!"]
+    if name == "mup":
+        assert not alarms
+    else:
+        assert "unstable in wide networks" in alarms[0].text
+        assert len(told(report, "divide its learning rate by width")) == 2
 
 
 @pytest.mark.parametrize("parameterized", ["ntk", "mup"])

@@ -393,8 +393,9 @@ def _neutral(changes: tuple[Change, ...]) -> list[Finding]:
 
     def weight(change: Change) -> tuple[int, float]:
         assert change.ratio is not None
-        known = change.name in NEUTRAL_FIRST
-        place = NEUTRAL_FIRST.index(change.name) if known else len(NEUTRAL_FIRST)
+        place = len(NEUTRAL_FIRST)
+        if change.name in NEUTRAL_FIRST:
+            place = NEUTRAL_FIRST.index(change.name)
         return place, -abs(math.log(change.ratio))
 
     chosen: dict[str, Change] = {}

@@ -66,8 +66,8 @@ def fixed_examples(built: Built, count: int) -> NDArray:
         UserError: inputs in several arrays; whatever ``subject`` refuses.
     """
     with _evaluated(built.model) as model:
-        found = attach(model, built.loss, built.data, micro_batch=count, check=False)
-        return few(found, count).inputs()
+        whole = attach(model, built.loss, built.data, micro_batch=count, check=False)
+        return few(whole, count).inputs()
 
 
 def initial_weights(built: Built) -> NDArray:

@@ -11,6 +11,7 @@ from steepest.core.words import Verdict
 from steepest.measurement._report import Finding
 
 MOST = 5
+SHOWN = 3  # names of layers in a line
 # Powers of wide networks are multiples of one half: a power that lies halfway to the next is not decided.
 HALFWAY = 0.25
 LEVEL = Interval(-HALFWAY, HALFWAY)
@@ -322,7 +323,7 @@ def _rate(powers: Powers, role: Role, correction: float | None, layers: Sequence
     most = max((powers.update[layer] for layer in layers), key=lambda power: abs(power.value))
     several = len(layers) > 1
     its = "their" if several else "its"
-    named = f"{_worded(role)}{'s' * several} {', '.join(layers)}"
+    named = f"{_worded(role)}{'s' * several} {_listed(layers)}"
     written = "they write" if several else "it writes"
     optimizer = {"even": "Adam", "gradient": "SGD", "mixed": "this optimizer"}[powers.updates]
     if correction is None:
@@ -361,6 +362,17 @@ def _arrays(powers: Powers) -> Finding | None:
         f"{text}: {most.layer} changes beside its start like {most} in spectral norm, where µP has power 0",
         evidence,
     )
+
+
+def _listed(layers: Sequence[str]) -> str:
+    """Return the first layers' names.
+
+    >>> _listed(["0", "1"]), _listed(["0", "1", "2", "3", "4"])
+    ('0, 1', '0, 1, 2 and 2 more')
+    """
+    if len(layers) <= SHOWN + 1:
+        return ", ".join(layers)
+    return f"{', '.join(layers[:SHOWN])} and {len(layers) - SHOWN} more"
 
 
 def _worded(role: Role) -> str:

@@ -305,9 +305,9 @@ def _role(networks: _Networks, name: str | None) -> Role:
 
 def _roles_of_arrays(networks: _Networks) -> dict[str, Role]:
     """Return the roles of arrays; of those that belong to no layer the order of the axes is not known."""
-    known = set(networks.first.arrays.values())
+    of_layers = set(networks.first.arrays.values())
     return {
-        name: _role(networks, name if name in known else None) for name in networks.first.shapes
+        name: _role(networks, name if name in of_layers else None) for name in networks.first.shapes
     }
 
 
