@@ -86,6 +86,7 @@ BAD = {
     json.dumps(report(reading(1.0)).to_json() | {"quantities": [{"name": "a"}]}): "it has no",
     json.dumps(report(reading(1.0)).to_json()).replace('"rounding"', '"moon"'): "'moon'",
     json.dumps(report(reading(1.0)).to_json()).replace("1.0", '"1"'): "'1' is of type str",
+    json.dumps(report(reading(1.0)).to_json()).replace("1.0", "1" + 400 * "0"): "is no report",
 }
 
 

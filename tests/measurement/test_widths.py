@@ -572,4 +572,5 @@ def test_two_checks_are_compared(tmp_path):
     )
     found = first.compare(second)
     assert found["own update of 0 in step 1"].beyond in (True, False)
+    assert found.notes == ()  # the same examples
     assert report_page(first, tmp_path / "page.html").is_file()

@@ -167,7 +167,7 @@ class Report:
                 data=_kept(record.get("data", ""), str),
                 held_out=_kept(record.get("held_out", ""), str),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as trouble:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as trouble:
             lacking = f"it has no {trouble}" if isinstance(trouble, KeyError) else str(trouble)
             raise UserError(
                 f"this is no report of steepest measure: {lacking}; write one with steepest measure … --json"

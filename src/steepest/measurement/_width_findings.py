@@ -214,7 +214,7 @@ def _regime(powers: Powers) -> Finding:
         )
     return Finding(
         "?",
-        f"not decided: the {name} goes like {unclear}; more seeds or a wider range of widths would tell",
+        f"not decided: the {name} goes like {unclear}; wider networks or more seeds would tell",
         name,
     )
 

@@ -20,6 +20,7 @@ from steepest.measurement._coordinates import (
     fixed_examples,
     initial_weights,
 )
+from steepest.measurement._fingerprint import digest_of
 from steepest.measurement._report import Reading, Report
 from steepest.measurement._width_findings import (
     FIRST_CHANGE,
@@ -30,6 +31,7 @@ from steepest.measurement._width_findings import (
     Updates,
     width_findings,
 )
+from steepest.measurement.adapters import Batches
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 SEEDS = 5  # networks of each width: with three, Student's interval is half as wide again
@@ -128,7 +130,11 @@ def width_check(
         by_width.append(row)
     networks = _Networks(widths, by_width)
     _check_width(networks, builder.where)
-    return replace(_report(networks, len(x)), seconds=round(time.perf_counter() - started, 3))
+    return replace(
+        _report(networks, len(x)),
+        seconds=round(time.perf_counter() - started, 3),
+        data=digest_of(Batches((x, x))),
+    )
 
 
 def _checked(widths: Sequence[float], seeds: int, steps: int, examples: int) -> tuple[float, ...]:
