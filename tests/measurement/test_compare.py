@@ -274,6 +274,13 @@ def test_held_out_errors_whose_intervals_overlap_are_not_decided():
     assert found.sign == "?"
 
 
+def test_a_risk_that_hardly_moves_is_no_line():
+    found = compare(report(reading(0.5)), report(reading(0.504)))
+    assert found["risk"].beyond is True
+    assert [each.sign for each in found.findings] == ["?"]
+    assert compare(report(reading(0.5)), report(reading(0.506))).findings[0].sign == "!"
+
+
 def test_different_models_and_nothing_in_common():
     found = compare(report(reading(1.0)), report(reading(2.0), model="Other", weights=9))
     assert "different models: Net of 3 weights before, Other of 9 after" in found.notes[0]

@@ -12,6 +12,7 @@ from steepest.measurement._report import BRIEF, Finding, Reading, Report, read_r
 
 MOST = 5
 FACTOR = 1.25  # by which a number that is neither good nor bad changes before it is worth a line
+SMALL = 0.01  # share by which a risk or an error rate changes before it is worth a line
 ROUNDING = 1e-5  # relative: what single precision may change of a mean
 BETTER_LOWER = (
     "error rate on held-out examples",
@@ -371,6 +372,8 @@ def _since(finding: Finding, first: Report) -> str:
 def _valued(change: Change) -> Finding | None:
     """Say whether a number of which less is better fell or rose; None where nothing follows."""
     if not (change.beyond or (change.beyond is None and change.over_examples)):
+        return None
+    if abs(change.difference) <= SMALL * abs(change.before):
         return None
     rose = change.difference > 0
     sign = "!" if rose else "✓"

@@ -5,13 +5,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel, panels_from_json
 from steepest.core.records import number as read_number
+
+if TYPE_CHECKING:
+    from steepest.measurement._compare import Comparison
 
 ALIASES = {"signals": "signal-propagation", "levels": "class-decomposition"}
 """Former ids of quantities, which keep working."""
@@ -173,7 +176,7 @@ class Report:
                 f"this is no report of steepest measure: {lacking}; write one with steepest measure … --json"
             ) from trouble
 
-    def compare(self, after: "Report") -> Any:
+    def compare(self, after: "Report") -> "Comparison":
         """Compare with a later report, or another model's; see ``steepest.compare``."""
         from steepest.measurement._compare import compare
 
