@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from steepest.app.api import run as run
     from steepest.app.api import sweep as sweep
     from steepest.measurement import Monitor as Monitor
+    from steepest.measurement import compare as compare
     from steepest.measurement import measure as measure
+    from steepest.measurement import width_check as width_check
 
 __version__ = "0.1.0"
-__all__ = ["Monitor", "claims", "measure", "run", "sweep"]
+__all__ = ["Monitor", "claims", "compare", "measure", "run", "sweep", "width_check"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "claims":
         return importlib.import_module("steepest.claims")
-    if name in ("measure", "Monitor"):
+    if name in ("measure", "Monitor", "compare", "width_check"):
         return getattr(importlib.import_module("steepest.measurement"), name)
     if name in __all__:
         return getattr(importlib.import_module("steepest.app.api"), name)

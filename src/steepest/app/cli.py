@@ -232,7 +232,17 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
 
 def _measure_options(measure: argparse.ArgumentParser) -> None:
     model = "a function that returns (model, loss, data), or these, the optimizer and data held out"
-    measure.add_argument("model", metavar="FILE.py:FUNCTION", help=model)
+    measure.add_argument("model", metavar="FILE.py:FUNCTION", nargs="?", help=model)
+    compare = "instead of measuring, compare two reports that --json has written"
+    measure.add_argument(
+        "--compare", nargs=2, type=Path, metavar=("A.json", "B.json"), help=compare
+    )
+    widths = "check how changes scale with width: multipliers that your function takes as width=…"
+    measure.add_argument("--widths", nargs="+", type=float, metavar="WIDTH", help=widths)
+    seeds = "networks of each width, where your function takes seed=… (default: 5)"
+    measure.add_argument("--seeds", type=SOME, help=seeds)
+    steps = "steps of training at each width (default: 5)"
+    measure.add_argument("--steps", type=SOME, help=steps)
     what = "quantities, separated by commas (default: those that the findings rest on)"
     measure.add_argument("--what", help=what)
     thorough = "measure all that make sense, which may take minutes"
@@ -352,19 +362,65 @@ def _atlas(known: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
-    _prepare(double=False)  # the user's file trains in the user's precision
-    from steepest.app.measure import measured
-
     _check_page(known.page)
-    report = measured(known)
+    if known.compare is not None:
+        return _compare(known)
+    if known.model is None:
+        raise UserError(
+            "measure needs FILE.py:FUNCTION, such as model.py:build, or --compare A.json B.json"
+        )
+    _check_widths(known)
+    _prepare(double=False)  # the user's file trains in the user's precision
+    from steepest.app.measure import checked_widths, measured
+
+    report = measured(known) if known.widths is None else checked_widths(known)
     if known.json:
         print(json.dumps(report.to_json(), indent=1))
     if known.page is not None:
         from steepest.site.pages import report_page
 
-        page = report_page(report, known.page)
-        print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
+        _say_page(report_page(report, known.page), known.json)
     return 0
+
+
+def _check_widths(known: argparse.Namespace) -> None:
+    """Refuse options that go with --widths alone, or not with it."""
+    if known.widths is None:
+        alone = [name for name in ("seeds", "steps") if getattr(known, name) is not None]
+        if alone:
+            raise UserError(f"--{alone[0]} goes with --widths, such as --widths 0.5 1 2 4")
+        return
+    of_measure = ("what", "thorough", "lr", "momentum", "weight_decay", "batch", "since")
+    for name in of_measure:
+        if getattr(known, name):
+            raise UserError(
+                f"--{name.replace('_', '-')} does not go with --widths, which trains as 'train' of your function does"
+            )
+
+
+def _compare(known: argparse.Namespace) -> int:
+    """Compare two reports, without measuring anything."""
+    if known.model is not None or known.widths is not None:
+        raise UserError(
+            "--compare reads two reports and measures nothing; leave FILE.py:FUNCTION and --widths out"
+        )
+    from steepest.app.comparison import show_comparison
+    from steepest.measurement import compare
+
+    comparison = compare(*known.compare)
+    if known.json:
+        print(json.dumps(comparison.to_json(), indent=1))
+    else:
+        show_comparison(comparison)
+    if known.page is not None:
+        from steepest.site.pages import comparison_page
+
+        _say_page(comparison_page(comparison, known.page), known.json)
+    return 0
+
+
+def _say_page(page: Path, json: bool) -> None:
+    print(f"page: {page}", file=sys.stderr if json else sys.stdout)
 
 
 def _check_page(page: Path | None) -> None:

@@ -14,6 +14,7 @@ from steepest.measurement import (
     load_checkpoint,
     measure,
     number,
+    width_check,
 )
 
 
@@ -37,6 +38,23 @@ def measured(known: Any) -> Report:
             micro_batch=known.micro_batch,
             held_out=built.held_out,
             thorough=known.thorough,
+            seed=known.seed,
+            watch=lambda stage: shown.update(task, stage=stage),
+        )
+    if not known.json:
+        _report(report)
+    return report
+
+
+def checked_widths(known: Any) -> Report:
+    """Check the scaling with width as the command line says; show progress, and the table unless JSON is wanted."""
+    options = {"seeds": known.seeds, "steps": known.steps}
+    with bar() as shown:
+        task = shown.add_task("", total=None, claim=known.model, stage="loading")
+        report = width_check(
+            known.model,
+            known.widths,
+            **{name: given for name, given in options.items() if given is not None},
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )

@@ -4,6 +4,10 @@ from steepest.measurement._building import Builder as Builder
 from steepest.measurement._building import Built as Built
 from steepest.measurement._chain import activation_of as activation_of
 from steepest.measurement._chain import require_chain as require_chain
+from steepest.measurement._compare import LEGEND as LEGEND
+from steepest.measurement._compare import Change as Change
+from steepest.measurement._compare import Comparison as Comparison
+from steepest.measurement._compare import compare as compare
 from steepest.measurement._context import Context as Context
 from steepest.measurement._kernel import kernel_matrix as kernel_matrix
 from steepest.measurement._loading import load_checkpoint as load_checkpoint
@@ -13,8 +17,12 @@ from steepest.measurement._monitor import read_log as read_log
 from steepest.measurement._quantities import QUANTITIES as QUANTITIES
 from steepest.measurement._report import BRIEF as BRIEF
 from steepest.measurement._report import ERRORS as ERRORS
+from steepest.measurement._report import Finding as Finding
 from steepest.measurement._report import Reading as Reading
 from steepest.measurement._report import Report as Report
 from steepest.measurement._report import errors as errors
 from steepest.measurement._report import number as number
+from steepest.measurement._report import read_report as read_report
 from steepest.measurement._sample import sample as sample
+from steepest.measurement._widths import WIDTHS as WIDTHS
+from steepest.measurement._widths import width_check as width_check

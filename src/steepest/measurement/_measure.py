@@ -11,6 +11,7 @@ import numpy as np
 from steepest.core.errors import UserError, nearest
 from steepest.measurement._context import Context
 from steepest.measurement._findings import findings
+from steepest.measurement._fingerprint import digest_of
 from steepest.measurement._optimizer import optimizer_of
 from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
 from steepest.measurement._report import Finding, Reading, Report
@@ -89,9 +90,14 @@ def measure(
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
     options |= {"weight_decay": weight_decay, "batch": batch}
     options |= {"since": since, "seed": seed, "watch": watch}
-    options |= {"held_out": _held_out(model, loss, held_out, micro_batch, features), "find": True}
-    report, _ = report_on(subject, names, **options)
-    return replace(report, seconds=round(time.perf_counter() - started, 3))
+    unseen = _held_out(model, loss, held_out, micro_batch, features)
+    report, _ = report_on(subject, names, held_out=unseen, find=True, **options)
+    return replace(
+        report,
+        seconds=round(time.perf_counter() - started, 3),
+        data=digest_of(subject.batches),
+        held_out="" if unseen is None else digest_of(unseen.batches),
+    )
 
 
 def report_on(

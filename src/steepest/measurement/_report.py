@@ -1,13 +1,20 @@
 """Reports of measurements: numbers with their errors, what theory says, and one plain sentence each."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from steepest.core.panels import Panel
+from steepest.core.errors import UserError
+from steepest.core.panels import Panel, panels_from_json
+from steepest.core.records import number as read_number
+
+if TYPE_CHECKING:
+    from steepest.measurement._compare import Comparison
 
 ALIASES = {"signals": "signal-propagation", "levels": "class-decomposition"}
 """Former ids of quantities, which keep working."""
@@ -18,6 +25,8 @@ ERRORS = {
     "examples": "95 % for other examples like these",
     "batches": "95 % over random batches of these examples",
     "rounding": "rounding",
+    "seeds": "95 % over networks of other seeds",
+    "fit": "95 % of the fit over the widths",
 }
 """What an interval is about, by its source of error."""
 
@@ -27,6 +36,8 @@ BRIEF = {
     "examples": "95 %, examples",
     "batches": "95 %, batches",
     "rounding": "rounding",
+    "seeds": "95 %, seeds",
+    "fit": "95 %, fit",
 }
 """The same where there is little room; ``ERRORS`` explains them."""
 
@@ -39,8 +50,8 @@ class Reading:
         name: what was measured.
         value: the number; NaN when it does not exist here, and ``interpretation`` says why.
         interval: where it lies: a 95 % interval, or value ± residual of an iteration; None for exact arithmetic.
-        source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"``, ``"batches"`` or
-            ``"rounding"``.
+        source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"``, ``"batches"``,
+            ``"seeds"``, ``"fit"`` or ``"rounding"``.
         theory: what the value is compared with, or nothing.
         compared: the number that theory gives, if it gives one.
         assumes: what theory assumes, and whether it holds on this model; None where that is unknown.
@@ -92,6 +103,9 @@ class Report:
         passes: passes over the data that measuring took.
         seconds: wall time.
         findings: at most five lines to act on, each with its evidence among the readings.
+        data: a digest of the examples, whatever their order, so that reports of the same examples are known; empty
+            where there is none.
+        held_out: the same of the held-out examples.
     """
 
     model: str
@@ -101,6 +115,8 @@ class Report:
     passes: int
     seconds: float
     findings: tuple[Finding, ...] = ()
+    data: str = ""
+    held_out: str = ""
 
     def __getitem__(self, name: str) -> Reading:
         """Return the first reading of a quantity by its id, or one reading by its name."""
@@ -131,6 +147,41 @@ class Report:
             entry["errors"] = errors(reading)
         return plain
 
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Return the inverse of :meth:`to_json`, but for infinite values, which JSON does not hold: they are NaN.
+
+        Raises:
+            UserError: a record that is no report; ``read_report`` says of which file.
+
+        >>> report = Report("Net", 3, 5, (Reading("risk", 0.5, (0.4, 0.6), "examples"),), 1, 0.1)
+        >>> Report.from_json(report.to_json()) == report
+        True
+        """
+        try:
+            return cls(
+                model=_kept(record["model"], str),
+                weights=_kept(record["weights"], int),
+                examples=_kept(record["examples"], int),
+                quantities=tuple(_reading(entry) for entry in record["quantities"]),
+                passes=_kept(record["passes"], int),
+                seconds=_kept(record["seconds"], float | int),
+                findings=tuple(_finding(entry) for entry in record.get("findings", ())),
+                data=_kept(record.get("data", ""), str),
+                held_out=_kept(record.get("held_out", ""), str),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as trouble:
+            lacking = f"it has no {trouble}" if isinstance(trouble, KeyError) else str(trouble)
+            raise UserError(
+                f"this is no report of steepest measure: {lacking}; write one with steepest measure … --json"
+            ) from trouble
+
+    def compare(self, after: "Report") -> "Comparison":
+        """Compare with a later report, or another model's; see ``steepest.compare``."""
+        from steepest.measurement._compare import compare
+
+        return compare(self, after)
+
     def _repr_html_(self) -> str:
         listed = "".join(f"<li>{finding.sign} {finding.text}</li>" for finding in self.findings)
         rows = "".join(
@@ -139,6 +190,29 @@ class Report:
             for q in self.quantities
         )
         return f"<ul>{listed}</ul><table><caption>{self.model}, {self.weights} weights</caption>{rows}</table>"
+
+
+def read_report(file: str | Path) -> Report:
+    """Read what ``steepest measure … --json`` has written.
+
+    Raises:
+        UserError: no such file, or one that holds something else.
+    """
+    path = Path(file)
+    if not path.is_file():
+        raise UserError(
+            f"there is no report {path}; write one with steepest measure … --json > {path}"
+        )
+    try:
+        record = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as trouble:
+        raise UserError(
+            f"{path} holds no JSON; write a report with steepest measure … --json > {path}"
+        ) from trouble
+    try:
+        return Report.from_json(record)
+    except UserError as trouble:
+        raise UserError(f"{path}: {trouble}") from trouble
 
 
 def number(reading: Reading) -> str:
@@ -187,3 +261,51 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _reading(entry: Mapping[str, Any]) -> Reading:
+    """Return one reading from its record."""
+    source = entry["source_of_error"]
+    if source not in ERRORS:
+        raise ValueError(f"the source of error {source!r} is not known")
+    compared = entry["compared"]
+    panel = entry["panel"]
+    return Reading(
+        name=_kept(entry["name"], str),
+        value=_real(entry["value"]),
+        interval=_ends(entry["interval"]),
+        source_of_error=source,
+        theory=_kept(entry["theory"], str),
+        compared=None if compared is None else _real(compared),
+        assumes=tuple((_kept(text, str), holds) for text, holds in entry["assumes"]),
+        interpretation=_kept(entry["interpretation"], str),
+        parts={name: _real(part) for name, part in entry["parts"].items()},
+        over_examples=_ends(entry["over_examples"]),
+        panel=None if panel is None else panels_from_json([panel])[0],
+        id=_kept(entry.get("id", ""), str),
+    )
+
+
+def _finding(entry: Mapping[str, Any]) -> Finding:
+    if entry["sign"] not in ("!", "?", "✓"):
+        raise ValueError(f"a finding has the sign {entry['sign']!r}")
+    return Finding(entry["sign"], _kept(entry["text"], str), _kept(entry["evidence"], str))
+
+
+def _ends(pair: Any) -> tuple[float, float] | None:
+    """Return an interval; an end that is null is infinite."""
+    if pair is None:
+        return None
+    low, high = pair
+    return _real(low, -math.inf), _real(high, math.inf)
+
+
+def _real(value: Any, missing: float = math.nan) -> float:
+    return float(_kept(read_number(value, missing), float | int))
+
+
+def _kept(value: Any, kind: Any) -> Any:
+    """Return a value of the expected type."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{str(value)[:40]!r} is of type {type(value).__name__}")
+    return value

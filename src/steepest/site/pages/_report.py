@@ -15,7 +15,7 @@ from . import _pages
 from ._figures import inline
 
 if TYPE_CHECKING:  # pages of results need no JAX
-    from steepest.measurement import Reading, Report
+    from steepest.measurement import Comparison, Reading, Report
 
 SIGNS = {
     True: ("holds", "✓", "true"),
@@ -47,6 +47,36 @@ def report_page(report: "Report", file: str | Path) -> Path:
     True
     """
     return write_page(file, _text_of(report))
+
+
+def comparison_page(comparison: "Comparison", file: str | Path) -> Path:
+    """Write a comparison of two reports as an HTML page, whole or not at all.
+
+    Args:
+        comparison: what ``steepest.compare`` returned.
+        file: where to; a page that is there is replaced.
+
+    Returns:
+        the file.
+
+    Raises:
+        UserError: a place that cannot be written.
+
+    >>> import tempfile
+    >>> from steepest.measurement import Reading, Report, compare
+    >>> report = Report("Net", 3, 5, (Reading("risk", 0.5),), 1, 0.1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = comparison_page(compare(report, report), Path(folder) / "net.html").read_text()
+    >>> "the same, to rounding" in page
+    True
+    """
+    from steepest.measurement import LEGEND
+
+    template = _pages.environment().get_template("comparison.html")
+    text = template.render(
+        sheet=Markup(_pages.stylesheet()), comparison=comparison, found=FOUND, legend=LEGEND
+    )
+    return write_page(file, text)
 
 
 def write_page(file: str | Path, text: str) -> Path:
