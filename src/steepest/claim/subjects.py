@@ -51,12 +51,12 @@ class Networks:
     Attributes:
         built: what the reader's function returned.
         subjects: the same as functions of flat weights, at the start.
-        known: whatever else a claim has found about them before it predicts.
+        facts: whatever else a claim has found about them before it predicts.
     """
 
     built: Sequence[Built]
     subjects: Sequence[Subject]
-    known: Mapping[str, Any]
+    facts: Mapping[str, Any]
 
     def __len__(self) -> int:
         return len(self.subjects)
@@ -104,7 +104,7 @@ class OnSubject(Claim):
     def read(self, networks: Networks) -> Mapping[str, Any]:
         """Return fields of the claim that the networks decide, such as the number of classes.
 
-        It is asked before the cost, when ``known`` is empty, and again after ``prepare``.
+        It is asked before the cost, when ``facts`` is empty, and again after ``prepare``.
         """
         del networks
         return {}

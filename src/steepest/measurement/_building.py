@@ -130,16 +130,16 @@ class Builder:
 
     def _read(self, built: Any) -> Built:
         """Return the parts of what the function returned, by name."""
-        known = [field.name for field in fields(Built)]
+        parts = [field.name for field in fields(Built)]
         if isinstance(built, Built):
             return built
         if isinstance(built, tuple) and len(REQUIRED) <= len(built) <= len(SHORT):
             return Built(**dict(zip(SHORT, built, strict=False)))
         if isinstance(built, dict):
             for name in built:
-                if name not in known:
+                if name not in parts:
                     raise UserError(
-                        f"{self.where} returned {name!r}, which is no part; {nearest(str(name), known)}"
+                        f"{self.where} returned {name!r}, which is no part; {nearest(str(name), parts)}"
                     )
             if missing := [name for name in REQUIRED if name not in built]:
                 raise UserError(f"{self.where} returned no {', '.join(missing)}")

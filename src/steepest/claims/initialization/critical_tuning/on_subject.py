@@ -80,25 +80,25 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
                 f"the critical initialization of {kinds[0]} has biases of variance {tuned.c_b:.3g}, and some layers of "
                 f"{first.name} have none at the start; draw them at random, and they are scaled"
             )
-        known = {
+        facts = {
             "sigma": kinds[0],
             "criticality": tuned,
             "widths": [len(one.matrix) for one in hidden],
         }
-        return Networks(networks.built, networks.subjects, known)
+        return Networks(networks.built, networks.subjects, facts)
 
     def read(self, networks: Networks) -> Mapping[str, Any]:
-        widths = networks.known["widths"]
+        widths = networks.facts["widths"]
         depth = len(widths) - 1
         return {
-            "activations": (networks.known["sigma"],),
+            "activations": (networks.facts["sigma"],),
             "width": min(widths),
             "depth": depth,
             "layers": depth,
         }
 
     def hypotheses(self, setting: Networks) -> list[Hypothesis]:
-        tuned: Criticality = setting.known["criticality"]
+        tuned: Criticality = setting.facts["criticality"]
         name = self.activations[0]
         deep = self.depth / self.width
         return [
@@ -110,7 +110,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         return Cost(builds=self.count, passes=2 * self.count)
 
     def predict(self, setting: Networks) -> Prediction:
-        tuned: Criticality = setting.known["criticality"]
+        tuned: Criticality = setting.facts["criticality"]
         return Prediction(
             moments=("activation layer moment", [self.path(setting, tuned.c_w)]),
             critical=("activation value", [(tuned.c_b, tuned.c_w, tuned.k_star)]),
@@ -118,9 +118,9 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
 
     def path(self, setting: Networks, c_w: float) -> NDArray:
         """Return the recursion of the pair from its first layer, at a C_W and the critical C_b."""
-        tuned: Criticality = setting.known["criticality"]
+        tuned: Criticality = setting.facts["criticality"]
         start = first_layer(jnp.asarray(self.pair(tuned)), tuned.c_w, tuned.c_b)
-        sigma = activation(setting.known["sigma"])
+        sigma = activation(setting.facts["sigma"])
         return np.asarray(propagate(sigma, c_w, tuned.c_b, start, self.depth))
 
     def pair(self, tuned: Criticality) -> NDArray:
@@ -129,7 +129,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         return np.asarray(planar_inputs(variance, tuned.c_w, tuned.c_b, *PLANE))
 
     def observe(self, setting: Networks, key: Key) -> Observation:
-        tuned: Criticality = setting.known["criticality"]
+        tuned: Criticality = setting.facts["criticality"]
         c_w = tuned.c_w * np.array(self.scan)
         small = self.small_variance if tuned.k_star == 0 else self.variance(tuned)
         trio = ((1.0, 0.0), (1.0 + self.perturbation, 0.0), (1.0, self.perturbation))

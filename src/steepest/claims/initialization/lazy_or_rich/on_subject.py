@@ -101,12 +101,12 @@ class LazyOnSubject(OnSubject, LazyOrRich):
                 f"width={max(self.widths):g}; let width multiply its hidden widths"
             )
         _, steps = self.descended(first)
-        known = {
+        facts = {
             "steps": steps,
             "narrow": self.narrowest(first),
             "slower": gradient_seconds(wide) / gradient_seconds(first),
         }
-        return Networks(networks.built, networks.subjects, known)
+        return Networks(networks.built, networks.subjects, facts)
 
     def hidden(self, subject: Subject) -> list[str]:
         """Return the names of the hidden layers, first to last."""
@@ -134,7 +134,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
             assume("step size / (2/λ_max)", self.step, "<", 1, "choose a --step below 1"),
             assume(
                 "neurons of the narrowest hidden layer at the smallest width",
-                setting.known["narrow"],
+                setting.facts["narrow"],
                 ">=",
                 50,
                 larger,
@@ -157,8 +157,8 @@ class LazyOnSubject(OnSubject, LazyOrRich):
 
     def cost(self, networks: Networks) -> Cost:
         count = self.count * len(self.widths)
-        slower = (1 + networks.known["slower"]) / 2  # than the narrowest, in the mean over widths
-        gradients = count * networks.known["steps"] * slower
+        slower = (1 + networks.facts["slower"]) / 2  # than the narrowest, in the mean over widths
+        gradients = count * networks.facts["steps"] * slower
         products = count * (2 * 2 * COLUMNS + 20) * slower
         return Cost(
             gradients=gradients, products=products, builds=count, shapes=2 * len(self.widths)

@@ -69,30 +69,32 @@ class StableStepOnSubject(OnSubject, StableStep):
     def prepare(self, networks: Networks, key: Key) -> Networks:
         rng = numpy_generator(key)
         subjects: list[Subject] = []
-        seen: list[list[float]] = []
+        spectra: list[list[float]] = []
         for built, subject in zip(networks.built, networks.subjects, strict=True):
             x = subject.inputs()
             outputs = np.asarray(subject.outputs()[0], float)
             values, vectors = np.linalg.eigh(np.asarray(kernel_matrix(subject), float))
             # half of the squared residual along the top direction, so that few steps tell, half along the others
-            rest = vectors[:, :-1] @ rng.standard_normal(len(values) - 1)
-            direction = vectors[:, -1] + rest / max(float(np.linalg.norm(rest)), 1e-300)
+            others = vectors[:, :-1] @ rng.standard_normal(len(values) - 1)
+            direction = vectors[:, -1] + others / max(float(np.linalg.norm(others)), 1e-300)
             direction /= np.linalg.norm(direction)
             size = self.residual * max(float(np.linalg.norm(outputs)), 1e-3)
             targets = outputs - size * direction.reshape(outputs.shape)
             share = (vectors[:, -1] @ direction) ** 2
-            seen.append([float(values[-1]) / len(x), float(values.mean()) / len(x), float(share)])
+            spectra.append(
+                [float(values[-1]) / len(x), float(values.mean()) / len(x), float(share)]
+            )
             near = replace(built, loss=distance, data=(x, targets.astype(subject.dtype)))
             subjects.append(self.attached(near, like=subjects[0] if subjects else None))
-        top, mean, share = np.array(seen).T
-        known = {"top": top, "mean": mean, "share": share.min()}
-        return Networks(networks.built, subjects, known)
+        top, mean, share = np.array(spectra).T
+        facts = {"top": top, "mean": mean, "share": share.min()}
+        return Networks(networks.built, subjects, facts)
 
     def hypotheses(self, setting: Networks) -> list[Hypothesis]:
         return [
-            assume("smallest λ_max of the tangent kernel", setting.known["top"].min(), ">", 0),
+            assume("smallest λ_max of the tangent kernel", setting.facts["top"].min(), ">", 0),
             assume(
-                "share of the risk along the top eigenvector", setting.known["share"], ">=", 0.05
+                "share of the risk along the top eigenvector", setting.facts["share"], ">=", 0.05
             ),
             assume(
                 "residual over the outputs",
@@ -115,12 +117,12 @@ class StableStepOnSubject(OnSubject, StableStep):
         )
 
     def predict(self, setting: Networks) -> Prediction:
-        top = self.stacked(list(setting.known["top"]))
+        top = self.stacked(list(setting.facts["top"]))
         return Prediction(step=("seed", 2 / top))
 
     def observe(self, setting: Networks, key: Key) -> Observation:
-        found = [self.search(subject) for subject in setting.subjects]
-        return Observation(step=("seed", self.stacked(found)))
+        steps = [self.search(subject) for subject in setting.subjects]
+        return Observation(step=("seed", self.stacked(steps)))
 
     def search(self, subject: Subject) -> float:
         """Search by bisection for the largest step size at which the risk stays at or below its start."""
@@ -150,7 +152,7 @@ class StableStepOnSubject(OnSubject, StableStep):
         return [self.judge_edge(predicted, observed)]
 
     def rivals(self, setting: Networks, predicted: Prediction) -> list[Rival]:
-        mean = self.stacked(list(setting.known["mean"]))
+        mean = self.stacked(list(setting.facts["mean"]))
         return [
             Rival(
                 "half_the_edge",

@@ -72,7 +72,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         return Networks(networks.built, networks.subjects, {"start": np.array(start)})
 
     def read(self, networks: Networks) -> Mapping[str, Any]:
-        sharpest = float(np.max(networks.known.get("start", 0.0)))
+        sharpest = float(np.max(networks.facts.get("start", 0.0)))
         if self.lr > 0 or not sharpest > 0:
             return {}
         return {"lr": float(f"{2 / (ROOM * sharpest):.3g}")}
@@ -82,7 +82,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         return [
             assume(
                 "smallest sharpness at the start",
-                float(np.min(setting.known["start"])),
+                float(np.min(setting.facts["start"])),
                 ">",
                 0,
                 "there is nothing to descend: is the network dead?",
@@ -125,7 +125,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
 
     def descent(self, subject: Subject, lr: float, rng: np.random.Generator) -> dict[str, list]:
         """Descend with one step size; return what was seen at the marks, NaN once it has diverged."""
-        seen: dict[str, list] = {"risk": [], "sharpness": [], "residual": [], "full_sharpness": []}
+        path: dict[str, list] = {"risk": [], "sharpness": [], "residual": [], "full_sharpness": []}
         vector: NDArray | None = None
         values = subject.values()
         marks = set(self.marks)
@@ -135,11 +135,11 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
                 look = self.look(now, rng, vector)
                 vector = look.pop("vector")
                 for name, number in look.items():
-                    seen[name].append(number)
+                    path[name].append(number)
             if np.isfinite(values).all():
                 slope = batch_gradient(now, self.batch, rng) if self.batch else now.gradient()
                 values = values - np.asarray(lr, subject.dtype) * slope
-        return seen
+        return path
 
     def look(
         self, now: Subject, rng: np.random.Generator, vector: NDArray | None
