@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from steepest.catalogue import entry
@@ -14,7 +15,10 @@ from steepest.claims.initialization.critical_tuning.on_subject import (
     hidden_layers,
 )
 from steepest.claims.initialization.lazy_or_rich.on_subject import LazyOnSubject
-from steepest.claims.optimization.edge_of_stability.on_subject import EdgeOnSubject
+from steepest.claims.optimization.edge_of_stability.on_subject import (
+    EdgeOnSubject,
+    is_cross_entropy,
+)
 from steepest.engine.subjects import run_on
 from steepest.kernels import criticality
 from steepest.measurement import Builder
@@ -68,6 +72,18 @@ def test_batches_are_compared_by_their_own_sharpness():
         changes={"batch": 3, "steps": 5, "seeds": 3, "n": 12, "products": 5},
     )
     assert [control.id for control in result.controls] == ["full_batch"]
+
+
+def test_cross_entropy_is_recognized_by_its_value():
+    """With its own optax, and not the squared loss, nor a smoothed one."""
+    x = models.X.astype(np.float32)
+    y = np.arange(12) % 3
+    pair = (lambda w, x: x @ w, jnp.ones((4, 3)) * jnp.arange(3.0))
+    entropy = lambda f, y: optax.softmax_cross_entropy_with_integer_labels(f, y).mean()
+    smooth = lambda f, y: entropy(f, y) + 0.1 * jnp.log(jnp.exp(-f).sum(-1)).mean() ** 2
+    assert is_cross_entropy(subject(pair, entropy, (x, y)))
+    assert not is_cross_entropy(subject(pair, smooth, (x, y)))
+    assert not is_cross_entropy(subject(*models.tanh()))
 
 
 def test_the_layers_covariances_are_those_of_the_network_itself():
