@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from steepest import claims as claims
     from steepest.app.api import run as run
     from steepest.app.api import sweep as sweep
+    from steepest.app.api import watch as watch
     from steepest.measurement import Monitor as Monitor
     from steepest.measurement import measure as measure
 
 __version__ = "0.1.0"
-__all__ = ["Monitor", "claims", "measure", "run", "sweep"]
+__all__ = ["Monitor", "claims", "measure", "run", "sweep", "watch"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from steepest.app.notebook import ShownResult, ShownSweep, shown, shown_sweep
+from steepest import measurement
+from steepest.app.notebook import ShownResult, ShownSweep, ShownTraining, shown, shown_sweep
 from steepest.claim import Claim
 from steepest.engine import run as engine
 from steepest.engine import sweeps
@@ -97,6 +98,32 @@ def sweep(
         with TemporaryDirectory() as folder:
             return _swept(plan, Path(folder), on, workers, shard, force, retry)
     return _swept(plan, Path(out), on, workers, shard, force, retry)
+
+
+def watch(log: str | Path, /, training: int | None = None) -> ShownTraining:
+    """Read the log of a ``Monitor``, complete or still growing, and return the training that it shows.
+
+    Args:
+        log: the file that the monitor writes. Lines that a kill cut off are left out.
+        training: which of the trainings in it, counted from 1; None for the last. One begins where steps start again.
+
+    Returns:
+        a training with ``findings``, ``steps``, ``columns`` (each quantity as an array), and ``figure()``.
+
+    Raises:
+        UserError: no such file, an empty one, one of another program; a training that it does not hold.
+
+    >>> with TemporaryDirectory() as folder:
+    ...     log = Path(folder) / "run.jsonl"
+    ...     risk = lambda value: '{"value": %s, "compared": 2.3, "theory": "2.3 for a constant guess"}' % value
+    ...     lines = [f'{{"step": {step}, "quantities": {{"risk": {risk(2.3 / step)}}}}}' for step in (1, 10)]
+    ...     size = log.write_text("\\n".join(lines))
+    ...     run = watch(log)
+    >>> run.columns["risk"], run.findings[0].text
+    (array([2.3 , 0.23]), 'the risk has fallen from 2.3 at step 1 to 0.23 at step 10, that of a constant guess is 2.3')
+    """
+    run = measurement.watch(log, training)
+    return ShownTraining(run.file, run.records, run.number, run.total)
 
 
 def _swept(

@@ -7,3 +7,4 @@ from ._build import build as build
 from ._build import refuse as refuse
 from ._drawn import drawn as drawn
 from ._report import report_page as report_page
+from ._training import training_page as training_page

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from steepest.core.errors import UserError
+from steepest.core.panels import Panel
 from steepest.site.drawing import svg
 
 from . import _pages
@@ -46,11 +48,20 @@ def report_page(report: "Report", file: str | Path) -> Path:
     ...     "the mean loss" in report_page(report, Path(folder) / "net.html").read_text()
     True
     """
+    return write_page(_text_of(report), file)
+
+
+def write_page(text: str, file: str | Path) -> Path:
+    """Write a page, whole or not at all; return the file.
+
+    Raises:
+        UserError: a place that cannot be written.
+    """
     file = Path(file)
     part = file.with_name(f".{file.name}-{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(_text_of(report), "utf-8")
+        part.write_text(text, "utf-8")
         os.replace(part, file)
     except OSError as trouble:
         reason = trouble.strerror or trouble
@@ -67,18 +78,9 @@ def _text_of(report: "Report") -> str:
     from steepest.measurement import ERRORS
 
     measured = [quantity for quantity in report.quantities if math.isfinite(quantity.value)]
-    drawn = [quantity.panel for quantity in measured if quantity.panel is not None]
-    figures = [
-        (
-            panel.title,
-            inline(
-                svg([replace(panel, title="")]),
-                f"f{i}-",
-                f"{panel.title}. {panel.y} against {panel.x}",
-            ),
-        )
-        for i, panel in enumerate(drawn)
-    ]
+    figures = drawn_panels(
+        [quantity.panel for quantity in measured if quantity.panel is not None]
+    )
     return (
         _pages.environment()
         .get_template("report.html")
@@ -97,6 +99,21 @@ def _text_of(report: "Report") -> str:
             length=_length,
         )
     )
+
+
+def drawn_panels(panels: Sequence[Panel]) -> list[tuple[str, Markup]]:
+    """Return the title of each panel, and its picture as part of a page."""
+    return [
+        (
+            panel.title,
+            inline(
+                svg([replace(panel, title="")]),
+                f"f{i}-",
+                f"{panel.title}. {panel.y} against {panel.x}",
+            ),
+        )
+        for i, panel in enumerate(panels)
+    ]
 
 
 def _length(value: float, quantity: "Reading") -> Markup:
