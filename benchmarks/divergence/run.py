@@ -78,6 +78,7 @@ class Kind:
         schedule: factor of the step size at each step.
         network: untrained.
         squared: whether the loss is the squared one to one-hot targets, instead of cross-entropy.
+        before: steps with all examples before, which are not monitored.
     """
 
     optimizer: Callable
@@ -85,6 +86,7 @@ class Kind:
     schedule: Callable = constant
     network: Callable = mlp
     squared: bool = False
+    before: int = 0
 
 
 KINDS = {
@@ -101,6 +103,7 @@ KINDS = {
     # all examples descend with every step of these two ramps
     "batches of 4, a ramp that goes too far": Kind(sgd(1.0), 4, ramp),
     "squared loss, batches of 4, a ramp that goes too far": Kind(sgd(6.0), 4, ramp, squared=True),
+    "batches of 1, after a training with all examples": Kind(sgd(0.5), 1, before=150),
     # meant to be stable
     "SGD of all examples at the edge": Kind(sgd(0.5), EXAMPLES),
     "squared loss, all examples at the edge": Kind(sgd(4.0), EXAMPLES, squared=True),
@@ -109,13 +112,15 @@ KINDS = {
     "momentum": Kind(sgd(0.05, 0.9), 32),
     "momentum with a warm-up": Kind(sgd(0.1, 0.9), 64, warm_up),
     "momentum with batches of 128": Kind(sgd(0.2, 0.9), 128),
-    "momentum of all examples at the edge": Kind(sgd(0.4, 0.9), EXAMPLES),
+    "momentum of all examples at the edge": Kind(sgd(0.3, 0.9), EXAMPLES),
     "momentum with squared loss": Kind(sgd(1.0, 0.9), 32, squared=True),
     "SGD that decays": Kind(sgd(0.3), 64, cosine),
-    "SGD that decays from about the largest step that trains": Kind(sgd(0.7), 64, cosine),
     "Adam": Kind(adam(3e-3), 32),
     "Adam with a warm-up": Kind(adam(1e-2), 32, warm_up),
     "CNN with momentum": Kind(sgd(0.05, 0.9), 32, constant, cnn),
+    # about the largest steps that train: some are lost, the others go through catapults
+    "on the brink: SGD that decays": Kind(sgd(0.7), 64, cosine),
+    "on the brink: momentum of all examples": Kind(sgd(0.4, 0.9), EXAMPLES),
 }
 
 
@@ -138,6 +143,8 @@ def train(kind: Kind, seed: int, file: Path) -> dict:
     what = ["risk", "sharpness", "batch-noise"]
     options = {"optimizer": optimizer, "batch": kind.batch, "seed": seed}
     monitor = Monitor(file, loss, (x, y), what, budget=None, **options)
+    for _ in range(kind.before):
+        descend(optimizer, loss(model(x), y))
     order = iter(())
     risks = []
     for step in range(STEPS + 1):
@@ -151,10 +158,15 @@ def train(kind: Kind, seed: int, file: Path) -> dict:
         if batch is None:
             order = iter(torch.randperm(EXAMPLES).split(kind.batch))
             batch = next(order)
-        optimizer.zero_grad()
-        loss(model(x[batch]), y[batch]).backward()
-        optimizer.step()
+        descend(optimizer, loss(model(x[batch]), y[batch]))
     return {"risks": risks, "guess": guess, "lost": lost(risks, guess), "records": read_log(file)}
+
+
+def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    """Take one step."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 def lost(risks: list[float], guess: float) -> int | None:
@@ -175,21 +187,59 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=1000, help="seed")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--kinds", help="those whose name contains this")
-    parser.add_argument("--logs", type=Path, help="keep all records here")
+    parser.add_argument("--kinds", default="", help="those whose name contains this")
+    parser.add_argument(
+        "--logs", type=Path, help="keep all records here, and use those that are here"
+    )
     known = parser.parse_args()
     torch.set_num_threads(1)
-    for name, kind in KINDS.items():
-        if known.kinds and known.kinds not in name:
-            continue
-        for seed in range(known.first, known.first + known.seeds):
-            with tempfile.TemporaryDirectory() as folder:
-                run = train(kind, seed, Path(folder) / "run.jsonl")
-            if known.logs:
-                known.logs.mkdir(parents=True, exist_ok=True)
-                file = known.logs / f"{name.replace(' ', '-')}-{seed}.json"
-                file.write_text(json.dumps({"kind": name, "seed": seed, **run}))
-            print(name, seed, run["lost"], f"{run['risks'][-1] / run['guess']:.3g}", flush=True)
+    chosen = {name: kind for name, kind in KINDS.items() if known.kinds in name}
+    print(
+        f"| {'kind':58} | lost | of these announced | steps before | never learned | silent | false |"
+    )
+    for name, kind in chosen.items():
+        runs = [
+            kept(name, kind, seed, known.logs)
+            for seed in range(known.first, known.first + known.seeds)
+        ]
+        ends = [outcome(run) for run in runs]
+        count = lambda what, ends=ends: sum(each[0] == what for each in ends)
+        leads = sorted(lead for what, lead in ends if what == "announced")
+        before = f"{leads[0]} to {leads[-1]}" if leads else ""
+        cells = (
+            count("announced") + count("missed"),
+            count("announced"),
+            before,
+            count("never learned"),
+            count("silent"),
+            count("false alarm"),
+        )
+        print(f"| {name:58} | " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def kept(name: str, kind: Kind, seed: int, logs: Path | None) -> dict:
+    """Train, or read what an earlier call has kept."""
+    if logs is None:
+        with tempfile.TemporaryDirectory() as folder:
+            return train(kind, seed, Path(folder) / "run.jsonl")
+    logs.mkdir(parents=True, exist_ok=True)
+    file = logs / f"{name.replace(' ', '-')}-{seed}.json"
+    if not file.exists():
+        run = train(kind, seed, logs / f"{file.stem}.jsonl")
+        file.write_text(json.dumps({"kind": name, "seed": seed, **run}))
+    return json.loads(file.read_text())
+
+
+def outcome(run: dict) -> tuple[str, int]:
+    """Return what became of a training and its warnings, and how many steps before the loss the first one came."""
+    warned = [record["step"] for record in run["records"] if "warnings" in record]
+    if run["lost"] is None:
+        return ("false alarm", 0) if warned else ("silent", 0)
+    if run["lost"] == 0:
+        return "never learned", 0
+    if warned and warned[0] < run["lost"]:
+        return "announced", run["lost"] - warned[0]
+    return "missed", 0
 
 
 if __name__ == "__main__":

@@ -113,14 +113,15 @@ def watch(log: str | Path, /, training: int | None = None) -> ShownTraining:
     Raises:
         UserError: no such file, an empty one, one of another program; a training that it does not hold.
 
+    >>> import json
+    >>> risk = lambda value: {"risk": {"value": value, "compared": 2.3, "theory": "2.3 for a constant guess"}}
+    >>> records = [{"step": step, "quantities": risk(2.3 / step)} for step in (1, 10)]
     >>> with TemporaryDirectory() as folder:
     ...     log = Path(folder) / "run.jsonl"
-    ...     risk = lambda value: '{"value": %s, "compared": 2.3, "theory": "2.3 for a constant guess"}' % value
-    ...     lines = [f'{{"step": {step}, "quantities": {{"risk": {risk(2.3 / step)}}}}}' for step in (1, 10)]
-    ...     size = log.write_text("\\n".join(lines))
+    ...     size = log.write_text(chr(10).join(json.dumps(record) for record in records))
     ...     run = watch(log)
-    >>> run.columns["risk"], run.findings[0].text
-    (array([2.3 , 0.23]), 'the risk has fallen from 2.3 at step 1 to 0.23 at step 10, that of a constant guess is 2.3')
+    >>> run.columns["risk"], run.findings[0].sign
+    (array([2.3 , 0.23]), '✓')
     """
     run = measurement.watch(log, training)
     return ShownTraining(run.file, run.records, run.number, run.total)

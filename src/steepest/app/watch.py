@@ -21,6 +21,8 @@ def show(run: TrainingRun) -> None:
         table.add_column(title, justify="right")
     table.add_column("compared with")
     for row in run.rows:
+        if row.last is None:  # of a batch of all examples, a noise scale is no number
+            continue
         numbers = [_number(value) for value in (row.first, row.last, row.least, row.most)]
         limit = f" = {row.compared:.4g}" if row.compared is not None and "η" in row.theory else ""
         table.add_row(row.name, *numbers, row.theory + limit)

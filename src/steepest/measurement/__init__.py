@@ -3,9 +3,9 @@
 from steepest.measurement._building import Builder as Builder
 from steepest.measurement._building import Built as Built
 from steepest.measurement._loading import load_checkpoint as load_checkpoint
+from steepest.measurement._log import read_log as read_log
 from steepest.measurement._measure import measure as measure
 from steepest.measurement._monitor import Monitor as Monitor
-from steepest.measurement._log import read_log as read_log
 from steepest.measurement._quantities import QUANTITIES as QUANTITIES
 from steepest.measurement._report import BRIEF as BRIEF
 from steepest.measurement._report import ERRORS as ERRORS

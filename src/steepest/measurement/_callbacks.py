@@ -33,7 +33,7 @@ class Guarded:
 
     def __call__(self, step: int, module: Any, now: bool = False) -> None:
         """Measure, if the optimizer has stepped since the last call; what goes wrong is said once."""
-        if step == self.last and not now:  # gradients are accumulated
+        if step == (self.monitor.recorded if now else self.last):  # gradients are accumulated
             return
         self.last = step
         if self.monitor.stopped:
@@ -43,7 +43,9 @@ class Guarded:
             self.monitor(step, model, now=now)
         except Exception as trouble:
             said = (
-                str(trouble) if isinstance(trouble, UserError) else f"{type(trouble).__name__}: {trouble}"
+                str(trouble)
+                if isinstance(trouble, UserError)
+                else f"{type(trouble).__name__}: {trouble}"
             )
             self.monitor.stop(said)
 

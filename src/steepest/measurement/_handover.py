@@ -30,8 +30,13 @@ def receiver(to: Any) -> Callable[[Record], None]:
     if to is None:
         return lambda record: None
     if isinstance(to, list | tuple):
-        each = [receiver(one) for one in to]
-        return lambda record: [hand(record) for hand in each] and None
+        receivers = [receiver(one) for one in to]
+
+        def to_all(record: Record) -> None:
+            for hand_over in receivers:
+                hand_over(record)
+
+        return to_all
     if callable(getattr(to, "add_scalar", None)):
         return lambda record: _to_tensorboard(to, record)
     if _is_wandb(to):

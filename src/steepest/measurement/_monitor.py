@@ -19,7 +19,7 @@ from steepest.measurement._callbacks import huggingface_callback, lightning_call
 from steepest.measurement._divergence import Course
 from steepest.measurement._handover import receiver
 from steepest.measurement._measure import NOT_MEASURED, chosen, report_on
-from steepest.measurement._optimizer import optimizer_of
+from steepest.measurement._optimizer import is_resting, optimizer_of
 from steepest.measurement.adapters import Subject, in_evaluation, subject
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
@@ -220,15 +220,14 @@ class Monitor:
         return self.spent + self.last <= self.budget * (clock - self.started - self.spent)
 
     def _announce(self, record: dict[str, Any]) -> None:
-        """Add the warnings that are due to a record; print the first one of each kind."""
+        """Add the warnings that are due to a record; print the first one of this monitor."""
         try:
             alarms = self.course.alarms(record)
         except Exception:  # a rule that fails must not cost the record
             return
         if alarms:
             record["warnings"] = [alarm.text for alarm in alarms]
-        for alarm in alarms:
-            self._say(alarm.rule, f"step {record['step']}: {alarm.text}")
+            self._say("warning", f"step {record['step']}: {alarms[0].text}")
 
     def _guarded(
         self, what: str, action: Callable[[dict[str, Any]], None], record: dict[str, Any]
@@ -295,9 +294,15 @@ class Monitor:
         """
         settings = [options.get(name) for name in ("lr", "momentum", "weight_decay")]
         lr, momentum, weight_decay = settings
+        if (
+            is_resting(options.get("optimizer")) or lr == 0
+        ):  # at the ends of many schedules: there is no limit
+            for name in ("optimizer", "lr", "momentum", "weight_decay"):
+                options.pop(name, None)
+            return {"lr": 0.0}, {}
         try:
             assert self.subject is not None
-            found = optimizer_of(
+            optimizer = optimizer_of(
                 options.get("optimizer"), self.subject, lr, momentum or 0.0, weight_decay
             )
         except UserError as trouble:
@@ -305,9 +310,9 @@ class Monitor:
             for name in ("optimizer", "lr", "momentum", "weight_decay"):
                 options.pop(name, None)
             return {}, {"optimizer": f"{NOT_MEASURED}: {trouble}"}
-        if found.lr is None:
+        if optimizer.lr is None:
             return {}, {}
-        return {"lr": found.lr, "momentum": found.momentum}, {}
+        return {"lr": optimizer.lr, "momentum": optimizer.momentum}, {}
 
     def _trouble(self, trouble: Exception) -> dict[str, Any]:
         """Say what went wrong, and what was seen last."""

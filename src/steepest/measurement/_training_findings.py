@@ -10,12 +10,12 @@ from steepest.measurement._health import LEARNED
 from steepest.measurement._report import Finding
 
 if TYPE_CHECKING:
-    from steepest.measurement._training_run import Series, TrainingRun
+    from steepest.measurement._training_run import TrainingRun
 
 MOST = 5
 EDGE = 0.8  # of its limit, from which a curvature that has risen to it is at the edge
 ABOVE = 1.4  # times its limit, more than long trainings at the edge have
-SMALL = 0.05  # of it: a larger step would train faster
+SMALL = 0.05  # of it: a larger step may train faster
 RISEN = 1.5  # times the lowest risk, from which a higher one at the end is worth a line
 FORGOT = 0.9  # of the risk of a constant guess; what had less had learned something
 SHARPNESS = ("sharpness", "preconditioned sharpness", "batch sharpness")
@@ -34,6 +34,11 @@ def training_findings(run: "TrainingRun") -> tuple[Finding, ...]:
         _absent,
     ]
     drawn = [finding for rule in rules if (finding := rule(run)) is not None]
+    if any(finding.sign == "!" and finding.evidence == "risk" for finding in drawn):
+        # of a network that has nothing to lose a small curvature tells nothing
+        drawn = [
+            finding for finding in drawn if finding.sign == "!" or finding.evidence not in SHARPNESS
+        ]
     rank = {"!": 0, "?": 1, "✓": 2}
     return tuple(sorted(drawn, key=lambda finding: rank[finding.sign])[:MOST])
 
@@ -90,82 +95,89 @@ def _warnings(run: "TrainingRun") -> Finding | None:
 
 def _risk(run: "TrainingRun") -> Finding | None:
     """Say what the risk has come to, beside a constant guess and beside its lowest."""
-    if "risk" not in run.names:
+    if "risk" not in run.names or _is_divergence(run.records[-1]):
         return None
     series = run["risk"]
-    place = np.flatnonzero(np.isfinite(series.values))
-    if not len(place) or _is_divergence(run.records[-1]):
+    measured = np.isfinite(series.values)
+    if not measured.any():
         return None
-    first = float(series.values[place[0]])
-    last = float(series.values[place[-1]])
-    step = run.steps[place[-1]]
-    guess = float(series.compared[place[-1]])
-    lowest = place[np.argmin(series.values[place])]
-    low = float(series.values[lowest])
-    if last >= (1 - LEARNED) * guess:
-        if low < FORGOT * guess:
-            text = (
-                f"what was learned is lost: the risk was {low:.3g} at step {run.steps[lowest]} and is {last:.3g} at step "
-                f"{step}, that of a constant guess is {guess:.3g}. Go back to a checkpoint, with a smaller step"
-            )
-        else:
-            text = (
-                f"nothing has been learned by step {step}: the risk is {last:.3g}, that of a constant guess {guess:.3g}"
-            )
-        return Finding("!", text, "risk")
+    steps = run.steps[measured]
+    risks = series.values[measured]
+    guess = float(series.compared[measured][-1])
+    if (
+        risks[-1] >= (1 - LEARNED) * guess
+    ):  # NaN is a guess that is not known, which nothing is above
+        return _nothing(steps, risks, guess)
     beside = "" if np.isnan(guess) else f", that of a constant guess is {guess:.3g}"
-    if len(place) < 2:
-        return Finding("✓", f"the risk is {last:.3g} at step {step}{beside}", "risk")
-    fall = f"from {first:.3g} at step {run.steps[place[0]]} to {last:.3g} at step {step}"
-    if last > first:
-        return Finding("?", f"the risk has risen {fall}{beside}", "risk")
-    if last > RISEN * low:
-        above = f"; its lowest was {low:.3g}, at step {run.steps[lowest]}"
-        return Finding("?", f"the risk has fallen {fall}{above}{beside}", "risk")
-    return Finding("✓", f"the risk has fallen {fall}{beside}", "risk")
+    if len(risks) < 2:
+        return Finding("✓", f"the risk is {risks[-1]:.3g} at step {steps[-1]}{beside}", "risk")
+    way = f"from {risks[0]:.3g} at step {steps[0]} to {risks[-1]:.3g} at step {steps[-1]}"
+    if risks[-1] > risks[0]:
+        return Finding("?", f"the risk has risen {way}{beside}", "risk")
+    lowest = int(risks.argmin())
+    if risks[-1] > RISEN * risks[lowest]:
+        above = f"; its lowest was {risks[lowest]:.3g}, at step {steps[lowest]}"
+        return Finding("?", f"the risk has fallen {way}{above}{beside}", "risk")
+    return Finding("✓", f"the risk has fallen {way}{beside}", "risk")
+
+
+def _nothing(steps: NDArray, risks: NDArray, guess: float) -> Finding:
+    """Say that the risk is that of a constant guess, and whether it once was lower."""
+    lowest = int(risks.argmin())
+    now = f"{risks[-1]:.3g} at step {steps[-1]}, that of a constant guess is {guess:.3g}"
+    if risks[lowest] >= FORGOT * guess:
+        return Finding("!", f"nothing has been learned: the risk is {now}", "risk")
+    return Finding(
+        "!",
+        f"what was learned is lost: the risk was {risks[lowest]:.3g} at step {steps[lowest]} and is {now}. Go back to "
+        "a checkpoint, with a smaller step",
+        "risk",
+    )
 
 
 def _step(run: "TrainingRun") -> Finding | None:
     """Say where the step is beside the largest stable one, by the law that binds at the last record, and since when."""
-    candidates = [run[name] for name in SHARPNESS if name in run.names and run[name].bounds]
-    known = [(series, series.ratio) for series in candidates if np.isfinite(series.ratio).any()]
-    if not known or _is_divergence(run.records[-1]):
+    limited = [run[name] for name in SHARPNESS if name in run.names and run[name].bounds]
+    limited = [series for series in limited if np.isfinite(series.ratio).any()]
+    if not limited or _is_divergence(run.records[-1]):
         return None
-    series, ratio = max(known, key=lambda pair: _last(pair[1]))
-    place = np.flatnonzero(np.isfinite(ratio))
-    ratio = ratio[place]
-    steps = run.steps[place]
-    now = float(ratio[-1])
-    beyond = series.least_ratio[place] > ABOVE
+    series = max(limited, key=lambda series: _last(series.ratio))
+    measured = np.isfinite(series.ratio)
+    steps = run.steps[measured]
+    ratio = series.ratio[measured]
+    beyond = series.least_ratio[measured] > ABOVE
+    near = (ratio >= EDGE) & ~beyond
+    law = f"{series.name} over {series.theory}"
     if beyond[-1]:
         return Finding(
             "!",
-            f"the step is {now:.2g} times the largest stable one at step {steps[-1]} ({series.name} over {series.theory}), "
-            f"above {ABOVE:g} times since step {steps[_since(beyond)]}: expect spikes or divergence",
+            f"the step is {ratio[-1]:.3g} times the largest stable one at step {steps[-1]} ({law}), above {ABOVE:g} "
+            f"times since step {steps[_since(beyond)]}: expect spikes or divergence",
             series.name,
         )
-    near = (ratio >= EDGE) & (series.least_ratio[place] <= ABOVE)
     if near[-1]:
-        start = _since(near)
-        middle = float(np.median(ratio[start:]))
+        middle = float(np.median(ratio[_since(near) :]))
         return Finding(
             "?",
-            f"at the edge of stability since step {steps[start]}: {series.name} {middle:.3g} of {series.theory}, where "
-            "long trainings often stay",
+            f"at the edge of stability since step {steps[_since(near)]}: {series.name} {middle:.3g} of "
+            f"{series.theory}, where long trainings often stay",
             series.name,
         )
-    most = int(np.argmax(ratio))
-    # moments of the first steps are those of few gradients, and say little of the limit
-    peak = "" if series.name.startswith("preconditioned") or ratio[most] < EDGE else (
-        f"; the most was {ratio[most]:.2g} times, at step {steps[most]}"
-    )
+    most = int(ratio.argmax())
+    peak = ""
+    # Adam's moments of the first steps are those of few gradients, and say little of its limit
+    if ratio[most] >= EDGE and series.name != "preconditioned sharpness":
+        peak = f"; the most was {ratio[most]:.3g} times, at step {steps[most]}"
+    if ratio[-1] <= 0:
+        text = (
+            f"no direction curves upwards at step {steps[-1]}: every step is stable to second order"
+        )
+        return Finding("✓", text + peak, series.name)
     text = (
-        f"the step is {now:.2g} of the largest stable one at step {steps[-1]} ({series.name} over {series.theory}){peak}"
+        f"the step is {ratio[-1]:.2g} of the largest stable one at step {steps[-1]} ({law}){peak}"
     )
-    if now <= 0:
-        text = f"no direction curves upwards at step {steps[-1]}: every step is stable to second order{peak}"
-    elif now < SMALL and not peak:
-        return Finding("?", f"{text}: a larger one would train faster", series.name)
+    if ratio[-1] < SMALL and not peak and series.name == "sharpness":
+        return Finding("?", f"{text}: a larger one may train faster", series.name)
     return Finding("✓", text, series.name)
 
 

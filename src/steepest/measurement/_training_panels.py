@@ -25,10 +25,11 @@ def training_panels(run: "TrainingRun") -> tuple[Panel, ...]:
     """Return one panel for each quantity that was measured more than once, those of stability first."""
     names = [name for name in FIRST if name in run.names]
     names += [name for name in run.names if name not in FIRST]
-    drawn = [
-        _panel(run, run[name]) for name in names if np.isfinite(run[name].values).sum() > 1
-    ]
-    if "lr" in run.columns and len(np.unique(run.columns["lr"][np.isfinite(run.columns["lr"])])) > 1:
+    drawn = [_panel(run, run[name]) for name in names if np.isfinite(run[name].values).sum() > 1]
+    if (
+        "lr" in run.columns
+        and len(np.unique(run.columns["lr"][np.isfinite(run.columns["lr"])])) > 1
+    ):
         curve = observed_curve(run.steps, run.columns["lr"])
         drawn.append(panel("Step size", "training step", "step size η", curve, log=_spaced(run)))
     return tuple(drawn)
@@ -48,7 +49,9 @@ def _panel(run: "TrainingRun", series: "Series") -> Panel:
         marks = np.where(warned, series.values, np.nan)
         curves.append(Curve(run.steps, marks, "warned", "rival", "points"))
     log = _spaced(run) + ("y" if _is_wide(series) else "")
-    return panel(series.name[:1].upper() + series.name[1:], "training step", series.name, *curves, log=log)
+    return panel(
+        series.name[:1].upper() + series.name[1:], "training step", series.name, *curves, log=log
+    )
 
 
 def _short(theory: str) -> str:

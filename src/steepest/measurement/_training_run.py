@@ -106,11 +106,13 @@ class TrainingRun:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Return the names of the quantities, in the order in which they were first measured."""
-        return tuple(dict.fromkeys(name for record in self.records for name in record["quantities"]))
+        return tuple(
+            dict.fromkeys(name for record in self.records for name in record["quantities"])
+        )
 
     @cached_property
     def columns(self) -> dict[str, Float[ndarray, " n"]]:
-        """Return every quantity by name, one number for each record, NaN where there is none; ``"step"`` and ``"lr"`` too.
+        """Return every quantity by name, one number a record, NaN where there is none; also ``"step"`` and ``"lr"``.
 
         What a limit is known of has a second column, such as ``"sharpness, limit"``.
         """
@@ -131,7 +133,9 @@ class TrainingRun:
             UserError: a quantity that was not measured.
         """
         if name not in self.names:
-            raise UserError(f"{name!r} was not measured in {self.file}; {nearest(name, self.names)}")
+            raise UserError(
+                f"{name!r} was not measured in {self.file}; {nearest(name, self.names)}"
+            )
         entries = [record["quantities"].get(name, {}) for record in self.records]
         values = self._numbers([entry.get("value") for entry in entries])
         low = self._numbers([(entry.get("interval") or (None,))[0] for entry in entries])

@@ -78,9 +78,7 @@ def _text_of(report: "Report") -> str:
     from steepest.measurement import ERRORS
 
     measured = [quantity for quantity in report.quantities if math.isfinite(quantity.value)]
-    figures = drawn_panels(
-        [quantity.panel for quantity in measured if quantity.panel is not None]
-    )
+    figures = drawn_panels([quantity.panel for quantity in measured if quantity.panel is not None])
     return (
         _pages.environment()
         .get_template("report.html")

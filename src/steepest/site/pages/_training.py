@@ -42,7 +42,7 @@ def training_page(run: "TrainingRun", file: str | Path) -> Path:
         .render(
             sheet=Markup(_pages.stylesheet()),
             run=run,
-            rows=run.rows,
+            rows=[row for row in run.rows if row.last is not None],
             figures=drawn_panels(run.panels),
             warnings=run.warnings[-WARNINGS:],
             unlisted=max(0, len(run.warnings) - WARNINGS),
