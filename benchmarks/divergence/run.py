@@ -43,13 +43,13 @@ def mlp():
 def cnn():
     return nn.Sequential(
         nn.Unflatten(1, (1, 8, 8)),
-        nn.Conv2d(1, 8, 3, padding=1),
+        nn.Conv2d(1, 4, 3, padding=1),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1),
+        nn.Conv2d(4, 8, 3, padding=1),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(256, 10),
+        nn.Linear(128, 10),
     )
 
 
@@ -112,7 +112,7 @@ KINDS = {
     "momentum": Kind(sgd(0.05, 0.9), 32),
     "momentum with a warm-up": Kind(sgd(0.1, 0.9), 64, warm_up),
     "momentum with batches of 128": Kind(sgd(0.2, 0.9), 128),
-    "momentum of all examples at the edge": Kind(sgd(0.3, 0.9), EXAMPLES),
+    "momentum of all examples": Kind(sgd(0.2, 0.9), EXAMPLES),
     "momentum with squared loss": Kind(sgd(1.0, 0.9), 32, squared=True),
     "SGD that decays": Kind(sgd(0.3), 64, cosine),
     "Adam": Kind(adam(3e-3), 32),
@@ -120,7 +120,7 @@ KINDS = {
     "CNN with momentum": Kind(sgd(0.05, 0.9), 32, constant, cnn),
     # about the largest steps that train: some are lost, the others go through catapults
     "on the brink: SGD that decays": Kind(sgd(0.7), 64, cosine),
-    "on the brink: momentum of all examples": Kind(sgd(0.4, 0.9), EXAMPLES),
+    "on the brink: momentum of all examples": Kind(sgd(0.3, 0.9), EXAMPLES),
 }
 
 

@@ -78,8 +78,8 @@ class Course:
         beside = "that of a constant guess is" if entry["compared"] else "at the start it was"
         return Alarm(
             "risk",
-            f"the risk has climbed from {low:.3g} at step {when} to {risk:.3g}, {beside} {guess:.3g}: expect that what was "
-            "learned is lost. Lower the step, or go back to a checkpoint",
+            f"the risk has climbed from {low:.3g} at step {when} to {risk:.3g}, {beside} {guess:.3g}: expect that what "
+            "was learned is lost. Lower the step, or go back to a checkpoint",
         )
 
 
