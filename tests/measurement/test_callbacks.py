@@ -187,6 +187,40 @@ def test_a_model_with_its_own_loss(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_a_classifier_of_transformers_by_its_logits(tmp_path):
+    """The wrapper of docs/measuring.md, with which margins and a constant guess exist."""
+    transformers = pytest.importorskip("transformers")
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    config = transformers.BertConfig(vocab_size=12, max_position_embeddings=8, num_labels=3, **sizes)
+    torch.manual_seed(0)
+    model = transformers.BertForSequenceClassification(config)
+    ids = torch.randint(1, 12, (12, 6), generator=torch.Generator().manual_seed(2))  # 0 pads
+    labels = torch.arange(12) % 3
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    model.eval()(input_ids=ids, labels=labels).loss.backward()
+    optimizer.step()
+
+    class Logits(nn.Module):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, inputs):
+            return self.model(**inputs).logits
+
+    data = [({"input_ids": ids, "attention_mask": torch.ones_like(ids)}, labels)]
+    what = ["risk", "sharpness", "margins"]
+    monitor = Monitor(tmp_path / "log", nn.functional.cross_entropy, data, what, budget=None)
+    guarded = Guarded(monitor, Logits)
+    guarded.begin(optimizer)
+    guarded(0, model)
+    quantities = read_log(tmp_path / "log")[0]["quantities"]
+    assert quantities["risk"]["compared"] == pytest.approx(np.log(3), rel=1e-6)
+    assert quantities["preconditioned sharpness"]["compared"] is not None
+    assert "error rate" in quantities
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_model_without_a_loss_says_so():
     _, model, ids = language_model()
     with pytest.raises(UserError, match="returned no loss from .'input_ids'."):
