@@ -190,8 +190,15 @@ def test_a_model_with_its_own_loss(tmp_path):
 def test_a_classifier_of_transformers_by_its_logits(tmp_path):
     """The wrapper of docs/measuring.md, with which margins and a constant guess exist."""
     transformers = pytest.importorskip("transformers")
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
-    config = transformers.BertConfig(vocab_size=12, max_position_embeddings=8, num_labels=3, **sizes)
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "intermediate_size": 8,
+    }
+    config = transformers.BertConfig(
+        vocab_size=12, max_position_embeddings=8, num_labels=3, **sizes
+    )
     torch.manual_seed(0)
     model = transformers.BertForSequenceClassification(config)
     ids = torch.randint(1, 12, (12, 6), generator=torch.Generator().manual_seed(2))  # 0 pads

@@ -1,4 +1,4 @@
-"""Announcing a divergence: what a step does to a quadratic, which records alarm and which do not, and a training that does."""
+"""Announcing a divergence: what a step does to a quadratic, which records alarm, and which do not."""
 
 import json
 

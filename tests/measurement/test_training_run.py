@@ -99,7 +99,7 @@ def test_the_step_beside_its_limit(tmp_path, ratios, sign, words):
         (
             [2.3, 0.1, 2.4],
             "!",
-            "what was learned is lost: the risk was 0.1 at step 10 and is 2.4 at step 20",
+            "the risk has leapt from 0.1 at step 10 to 2.4 at step 20",
         ),
         ([0.1, 0.2, 0.3], "?", "has risen from 0.1 at step 0 to 0.3 at step 20"),
         ([1.0], "✓", "the risk is 1 at step 0"),
@@ -108,6 +108,15 @@ def test_the_step_beside_its_limit(tmp_path, ratios, sign, words):
 def test_the_risk(tmp_path, risks, sign, words):
     finding = findings(tmp_path, [one(10 * i, risk) for i, risk in enumerate(risks)])["risk"]
     assert finding.sign == sign and words in finding.text
+
+
+def test_what_was_learned_is_lost_when_it_stays_so(tmp_path):
+    risks = [2.3, 0.1, 2.4, 2.31]
+    finding = findings(tmp_path, [one(10 * i, risk) for i, risk in enumerate(risks)])["risk"]
+    assert finding.sign == "!"
+    assert finding.text.startswith(
+        "what was learned is lost: the risk was 0.1 at step 10 and is 2.31 at step 30"
+    )
 
 
 def test_a_small_curvature_of_a_lost_network_is_not_praised(tmp_path):

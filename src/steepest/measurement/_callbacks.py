@@ -113,13 +113,13 @@ def huggingface_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) 
         UserError: if transformers is not installed.
     """
     try:
-        from transformers import TrainerCallback
+        base = importlib.import_module("transformers").TrainerCallback
     except ImportError:
         raise UserError(
             "transformers is not installed; pip install 'transformers[torch]'"
         ) from None
 
-    class SteepestMonitor(TrainerCallback):
+    class SteepestMonitor(base):
         def __init__(self) -> None:
             self.guarded = Guarded(monitor, part)
 

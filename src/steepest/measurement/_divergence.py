@@ -44,7 +44,7 @@ class Course:
 
     def __init__(self) -> None:
         self.lowest: tuple[float, int] | None = None  # risk, and its step
-        self.first: float | None = None  # risk of the first record, if the training began with it
+        self.scale = math.nan  # risk of the first record, if the training began with it
         self.high = 0  # records in a row with a risk far above it
 
     def alarms(self, record: dict[str, Any]) -> list[Alarm]:
@@ -67,10 +67,10 @@ class Course:
         if self.lowest is None or risk < self.lowest[0]:
             self.lowest = (risk, step)
         low, when = self.lowest
-        if self.first is None:
+        if math.isnan(self.scale):
             # where a constant guess is not known, the start of a training is next to one
-            self.first = risk if step <= FRESH else math.inf
-        guess = entry["compared"] or self.first
+            self.scale = risk if step <= FRESH else math.inf
+        guess = entry["compared"] or self.scale
         is_high = risk >= RISEN * low and risk - low >= CLIMB * guess
         self.high = self.high + 1 if is_high else 0
         if self.high < RECORDS:

@@ -9,7 +9,7 @@ Record = dict[str, Any]
 PREFIX = "steepest"
 
 
-def receiver(to: Any) -> Callable[[Record], None]:
+def receiver(to: Any) -> Callable[[Record], object]:
     """Return a function that hands a record over.
 
     What ``to`` is shows by its methods; nothing is imported.

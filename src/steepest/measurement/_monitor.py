@@ -87,7 +87,7 @@ class Monitor:
         per_decade: int = 10,
         budget: float | None = 0.05,
         to: Any = None,
-        then: Callable[[dict[str, Any]], None] | None = None,
+        then: Callable[[dict[str, Any]], object] | None = None,
         warn: bool = True,
         **options: Any,
     ) -> None:
@@ -230,7 +230,7 @@ class Monitor:
             self._say("warning", f"step {record['step']}: {alarms[0].text}")
 
     def _guarded(
-        self, what: str, action: Callable[[dict[str, Any]], None], record: dict[str, Any]
+        self, what: str, action: Callable[[dict[str, Any]], object], record: dict[str, Any]
     ) -> None:
         """Do something that must not break the training; say what went wrong, once."""
         try:

@@ -129,6 +129,13 @@ def _nothing(steps: NDArray, risks: NDArray, guess: float) -> Finding:
     now = f"{risks[-1]:.3g} at step {steps[-1]}, that of a constant guess is {guess:.3g}"
     if risks[lowest] >= FORGOT * guess:
         return Finding("!", f"nothing has been learned: the risk is {now}", "risk")
+    if risks[-2] < (1 - LEARNED) * guess:
+        return Finding(
+            "!",
+            f"the risk has leapt from {risks[-2]:.3g} at step {steps[-2]} to {now}: a spike, or the loss of what was "
+            "learned, which the next records tell",
+            "risk",
+        )
     return Finding(
         "!",
         f"what was learned is lost: the risk was {risks[lowest]:.3g} at step {steps[lowest]} and is {now}. Go back to "
@@ -151,10 +158,12 @@ def _step(run: "TrainingRun") -> Finding | None:
     near = (ratio >= EDGE) & ~beyond
     law = f"{series.name} over {series.theory}"
     if beyond[-1]:
+        start = steps[_since(beyond)]
+        since = f", above {ABOVE:g} times since step {start}" if start < steps[-1] else ""
         return Finding(
             "!",
-            f"the step is {ratio[-1]:.3g} times the largest stable one at step {steps[-1]} ({law}), above {ABOVE:g} "
-            f"times since step {steps[_since(beyond)]}: expect spikes or divergence",
+            f"the step is {ratio[-1]:.3g} times the largest stable one at step {steps[-1]} ({law}){since}: expect "
+            "spikes or divergence",
             series.name,
         )
     if near[-1]:
