@@ -95,7 +95,7 @@ def test_the_step_beside_its_limit(tmp_path, ratios, sign, words):
     [
         ([2.3, 1.0, 0.1], "✓", "has fallen from 2.3 at step 0 to 0.1 at step 20"),
         ([2.3, 0.1, 1.0], "?", "its lowest was 0.1, at step 10"),
-        ([2.3, 2.31, 2.32], "!", "nothing has been learned"),
+        ([2.3, 2.31, 2.32], "?", "nothing has been learned yet"),
         (
             [2.3, 0.1, 2.4],
             "!",
@@ -108,6 +108,13 @@ def test_the_step_beside_its_limit(tmp_path, ratios, sign, words):
 def test_the_risk(tmp_path, risks, sign, words):
     finding = findings(tmp_path, [one(10 * i, risk) for i, risk in enumerate(risks)])["risk"]
     assert finding.sign == sign and words in finding.text
+
+
+def test_nothing_learned_after_a_while(tmp_path):
+    finding = findings(tmp_path, [one(0, 2.3), one(100, 2.29)])["risk"]
+    assert finding.sign == "!" and finding.text.startswith(
+        "nothing has been learned: the risk is 2.29"
+    )
 
 
 def test_what_was_learned_is_lost_when_it_stays_so(tmp_path):

@@ -319,8 +319,8 @@ class Monitor:
         said = str(trouble).strip() or type(trouble).__name__
         if not isinstance(trouble, UserError):
             said = f"{type(trouble).__name__}: {said.splitlines()[0]}"
-        seen = self.last_good or {}
-        last_good = {key: seen[key] for key in ("step", "quantities") if key in seen}
+        before = self.last_good or {}
+        last_good = {key: before[key] for key in ("step", "quantities") if key in before}
         return {"trouble": said, "last_good": last_good or None}
 
     def _writable(self) -> None:

@@ -19,6 +19,7 @@ ABOVE = (
 )
 SMALL = 0.05  # of it: a larger step may train faster
 RISEN = 1.5  # times the lowest risk, from which a higher one at the end is worth a line
+YOUNG = 100  # steps, before which a network that has learned nothing is no finding to act on
 FORGOT = 0.9  # of the risk of a constant guess; what had less had learned something
 SHARPNESS = ("sharpness", "preconditioned sharpness", "batch sharpness")
 
@@ -128,7 +129,9 @@ def _nothing(steps: NDArray, risks: NDArray, guess: float) -> Finding:
     lowest = int(risks.argmin())
     now = f"{risks[-1]:.3g} at step {steps[-1]}, that of a constant guess is {guess:.3g}"
     if risks[lowest] >= FORGOT * guess:
-        return Finding("!", f"nothing has been learned: the risk is {now}", "risk")
+        young = steps[-1] < YOUNG
+        sign, yet = ("?", " yet") if young else ("!", "")
+        return Finding(sign, f"nothing has been learned{yet}: the risk is {now}", "risk")
     if risks[-2] < (1 - LEARNED) * guess:
         return Finding(
             "!",
