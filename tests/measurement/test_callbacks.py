@@ -1,6 +1,7 @@
 """A monitor along the loops of Lightning and of transformers, with the real packages."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -234,6 +235,16 @@ def test_a_model_without_a_loss_says_so():
         measure(model.eval(), None, {"input_ids": ids}, what=["risk"])
     with pytest.raises(UserError, match="got a batch of type tuple"):
         measure(nn.Linear(8, 3), None, (X, Y), what=["risk"])
+
+
+def test_packages_that_are_not_installed(tmp_path, monkeypatch):
+    monitor = Monitor(tmp_path / "log", nn.functional.cross_entropy, (X, Y))
+    for name in ("lightning.pytorch", "pytorch_lightning", "transformers"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match="Lightning is not installed; pip install lightning"):
+        monitor.lightning()
+    with pytest.raises(UserError, match="transformers is not installed"):
+        monitor.huggingface()
 
 
 def test_the_optimizer_inside():

@@ -95,7 +95,7 @@ def lightning_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) ->
 
 def _lightning() -> list[Any]:
     """Return the packages of Lightning whose trainer may ask for a callback: both, if both are imported."""
-    imported = [sys.modules[name] for name in LIGHTNING if name in sys.modules]
+    imported = [sys.modules[name] for name in LIGHTNING if sys.modules.get(name) is not None]
     if imported:
         return imported
     for name in LIGHTNING:

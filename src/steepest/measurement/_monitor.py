@@ -246,9 +246,8 @@ class Monitor:
                 print(f"steepest: {sentence}", file=sys.stderr, flush=True)
 
     def _attach(self, model: Any) -> None:
+        self._writable()  # what is wrong with the log is said before hours of training, not after
         self.subject = subject(model, self.loss, self.data, **self.attach)
-        # a log that cannot be written is said before hours of training, not after
-        self._writable()
         if "drift" in self.what and self.options.get("since") is None:
             self.options["since"] = self.subject.values()
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import steepest
 from steepest.app.cli import main
 from steepest.core.errors import UserError
 from steepest.measurement import watch
@@ -74,6 +75,13 @@ def test_the_command(tmp_path, capsys):
     assert shown["columns"]["sharpness"] == [1, 2, 3, 5, 9, 17] and "run.html" in said.err
     assert {finding["sign"] for finding in shown["findings"]} == {"?", "✓"}
     assert shown["warnings"] == [{"step": 2, "text": "<b>too large</b>"}]
+
+
+def test_from_python(tmp_path):
+    run = steepest.watch(log(tmp_path))
+    assert len(run.figure().axes) == 2
+    shown = run._repr_html_()
+    assert "at the edge of stability" in shown and "<svg" in shown and "<th>sharpness</th>" in shown
 
 
 def test_a_page_does_not_replace_the_log(tmp_path, capsys):
