@@ -122,6 +122,19 @@ def test_a_warning_is_logged_each_time_and_printed_once(tmp_path, capsys):
     assert said.err.count("\n") == 1 and said.out == ""
 
 
+def test_a_training_that_starts_again_is_judged_by_itself(tmp_path):
+    x, y = regression()
+    best = np.linalg.lstsq(x, y, rcond=None)[0]
+    monitor = Monitor(tmp_path / "log", squared, (x, y), ["risk"], every=1, budget=None)
+    for step, far in ((8, 0.0), (9, 0.0), (0, 2.5), (1, 2.4), (2, 2.4)):
+        monitor(step, (linear, (1 + far) * best))
+    assert not any("warnings" in one for one in read_log(tmp_path / "log"))
+    monitor(3, (linear, best))
+    for step in (4, 5):
+        monitor(step, (linear, 3 * best))
+    assert "warnings" in read_log(tmp_path / "log")[-1]
+
+
 def test_no_warnings_where_none_are_wanted(tmp_path, capsys):
     monitor = Monitor(tmp_path / "log", squared, regression(), budget=None, lr=100.0, warn=False)
     monitor(0, (linear, np.zeros(6)))

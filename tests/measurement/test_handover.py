@@ -5,7 +5,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement import Monitor, read_log
-from steepest.measurement._handover import receiver
+from steepest.measurement._handover import receivers
 from tests.measurement.test_measure import linear, regression, squared
 
 
@@ -47,14 +47,15 @@ def test_what_takes_no_numbers_is_refused(tmp_path):
     import logging
 
     with pytest.raises(UserError, match="nothing that takes numbers"):  # it has a method log too
-        receiver(logging.getLogger("steepest"))
+        receivers(logging.getLogger("steepest"))
 
 
 def test_a_receiver_that_fails_costs_nothing_but_a_line(tmp_path, capsys):
     def broken(record):
         raise ConnectionError("no route")
 
-    assert len(trained(tmp_path, broken)) == 3
+    rows = []
+    assert len(trained(tmp_path, [broken, rows.append])) == 3 == len(rows)
     assert (
         capsys.readouterr().err
         == "steepest: handing the record over failed: ConnectionError: no route\n"

@@ -9,8 +9,8 @@ Record = dict[str, Any]
 PREFIX = "steepest"
 
 
-def receiver(to: Any) -> Callable[[Record], object]:
-    """Return a function that hands a record over.
+def receivers(to: Any) -> tuple[Callable[[Record], object], ...]:
+    """Return functions that hand a record over.
 
     What ``to`` is shows by its methods; nothing is imported.
 
@@ -23,28 +23,23 @@ def receiver(to: Any) -> Callable[[Record], object]:
         UserError: anything else.
 
     >>> rows = []
-    >>> receiver(rows.append)({"step": 3, "quantities": {}})
+    >>> for hand_over in receivers([rows.append, None]):
+    ...     hand_over({"step": 3, "quantities": {}})
     >>> rows
     [{'step': 3, 'quantities': {}}]
     """
     if to is None:
-        return lambda record: None
+        return ()
     if isinstance(to, list | tuple):
-        receivers = [receiver(one) for one in to]
-
-        def to_all(record: Record) -> None:
-            for hand_over in receivers:
-                hand_over(record)
-
-        return to_all
+        return tuple(hand_over for one in to for hand_over in receivers(one))
     if callable(getattr(to, "add_scalar", None)):
-        return lambda record: _to_tensorboard(to, record)
+        return (lambda record: _to_tensorboard(to, record),)
     if _is_wandb(to):
-        return lambda record: _to_wandb(to, record)
+        return (lambda record: _to_wandb(to, record),)
     if callable(getattr(to, "log_metrics", None)):
-        return lambda record: to.log_metrics(scalars(record), record["step"])
+        return (lambda record: to.log_metrics(scalars(record), record["step"]),)
     if callable(to):
-        return to
+        return (to,)
     raise UserError(
         f"to={type(to).__name__} is nothing that takes numbers; give a SummaryWriter of TensorBoard, a run of wandb, "
         "a logger with log_metrics, or a function of the record"

@@ -17,7 +17,7 @@ from steepest.core.errors import UserError, nearest
 from steepest.measurement._building import first_line
 from steepest.measurement._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement._divergence import Course
-from steepest.measurement._handover import receiver
+from steepest.measurement._handover import receivers
 from steepest.measurement._measure import NOT_MEASURED, chosen, report_on
 from steepest.measurement._optimizer import is_resting, optimizer_of
 from steepest.measurement.adapters import Subject, in_evaluation, subject
@@ -105,7 +105,7 @@ class Monitor:
         self.what = chosen(what)
         self.every = every
         self.per_decade = per_decade
-        self.hand_over = (receiver(to), receiver(then))
+        self.hand_over = (*receivers(to), *receivers(then))
         self.warn = warn
         self.budget = math.inf if budget is None else budget
         for name in options:
@@ -221,6 +221,8 @@ class Monitor:
 
     def _announce(self, record: dict[str, Any]) -> None:
         """Add the warnings that are due to a record; print the first one of this monitor."""
+        if self.recorded is not None and record["step"] < self.recorded:  # back at a checkpoint
+            self.course = Course()
         try:
             alarms = self.course.alarms(record)
         except Exception:  # a rule that fails must not cost the record
