@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from steepest import claims as claims
     from steepest.app.api import run as run
     from steepest.app.api import sweep as sweep
+    from steepest.app.api import watch as watch
     from steepest.measurement import Monitor as Monitor
     from steepest.measurement import compare as compare
     from steepest.measurement import measure as measure
     from steepest.measurement import width_check as width_check
 
 __version__ = "0.1.0"
-__all__ = ["Monitor", "claims", "compare", "measure", "run", "sweep", "width_check"]
+__all__ = ["Monitor", "claims", "compare", "measure", "run", "sweep", "watch", "width_check"]
 
 
 def __getattr__(name: str) -> Any:

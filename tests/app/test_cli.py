@@ -97,6 +97,13 @@ def test_exit_codes(fields, code):
         (["measure", "exits.py:build"], "exits.py does not import: SystemExit: 5"),
         (["measure", "model.py:build", "--page", "file/x.html"], "cannot write --page file/x.html"),
         (["measure", "model.py:build", "--page", "folder.html"], "cannot write --page folder.html"),
+        (["watch"], "FILE"),
+        (["watch", "nowhere.jsonl"], "there is no log nowhere.jsonl"),
+        (["watch", "file"], "the log file is empty"),
+        (["watch", "exits.py"], "exits.py is no log of a monitor"),
+        (["watch", "folder.html"], "cannot read the log folder.html"),
+        (["watch", "file", "--page", "folder.html"], "cannot write --page folder.html"),
+        (["watch", "file", "--training", "0"], "a whole number from 1"),
         (["sweep", "plain-decay", "--over", "rate=0.1,0.2", "--on", "x"], "a sweep runs on local"),
     ],
 )

@@ -54,6 +54,7 @@ WELL_FORMED = [
         "check my_toy.py",
         "measure model.py:build --lr 0.1 --momentum 0.9 --curvature fisher --micro-batch 8",
         "measure model.py:build --what sharpness,trace --since weights.npz --page page.html --json",
+        "watch run.jsonl --training 1 --page page.html --json",
     )
 ]
 

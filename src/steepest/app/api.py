@@ -5,7 +5,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from steepest.app.notebook import ShownResult, ShownSweep, shown, shown_sweep
+from steepest import measurement
+from steepest.app.notebook import ShownResult, ShownSweep, ShownTraining, shown, shown_sweep
 from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.engine import run as engine
@@ -104,6 +105,33 @@ def sweep(
         with TemporaryDirectory() as folder:
             return _swept(plan, Path(folder), on, workers, shard, force, retry)
     return _swept(plan, Path(out), on, workers, shard, force, retry)
+
+
+def watch(log: str | Path, /, training: int | None = None) -> ShownTraining:
+    """Read the log of a ``Monitor``, complete or still growing, and return the training that it shows.
+
+    Args:
+        log: the file that the monitor writes. Lines that a kill cut off are left out.
+        training: which of the trainings in it, counted from 1; None for the last. One begins where steps start again.
+
+    Returns:
+        a training with ``findings``, ``steps``, ``columns`` (each quantity as an array), and ``figure()``.
+
+    Raises:
+        UserError: no such file, an empty one, one of another program; a training that it does not hold.
+
+    >>> import json
+    >>> risk = lambda value: {"risk": {"value": value, "compared": 2.3, "theory": "2.3 for a constant guess"}}
+    >>> records = [{"step": step, "quantities": risk(2.3 / step)} for step in (1, 10)]
+    >>> with TemporaryDirectory() as folder:
+    ...     log = Path(folder) / "run.jsonl"
+    ...     size = log.write_text(chr(10).join(json.dumps(record) for record in records))
+    ...     run = watch(log)
+    >>> run.columns["risk"], run.findings[0].sign
+    (array([2.3 , 0.23]), '✓')
+    """
+    run = measurement.watch(log, training)
+    return ShownTraining(run.file, run.records, run.number, run.total)
 
 
 def _swept(

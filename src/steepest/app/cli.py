@@ -119,7 +119,7 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
 SEED = whole_number(0, 2**31 - 1)
 SOME = whole_number(1, 2**31 - 1)
-COMMANDS = ("run", "list", "show", "atlas", "sweep", "measure", "new", "check")
+COMMANDS = ("run", "list", "show", "atlas", "sweep", "measure", "watch", "new", "check")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -154,6 +154,7 @@ def build_parser() -> argparse.ArgumentParser:
     _measure_options(
         command("measure", _measure, "measure the theory's quantities of your own model")
     )
+    _watch_options(command("watch", _watch, "show a training that a Monitor has logged"))
     new = command("new", _new, "write a new claim of your own, which runs as it is")
     new.add_argument("name", metavar="NAME", help="such as my-claim, or a path such as my_claim.py")
     check = command("check", _check, "say what a claim of yours still lacks")
@@ -266,6 +267,17 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument("--page", type=Path, help=page)
     json_help = "print JSON on standard output and nothing else there"
     measure.add_argument("--json", action="store_true", help=json_help)
+
+
+def _watch_options(watch: argparse.ArgumentParser) -> None:
+    log = "the file of a Monitor, complete or still growing, such as run.jsonl"
+    watch.add_argument("log", type=Path, metavar="FILE", help=log)
+    training = "which training, counted from 1, if the file holds several (default: the last)"
+    watch.add_argument("--training", type=SOME, metavar="N", help=training)
+    page = "also write it as a page with curves, an HTML file"
+    watch.add_argument("--page", type=Path, help=page)
+    json_help = "print JSON on standard output and nothing else there"
+    watch.add_argument("--json", action="store_true", help=json_help)
 
 
 def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
@@ -421,6 +433,27 @@ def _compare(known: argparse.Namespace) -> int:
 
 def _say_page(page: Path, json: bool) -> None:
     print(f"page: {page}", file=sys.stderr if json else sys.stdout)
+
+
+def _watch(known: argparse.Namespace, words: Sequence[str]) -> int:
+    _check_page(known.page)
+    _prepare(double=False)
+    from steepest.app.watch import is_same_file, show
+    from steepest.measurement import watch
+
+    run = watch(known.log, known.training)
+    if known.json:
+        print(json.dumps(run.to_json(), indent=1))
+    else:
+        show(run)
+    if known.page is not None:
+        from steepest.site.pages import training_page
+
+        if is_same_file(known.log, known.page):
+            raise UserError(f"--page {known.page} is the log itself; choose another file")
+        page = training_page(run, known.page)
+        print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
+    return 0
 
 
 def _check_page(page: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""Results and sweeps as notebooks show them: a table with intervals and assumptions, and the picture."""
+"""Results, sweeps and trainings as notebooks show them: a table with intervals and assumptions, and the picture."""
 
 from dataclasses import fields
 from html import escape
@@ -8,6 +8,7 @@ from steepest.core.checks import Check
 from steepest.core.words import LOOKS
 from steepest.engine.results import Result
 from steepest.engine.sweeps import Sweep
+from steepest.measurement import TrainingRun
 from steepest.site.drawing import draw, svg
 
 TITLES = ("predicted", "measured", "interval", "agrees if", "would notice", "verdict")
@@ -68,6 +69,17 @@ class ShownSweep(Sweep):
         ]
         picture = svg(self.panels) if self.panels else ""
         return head + _table(("quantity", "measured", "predicted"), rows) + picture
+
+
+class ShownTraining(TrainingRun):
+    """A monitored training that a notebook shows, with its curves."""
+
+    def figure(self) -> Any:
+        """Return the curves as a matplotlib ``Figure``, which a notebook shows without any magic."""
+        return draw(self.panels)
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + (svg(self.panels) if self.panels else "")
 
 
 def shown(result: Result) -> ShownResult:

@@ -3,22 +3,29 @@
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.measurement._building import first_line
+from steepest.measurement._callbacks import huggingface_callback, lightning_callback
+from steepest.measurement._divergence import Course
+from steepest.measurement._handover import receivers
 from steepest.measurement._measure import NOT_MEASURED, chosen, report_on
-from steepest.measurement._optimizer import optimizer_of
+from steepest.measurement._optimizer import is_resting, optimizer_of
 from steepest.measurement.adapters import Subject, in_evaluation, subject
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
 """What a log keeps of each reading."""
 ATTACH = ("micro_batch", "features")
-OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "curvature", "since", "seed")
+OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "batch", "curvature", "since", "seed")
 
 
 class Monitor:
@@ -30,28 +37,36 @@ class Monitor:
 
     The first call raises if model, loss and data do not fit together. After it nothing is raised into your loop:
     weights that are not finite, or a measurement that fails, are logged as ``trouble`` with the last good record, and
-    a quantity that does not exist for this model is among ``not_measured``.
+    a quantity that does not exist for this model is among ``not_measured``. What cannot be written or handed over is
+    said once on standard error.
 
     Args:
-        file: the log, one JSON object a line: ``step``, ``seconds``, ``quantities`` by name; where there are any
-            ``not_measured``, a sentence by name; after trouble ``trouble`` and ``last_good``. It is appended to.
-        loss: see ``steepest.measure``.
+        file: the log, one JSON object a line: ``step``, ``seconds``, ``quantities`` by name; where they are known
+            ``lr`` and ``momentum``; where there are any ``not_measured``, a sentence by name, and ``warnings``; after
+            trouble ``trouble`` and ``last_good``. The first record of each monitor says when it ``started``. The file
+            is appended to; ``steepest watch`` shows it.
+        loss: see ``steepest.measure``; without one that which the model returns itself, as those of transformers do.
         data: the same; a fixed part of the training data keeps measuring cheap and comparable.
         what: names of quantities; without ``since`` the drift is measured from the first call.
         every: measure at multiples of this step; or
         per_decade: measure at this many steps for each factor of ten, which suits long runs.
         budget: share of the training time since the first call that measuring may take; None for no limit.
-        then: called with each record, to hand it over to other loggers.
+        to: where the numbers go besides: a ``SummaryWriter`` of TensorBoard, a run of Weights & Biases or the module
+            ``wandb``, a logger with ``log_metrics``, a function of the record, or a list of these.
+        then: the same, for functions: the former name.
+        warn: whether a record that announces a divergence says so: a sentence in its ``warnings``, and one line on
+            standard error the first time. See ``docs/measuring.md`` for the rule, and how often it is right.
         options: more of ``steepest.measure``. ``optimizer``: the torch optimizer of this training (SGD, Adam, AdamW),
             whose own limit the sharpness is compared with. Or ``lr``, ``momentum``, ``weight_decay`` of plain SGD: give
-            these with no other optimizer, as they compare with 2(1+β)/η. Also ``curvature``, ``since``,
-            ``micro_batch``, ``features``, ``seed``.
+            these with no other optimizer, as they compare with 2(1+β)/η. ``batch``: examples in each of your batches,
+            for ``batch-noise``. Also ``curvature``, ``since``, ``micro_batch``, ``features``, ``seed``.
 
     Raises:
         UserError: unknown quantities or options, a schedule or a budget that makes no sense.
 
     >>> import tempfile
     >>> import jax.numpy as jnp
+    >>> from steepest.measurement import read_log
     >>> data, squared = (jnp.eye(2), jnp.ones(2)), lambda f, y: ((f - y) ** 2).mean() / 2
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     monitor = Monitor(Path(folder) / "run.jsonl", squared, data, ["sharpness"], every=10, budget=None)
@@ -64,14 +79,16 @@ class Monitor:
     def __init__(
         self,
         file: str | Path,
-        loss: Any,
-        data: Any,
+        loss: Any = None,
+        data: Any = None,
         what: Sequence[str] = ("risk", "sharpness"),
         *,
         every: int | None = None,
         per_decade: int = 10,
         budget: float | None = 0.05,
-        then: Callable[[dict[str, Any]], None] = lambda record: None,
+        to: Any = None,
+        then: Callable[[dict[str, Any]], object] | None = None,
+        warn: bool = True,
         **options: Any,
     ) -> None:
         if budget is not None and not 0 < budget <= 1:
@@ -88,7 +105,8 @@ class Monitor:
         self.what = chosen(what)
         self.every = every
         self.per_decade = per_decade
-        self.then = then
+        self.hand_over = (*receivers(to), *receivers(then))
+        self.warn = warn
         self.budget = math.inf if budget is None else budget
         for name in options:
             if name not in (*ATTACH, *OPTIONS):
@@ -102,6 +120,10 @@ class Monitor:
         self.started = self.spent = self.last = 0.0
         self.owed = False  # whether a step was due that the budget did not allow yet
         self.start: np.ndarray | None = None  # what Lanczos found last
+        self.course = Course()  # of what warnings rest on
+        self.said: set[str] = set()  # on standard error
+        self.recorded: int | None = None  # the last step that is in the log
+        self.stopped = False
 
     def due(self, step: int) -> bool:
         """Tell whether the schedule asks for this step."""
@@ -112,7 +134,9 @@ class Monitor:
         nearest = round(math.log10(step) * self.per_decade)
         return round(10 ** (nearest / self.per_decade)) == step
 
-    def __call__(self, step: int, model: Any, optimizer: Any = None) -> dict[str, Any] | None:
+    def __call__(
+        self, step: int, model: Any, optimizer: Any = None, *, now: bool = False
+    ) -> dict[str, Any] | None:
         """Measure now, if it is time; return the record that was written, or None.
 
         Args:
@@ -120,17 +144,19 @@ class Monitor:
             model: as for ``steepest.measure``, with the weights of now.
             optimizer: the state of an optax optimizer, which is another one in every step; a torch optimizer is given
                 once, as an option of the monitor.
+            now: measure whatever schedule and budget say, such as after the last step.
         """
-        now = time.perf_counter()
+        step = int(step)
+        clock = time.perf_counter()
         first = self.subject is None
         self.owed = self.owed or self.due(step)
         if first:
-            self.started = now
-        elif not self.owed or self.spent + self.last > self.budget * (
-            now - self.started - self.spent
-        ):
+            self.started = clock
+        elif not now and not (self.owed and self._affordable(clock)):
             return None
         record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
+        if first:
+            record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
         with in_evaluation(model):
             if self.subject is None:
                 self._attach(model)
@@ -140,16 +166,89 @@ class Monitor:
                 self.last_good = record
             except Exception as trouble:
                 record |= self._trouble(trouble)
-        took = time.perf_counter() - now
+        if self.warn:
+            self._announce(record)
+        took = time.perf_counter() - clock
         record["seconds"] = round(took, 4)
-        self._append(record)
         self.owed = False
         self.last = 0.0 if first else took
         self.spent += took
-        self.then(record)
+        self.recorded = step
+        self._guarded("the log cannot be written", self._append, record)
+        for hand_over in self.hand_over:
+            self._guarded("handing the record over failed", hand_over, record)
         return record
 
+    def lightning(self, part: Callable[[Any], Any] | None = None) -> Any:
+        """Return a callback for the trainer of Lightning that calls this monitor; it never raises.
+
+        It measures before the first step of the optimizer, as scheduled after each, and after the last, on the first
+        process alone. Steps are Lightning's ``global_step``. Without an optimizer or step size of its own, the monitor
+        takes the trainer's, if that has one alone.
+
+        Args:
+            part: which part of the module is measured, such as ``lambda module: module.net``; None for all of it, whose
+                ``forward`` must then be of the inputs in ``data``.
+
+        Raises:
+            UserError: if Lightning is not installed.
+        """
+        return lightning_callback(self, part)
+
+    def huggingface(self, part: Callable[[Any], Any] | None = None) -> Any:
+        """Return a callback for the Trainer of transformers that calls this monitor; see ``lightning``.
+
+        Without a ``loss`` it is the model's own, and ``data`` are batches as the model takes them: dictionaries with
+        the labels.
+
+        Raises:
+            UserError: if transformers is not installed.
+        """
+        return huggingface_callback(self, part)
+
+    @property
+    def knows_optimizer(self) -> bool:
+        """Tell whether it was given an optimizer, or a step size."""
+        return any(self.options.get(name) is not None for name in ("optimizer", "lr"))
+
+    def stop(self, why: str) -> None:
+        """Measure no more, and say why on standard error; for callbacks, which must not raise."""
+        self.stopped = True
+        self._say("stop", f"the monitor is off: {why}")
+
+    def _affordable(self, clock: float) -> bool:
+        return self.spent + self.last <= self.budget * (clock - self.started - self.spent)
+
+    def _announce(self, record: dict[str, Any]) -> None:
+        """Add the warnings that are due to a record; print the first one of this monitor."""
+        if self.recorded is not None and record["step"] < self.recorded:  # back at a checkpoint
+            self.course = Course()
+        try:
+            alarms = self.course.alarms(record)
+        except Exception:  # a rule that fails must not cost the record
+            return
+        if alarms:
+            record["warnings"] = [alarm.text for alarm in alarms]
+            self._say("warning", f"step {record['step']}: {alarms[0].text}")
+
+    def _guarded(
+        self, what: str, action: Callable[[dict[str, Any]], object], record: dict[str, Any]
+    ) -> None:
+        """Do something that must not break the training; say what went wrong, once."""
+        try:
+            action(record)
+        except Exception as trouble:
+            self._say(what, f"{what}: {first_line(trouble)}")
+
+    def _say(self, kind: str, sentence: str) -> None:
+        """Print a line on standard error, the first time that there is something of this kind to say."""
+        if kind not in self.said:
+            self.said.add(kind)
+            with suppress(Exception):  # there may be no standard error
+                print(f"steepest: {sentence}", file=sys.stderr, flush=True)
+
     def _attach(self, model: Any) -> None:
+        self._writable()  # what is wrong with the log is said before hours of training, not after
         self.subject = subject(model, self.loss, self.data, **self.attach)
         if "drift" in self.what and self.options.get("since") is None:
             self.options["since"] = self.subject.values()
@@ -173,7 +272,7 @@ class Monitor:
         options = dict(self.options)
         if optimizer is not None:
             options["optimizer"] = optimizer
-        missing = self._without_optimizer(options)
+        settings, missing = self._optimizer(options)
         report, start = report_on(
             self.subject, self.what, start=self.start, tolerant=True, **options
         )
@@ -185,33 +284,63 @@ class Monitor:
                 missing[entry["name"]] = entry["interpretation"]
             else:
                 quantities[entry["name"]] = {key: entry[key] for key in RECORDED}
-        return {"quantities": quantities} | ({"not_measured": missing} if missing else {})
+        return {**settings, "quantities": quantities} | (
+            {"not_measured": missing} if missing else {}
+        )
 
-    def _without_optimizer(self, options: dict[str, Any]) -> dict[str, str]:
-        """Take out of the options an optimizer that cannot be read yet; return why, by the name of the option."""
+    def _optimizer(self, options: dict[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+        """Return step size and momentum, as far as they are known, and why an optimizer cannot be read yet.
+
+        Such an optimizer is taken out of the options.
+        """
         settings = [options.get(name) for name in ("lr", "momentum", "weight_decay")]
         lr, momentum, weight_decay = settings
+        if (
+            is_resting(options.get("optimizer")) or lr == 0
+        ):  # at the ends of many schedules: there is no limit
+            for name in ("optimizer", "lr", "momentum", "weight_decay"):
+                options.pop(name, None)
+            return {"lr": 0.0}, {}
         try:
             assert self.subject is not None
-            optimizer_of(options.get("optimizer"), self.subject, lr, momentum or 0.0, weight_decay)
+            optimizer = optimizer_of(
+                options.get("optimizer"), self.subject, lr, momentum or 0.0, weight_decay
+            )
         except UserError as trouble:
             # the step size alone would compare with the limit of SGD, which is not that of this optimizer
             for name in ("optimizer", "lr", "momentum", "weight_decay"):
                 options.pop(name, None)
-            return {"optimizer": f"{NOT_MEASURED}: {trouble}"}
-        return {}
+            return {}, {"optimizer": f"{NOT_MEASURED}: {trouble}"}
+        if optimizer.lr is None:
+            return {}, {}
+        return {"lr": optimizer.lr, "momentum": optimizer.momentum}, {}
 
     def _trouble(self, trouble: Exception) -> dict[str, Any]:
         """Say what went wrong, and what was seen last."""
         said = str(trouble).strip() or type(trouble).__name__
         if not isinstance(trouble, UserError):
             said = f"{type(trouble).__name__}: {said.splitlines()[0]}"
-        seen = self.last_good or {}
-        last_good = {key: seen[key] for key in ("step", "quantities") if key in seen}
+        before = self.last_good or {}
+        last_good = {key: before[key] for key in ("step", "quantities") if key in before}
         return {"trouble": said, "last_good": last_good or None}
 
+    def _writable(self) -> None:
+        """Refuse a log that cannot be written, in the first call.
+
+        Raises:
+            UserError: a folder, a place without permission.
+        """
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with self.file.open("ab"):
+                pass
+        except OSError as trouble:
+            reason = trouble.strerror or trouble
+            raise UserError(
+                f"cannot write the log {self.file} ({reason}); choose another file"
+            ) from None
+
     def _append(self, record: dict[str, Any]) -> None:
-        self.file.parent.mkdir(parents=True, exist_ok=True)
         with self.file.open("ab+") as log:
             if log.tell():  # a line that a kill cut off is closed, so that it costs only itself
                 log.seek(-1, os.SEEK_END)
@@ -220,21 +349,3 @@ class Monitor:
             log.write(json.dumps(record).encode() + b"\n")
             log.flush()
             os.fsync(log.fileno())
-
-
-def read_log(file: str | Path) -> list[dict[str, Any]]:
-    """Read the records of a monitor's log; lines that a kill cut off are left out.
-
-    Raises:
-        UserError: if there is no such file.
-    """
-    path = Path(file)
-    records = []
-    if not path.is_file():
-        raise UserError(f"there is no log {path}")
-    for line in path.read_text("utf-8", errors="replace").splitlines():
-        try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
-            continue
-    return records

@@ -164,6 +164,12 @@ def optimizer_of(
     return Optimizer(lr, 0.9, scale, weight_decay, decoupled=True, left_out=left_out)
 
 
+def is_resting(given: Any) -> bool:
+    """Tell whether this is an optimizer of torch whose schedule has set the step size to zero."""
+    groups = getattr(given, "param_groups", [])
+    return bool(groups) and all(float(group["lr"]) == 0 for group in groups)
+
+
 def _of_torch(
     given: Any, subject: Subject, lr: float | None, weight_decay: float | None
 ) -> Optimizer:

@@ -27,7 +27,8 @@ def subject(
         model: a pair ``(apply, params)`` with a JAX function of ``(params, x)``, or a network of ours, and any pytree
             of parameters; or a ``torch.nn.Module``, which is left exactly as it is.
         loss: mean over the examples of a batch, of ``(outputs, targets)``; or of ``(params, batch)`` if its first
-            argument is called ``params``.
+            argument is called ``params``. None for a module that returns its own loss from batches that are
+            dictionaries, as those of transformers do where the batch has ``labels``.
         data: a pair of arrays ``(x, y)`` or an iterable of batches that can be passed over many times.
         micro_batch: largest number of examples that are evaluated at once; bounds memory.
         features: of a JAX model, the function of ``(params, x)`` whose values the last layer reads; of a module, the
@@ -43,6 +44,10 @@ def subject(
     >>> attached.risk(), attached.products(jnp.ones(1)).tolist()
     (1.25, [2.5])
     """
+    if loss is None and is_torch_module(model):
+        from steepest.measurement.adapters._own_loss import own_loss
+
+        loss = own_loss(model)
     loss = Loss.of(loss)
     if is_torch_module(model):
         from steepest.measurement.adapters._torch import TorchBatches, TorchSubject

@@ -1,6 +1,6 @@
 """Data as a stream of small batches that can be passed over again and again."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ class Batches:
     Attributes:
         source: a pair of arrays ``(x, y)``, or anything that can be iterated over more than once and gives batches,
             such as a list or a data loader. A batch is a pair ``(inputs, targets)``; only a loss of ``(params, batch)``
-            may have others: arrays in a tuple, list or dict.
+            or the model's own may have others: arrays in a tuple, list or dictionary. A dictionary of arrays is one
+            batch.
         size: examples of a batch at most; larger ones are cut, so that memory stays bounded.
 
     Raises:
@@ -33,9 +34,9 @@ class Batches:
             raise UserError(
                 f"data are a pair of arrays (x, y) or an iterable of batches, got {type(source).__name__}"
             )
-        self.source = source
+        self.source = [source] if isinstance(source, Mapping) else source
         self.size = size
-        self.whole = is_pair_of_arrays(source)
+        self.whole = is_pair_of_arrays(self.source)
 
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
         """Yield each batch with its number of examples."""
@@ -99,7 +100,7 @@ def leaves(batch: Any) -> list[Any]:
     """Return the arrays of a batch."""
     if hasattr(batch, "shape"):
         return [batch]
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):  # a BatchEncoding of transformers is one, and no dict
         return [leaf for part in batch.values() for leaf in leaves(part)]
     if isinstance(batch, tuple | list):
         return [leaf for part in batch for leaf in leaves(part)]
@@ -153,7 +154,7 @@ def _stacked(parts: list[Any]) -> Any:
 
             return torch.cat(parts)
         return np.concatenate([np.asarray(part) for part in parts])
-    if isinstance(first, dict):
+    if isinstance(first, Mapping):
         return {key: _stacked([part[key] for part in parts]) for key in first}
     if isinstance(first, tuple | list):
         return type(first)(_stacked([part[i] for part in parts]) for i in range(len(first)))
@@ -163,7 +164,7 @@ def _stacked(parts: list[Any]) -> Any:
 def _cut(batch: Any, rows: slice | np.ndarray) -> Any:
     if hasattr(batch, "shape"):
         return batch[rows] if batch.shape else batch
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         return {key: _cut(part, rows) for key, part in batch.items()}
     if isinstance(batch, tuple | list):
         return type(batch)(_cut(part, rows) for part in batch)

@@ -1,7 +1,7 @@
 """Modules of torch as subjects; this file is imported only when one arrives."""
 
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any
@@ -168,7 +168,7 @@ class TorchSubject(Subject):
 
     def cast(self, batch: Any) -> Any:
         """Turn arrays into tensors on the module's device; floating point ones in its precision."""
-        if isinstance(batch, dict):
+        if isinstance(batch, Mapping):
             return {key: self.cast(part) for key, part in batch.items()}
         if isinstance(batch, tuple | list):
             return type(batch)(self.cast(part) for part in batch)

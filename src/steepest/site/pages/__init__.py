@@ -9,3 +9,4 @@ from ._drawn import drawn as drawn
 from ._report import comparison_page as comparison_page
 from ._report import report_page as report_page
 from ._subject import subject_page as subject_page
+from ._training import training_page as training_page

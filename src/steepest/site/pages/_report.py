@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from steepest.core.errors import UserError
+from steepest.core.panels import Panel
 from steepest.site.drawing import svg
 
 from . import _pages
@@ -46,7 +48,7 @@ def report_page(report: "Report", file: str | Path) -> Path:
     ...     "the mean loss" in report_page(report, Path(folder) / "net.html").read_text()
     True
     """
-    return write_page(file, _text_of(report))
+    return write_page(_text_of(report), file)
 
 
 def comparison_page(comparison: "Comparison", file: str | Path) -> Path:
@@ -76,11 +78,11 @@ def comparison_page(comparison: "Comparison", file: str | Path) -> Path:
     text = template.render(
         sheet=Markup(_pages.stylesheet()), comparison=comparison, found=FOUND, legend=LEGEND
     )
-    return write_page(file, text)
+    return write_page(text, file)
 
 
-def write_page(file: str | Path, text: str) -> Path:
-    """Write a page of its own, whole or not at all.
+def write_page(text: str, file: str | Path) -> Path:
+    """Write a page of its own, whole or not at all; return the file.
 
     Raises:
         UserError: a place that cannot be written.
@@ -106,18 +108,7 @@ def _text_of(report: "Report") -> str:
     from steepest.measurement import ERRORS
 
     measured = [quantity for quantity in report.quantities if math.isfinite(quantity.value)]
-    drawn = [quantity.panel for quantity in measured if quantity.panel is not None]
-    figures = [
-        (
-            panel.title,
-            inline(
-                svg([replace(panel, title="")]),
-                f"f{i}-",
-                f"{panel.title}. {panel.y} against {panel.x}",
-            ),
-        )
-        for i, panel in enumerate(drawn)
-    ]
+    figures = drawn_panels([quantity.panel for quantity in measured if quantity.panel is not None])
     return (
         _pages.environment()
         .get_template("report.html")
@@ -136,6 +127,21 @@ def _text_of(report: "Report") -> str:
             length=_length,
         )
     )
+
+
+def drawn_panels(panels: Sequence[Panel]) -> list[tuple[str, Markup]]:
+    """Return the title of each panel, and its picture as part of a page."""
+    return [
+        (
+            panel.title,
+            inline(
+                svg([replace(panel, title="")]),
+                f"f{i}-",
+                f"{panel.title}. {panel.y} against {panel.x}",
+            ),
+        )
+        for i, panel in enumerate(panels)
+    ]
 
 
 def _length(value: float, quantity: "Reading") -> Markup:

@@ -39,4 +39,4 @@ def subject_page(result: Result, file: str | Path) -> Path:
         figures=figures,
         **_pages.judged(result),
     )
-    return write_page(file, text)
+    return write_page(text, file)

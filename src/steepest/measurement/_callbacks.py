@@ -1,0 +1,139 @@
+"""A monitor as a callback of Lightning and of the Trainer of Hugging Face; both are imported only when asked for."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from steepest.core.errors import UserError
+
+if TYPE_CHECKING:
+    from steepest.measurement._monitor import Monitor
+
+LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
+
+
+class Guarded:
+    """A monitor that is called along somebody else's loop: once for each step of the optimizer, never raising.
+
+    Attributes:
+        monitor: which measures.
+        part: which module of the one that is trained is measured.
+    """
+
+    def __init__(self, monitor: "Monitor", part: Callable[[Any], Any] | None) -> None:
+        self.monitor = monitor
+        self.part = part
+        self.last: int | None = None
+
+    def begin(self, optimizer: Any) -> None:
+        """Take the trainer's optimizer, if the monitor knows neither one nor its step size."""
+        if optimizer is not None and not self.monitor.knows_optimizer:
+            self.monitor.options["optimizer"] = unwrapped(optimizer)
+
+    def __call__(self, step: int, module: Any, now: bool = False) -> None:
+        """Measure, if the optimizer has stepped since the last call; what goes wrong is said once."""
+        if step == (self.monitor.recorded if now else self.last):  # gradients are accumulated
+            return
+        self.last = step
+        if self.monitor.stopped:
+            return
+        try:
+            model = module if self.part is None else self.part(module)
+            self.monitor(step, model, now=now)
+        except Exception as trouble:
+            said = (
+                str(trouble)
+                if isinstance(trouble, UserError)
+                else f"{type(trouble).__name__}: {trouble}"
+            )
+            self.monitor.stop(said)
+
+
+def unwrapped(optimizer: Any) -> Any:
+    """Return the optimizer of torch inside of what accelerate or Lightning put around it."""
+    while not _of_torch(optimizer) and hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
+    return optimizer
+
+
+def _of_torch(optimizer: Any) -> bool:
+    return type(optimizer).__module__.split(".")[0] == "torch"
+
+
+def lightning_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) -> Any:
+    """Return a callback of Lightning.
+
+    Raises:
+        UserError: if Lightning is not installed.
+    """
+    bases = tuple(module.Callback for module in _lightning())
+
+    class SteepestMonitor(*bases):
+        def __init__(self) -> None:
+            super().__init__()
+            self.guarded = Guarded(monitor, part)
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            if trainer.is_global_zero:
+                optimizers = trainer.optimizers
+                self.guarded.begin(optimizers[0] if len(optimizers) == 1 else None)
+                self.guarded(trainer.global_step, pl_module)
+
+        def on_train_batch_end(
+            self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+        ) -> None:
+            if trainer.is_global_zero:
+                self.guarded(trainer.global_step, pl_module)
+
+        def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+            if trainer.is_global_zero:
+                self.guarded(trainer.global_step, pl_module, now=True)
+
+    return SteepestMonitor()
+
+
+def _lightning() -> list[Any]:
+    """Return the packages of Lightning whose trainer may ask for a callback: both, if both are imported."""
+    imported = [sys.modules[name] for name in LIGHTNING if sys.modules.get(name) is not None]
+    if imported:
+        return imported
+    for name in LIGHTNING:
+        try:
+            return [importlib.import_module(name)]
+        except ImportError:
+            continue
+    raise UserError("Lightning is not installed; pip install lightning")
+
+
+def huggingface_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) -> Any:
+    """Return a callback of the Trainer of transformers.
+
+    Raises:
+        UserError: if transformers is not installed.
+    """
+    try:
+        base = importlib.import_module("transformers").TrainerCallback
+    except ImportError:
+        raise UserError(
+            "transformers is not installed; pip install 'transformers[torch]'"
+        ) from None
+
+    class SteepestMonitor(base):
+        def __init__(self) -> None:
+            self.guarded = Guarded(monitor, part)
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.is_world_process_zero:
+                self.guarded.begin(kwargs.get("optimizer"))
+                self.guarded(state.global_step, kwargs.get("model"))
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.is_world_process_zero:
+                self.guarded(state.global_step, kwargs.get("model"))
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.is_world_process_zero:
+                self.guarded(state.global_step, kwargs.get("model"), now=True)
+
+    return SteepestMonitor()
