@@ -11,9 +11,7 @@ from steepest.measurement._compare import compare as compare
 from steepest.measurement._context import Context as Context
 from steepest.measurement._kernel import kernel_matrix as kernel_matrix
 from steepest.measurement._loading import load_checkpoint as load_checkpoint
-from steepest.measurement._log import read_log as read_log
 from steepest.measurement._measure import measure as measure
-from steepest.measurement._monitor import Monitor as Monitor
 from steepest.measurement._quantities import QUANTITIES as QUANTITIES
 from steepest.measurement._report import BRIEF as BRIEF
 from steepest.measurement._report import ERRORS as ERRORS
@@ -24,8 +22,10 @@ from steepest.measurement._report import errors as errors
 from steepest.measurement._report import number as number
 from steepest.measurement._report import read_report as read_report
 from steepest.measurement._sample import sample as sample
-from steepest.measurement._training_run import Series as Series
-from steepest.measurement._training_run import TrainingRun as TrainingRun
-from steepest.measurement._training_run import watch as watch
-from steepest.measurement._widths import WIDTHS as WIDTHS
-from steepest.measurement._widths import width_check as width_check
+from steepest.measurement.training import Monitor as Monitor
+from steepest.measurement.training import Series as Series
+from steepest.measurement.training import TrainingRun as TrainingRun
+from steepest.measurement.training import read_log as read_log
+from steepest.measurement.training import watch as watch
+from steepest.measurement.widths import WIDTHS as WIDTHS
+from steepest.measurement.widths import width_check as width_check

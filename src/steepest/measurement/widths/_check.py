@@ -14,15 +14,16 @@ from steepest.core.checks import exponent
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel, observed_curve, panel
 from steepest.measurement._building import Builder, Built
-from steepest.measurement._coordinates import (
+from steepest.measurement._fingerprint import digest_of
+from steepest.measurement._report import Reading, Report
+from steepest.measurement.adapters import Batches
+from steepest.measurement.widths._coordinates import (
     Coordinates,
     coordinates,
     fixed_examples,
     initial_weights,
 )
-from steepest.measurement._fingerprint import digest_of
-from steepest.measurement._report import Reading, Report
-from steepest.measurement._width_findings import (
+from steepest.measurement.widths._findings import (
     FIRST_CHANGE,
     HALFWAY,
     Power,
@@ -31,7 +32,6 @@ from steepest.measurement._width_findings import (
     Updates,
     width_findings,
 )
-from steepest.measurement.adapters import Batches
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 SEEDS = 5  # networks of each width: with three, Student's interval is half as wide again

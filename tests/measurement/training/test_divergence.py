@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.measurement import Monitor, read_log
-from steepest.measurement._divergence import BATCH_GROWTH, GROWTH, Course, growth
+from steepest.measurement.training._divergence import BATCH_GROWTH, GROWTH, Course, growth
 from tests.measurement.test_measure import linear, regression, squared
 
 

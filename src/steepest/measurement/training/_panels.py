@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from steepest.core.panels import Curve, Panel, context_curve, observed_curve, panel, predicted_curve
 
 if TYPE_CHECKING:
-    from steepest.measurement._training_run import Series, TrainingRun
+    from steepest.measurement.training._run import Series, TrainingRun
 
 FIRST = (
     "risk",

@@ -10,7 +10,7 @@ from steepest.measurement._health import LEARNED
 from steepest.measurement._report import Finding
 
 if TYPE_CHECKING:
-    from steepest.measurement._training_run import TrainingRun
+    from steepest.measurement.training._run import TrainingRun
 
 MOST = 5
 EDGE = 0.8  # of its limit, from which a curvature that has risen to it is at the edge

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from steepest.core.errors import UserError
 
 if TYPE_CHECKING:
-    from steepest.measurement._monitor import Monitor
+    from steepest.measurement.training._monitor import Monitor
 
 LIGHTNING = ("lightning.pytorch", "pytorch_lightning")
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from steepest.app.cli import main
-from steepest.claims.initialization.lazy_or_rich import SLOPES
+from steepest.claims.initialization.lazy_or_rich.claim import SLOPES
 from steepest.core.errors import UserError
 from steepest.measurement import Builder, Report, width_check
-from steepest.measurement._coordinates import _spectral_norm, coordinates
-from steepest.measurement._width_findings import Power, Powers, width_findings
+from steepest.measurement.widths._coordinates import _spectral_norm, coordinates
+from steepest.measurement.widths._findings import Power, Powers, width_findings
 from steepest.nn.networks import mlp
 from steepest.site.pages import report_page
 
@@ -393,7 +393,7 @@ def test_whoever_follows_the_advice_arrives_at_the_table(optimizer, last):
 
 def _all_lines(powers):
     """Findings on learning rates, also those beyond the fifth."""
-    from steepest.measurement._width_findings import _rates
+    from steepest.measurement.widths._findings import _rates
 
     return _rates(powers)
 

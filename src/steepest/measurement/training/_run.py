@@ -14,9 +14,9 @@ from numpy import ndarray
 from steepest.core.errors import UserError, nearest
 from steepest.core.panels import Panel
 from steepest.core.records import plain
-from steepest.measurement._handover import is_limit
-from steepest.measurement._log import Record, runs_of
 from steepest.measurement._report import Finding
+from steepest.measurement.training._handover import is_limit
+from steepest.measurement.training._log import Record, runs_of
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ class TrainingRun:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """Draw at most five lines to act on."""
-        from steepest.measurement._training_findings import training_findings
+        from steepest.measurement.training._findings import training_findings
 
         return training_findings(self)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """Return a picture of each quantity over the steps, as data."""
-        from steepest.measurement._training_panels import training_panels
+        from steepest.measurement.training._panels import training_panels
 
         return training_panels(self)
 

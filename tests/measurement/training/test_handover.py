@@ -5,7 +5,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement import Monitor, read_log
-from steepest.measurement._handover import receivers
+from steepest.measurement.training._handover import receivers
 from tests.measurement.test_measure import linear, regression, squared
 
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from steepest.core.errors import UserError, nearest
 from steepest.measurement._building import first_line
-from steepest.measurement._callbacks import huggingface_callback, lightning_callback
-from steepest.measurement._divergence import Course
-from steepest.measurement._handover import receivers
 from steepest.measurement._measure import NOT_MEASURED, chosen, report_on
 from steepest.measurement._optimizer import is_resting, optimizer_of
 from steepest.measurement.adapters import Subject, in_evaluation, subject
+from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
+from steepest.measurement.training._divergence import Course
+from steepest.measurement.training._handover import receivers
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
 """What a log keeps of each reading."""

@@ -8,7 +8,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement import Monitor, measure, read_log
-from steepest.measurement._callbacks import Guarded, unwrapped
+from steepest.measurement.training._callbacks import Guarded, unwrapped
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -1,0 +1,1 @@
+"""Along a training."""
