@@ -64,6 +64,7 @@ def build(seed: int = 0, width: float = 1.0) -> dict:
     model = Network(int(64 * width), jax.random.key(seed))
     params, static = eqx.partition(model, eqx.is_inexact_array)
     (x, y), held_out = digits()
+    x, y = jnp.asarray(x), jnp.asarray(y)
 
     def apply(params, x):
         return jax.vmap(eqx.combine(params, static))(x)
@@ -89,7 +90,7 @@ def build(seed: int = 0, width: float = 1.0) -> dict:
     return {
         "model": (apply, params),
         "loss": cross_entropy,
-        "data": (jnp.asarray(x), jnp.asarray(y)),
+        "data": (x, y),
         "held_out": held_out,
         "train": train,
         "features": features,

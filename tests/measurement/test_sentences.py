@@ -6,7 +6,9 @@ import random
 from itertools import pairwise
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from steepest.core.errors import UserError
@@ -652,3 +654,13 @@ def test_samples_of_sorted_data_have_every_class():
     first = ((turned[:100] @ turned[:100].T).sum() - 100) / (100 * 99)
     cosine = found["cosine between examples, last pre-activations"].value
     assert abs(cosine - exact) < 0.1 < abs(first - exact)
+
+
+def test_the_constant_guess_of_tokens():
+    """Of a loss over all places of sequences it is the entropy of their labels' frequencies."""
+    x = np.random.default_rng(0).integers(0, 4, (30, 5))
+    rows = jnp.zeros((4, 4))
+    loss = lambda f, y: optax.softmax_cross_entropy_with_integer_labels(f, y).mean()
+    report = measure((lambda w, x: w[x], rows), loss, (x, x), what=["risk"])
+    shares = np.bincount(x.ravel()) / x.size
+    assert report["risk"].compared == pytest.approx(-(shares * np.log(shares)).sum())

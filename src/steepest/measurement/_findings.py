@@ -205,7 +205,7 @@ def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             said.append(f"{what} {way} by a factor of {rate**0.5:.2g} {on}")
     if said:
         return Finding(
-            "!",
+            "?" if _has_learned(context, by_name) else "!",  # where it trained it did no great harm
             f"{' and '.join(said)}{_cure(context)}",
             "mean square of the last pre-activations",
         )
@@ -213,8 +213,8 @@ def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
 
 
 def _rate(sizes: Sequence[float]) -> float | None:
-    """Return the factor a layer by which mean squares change, over at least two layers that are not zero."""
-    if len(sizes) < 2 or not sizes[0] > 0 or not sizes[-1] > 0:
+    """Return the factor a layer by which mean squares change, over at least three layers that are not zero."""
+    if len(sizes) < 3 or not sizes[0] > 0 or not sizes[-1] > 0:
         return None
     return float((sizes[-1] / sizes[0]) ** (1 / (len(sizes) - 1)))
 

@@ -47,14 +47,14 @@ def constant_guess(context: Context) -> float | None:
     outputs = outputs.astype(float)
     risk = context.subject.risk()
     tolerance = 1e4 * float(np.finfo(context.subject.dtype).eps) * (1 + abs(risk))
-    try:
-        classes = context.classes
-    except UserError:
-        classes = 0
-    if classes > 1:
-        chosen = np.take_along_axis(outputs, targets[:, None], axis=1)[:, 0]
-        mean = float((logsumexp(outputs, axis=1) - chosen).mean())
-        shares = np.bincount(targets, minlength=classes) / len(targets)
+    classes = outputs.shape[-1] if outputs.ndim > 1 else 0
+    numbered = np.issubdtype(targets.dtype, np.integer) and targets.shape == outputs.shape[:-1]
+    if classes > 1 and numbered and 0 <= targets.min() <= targets.max() < classes:
+        logits = outputs.reshape(-1, classes)  # of single tokens too
+        labels = targets.ravel()
+        chosen = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+        mean = float((logsumexp(logits, axis=1) - chosen).mean())
+        shares = np.bincount(labels, minlength=classes) / len(labels)
         entropy = -float(sum(share * np.log(share) for share in shares if share))
         return entropy if abs(risk - mean) <= tolerance else None
     if targets.shape != outputs.shape or not np.issubdtype(targets.dtype, np.floating):
