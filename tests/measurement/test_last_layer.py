@@ -14,7 +14,7 @@ from tests.measurement.adapters import models
 
 
 def attached(apply, params, features=None):
-    x, y = models.data(30)
+    x, _ = models.data(30)
     data = x, np.arange(30) % 3
     return subject((apply, params), models.cross_entropy, data, features=features, check=False)
 

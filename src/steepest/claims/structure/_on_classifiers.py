@@ -71,17 +71,14 @@ def networks_on(claim: OnSubject, most: int) -> Networks:
     """Build the networks; draw at most so many of their examples by class, and keep the attachments to all beside.
 
     Returns:
-        The networks, with ``known["whole"]``: the same on all their examples.
+        The networks, with ``known["whole"]``: the same on all their examples, and ``known["times"]``: how many times
+        those that were drawn these are.
     """
     networks = claim.networks()
     drawn = [claim.drawn(subject, most) for subject in networks.subjects]
-    return Networks(networks.built, drawn, {"whole": networks.subjects})
-
-
-def share_of_all(networks: Networks) -> float:
-    """Return how many times the examples that were drawn all of them are."""
     count = lambda subject: sum(number for _, number in subject.batches)
-    return count(networks.known["whole"][0]) / count(networks.subjects[0])
+    times = count(networks.subjects[0]) / count(drawn[0])
+    return Networks(networks.built, drawn, {"whole": networks.subjects, "times": times})
 
 
 def of_classes(examples: Examples, least: int = 2) -> list[Hypothesis]:

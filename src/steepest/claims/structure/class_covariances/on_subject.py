@@ -30,7 +30,6 @@ from steepest.claims.structure._on_classifiers import (
     looking,
     networks_on,
     of_classes,
-    share_of_all,
     stacked,
     steps_of,
     trained,
@@ -120,7 +119,7 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         moments = 1 if built.train is None else 2
         return Cost(
             gradients=seeds * moments * self.classes,  # one vjp a label
-            passes=seeds * (2 * moments + share_of_all(networks)),
+            passes=seeds * (2 * moments + networks.known["times"]),
             steps=seeds * steps_of(built, self.steps),
         )
 

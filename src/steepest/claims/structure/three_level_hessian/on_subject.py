@@ -26,7 +26,6 @@ from steepest.claims.structure._on_classifiers import (
     looking,
     networks_on,
     of_classes,
-    share_of_all,
     stacked,
     steps_of,
     trained,
@@ -43,6 +42,7 @@ from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import Parts, level_forms, level_maps
 
+LARGEST = 1e9  # numbers of the Krylov space and its images: 4 GB in single precision
 Maps = Parts
 """Parts as maps of the outputs' change, ``(n, C)``."""
 
@@ -85,6 +85,13 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
             assume(
                 "weights", size, ">", self.most, "there are fewer eigenvalues than are asked for"
             ),
+            assume(
+                "numbers that the search for eigenvectors keeps",
+                2 * (2 * self.most + 1) * size,
+                "<=",
+                LARGEST,
+                "the weights or the classes are too many for the memory of most machines",
+            ),
         ]
 
     def assumed(self, networks: Networks) -> tuple[str, ...]:
@@ -98,10 +105,11 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
     def cost(self, networks: Networks) -> Cost:
         seeds = len(networks)
         steps = seeds * steps_of(networks.built[0], self.steps)
-        # each eigenvalue takes about PER_PAIR products with the matrix, which are a jvp and a vjp each
+        # each eigenvalue takes about PER_PAIR products with the matrix, which are a jvp and a vjp each; either takes
+        # about half as long as a product with the Hessian
         pairs = self.most + (len(REMOVED) + 2) * (self.classes + 2)
-        products = seeds * (PROBES + self.most + 2 * PER_PAIR * pairs)
-        return Cost(products=products, passes=seeds * (1 + share_of_all(networks)), steps=steps)
+        products = seeds * (0.5 * (PROBES + 2 * self.most) + PER_PAIR * pairs)
+        return Cost(products=products, passes=seeds * (1 + networks.known["times"]), steps=steps)
 
     def observe(self, setting: Networks, key: Key) -> Observation:
         rng = numpy_generator(key)
@@ -145,8 +153,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
             product = lambda v: now.vjp(less(jvp(v)))
             return top_eigenpairs(row_by_row(product), start, count, tolerance=TOLERANCE)
 
-        probes = rng.choice([-1.0, 1.0], (PROBES, now.size))
-        moved = [jvp(probe) for probe in probes]
+        moved = [jvp(rng.choice([-1.0, 1.0], now.size)) for _ in range(PROBES)]
         spectrum = top(level_maps(outputs, labels), (), self.most)
         along = [jvp(vector) for vector in spectrum.vectors]
         solved = [spectrum]
