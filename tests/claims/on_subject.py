@@ -50,7 +50,9 @@ def classifier(hidden=(8, 8), steps=300, decay=0.01, squared=False, train=True, 
 
 def asked(claim, build, **changes):
     """Put a claim to what a function builds."""
-    return run_on(entry(claim), build, changes=changes)
+    result = run_on(entry(claim), build, changes=changes)
+    assert result is not None
+    return result
 
 
 def broken(result):

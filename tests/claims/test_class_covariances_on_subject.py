@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from steepest.claims.structure._trained import Training, lanes
 from steepest.claims.structure.class_covariances.claim import ClassCovariances
@@ -20,7 +21,7 @@ def own_network():
     claim = ClassCovariances(classes=10, n=100, width=12, depth=2)
     training = Training(12, 2, 0.05, 0.02, 32, 60)
     lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (10,), 3, 100))
-    w = jax.flatten_util.ravel_pytree(training.net.init(jax.random.key(1)))[0]
+    w = ravel_pytree(training.net.init(jax.random.key(1)))[0]
     return claim, training, lane, w
 
 

@@ -65,7 +65,7 @@ def test_what_is_seen_is_the_collapse_of_the_weights_of_that_step():
 
 
 def test_runs_with_the_squared_loss():
-    result = asked("neural-collapse", classifier(steps=400, squared=True), seeds=3)
+    result = asked("neural-collapse", classifier(steps=150, squared=True), seeds=3)
     assert result.about["subject"]["left_out"].keys() == {
         f"free_{name}"
         for name in ("loss", "singular", "variability", "cosines", "raw_cosines", "duality")
@@ -81,7 +81,7 @@ def test_runs_with_the_squared_loss():
     ]
     assert rejections(result.rivals).keys() == {"orthogonal", "rest", "full_rank"}
     assert rejections(result.controls).keys() == {"random_means", "zero_error", "untrained"}
-    assert result.observed["step"][-1] == 400
+    assert result.observed["step"][-1] == 150
 
 
 def test_fewer_steps_may_be_asked_for():
@@ -92,6 +92,21 @@ def test_fewer_steps_may_be_asked_for():
 def test_without_training_it_is_refused():
     with pytest.raises(UserError, match="needs 'train'"):
         asked("neural-collapse", classifier(train=False))
+
+
+def test_a_training_that_diverges_is_said():
+    def build():
+        built = classifier()()
+
+        def train():
+            with torch.no_grad():
+                built["model"][0].weight.fill_(torch.nan)
+            yield
+
+        return built | {"train": train}
+
+    with pytest.raises(UserError, match="its training diverged"):
+        asked("neural-collapse", build)
 
 
 def test_unequal_classes_are_out_of_range():

@@ -1,5 +1,7 @@
 """The three levels on a reader's network: a dense calculation, the claim's own networks, what is refused."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -58,7 +60,7 @@ def test_the_claims_own_network_gives_what_the_claim_measures():
     lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (10,), 3, 100))
     w = training(jax.tree.map(lambda a: a[None], lane), np.array([60]))[0][0, 0]
     of_classes = _measure(training, w, lane, lane.keys)
-    product = lambda *a: _products(training, *a)
+    product = jax.jit(partial(_products, training))
     lane = lane._replace(keys=None)
     expected = claim.spectra(product, w, lane, lane, of_classes, of_classes)
     model = training.net, training.unflatten(w)
@@ -72,7 +74,7 @@ def test_the_claims_own_network_gives_what_the_claim_measures():
 
 
 def test_runs_on_a_trained_network():
-    result = asked("three-level-hessian", classifier(steps=150), seeds=3)
+    result = asked("three-level-hessian", classifier(steps=80), seeds=3)
     assert {check.id for check in result.checks} >= {"outliers", "class_share", "level_order"}
     assert result.params["n"] == 60
     assert all(hypothesis.holds for hypothesis in result.assumptions)

@@ -42,16 +42,12 @@ def last_layer(subject: Subject, outputs: NDArray) -> LastLayer:
     Raises:
         UserError: no features, data in another order in every pass, no layer that gives these outputs.
     """
-    features = subject.features()
-    if not np.array_equal(features, subject.features()):
+    read = subject.features()
+    if read.ndim != 2:
         raise UserError(
-            "the data come in another order in every pass; give a loader that does not shuffle, or arrays"
+            f"the last layer of a classifier reads features (n, q), these have shape {read.shape}"
         )
-    if features.ndim != 2:
-        raise UserError(
-            f"the last layer of a classifier reads features (n, q), these have shape {features.shape}"
-        )
-    features = features.astype(float)
+    features = read.astype(float)
     outputs = outputs.astype(float)
     shape = (outputs.shape[1], features.shape[1])
     named = subject.classifier
@@ -64,6 +60,10 @@ def last_layer(subject: Subject, outputs: NDArray) -> LastLayer:
             found = _fitted(features, candidate, outputs)
             if found is not None:
                 return found
+    if not np.array_equal(read, subject.features()):
+        raise UserError(
+            "the data come in another order in every pass; give a loader that does not shuffle, or arrays"
+        )
     raise UserError(
         f"no matrix of weights of {subject.name} turns the features of shape {features.shape} into the outputs of "
         f"shape {outputs.shape}: the last layer must be linear, without softmax; say which features it reads, "

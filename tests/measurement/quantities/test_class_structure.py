@@ -7,6 +7,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement.quantities import (
+    Rows,
     error_parts,
     error_rows,
     explained,
@@ -110,3 +111,11 @@ def test_rows_give_the_shares_of_the_parts(q):
         assert explained_of_rows(error_rows(delta, w, groups), 3) == pytest.approx(
             expected, rel=1e-9
         )
+
+
+def test_large_ones_are_resolved_by_lanczos():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(450, 5)) @ rng.normal(size=(5, 420)) + 0.3 * rng.normal(size=(450, 420))
+    _, lengths, directions = np.linalg.svd(x)
+    expected = ((x[:7] @ directions[:4].T) ** 2).sum() / (lengths[:4] ** 2).sum()
+    assert explained_of_rows(Rows(x, 7), 4) == pytest.approx(expected, rel=1e-6)

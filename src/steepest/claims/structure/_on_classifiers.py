@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from steepest.claim import Hypothesis, assume
 from steepest.claim.subjects import Networks, OnSubject
+from steepest.core.errors import UserError
 from steepest.measurement import Built, Context, check_cross_entropy, decays_of
 from steepest.measurement.adapters import Subject, in_evaluation
 
@@ -48,12 +49,26 @@ def examples_of(subject: Subject) -> Examples:
     """Return outputs and class numbers.
 
     Raises:
-        UserError: no classifier with class numbers as targets.
+        UserError: no classifier with class numbers as targets; outputs that are not finite.
     """
     context = Context(subject, np.random.default_rng(0))
     _ = context.classes  # which says what a classifier is
     outputs, labels = context.outputs
-    return Examples(outputs.astype(float), labels)
+    return finite(Examples(outputs.astype(float), labels), subject)
+
+
+def finite(examples: Examples, subject: Subject) -> Examples:
+    """Return the examples, if the network has not diverged.
+
+    Raises:
+        UserError: outputs that are not finite.
+    """
+    if not np.isfinite(examples.outputs).all():
+        raise UserError(
+            f"the outputs of {subject.name} are not finite: its training diverged; try a smaller step size, or "
+            "fewer steps"
+        )
+    return examples
 
 
 def cross_entropy_examples(subject: Subject) -> Examples:

@@ -11,11 +11,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Integer
-from scipy.linalg import eigh
 
 from steepest.core.errors import UserError
+from steepest.linalg import top_eigenpairs
 from steepest.measurement.quantities._class_decomposition import gather, pairs
 from steepest.measurement.quantities._collapse import class_means
+
+DENSE = 400  # rows or columns up to which a Gram matrix is decomposed whole
 
 
 class FeatureParts(NamedTuple):
@@ -171,9 +173,10 @@ def error_rows(
 
 
 def explained_of_rows(rows: Rows, top: int) -> float:
-    """Return ``explained`` for a matrix that is given by rows, from the smaller of its two Gram matrices.
+    """Return ``explained`` for a matrix that is given by rows, without forming it where it is large.
 
-    With ``X Xᵀ u = λ u`` the eigenvector of ``XᵀX`` is ``Xᵀu/√λ``, and the first rows carry ``λ Σ u_r²`` of λ.
+    Small ones by the smaller Gram matrix: with ``X Xᵀ u = λ u`` the eigenvector of ``XᵀX`` is ``Xᵀu/√λ``, and the first
+    rows carry ``λ Σ u_r²`` of λ. Others by Lanczos, with residuals below 10⁻⁶ of the largest eigenvalue.
 
     Args:
         rows: as from :func:`feature_rows`, shape ``(N, q)``.
@@ -186,9 +189,15 @@ def explained_of_rows(rows: Rows, top: int) -> float:
     x = rows.all
     count, size = x.shape
     top = min(top, count, size)
+    if min(count, size) > DENSE:
+        start = np.random.default_rng(0).standard_normal(size)
+        pairs = top_eigenpairs(lambda v: (v @ x.T) @ x, start, top, tolerance=1e-6)
+        return float(((pairs.vectors @ x[: rows.first].T) ** 2).sum()) / float(pairs.values.sum())
     inner = size <= count
     gram = x.T @ x if inner else x @ x.T
-    values, vectors = eigh(gram, subset_by_index=(len(gram) - top, len(gram) - 1))
+    values, vectors = np.linalg.eigh(gram)
+    values = values[-top:]
+    vectors = vectors[:, -top:]
     if inner:
         carried = float(((x[: rows.first] @ vectors) ** 2).sum())
     else:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import jax
 import numpy as np
 
 from steepest.claim import (
@@ -26,6 +27,7 @@ from steepest.claims.structure._on_classifiers import (
     Examples,
     decay,
     examples_of,
+    finite,
     looking,
     of_classes,
     stacked,
@@ -35,13 +37,14 @@ from steepest.claims.structure._on_classifiers import (
 from steepest.claims.structure.neural_collapse.claim import RANK_CUT, NeuralCollapse
 from steepest.core.errors import UserError
 from steepest.dynamics import logarithmic
-from steepest.measurement import Built, check_cross_entropy, collapse_of, last_layer
+from steepest.measurement import Built, check_cross_entropy, last_layer
 from steepest.measurement.adapters import Subject
-from steepest.measurement.quantities import upper_pairs
+from steepest.measurement.quantities import collapse, upper_pairs
 
 RECORDS = 60  # moments of the training, evenly spaced in log(1 + step), as in the claim
 BALANCED = 1.5  # largest class over the smallest: theory is for equal classes
 MANY = 100  # classes: the random means of the control have their square in cosines
+COLLAPSE = jax.jit(collapse)  # hundreds of looks of one shape
 FREE = "it is about free features, an exact problem of its own without a network"
 
 
@@ -127,8 +130,8 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
     def cost(self, networks: Networks) -> Cost:
         steps = steps_of(networks.built[0], self.net_steps)
         looks = len(logarithmic(steps, RECORDS))
-        # the outputs once and the features twice, as they are checked to come in the same order
-        return Cost(passes=len(networks) * looks * 3, steps=len(networks) * steps)
+        # one for the outputs and one for the features
+        return Cost(passes=len(networks) * looks * 2, steps=len(networks) * steps)
 
     def observe(self, setting: Networks, key: Key) -> Observation:
         paths = [
@@ -186,7 +189,8 @@ def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:
     """Return collapse and training error of the model of now."""
     with looking(model, subject) as (now,):
         examples, _ = examples_and_loss(now, check=False)
-        state = collapse_of(last_layer(now, examples.outputs), examples.labels)
+        features, matrix, bias = last_layer(now, examples.outputs)
+    state = COLLAPSE(features, examples.labels, matrix, bias)
     return {
         "step": step,
         "error": examples.error,
@@ -210,7 +214,7 @@ def examples_and_loss(subject: Subject, check: bool = True) -> tuple[Examples, s
     outputs, targets = subject.outputs()
     one_hot = targets.shape == outputs.shape and outputs.ndim == 2 and is_one_hot(targets)
     if one_hot:
-        examples = Examples(outputs.astype(float), targets.argmax(1))
+        examples = finite(Examples(outputs.astype(float), targets.argmax(1)), subject)
     else:
         examples = examples_of(subject)
     if not check:

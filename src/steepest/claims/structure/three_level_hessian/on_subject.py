@@ -108,7 +108,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         # each eigenvalue takes about PER_PAIR products with the matrix, which are a jvp and a vjp each; either takes
         # about half as long as a product with the Hessian
         pairs = self.most + (len(REMOVED) + 2) * (self.classes + 2)
-        products = seeds * (0.5 * (PROBES + 2 * self.most) + PER_PAIR * pairs)
+        products = seeds * (0.5 * (PROBES + self.most) + PER_PAIR * pairs)
         return Cost(products=products, passes=seeds * (1 + networks.known["times"]), steps=steps)
 
     def observe(self, setting: Networks, key: Key) -> Observation:
