@@ -55,11 +55,11 @@ def last_layer(subject: Subject, outputs: NDArray) -> LastLayer:
     matrices = [weight.name for weight in subject.weights if sorted(weight.shape) == sorted(shape)]
     for name in sorted(matrices, key=lambda name: name not in first):
         matrix = subject.weight(name).astype(float)
-        turned = [each for each in (matrix, matrix.T) if each.shape == shape]
+        turned = [way for way in (matrix, matrix.T) if way.shape == shape]
         for candidate in turned:
-            found = _fitted(features, candidate, outputs)
-            if found is not None:
-                return found
+            layer = _fitted(features, candidate, outputs)
+            if layer is not None:
+                return layer
     if not np.array_equal(read, subject.features()):
         raise UserError(
             "the data come in another order in every pass; give a loader that does not shuffle, or arrays"

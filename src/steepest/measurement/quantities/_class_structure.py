@@ -166,9 +166,9 @@ def error_rows(
     levels = gather(means[pairs(classes)], total)
     # the own terms are around nothing, the others around the mean of their pair
     around = errors - (1 - of_class)[..., None] * means[labels]
-    each = np.sqrt(weights)[..., None] * around
+    scaled = np.sqrt(weights)[..., None] * around
     first = (levels.classes, levels.cross)
-    rows = np.concatenate([*first, each.reshape(-1, errors.shape[-1])])
+    rows = np.concatenate([*first, scaled.reshape(-1, errors.shape[-1])])
     return Rows(rows, sum(map(len, first)))
 
 

@@ -81,8 +81,8 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
                 f"class-covariances compares hidden layers, and {first.name} has {len(sizes)} that can be seen; it "
                 "needs three linear or convolutional layers, the last of which gives the outputs"
             )
-        known = {**networks.known, "examples": examples, "sizes": sizes}
-        return Networks(networks.built, networks.subjects, known)
+        facts = {**networks.known, "examples": examples, "sizes": sizes}
+        return Networks(networks.built, networks.subjects, facts)
 
     def read(self, networks: Networks) -> Mapping[str, Any]:
         examples = networks.known["examples"]
@@ -176,7 +176,7 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
                     feature_rows(read, groups, self.classes),
                     error_rows(sent, p / len(p), groups),
                 )
-                shares[j, :, k] = [explained_of_rows(each, self.classes - 1) for each in rows]
+                shares[j, :, k] = [explained_of_rows(part, self.classes - 1) for part in rows]
         return list(shares)
 
     def last_layer(self, now: Subject) -> dict[str, NDArray]:
@@ -185,14 +185,13 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
             flat(list(now.reads().values())[-1]), examples_of(now).labels, self.classes
         )
         count = 2 * self.classes
-        squares = lambda x: np.linalg.svd(x, compute_uv=False)[:count] ** 2
-        of_means = np.zeros(count)
-        found = squares(rows.all[: rows.first])
-        of_means[: len(found)] = found
-        spectrum = np.zeros(count)
-        found = squares(rows.all)
-        spectrum[: len(found)] = found
-        return {"spectrum": spectrum, "of_means": of_means}
+
+        def largest(x: NDArray) -> NDArray:
+            """Return the largest eigenvalues of ``xᵀx``, with zeros where it has no more."""
+            values = np.linalg.svd(x, compute_uv=False)[:count] ** 2
+            return np.pad(values, (0, count - len(values)))
+
+        return {"spectrum": largest(rows.all), "of_means": largest(rows.all[: rows.first])}
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
         if "start" in observed:

@@ -81,15 +81,15 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         first = networks.subjects[0]
         examples, loss = examples_and_loss(first)
         layer = last_layer(first, examples.outputs)
-        known = {"examples": examples, "loss": loss, "width": layer.features.shape[1]}
-        return Networks(networks.built, networks.subjects, known)
+        facts = {"examples": examples, "loss": loss, "width": layer.features.shape[1]}
+        return Networks(networks.built, networks.subjects, facts)
 
     def read(self, networks: Networks) -> Mapping[str, Any]:
-        known = networks.known
+        facts = networks.known
         return {
-            "classes": known["examples"].classes,
-            "loss": known["loss"],
-            "width": known["width"],
+            "classes": facts["examples"].classes,
+            "loss": facts["loss"],
+            "width": facts["width"],
         }
 
     @property
@@ -166,7 +166,7 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
                 looks.append(look(model, subject, taken))
         if looks[-1]["step"] != taken:
             looks.append(look(model, subject, taken))
-        return {name: [each[name] for each in looks] for name in looks[0]}
+        return {name: [moment[name] for moment in looks] for name in looks[0]}
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
         return self.past_zero_error(observed)

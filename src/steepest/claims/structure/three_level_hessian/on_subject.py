@@ -163,24 +163,26 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
             ("random_", groups, (self.without, "within")),  # only what is judged
         ):
             maps = level_maps(outputs, split)
-            class_part = np.array([form(maps.classes, each) for each in along])
-            both_parts = class_part + [form(maps.cross, each) for each in along]
+            class_part = np.array([form(maps.classes, change) for change in along])
+            both_parts = class_part + [form(maps.cross, change) for change in along]
             left = np.full((len(REMOVED), self.classes + 2), np.nan)
             for i, name in enumerate(REMOVED):
                 if name in removed:
                     solved.append(top(maps, REMOVED[name], self.classes + 2))
                     left[i] = solved[-1].values
-            forms = [level_forms(each, outputs, split) for each in moved]
+            forms = [level_forms(change, outputs, split) for change in moved]
             measured |= {
                 f"{prefix}carried": class_part / spectrum.values,
                 f"{prefix}class_share": (class_part / both_parts)[: self.classes - 1],
                 f"{prefix}left": left,
-                f"{prefix}trace": [np.mean([each[name] for each in forms]) for name in LEVELS],
+                f"{prefix}trace": [
+                    np.mean([of_probe[name] for of_probe in forms]) for name in LEVELS
+                ],
             }
         residual = max(pairs.residuals.max() for pairs in solved)
         return measured | {
             "eigenvalues": spectrum.values,
-            "deviation": [deviation(each, outputs, labels) for each in moved],
+            "deviation": [deviation(change, outputs, labels) for change in moved],
             "residual": residual / spectrum.values[0],
         }
 
