@@ -45,16 +45,33 @@ class Examples(NamedTuple):
         return float((self.outputs.argmax(1) != self.labels).mean())
 
 
-def examples_of(subject: Subject) -> Examples:
+def examples_of(subject: Subject, *, one_hot: bool = False) -> Examples:
     """Return outputs and class numbers.
+
+    Args:
+        subject: the classifier.
+        one_hot: whether targets may also be rows with a one and zeros, as the squared loss takes them.
 
     Raises:
         UserError: no classifier with class numbers as targets; outputs that are not finite.
     """
     context = Context(subject, np.random.default_rng(0))
-    _ = context.classes  # which says what a classifier is
-    outputs, labels = context.outputs
+    outputs, targets = context.outputs
+    if one_hot and outputs.ndim == 2 and targets.shape == outputs.shape and is_one_hot(targets):
+        labels = targets.argmax(1)
+    else:
+        _ = context.classes  # which says what a classifier is
+        labels = targets
     return finite(Examples(outputs.astype(float), labels), subject)
+
+
+def is_one_hot(targets: np.ndarray) -> bool:
+    """Tell whether every row has a one and zeros.
+
+    >>> is_one_hot(np.eye(3)), is_one_hot(np.eye(3) / 2)
+    (True, False)
+    """
+    return bool(((targets == 0) | (targets == 1)).all() and (targets.sum(1) == 1).all())
 
 
 def finite(examples: Examples, subject: Subject) -> Examples:

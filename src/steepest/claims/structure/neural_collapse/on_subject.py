@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 
 from steepest.claim import (
@@ -20,6 +19,7 @@ from steepest.claim import (
     Seeds,
     Within,
     assume,
+    compiled,
 )
 from steepest.claim.subjects import Cost, Networks, OnSubject
 from steepest.claims.structure._on_classifiers import (
@@ -27,7 +27,6 @@ from steepest.claims.structure._on_classifiers import (
     Examples,
     decay,
     examples_of,
-    finite,
     looking,
     of_classes,
     stacked,
@@ -44,7 +43,7 @@ from steepest.measurement.quantities import collapse, upper_pairs
 RECORDS = 60  # moments of the training, evenly spaced in log(1 + step), as in the claim
 BALANCED = 1.5  # largest class over the smallest: theory is for equal classes
 MANY = 100  # classes: the random means of the control have their square in cosines
-COLLAPSE = jax.jit(collapse)  # hundreds of looks of one shape
+COLLAPSE = compiled(collapse)  # hundreds of looks of one shape
 FREE = "it is about free features, an exact problem of its own without a network"
 
 
@@ -79,7 +78,8 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
     def setting(self, key: Key) -> Networks:
         networks = self.networks(most=self.n)
         first = networks.subjects[0]
-        examples, loss = examples_and_loss(first)
+        examples = examples_of(first, one_hot=True)
+        loss = loss_of(first, examples)
         layer = last_layer(first, examples.outputs)
         facts = {"examples": examples, "loss": loss, "width": layer.features.shape[1]}
         return Networks(networks.built, networks.subjects, facts)
@@ -188,7 +188,7 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
 def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:
     """Return collapse and training error of the model of now."""
     with looking(model, subject) as (now,):
-        examples, _ = examples_and_loss(now, check=False)
+        examples = examples_of(now, one_hot=True)
         features, matrix, bias = last_layer(now, examples.outputs)
     state = COLLAPSE(features, examples.labels, matrix, bias)
     return {
@@ -203,37 +203,22 @@ def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:
     }
 
 
-def examples_and_loss(subject: Subject, check: bool = True) -> tuple[Examples, str]:
-    """Return outputs and class numbers of a classifier, and which of the claim's losses it has.
-
-    Targets are class numbers, or rows with a one and zeros as the squared loss takes them.
+def loss_of(subject: Subject, examples: Examples) -> str:
+    """Tell by its value which of the claim's losses the risk is.
 
     Raises:
-        UserError: no classifier; with ``check`` also another loss.
+        UserError: neither.
     """
-    outputs, targets = subject.outputs()
-    one_hot = targets.shape == outputs.shape and outputs.ndim == 2 and is_one_hot(targets)
-    if one_hot:
-        examples = finite(Examples(outputs.astype(float), targets.argmax(1)), subject)
-    else:
-        examples = examples_of(subject)
-    if not check:
-        return examples, ""
-    if not one_hot:
-        try:
-            check_cross_entropy(subject, examples.outputs, examples.labels)
-        except UserError:
-            if not is_squared(subject, examples):
-                raise
-        else:
-            return examples, "cross-entropy"
-    elif not is_squared(subject, examples):
+    try:
+        check_cross_entropy(subject, examples.outputs, examples.labels)
+    except UserError as trouble:
+        if is_squared(subject, examples):
+            return "squared"
         raise UserError(
-            f"the loss of {subject.name} is {subject.risk():.6g}, and the mean squared distance of its outputs from "
-            f"the one-hot targets {distance(examples):.6g}: neural-collapse is asked of "
-            "that, of half of it, of these over the number of outputs, or of the cross-entropy with class numbers"
-        )
-    return examples, "squared"
+            f"neural-collapse is asked of the mean cross-entropy, or of the mean squared distance from one-hot "
+            f"targets, {distance(examples):.6g} here, of half of it, or of these over the number of outputs; {trouble}"
+        ) from trouble
+    return "cross-entropy"
 
 
 def distance(examples: Examples) -> float:
@@ -249,12 +234,3 @@ def is_squared(subject: Subject, examples: Examples) -> bool:
     near = 1e4 * np.finfo(subject.dtype).eps * (1 + abs(risk))
     factors = (0.5, 1.0, 0.5 / examples.classes, 1 / examples.classes)
     return any(abs(risk - factor * distance(examples)) <= near for factor in factors)
-
-
-def is_one_hot(targets: np.ndarray) -> bool:
-    """Tell whether every row has a one and zeros.
-
-    >>> is_one_hot(np.eye(3)), is_one_hot(np.eye(3) / 2)
-    (True, False)
-    """
-    return bool(((targets == 0) | (targets == 1)).all() and (targets.sum(1) == 1).all())
