@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from steepest.claim.subjects import Networks
+from steepest.claims.structure._on_classifiers import decay, undecided_decay
 from steepest.claims.structure._trained import Training, lanes
 from steepest.claims.structure.three_level_hessian.claim import (
     ThreeLevelHessian,
@@ -15,6 +17,7 @@ from steepest.claims.structure.three_level_hessian.claim import (
 )
 from steepest.claims.structure.three_level_hessian.on_subject import ThreeLevelOnSubject
 from steepest.core.errors import UserError
+from steepest.measurement import Built
 from steepest.measurement.adapters import subject
 from tests.claims.on_subject import asked, broken, classifier, clusters
 from tests.measurement.adapters import models
@@ -87,6 +90,27 @@ def test_no_decay_is_out_of_range():
     result = asked("three-level-hessian", classifier(decay=0.0), seeds=3)
     assert result.verdict.value == "out-of-range"
     assert broken(result) == ["largest weight decay of your optimizer = 0 > 0"]
+
+
+@pytest.mark.parametrize(
+    ("decays", "said"),
+    [
+        ((0.01, 0.01), ()),
+        ((0.01, 0.0), ("decay of some of its weights is enough",)),
+        (None, ("its weights are decayed",)),
+    ],
+)
+def test_what_is_not_known_of_the_decay_is_assumed(decays, said):
+    built = classifier()()
+    model = built["model"]
+    groups = [
+        {"params": layer.parameters(), "weight_decay": weight_decay}
+        for layer, weight_decay in zip((model[0], model[2]), decays or (), strict=False)
+    ]
+    optimizer = torch.optim.SGD(groups, lr=0.1) if groups else None
+    networks = Networks([Built(model, None, None, optimizer)], [], {})
+    assert undecided_decay(networks) == said
+    assert all(hypothesis.holds for hypothesis in decay(networks))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from steepest.claim import (
     Hypothesis,
     Key,
     Observation,
+    Panel,
     Prediction,
     Rival,
     Seeds,
@@ -30,6 +31,7 @@ from steepest.claims.structure._on_classifiers import (
     looking,
     networks_on,
     of_classes,
+    retitled,
     stacked,
     steps_of,
     trained,
@@ -209,6 +211,14 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         if "start" in observed:
             return super().controls(observed)
         return [self.random_classes(observed)]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        titles = (
+            "Class means in the outliers of features",
+            "Class means in the outliers of errors",
+            "Features, last layer",
+        )
+        return retitled(super().panels(predicted, observed), *titles)
 
 
 def hidden(written: Mapping[str, NDArray], count: int) -> dict[str, int]:

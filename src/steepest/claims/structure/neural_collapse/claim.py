@@ -509,13 +509,11 @@ class NeuralCollapse(Claim):
                 *_by_loss(_LOSSES, free, gap),
                 log="xy",
             ),
-            *self.panels_of_networks(predicted, observed, "The squared loss gathers the classes"),
+            *self.panels_of_networks(predicted, observed),
         )
 
-    def panels_of_networks(
-        self, predicted: Prediction, observed: Observation, title: str
-    ) -> tuple[Panel, ...]:
-        """Draw NC1 under this title, the cosines of one network and NC3 along the training."""
+    def panels_of_networks(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        """Draw NC1, the cosines of one network and NC3 along the training."""
         steps = observed["step"][1:]
         flat = np.ones(len(observed["step"]) - 1)
         nc1 = _by_loss(self.losses, steps, observed["variability"])
@@ -526,7 +524,7 @@ class NeuralCollapse(Claim):
             rival_curve(steps, 0 * flat, "orthogonal"),
         )
         return (
-            panel(title, "step", "NC1", *nc1, log="xy"),
+            panel("The squared loss gathers the classes", "step", "NC1", *nc1, log="xy"),
             panel(
                 "Centred means become a simplex",
                 "step",

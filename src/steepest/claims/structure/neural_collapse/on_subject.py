@@ -29,6 +29,7 @@ from steepest.claims.structure._on_classifiers import (
     examples_of,
     looking,
     of_classes,
+    retitled,
     stacked,
     steps_of,
     undecided_decay,
@@ -181,8 +182,12 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         return self.controls_of_networks(observed)
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        title = "The spread within classes, over that between them"
-        return self.panels_of_networks(predicted, observed, title)
+        titles = (
+            "The spread within classes, over that between them",
+            "Cosines of the centred class means",
+            "How far the classifier is from the class means",
+        )
+        return retitled(self.panels_of_networks(predicted, observed), *titles)
 
 
 def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from steepest.claim import (
     Hypothesis,
     Key,
     Observation,
+    Panel,
+    Prediction,
     Seeds,
     Within,
     assume,
@@ -26,6 +28,7 @@ from steepest.claims.structure._on_classifiers import (
     looking,
     networks_on,
     of_classes,
+    retitled,
     stacked,
     steps_of,
     trained,
@@ -135,6 +138,13 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
             }
         arrays = stacked(self, spectra)
         return Observation(**{name: (axes[name], arrays[name]) for name in axes})
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        titles = (
+            "The largest eigenvalues, whole and without parts",
+            "What the class part has of class and cross-class parts",
+        )
+        return retitled(super().panels(predicted, observed), *titles)
 
     def spectra_of(self, now: Subject, rng: np.random.Generator) -> dict[str, Any]:
         """Return spectra of G and of what is left of it, for one network: with its classes and random groups.
