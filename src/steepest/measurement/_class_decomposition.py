@@ -40,7 +40,7 @@ def measure_class_decomposition(context: Context) -> list[Reading]:
     outputs, labels = subject.outputs()
     outputs = outputs.astype(float)
     _check_classes(context, labels, drawn.how)
-    _check_loss(subject, outputs, labels)
+    check_cross_entropy(subject, outputs, labels)
     # factors and their sums in double precision, products with the model in its own
     jvp = lambda v: np.asarray(subject.jvp(v), float)
     vjp = lambda u: np.asarray(subject.vjp(u), float)
@@ -72,13 +72,22 @@ def _check_classes(context: Context, labels: np.ndarray, how: str) -> None:
         )
 
 
-def _check_loss(subject: Subject, outputs: np.ndarray, labels: np.ndarray) -> None:
-    """Check by its value that the risk is the cross-entropy of the outputs."""
+def check_cross_entropy(subject: Subject, outputs: np.ndarray, labels: np.ndarray) -> None:
+    """Check by its value that the risk is the mean cross-entropy of the outputs.
+
+    Args:
+        subject: whose risk it is.
+        outputs: logits in double precision, shape ``(n, C)``.
+        labels: class numbers, shape ``(n,)``.
+
+    Raises:
+        UserError: it is not.
+    """
     risk = subject.risk()
     mean = float(cross_entropy(jnp.asarray(outputs), jnp.asarray(labels)).mean())
     if not abs(risk - mean) <= 1e4 * np.finfo(subject.dtype).eps * (1 + abs(mean)):
         raise UserError(
-            f"levels are those of the mean cross-entropy: the loss of {subject.name} is {risk:.6g} and the "
+            f"expected the mean cross-entropy: the loss of {subject.name} is {risk:.6g} and the "
             f"cross-entropy of its outputs {mean:.6g}; leave decay, label smoothing and other terms out of the loss"
         )
 

@@ -219,6 +219,19 @@ def _of_torch(
     )
 
 
+def decays_of(given: Any) -> tuple[float, float] | None:
+    """Return the smallest and the largest weight decay of an optimizer's groups of weights; None if it does not say.
+
+    Args:
+        given: an optimizer of torch; of anything else nothing is known.
+    """
+    groups = getattr(given, "param_groups", None)
+    if not groups or not all("weight_decay" in group for group in groups):
+        return None
+    decays = [float(group["weight_decay"]) for group in groups]
+    return min(decays), max(decays)
+
+
 def _decay(groups: Sequence[dict[str, Any]]) -> float | tuple[float, float]:
     """Return the weight decay of torch's groups of weights, or the smallest and the largest of several."""
     decays = sorted({float(group.get("weight_decay", 0.0)) for group in groups})

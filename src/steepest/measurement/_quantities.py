@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from scipy import stats
 
 from steepest.core.errors import UserError, nearest
@@ -23,11 +21,11 @@ from steepest.measurement._examples import margins_of, median_interval
 from steepest.measurement._health import LEARNED, constant_guess
 from steepest.measurement._inputs import measure_input_margins
 from steepest.measurement._kernel import measure_drift, measure_tangent_kernel
+from steepest.measurement._last_layer import collapse_of, last_layer
 from steepest.measurement._regions import measure_regions
 from steepest.measurement._report import ALIASES, Reading
 from steepest.measurement._signal_propagation import measure_signal_propagation
 from steepest.measurement._weights import measure_alignment, measure_norms
-from steepest.measurement.quantities import collapse
 
 
 def measure_risk(context: Context) -> list[Reading]:
@@ -143,8 +141,8 @@ def measure_margins(context: Context) -> list[Reading]:
 def measure_collapse(context: Context) -> list[Reading]:
     """Measure NC1 to NC4 of the features before the last layer."""
     outputs, targets = context.outputs
-    features, matrix, bias = _last_layer(context)
-    collapsed = collapse(features, jnp.asarray(targets), matrix, bias)
+    _ = context.classes  # which says what a classifier is
+    collapsed = collapse_of(last_layer(context.subject, outputs), targets)
     assumes = (("error rate 0", bool((outputs.argmax(1) == targets).all())),)
     theory = "0 in the terminal phase (Papyan, Han and Donoho 2020)"
     say = lambda name, value, interpretation: Reading(
@@ -173,29 +171,6 @@ def measure_collapse(context: Context) -> list[Reading]:
             "share that the nearest class mean decides otherwise",
         ),
     ]
-
-
-def _last_layer(context: Context) -> tuple[Array, Array, Array | None]:
-    """Return the features ``(n, q)`` that the last layer reads, its matrix ``(C, q)`` and its bias."""
-    subject = context.subject
-    classes = context.classes
-    names = subject.classifier
-    if names is None:
-        raise UserError(
-            f"neural collapse needs the last layer, and that of {subject.name} is not known"
-        )
-    matrix = subject.weight(names[0])
-    bias = None if names[1] is None else jnp.asarray(subject.weight(names[1]))
-    features = subject.features()
-    if not np.array_equal(features, subject.features()):
-        raise UserError(
-            "the data come in another order in every pass; give a loader that does not shuffle, or arrays"
-        )
-    if features.ndim != 2 or matrix.shape != (classes, features.shape[1]):
-        raise UserError(
-            f"{names[0]} of shape {matrix.shape} does not read features of shape {features.shape}"
-        )
-    return jnp.asarray(features), jnp.asarray(matrix), bias
 
 
 QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {

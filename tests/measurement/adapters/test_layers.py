@@ -206,3 +206,54 @@ def test_what_cannot_be_had_is_said_in_one_sentence():
     )
     with pytest.raises(UserError, match="one array"):
         several.inputs()
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_layers_read_what_the_last_one_gives(framework):
+    found = made(framework)
+    x, y = models.data()
+    z, _ = by_hand(x, y)
+    read = found.reads()
+    assert list(read) == list(found.layers())
+    for one, other in zip(read.values(), [x, *map(np.tanh, z[:-1])], strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-13)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_outputs_are_differentiated_in_what_layers_write(framework):
+    """With the loss's derivative in the outputs these are the errors; otherwise backpropagation of a cotangent."""
+    found = made(framework)
+    x, y = models.data()
+    z, errors = by_hand(x, y)
+    outputs, _ = found.outputs()
+    p = np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+    for one, other in zip(found.layer_vjp(p - np.eye(3)[y]).values(), errors, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-13)
+    u = np.random.default_rng(3).standard_normal(outputs.shape)
+    params = models.of_jax()[1]
+    expected = (u @ params[2]["w"]) * (1 - np.tanh(z[1]) ** 2)
+    np.testing.assert_allclose(list(found.layer_vjp(u).values())[1], expected, atol=1e-13)
+
+
+def test_convolutions_read_and_are_differentiated():
+    """A convolution, batch normalization in evaluation mode, an activation in place: against differences."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, 3, padding=1), nn.BatchNorm2d(2), nn.Tanh(), nn.Flatten(), nn.Linear(18, 3)
+    )
+    model = model.double().eval()
+    model[1].running_mean.uniform_(-1, 1)
+    x, y = torch.randn(5, 1, 3, 3).double(), torch.arange(5) % 3
+    found = subject(model, nn.CrossEntropyLoss(), (x, y), micro_batch=2, check=False)
+    head = found.reads()["4"]
+    np.testing.assert_allclose(head, model[:4](x).detach().numpy(), atol=1e-14)
+    u = np.random.default_rng(0).standard_normal((5, 3))
+    pulled = found.layer_vjp(u)["0"]
+    written = found.layers()["0"]
+    assert pulled.shape == written.shape == (5, 2, 3, 3)
+    moved = np.random.default_rng(1).standard_normal(written.shape)
+    along = lambda h: model[1:](torch.as_tensor(written + h * moved)).detach().numpy()
+    slope = (along(1e-5) - along(-1e-5)) / 2e-5
+    assert (u * slope).sum() == pytest.approx((pulled * moved).sum(), rel=1e-7)

@@ -10,6 +10,7 @@ from steepest.core.errors import UserError
 from steepest.measurement.adapters import subject
 from steepest.measurement.quantities import (
     level_forms,
+    level_maps,
     level_products,
     own_cotangents,
     three_levels,
@@ -198,3 +199,25 @@ def test_bad_input_is_one_sentence(change, words):
     }
     with pytest.raises(UserError, match=words):
         three_levels(**given)
+
+
+def test_maps_are_the_parts_without_their_factors():
+    """``Jᵀ B J`` is the dense part of the definition, for classes and for groups with an empty one."""
+    flat, forward, y = example()
+    jacobian = np.asarray(jax.jacobian(forward)(flat))
+    outputs = np.asarray(forward(flat))
+    for groups in (np.asarray(y), np.minimum(np.asarray(y), 2)):
+        maps = level_maps(outputs, groups)
+        columns = np.moveaxis(jacobian, 2, 0)
+        dense = {
+            name: np.einsum("ica,bic->ab", jacobian, [getattr(maps, name)(c) for c in columns])
+            for name in maps._fields
+        }
+        forms = level_forms(columns[0], outputs, groups)
+        for name, form in forms.items():
+            assert dense[name][0, 0] == pytest.approx(float(form), abs=1e-14)
+        if len(np.unique(groups)) == 4:
+            parts, whole = oracle(flat, forward, groups, "weighted")
+            for name, part in {**parts, "all": whole}.items():
+                np.testing.assert_allclose(dense[name], part, atol=1e-14)
+        np.testing.assert_allclose(sum(dense[name] for name in forms), dense["all"], atol=1e-14)

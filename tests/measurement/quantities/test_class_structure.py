@@ -7,9 +7,13 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement.quantities import (
+    Rows,
     error_parts,
+    error_rows,
     explained,
+    explained_of_rows,
     feature_parts,
+    feature_rows,
     softmax,
     three_levels,
 )
@@ -89,3 +93,29 @@ def test_bad_shapes_are_one_sentence():
         feature_parts(jnp.ones((3, 2)), jnp.zeros(4, int), 2)
     with pytest.raises(UserError, match="errors"):
         error_parts(jnp.ones((3, 2)), jnp.ones((3, 2)), jnp.zeros(3, int))
+
+
+@pytest.mark.parametrize("q", [3, 6, 200])
+def test_rows_give_the_shares_of_the_parts(q):
+    """Both Gram matrices, and a layer narrower than C − 1 eigenvalues need, against q × q eigenpairs."""
+    h, y, rng = example(3, q=q)
+    delta = rng.normal(size=(24, 4, q))
+    w = rng.random((24, 4))
+    for groups in (y, rng.permutation(y)):
+        top = min(3, q)
+        of_features = [np.asarray(a) for a in feature_parts(jnp.array(h), jnp.array(groups), 4)]
+        expected = explained(of_features, of_features[:1], top)
+        assert explained_of_rows(feature_rows(h, groups, 4), 3) == pytest.approx(expected, rel=1e-9)
+        of_errors = [np.asarray(a) for a in error_parts(*map(jnp.array, (delta, w, groups)))]
+        expected = explained(of_errors, of_errors[:2], top)
+        assert explained_of_rows(error_rows(delta, w, groups), 3) == pytest.approx(
+            expected, rel=1e-9
+        )
+
+
+def test_large_ones_are_resolved_by_lanczos():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(450, 5)) @ rng.normal(size=(5, 420)) + 0.3 * rng.normal(size=(450, 420))
+    _, lengths, directions = np.linalg.svd(x)
+    expected = ((x[:7] @ directions[:4].T) ** 2).sum() / (lengths[:4] ** 2).sum()
+    assert explained_of_rows(Rows(x, 7), 4) == pytest.approx(expected, rel=1e-6)

@@ -171,7 +171,13 @@ class JaxSubject(Subject):
     def _errors(self, batch: Any) -> dict[str, NDArray]:
         return self._by_layer(1, batch)
 
-    def _by_layer(self, which: int, batch: Any) -> dict[str, NDArray]:
+    def _reads(self, x: NDArray) -> dict[str, NDArray]:
+        return self._by_layer(2, x)
+
+    def _layer_vjp(self, x: NDArray, cotangent: NDArray) -> dict[str, NDArray]:
+        return self._by_layer(3, x, cotangent)
+
+    def _by_layer(self, which: int, batch: Any, *more: Any) -> dict[str, NDArray]:
         if self.functions.of_layers is None:
             raise UserError(
                 f"{self.name} is a function of JAX, whose layers cannot be seen; "
@@ -179,7 +185,7 @@ class JaxSubject(Subject):
             )
         return {
             str(i): rows
-            for i, rows in enumerate(self._call(self.functions.of_layers[which], batch))
+            for i, rows in enumerate(self._call(self.functions.of_layers[which], batch, *more))
         }
 
     def dense(self) -> list[Dense] | None:
@@ -282,22 +288,36 @@ def _risk_of(run: Callable, loss: Loss) -> Callable:
     return risk
 
 
-def _of_layers(network: Mlp, unflatten: Callable, risk_of: Callable) -> tuple[Callable, Callable]:
-    """Return what the layers of our network write, and the derivative of each example's loss in it."""
+def _of_layers(network: Mlp, unflatten: Callable, risk_of: Callable) -> tuple[Callable, ...]:
+    """Return functions for the layers of our network: what they write, losses' errors, what they read, and pullbacks.
 
-    def shifted(shifts: list[Array], w: Array, batch: Any) -> Array:
-        """Return the risk when every example has biases of its own, (b, n_l) in layer l."""
+    The errors are derivatives of each example's loss, the pullbacks those of the outputs, in what the layers write.
+    """
+
+    def shifted(shifts: list[Array], w: Array) -> tuple:
+        """Return the parameters when every example has biases of its own, (b, n_l) in layer l."""
         params = zip(unflatten(w), shifts, strict=True)
-        return risk_of(
-            tuple(layer | {"b": layer.get("b", 0.0) + shift} for layer, shift in params), batch
-        )
+        return tuple(layer | {"b": layer.get("b", 0.0) + shift} for layer, shift in params)
+
+    def none(count: int, w: Array) -> list[Array]:
+        return [jnp.zeros((count, width), w.dtype) for width in network.widths[1:]]
 
     def errors(w: Array, batch: Any) -> list[Array]:
         count = examples(batch)
-        none = [jnp.zeros((count, width), w.dtype) for width in network.widths[1:]]
-        return [count * slope for slope in jax.grad(shifted)(none, w, batch)]
+        risk = lambda shifts: risk_of(shifted(shifts, w), batch)
+        return [count * slope for slope in jax.grad(risk)(none(count, w))]
 
-    return jax.jit(lambda w, x: network.preactivations(unflatten(w), x)), jax.jit(errors)
+    def reads(w: Array, x: Array) -> list[Array]:
+        params = unflatten(w)
+        # the features of the first layers alone are what the last of them reads
+        return [x, *(network.features(params[: i + 1], x) for i in range(1, len(params)))]
+
+    def pulled(w: Array, x: Array, u: Array) -> list[Array]:
+        outputs = lambda shifts: network.apply(shifted(shifts, w), x)
+        return jax.vjp(outputs, none(len(x), w))[1](u)[0]
+
+    writes = lambda w, x: network.preactivations(unflatten(w), x)
+    return tuple(map(jax.jit, (writes, errors, reads, pulled)))
 
 
 def _several(product: Callable) -> Callable:

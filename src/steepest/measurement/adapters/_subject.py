@@ -121,6 +121,14 @@ class Subject(ABC):
         """Return the derivative of each example's loss in these."""
 
     @abstractmethod
+    def _reads(self, x: NDArray) -> dict[str, NDArray]:
+        """Return what each linear layer reads at these inputs, ``(b, …)``."""
+
+    @abstractmethod
+    def _layer_vjp(self, x: NDArray, cotangent: NDArray) -> dict[str, NDArray]:
+        """Return ``Σ_a u_ia ∂f_a(x_i)/∂z_i`` for what each linear layer writes, z."""
+
+    @abstractmethod
     def dense(self) -> list[Dense] | None:
         """Return the layers, if the model says that it is a chain of dense ones; outputs are not compared."""
 
@@ -277,6 +285,28 @@ class Subject(ABC):
         """
         self.passes += 1
         return by_name([self._errors(batch) for batch, _ in self.batches])
+
+    def reads(self) -> dict[str, NDArray]:
+        """Return what each layer reads at all examples, ``(n, …)``, by the names and in the order of ``layers``.
+
+        Raises:
+            UserError: as ``layers``.
+        """
+        x = self.inputs()
+        return by_name([self._reads(x[rows]) for rows in self._cuts(x)])
+
+    def layer_vjp(self, cotangent: NDArray) -> dict[str, NDArray]:
+        """Return ``Σ_a u_ia ∂f_a(x_i)/∂z_i`` with what each layer writes, z, for u of the outputs' shape.
+
+        By the names and in the shapes of ``layers``. With the loss's derivative in the outputs these are ``errors``.
+
+        Raises:
+            UserError: as ``layers``.
+        """
+        self.passes += 1
+        x = self.inputs()
+        u = np.asarray(cotangent, self.dtype)
+        return by_name([self._layer_vjp(x[rows], u[rows]) for rows in self._cuts(x)])
 
     def _cuts(self, x: NDArray) -> list[slice]:
         size = self.batches.size

@@ -273,6 +273,35 @@ class TorchSubject(Subject):
             if s.shape[:1] == (count,)
         }
 
+    def _reads(self, x: NDArray) -> dict[str, NDArray]:
+        with (
+            untouched(self.name, x),
+            torch.no_grad(),
+            calls_of(self.module, linear_layers(self.module)) as calls,
+        ):
+            self.forward(self.tensors, self.cast(x))
+        return {
+            name or self.name: given.cpu().numpy()
+            for name, given, out in calls
+            if out.shape[:1] == given.shape[:1] == (len(x),)
+        }
+
+    def _layer_vjp(self, x: NDArray, cotangent: NDArray) -> dict[str, NDArray]:
+        with (
+            untouched(self.name, x),
+            shifts_of(self.module, linear_layers(self.module)) as shifts,
+        ):
+            out = self.forward(self.tensors, self.cast(x))
+            back = torch.tensor(cotangent, device=self.device)
+            slopes = (
+                grad(out, list(shifts.values()), back, materialize_grads=True) if shifts else ()
+            )
+        return {
+            name or self.name: slope.cpu().numpy()
+            for name, slope in zip(shifts, slopes, strict=True)
+            if slope.shape[:1] == (len(x),)
+        }
+
     def dense(self) -> list[Dense] | None:
         return dense_layers(self.module, self.tensors)
 

@@ -8,6 +8,7 @@ from ._attack_radius import attack_radius as attack_radius
 from ._class_decomposition import Levels as Levels
 from ._class_decomposition import Parts as Parts
 from ._class_decomposition import level_forms as level_forms
+from ._class_decomposition import level_maps as level_maps
 from ._class_decomposition import level_products as level_products
 from ._class_decomposition import own_cotangents as own_cotangents
 from ._class_decomposition import pairs as pairs
@@ -15,9 +16,13 @@ from ._class_decomposition import softmax as softmax
 from ._class_decomposition import three_levels as three_levels
 from ._class_structure import ErrorParts as ErrorParts
 from ._class_structure import FeatureParts as FeatureParts
+from ._class_structure import Rows as Rows
 from ._class_structure import error_parts as error_parts
+from ._class_structure import error_rows as error_rows
 from ._class_structure import explained as explained
+from ._class_structure import explained_of_rows as explained_of_rows
 from ._class_structure import feature_parts as feature_parts
+from ._class_structure import feature_rows as feature_rows
 from ._collapse import Collapse as Collapse
 from ._collapse import class_means as class_means
 from ._collapse import collapse as collapse

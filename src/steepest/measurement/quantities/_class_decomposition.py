@@ -166,6 +166,51 @@ def level_products(
     return Parts(everything, of_classes, of_cross, of_own, within)
 
 
+def level_maps(outputs: Float[Array, "n C"], labels: Integer[Array, " n"]) -> Parts:
+    """Return G and its parts (weighted means) as maps of the outputs' change, without a factor of any of them.
+
+    Each part A is ``Jᵀ B J`` with a symmetric B on arrays ``(n, C)``, so that a product with A is ``vjp(B(jvp(v)))``
+    and ``vᵀ A v = Σ (J v) · B(J v)``. Nothing of the size of the weights is stored: with ``a_{i,c'} = g_{i,c'}·v`` and
+    its means a_cc' and a_c, B sends back ``w_ic'`` times a_c, a_cc' − a_c, a_ic' − a_cc', or a_ic' of the own class.
+
+    Args:
+        outputs: logits, shape ``(n, C)``.
+        labels: class numbers, or any other groups of the examples, shape ``(n,)``.
+
+    Raises:
+        UserError: as for :func:`three_levels`.
+
+    >>> import numpy as np
+    >>> maps = level_maps(np.zeros((2, 2)), np.array([0, 1]))
+    >>> maps.all(np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
+    [[0.125, -0.125], [-0.125, 0.125]]
+    """
+    xp, p, of_class = _read(outputs, labels, "weighted")
+    weight = p / len(p)
+    wrong = (1 - of_class) * weight
+    weights = of_class.T @ wrong  # w_cc', zero on the diagonal
+    total = weights.sum(1, keepdims=True)  # w_c
+
+    def through(kind: str) -> Callable[[Array], Array]:
+        def product(moved: Array) -> Array:
+            along = (p * moved).sum(1, keepdims=True) - moved
+            sums = of_class.T @ (wrong * along)
+            centres = of_class @ (sums.sum(1, keepdims=True) / _positive(xp, total))
+            means = of_class @ (sums / _positive(xp, weights))
+            back = {
+                "all": weight * along,
+                "classes": wrong * centres,
+                "cross": wrong * (means - centres),
+                "own": of_class * weight * along,
+                "within": wrong * (along - means),
+            }[kind]
+            return p * back.sum(1, keepdims=True) - back
+
+        return product
+
+    return Parts(*(through(kind) for kind in Parts._fields))
+
+
 def level_forms(
     moved: Float[Array, "n C"],
     outputs: Float[Array, "n C"],

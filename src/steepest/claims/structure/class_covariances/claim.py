@@ -43,6 +43,7 @@ from steepest.measurement.quantities import error_parts, explained, feature_part
 # of the outliers, at least, that class means carry in the last hidden layer of a trained network; for errors
 # an untrained one has about 0.77, from which 0.8 would not tell it
 SHARE = 0.85
+KINDS = ("features", "errors")  # the axis "what"
 
 
 @dataclass(frozen=True)
@@ -162,36 +163,45 @@ class ClassCovariances(Claim):
         ]
 
     def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        rank = predicted["rank"].astype(int)
         checks = []
-        moments = [("start", "end")[i] for i in np.argsort(predicted["moment"])]
-        for i, name in enumerate(("features", "errors")):
-            share = observed["end"][i]
-            last = {"start": observed["start"][i, :, -1], "end": share[:, -1]}
-            values = {f"layer {k + 1}": share[:, k] for k in range(self.depth)}
-            increasing = [f"layer {k + 1}" for k in np.argsort(rank)]
-            checks += [
-                equal(
-                    f"{name}_last",
-                    predicted["last"],
-                    share[:, -1],
-                    (SHARE, 2 - SHARE),
-                    label=f"{name}, last layer: share of the means",
-                ),
-                order(
-                    f"{name}_order",
-                    increasing,
-                    values,
-                    label=f"{name}: share of the means by layer",
-                ),
-                order(
-                    f"{name}_learned",
-                    moments,
-                    last,
-                    label=f"{name}, last layer: share of the means by training",
-                ),
-            ]
+        for i in range(len(KINDS)):
+            checks += self.judge_trained(predicted, observed, i)
+            checks.append(self.judge_learning(predicted, observed, i))
         return checks
+
+    def judge_trained(self, predicted: Prediction, observed: Observation, kind: int) -> list[Check]:
+        """Judge the shares of features or of errors in the end: in the last layer, and by layer."""
+        name = KINDS[kind]
+        share = observed["end"][kind]
+        values = {f"layer {k + 1}": share[:, k] for k in range(self.depth)}
+        increasing = [f"layer {k + 1}" for k in np.argsort(predicted["rank"].astype(int))]
+        return [
+            equal(
+                f"{name}_last",
+                predicted["last"],
+                share[:, -1],
+                (SHARE, 2 - SHARE),
+                label=f"{name}, last layer: share of the means",
+            ),
+            order(
+                f"{name}_order",
+                increasing,
+                values,
+                label=f"{name}: share of the means by layer",
+            ),
+        ]
+
+    def judge_learning(self, predicted: Prediction, observed: Observation, kind: int) -> Check:
+        """Compare the share of features or of errors in the last layer with that at the start."""
+        name = KINDS[kind]
+        moments = [("start", "end")[i] for i in np.argsort(predicted["moment"])]
+        last = {moment: observed[moment][kind, :, -1] for moment in ("start", "end")}
+        return order(
+            f"{name}_learned",
+            moments,
+            last,
+            label=f"{name}, last layer: share of the means by training",
+        )
 
     def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
         chance = (self.classes - 1) / (self.n - 1)
@@ -225,13 +235,17 @@ class ClassCovariances(Claim):
                 "nothing has been learned",
                 label="as at the start",
             ),
-            Control(
-                "random_classes",
-                observed.replace(end=observed.quantity("random")),
-                "their means are not those of classes",
-                label="random classes",
-            ),
+            self.random_classes(observed),
         ]
+
+    def random_classes(self, observed: Observation) -> Control:
+        """Return the control of shuffled classes."""
+        return Control(
+            "random_classes",
+            observed.replace(end=observed.quantity("random")),
+            "their means are not those of classes",
+            label="random classes",
+        )
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         layer = np.arange(1, self.depth + 1)
@@ -241,6 +255,7 @@ class ClassCovariances(Claim):
             ("start", "at the start", 0.5),
             ("random", "random classes", 1.0),
         )
+        kinds = tuple(kind for kind in kinds if kind[0] in observed)
         for i, title in enumerate(
             ("Class means make the outliers of features …", "… and of backpropagated errors")
         ):

@@ -21,6 +21,7 @@ from steepest.claim import (
     Claim,
     Control,
     Count,
+    Curve,
     Hypothesis,
     Key,
     Observation,
@@ -62,9 +63,8 @@ _FALL = 10.0  # by at least this factor NC1 falls once the error is zero
 # a simplex means: nearer to one than independent random means of as many dimensions, by a tenth at least
 _NEARER = 0.9
 _DRAWS = 200  # of random means, for every network
-_RANK_CUT = (
-    0.1  # a direction of the class means counts when it is at least this long against the longest
-)
+# a direction of the class means counts when it is at least this long against the longest
+RANK_CUT = 0.1
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,16 @@ class NeuralCollapse(Claim):
         "net_steps": 40_000,
     }
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Return the axis "loss" of the networks."""
+        return _LOSSES
+
+    @property
+    def lane(self) -> int:
+        """Return the place on that axis of the networks that are judged."""
+        return self.losses.index(self.loss)
+
     def setting(self, key: Key) -> np.ndarray:
         data = digits(tuple(range(self.classes)))
         chosen = balanced_choices(data, self.images, keys(key, self.seeds))
@@ -175,22 +185,28 @@ class NeuralCollapse(Claim):
             unconstrained_minimum(self.classes, self.copies, self.decay, self.decay, loss)
             for loss in _LOSSES
         ]
-        cosine = -1 / (self.classes - 1)
-        # independent Gaussian means in p dimensions, centred: a cosine has the standard deviation (1 − cos²)/√p,
-        # of which the mean size is √(2/π); lengths have √(1 − cos²)/√(2p) of their mean
-        c = self.classes
-        of_sample = math.sqrt(2 / c) * math.gamma(c / 2) / math.gamma((c - 1) / 2)
         return Prediction(
-            chance_angle=math.sqrt(2 / math.pi) * (1 - cosine**2) / math.sqrt(self.width),
-            chance_spread=of_sample * math.sqrt((1 - cosine**2) / (2 * self.width)),
-            cosine=cosine,
-            rank=self.classes - 1,
-            remaining=0.0,  # NC1 in the end over NC1 when the error became zero
+            **self.predict_networks(),
             free_loss=("loss", [m.loss for m in least]),
             free_singular=("loss class", np.stack([m.singular_values for m in least])),
             free_raw_cosine=("loss", [m.raw_cosine for m in least]),
             free_duality=("loss", [m.duality for m in least]),
         )
+
+    def predict_networks(self) -> dict[str, float]:
+        """Return what theory says of networks, by name."""
+        cosine = -1 / (self.classes - 1)
+        # independent Gaussian means in p dimensions, centred: a cosine has the standard deviation (1 − cos²)/√p,
+        # of which the mean size is √(2/π); lengths have √(1 − cos²)/√(2p) of their mean
+        c = self.classes
+        of_sample = math.sqrt(2 / c) * math.gamma(c / 2) / math.gamma((c - 1) / 2)
+        return {
+            "chance_angle": math.sqrt(2 / math.pi) * (1 - cosine**2) / math.sqrt(self.width),
+            "chance_spread": of_sample * math.sqrt((1 - cosine**2) / (2 * self.width)),
+            "cosine": cosine,
+            "rank": self.classes - 1,
+            "remaining": 0.0,  # NC1 in the end over NC1 when the error became zero
+        }
 
     def observe(self, setting: np.ndarray, key: Key) -> Observation:
         n = self.seeds
@@ -224,7 +240,7 @@ class NeuralCollapse(Claim):
             step=("record", logarithmic(self.net_steps, 60), "steps"),
             error=("loss seed record", error),
             cosines=("loss seed record pair", upper_pairs(net.cosines)),
-            rank=("loss seed record", (net.spectrum >= _RANK_CUT).sum(-1)),
+            rank=("loss seed record", (net.spectrum >= RANK_CUT).sum(-1)),
             random_cosines=("seed draw", random_cosines),
             random_spread=("seed", random_spread),
             **{name: ("loss seed record", getattr(net, name)) for name in names},
@@ -284,8 +300,6 @@ class NeuralCollapse(Claim):
         return path.observed["collapse"], path.observed["error"]
 
     def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        error = observed["error"][_LOSSES.index(self.loss)]
-        begun = observed["step"][settled(error)].max() / self.net_steps
         return [
             assume(
                 "largest gradient at the end, free features",
@@ -293,6 +307,14 @@ class NeuralCollapse(Claim):
                 "<=",
                 1e-8,
             ),
+            *self.past_zero_error(observed),
+        ]
+
+    def past_zero_error(self, observed: Observation) -> list[Hypothesis]:
+        """Assume that the networks reach zero training error early."""
+        error = observed["error"][self.lane]
+        begun = observed["step"][settled(error)].max() / observed["step"][-1]
+        return [
             assume("largest training error at the end", error[:, -1].max(), "==", 0),
             assume(
                 "share of training before zero error", begun, "<=", 0.2, "choose more --net-steps"
@@ -318,17 +340,21 @@ class NeuralCollapse(Claim):
             )
             for id, deviation in deviations.items()
         ]
-        lane = _LOSSES.index(self.loss)
+        return [*checks, *self.judge_networks(predicted, observed)]
+
+    def judge_networks(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        """Judge NC1 to NC4 of the networks at the end, against theory and the moment of zero error."""
+        lane = self.lane
         measures = {
             name: observed[name][lane]
             for name in ("variability", "norm_spread", "duality", "mismatch", "rank")
         }
         measures["angle"] = np.abs(observed["cosines"][lane] - predicted["cosine"]).mean(-1)
-        start = np.arange(self.seeds), settled(observed["error"][lane])
+        error = observed["error"][lane]
+        start = np.arange(len(error)), settled(error)
         then = {name: a[start] for name, a in measures.items()}
         end = {name: a[:, -1] for name, a in measures.items()}
         return [
-            *checks,
             _falls(
                 "variability_falls",
                 "log NC1",
@@ -369,13 +395,9 @@ class NeuralCollapse(Claim):
         one = [
             unconstrained_minimum(self.classes, 1, self.decay, self.decay, loss) for loss in _LOSSES
         ]
+        orthogonal, *others = self.rivals_of_networks(predicted)
         return [
-            Rival(
-                "orthogonal",
-                predicted.replace(cosine=0.0),
-                "so the notes say; true before centring",
-                label="orthogonal class means",
-            ),
+            orthogonal,
             Rival(
                 "raw_simplex",
                 predicted.replace(free_raw_cosine=same),
@@ -397,6 +419,18 @@ class NeuralCollapse(Claim):
                 "copies of an example tell nothing new",
                 label="the minimum for one example a class",
             ),
+            *others,
+        ]
+
+    def rivals_of_networks(self, predicted: Prediction) -> list[Rival]:
+        """Return wrong theories of networks."""
+        return [
+            Rival(
+                "orthogonal",
+                predicted.replace(cosine=0.0),
+                "so the notes say; true before centring",
+                label="orthogonal class means",
+            ),
             Rival(
                 "rest",
                 predicted.replace(remaining=1.0),
@@ -412,8 +446,21 @@ class NeuralCollapse(Claim):
         ]
 
     def controls(self, observed: Observation) -> list[Control]:
-        lane = _LOSSES.index(self.loss)
-        records = np.arange(self.seeds), settled(observed["error"][lane])
+        return [
+            *self.controls_of_networks(observed),
+            Control(
+                "free_start",
+                observed.replace(free_variability=observed.quantity("free_start_variability")),
+                "nothing has been descended",
+                label="free features at the start",
+            ),
+        ]
+
+    def controls_of_networks(self, observed: Observation) -> list[Control]:
+        """Return networks that cannot have collapsed: random means, too little training, none."""
+        lane = self.lane
+        error = observed["error"][lane]
+        records = np.arange(len(error)), settled(error)
 
         def from_then(record: tuple[np.ndarray, np.ndarray]) -> Mapping[str, np.ndarray]:
             """Put what was measured at some record of every network in place of its end."""
@@ -449,39 +496,34 @@ class NeuralCollapse(Claim):
                 "nothing has been learned",
                 label="untrained networks",
             ),
-            Control(
-                "free_start",
-                observed.replace(free_variability=observed.quantity("free_start_variability")),
-                "nothing has been descended",
-                label="free features at the start",
-            ),
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
         free = observed["free_step"][1:]
-        steps = observed["step"][1:]
-        flat = np.ones(len(observed["step"]) - 1)
         gap = np.abs(observed["free_loss"] - predicted["free_loss"][:, None, None]) + 1e-17
-        both = lambda t, y: [
-            observed_curve(t, y[i, :, 1:], loss, shade=float(i)) for i, loss in enumerate(_LOSSES)
-        ]
-        nc1 = both(steps, observed["variability"])
-        nc3 = both(steps, observed["duality"])
-        pairs = observed_curve(
-            steps, observed["cosines"][_LOSSES.index(self.loss), 0, 1:].T, "pairs of classes"
-        )
-        lines = (
-            predicted_curve(steps, predicted["cosine"] * flat, "−1/(C−1)"),
-            rival_curve(steps, 0 * flat, "orthogonal"),
-        )
         return (
             panel(
                 "Free features reach the predicted minimum",
                 "step",
                 "loss − theory",
-                *both(free, gap),
+                *_by_loss(_LOSSES, free, gap),
                 log="xy",
             ),
+            *self.panels_of_networks(predicted, observed),
+        )
+
+    def panels_of_networks(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        """Draw NC1, the cosines of one network and NC3 along the training."""
+        steps = observed["step"][1:]
+        flat = np.ones(len(observed["step"]) - 1)
+        nc1 = _by_loss(self.losses, steps, observed["variability"])
+        nc3 = _by_loss(self.losses, steps, observed["duality"])
+        pairs = observed_curve(steps, observed["cosines"][self.lane, 0, 1:].T, "pairs of classes")
+        lines = (
+            predicted_curve(steps, predicted["cosine"] * flat, "−1/(C−1)"),
+            rival_curve(steps, 0 * flat, "orthogonal"),
+        )
+        return (
             panel("The squared loss gathers the classes", "step", "NC1", *nc1, log="xy"),
             panel(
                 "Centred means become a simplex",
@@ -493,6 +535,14 @@ class NeuralCollapse(Claim):
             ),
             panel("The classifier turns to the class means", "step", "NC3", *nc3, log="x"),
         )
+
+
+def _by_loss(losses: tuple[str, ...], times: np.ndarray, values: np.ndarray) -> list[Curve]:
+    """Return curves of ``(loss, seed, time)`` from the second time on, one a loss."""
+    return [
+        observed_curve(times, values[i, :, 1:], loss, shade=float(i))
+        for i, loss in enumerate(losses)
+    ]
 
 
 def _loss(square: jax.Array, outputs: jax.Array, targets: jax.Array) -> jax.Array:

@@ -1,0 +1,1 @@
+"""The claim class-covariances: on networks of ours, and on a reader's own."""

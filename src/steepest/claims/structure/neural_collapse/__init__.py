@@ -1,0 +1,1 @@
+"""The claim neural-collapse: on networks of ours, and on a reader's own."""
