@@ -33,6 +33,8 @@ class Cost(NamedTuple):
         passes: evaluations of the outputs at all examples.
         steps: of the reader's own training.
         builds: calls of the reader's function.
+        batches: gradients of random batches; a product with a batch's Hessian counts as two.
+        batch: examples in each of them.
         shapes: networks, or sets of examples, of other sizes than the first, for which JAX compiles anew.
     """
 
@@ -41,6 +43,8 @@ class Cost(NamedTuple):
     passes: float = 0
     steps: float = 0
     builds: float = 0
+    batches: float = 0
+    batch: int = 1
     shapes: float = 0
 
 

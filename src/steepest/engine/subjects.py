@@ -22,7 +22,7 @@ from steepest.engine.results import Result
 from steepest.engine.run import Watch, about, check_seed, spell, timestamp, versions
 from steepest.files import import_file
 from steepest.measurement import Builder
-from steepest.measurement.adapters import quick_threads
+from steepest.measurement.adapters import batch_gradient, quick_threads
 
 REPEATS = 3  # timings of each kind of work, of which the middle one counts
 SLOW = 5.0  # seconds after which a single timing must do
@@ -47,6 +47,7 @@ class Offer:
         """Return it in words."""
         whole = self.cost.gradients + 2 * self.cost.products + self.cost.passes / 2
         parts = [f"about {_round(whole)} passes over your examples"] if whole else []
+        parts += [f"{_round(self.cost.batches)} batches"] if self.cost.batches else []
         parts += (
             [f"{_round(self.cost.steps)} steps of your training at most"] if self.cost.steps else []
         )
@@ -277,6 +278,7 @@ def price(claim: OnSubject, networks: Networks) -> Offer:
         ),  # other weights each time
         (cost.products, lambda: subject.products(vector)),
         (cost.passes, subject.outputs),
+        (cost.batches, lambda: batch_gradient(subject, cost.batch, np.random.default_rng(0))),
     )
     seconds = sum(count * _timed(once) for count, once in work if count)
     if cost.steps:
@@ -323,7 +325,7 @@ def _steps(claim: OnSubject) -> tuple[float, float]:
         if sum(times) > SLOW:
             break
     later = times[2:] or times[-1:]
-    return sum(times[:2]), float(np.mean(later))
+    return sum(times[:2]), float(np.median(later))
 
 
 def _source(entry: Entry) -> Path:

@@ -44,7 +44,9 @@ SCATTER = 0.5  # relative half-interval up to which it can be compared at all
 class EdgeOnSubject(OnSubject, EdgeOfStability):
     """Plain descent from your initial weights with three step sizes, on at most n of your examples."""
 
-    lr: NonNegative = 0.0  # η, the middle one of three step sizes; 0 takes one from the start's sharpness [1/sharpness]
+    lr: NonNegative = (
+        0.0  # η, the middle one of three step sizes; 0 takes one from the start [1/sharpness]
+    )
     n: Count = 500  # of your examples at most, drawn by class [1]
     seeds: Seeds = 3  # initial networks, if your function takes a seed [1]
     products: Count = 30  # Hessian products for each sharpness at most [1]
@@ -60,7 +62,8 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         "Descent is ours and plain: no momentum, no decay, your loss, in evaluation mode. Batch normalization keeps "
         "the statistics that your function left, and dropout is off. Your own optimizer is not used.",
         "With --batch each step takes a fresh random batch, and the batch sharpness E[gᵀHg]/E[gᵀg] is compared "
-        "(Andreyev and Beneventano 2024) in place of the largest eigenvalue.",
+        "(Andreyev and Beneventano 2024) in place of the largest eigenvalue. The middle step is your own, where "
+        "your function returns ``lr``.",
         "With cross-entropy the sharpness falls again once the examples are fitted (Cohen et al. 2021), as p(1 − p) "
         "vanishes. Such a run is out of range, and says at which step that began.",
     )
@@ -77,6 +80,9 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         sharpest = float(np.max(networks.facts.get("start", 0.0)))
         if self.lr > 0 or not sharpest > 0:
             return {}
+        theirs = networks.built[0].lr
+        if self.batch and theirs:  # what the start bears, noise may not
+            return {"lr": theirs}
         return {"lr": float(f"{2 / (ROOM * sharpest):.3g}")}
 
     def hypotheses(self, setting: Networks) -> list[Hypothesis]:
@@ -97,10 +103,13 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         if not self.batch:
             # Lanczos starts from the vector found last, which spares it half of the products
             return Cost(gradients=runs * self.steps, products=runs * RECORDS * self.products / 2)
-        share = self.batch / sum(count for _, count in networks.subjects[0].batches)
-        gradients = runs * (share * self.steps + RECORDS * (1 + share * BATCHES))
-        products = runs * RECORDS * (self.products / 2 + share * BATCHES)
-        return Cost(gradients=gradients, products=products)
+        records = runs * RECORDS
+        return Cost(
+            gradients=records,
+            products=records * self.products / 2,
+            batches=runs * self.steps + 3 * records * BATCHES,
+            batch=self.batch,
+        )
 
     def predict(self, setting: Networks) -> Prediction:
         return Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
