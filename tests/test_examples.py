@@ -3,6 +3,13 @@
 import runpy
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from steepest import measure
+from steepest.measurement import Builder
+from steepest.measurement.adapters import in_evaluation, subject
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -24,3 +31,25 @@ def test_regions_of_digits(tmp_path, capsys):
     assert 10 < counts["after"] < counts["decided"]
     assert (tmp_path / "regions.png").stat().st_size > 10_000
     assert "regions at the start" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["digits_conv", "sorting_transformer", "digits_equinox"])
+def test_trainings_are_built_as_claims_take_them(name):
+    """Seeds and widths change the weights, training moves them, and the parts are what is measured."""
+    pytest.importorskip("torch")
+    builder = Builder.of(f"{EXAMPLES / 'training' / name}.py:build")
+    assert builder.knobs == ("seed", "width")
+    built = builder()
+    like = {"features": built.features, "check": False}
+    with in_evaluation(built.model):
+        start = subject(built.model, built.loss, built.data, **like)
+    before = start.values()
+    other = builder(seed=1, width=2.0)
+    with in_evaluation(other.model):
+        assert subject(other.model, other.loss, other.data, **like).size > start.size
+    steps = built.steps()
+    model = [next(steps) for _ in range(3)][-1]
+    assert not np.array_equal(start.now(model).values(), before)
+    assert built.length > 100
+    with in_evaluation(built.model):
+        assert np.isfinite(measure(model, built.loss, built.data, what=["risk"])["risk"].value)

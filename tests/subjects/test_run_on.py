@@ -56,11 +56,18 @@ def test_what_cannot_be_told_apart_has_no_power():
 
 
 def test_a_law_that_is_broken_does_not_hold_here():
-    """The sharpness of least squares cannot rise, so that it stays where it was."""
+    """A network in the NTK parameterization, of which µP is claimed."""
+    fields = {"parameterizations": ("mup",), "widths": (1, 2, 4), "target": 0.7, "seeds": 4}
+    result = run_on(entry("lazy-or-rich"), models.tanh, changes=fields)
+    assert result.reason.startswith("does not hold here (disagrees: mup: change of the")
+
+
+def test_a_sharpness_that_cannot_rise_is_out_of_range():
+    """That of least squares is the same everywhere."""
     result = run_on(
         entry("edge-of-stability"), models.linear, changes={"steps": 50, "seeds": 3, "products": 4}
     )
-    assert result.reason.startswith("does not hold here (disagrees: late sharpness")
+    assert "assumed but not true here: largest sharpness that small steps reach" in result.reason
 
 
 def test_what_the_statement_assumes_can_be_out_of_range():

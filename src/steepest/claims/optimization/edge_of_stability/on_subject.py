@@ -33,7 +33,9 @@ from steepest.core.errors import UserError
 from steepest.linalg import top_eigenpairs
 from steepest.measurement.adapters import Subject, batch_forms, batch_gradient
 
-ROOM = 1.85  # of 2/η of the middle step over the sharpness at the start: as in the claim, where it has 5.6 over 3
+ROOM = 1.5  # least 2/η of the middle step over the sharpness at the start, so that the largest step starts below it
+PACE = 0.25  # of the largest stable step, with which small steps follow the flow
+OFTEN = 10  # steps, after which that is measured again: small initial weights sharpen tenfold in some tens of them
 BATCHES = 64  # over which a batch sharpness is averaged
 # of the risk at the start: below, the curvature of cross-entropy vanishes with the risk (Cohen et al. 2021, appendix C)
 FITTED = 0.1
@@ -44,9 +46,9 @@ SCATTER = 0.5  # relative half-interval up to which it can be compared at all
 class EdgeOnSubject(OnSubject, EdgeOfStability):
     """Plain descent from your initial weights with three step sizes, on at most n of your examples."""
 
-    lr: NonNegative = (
-        0.0  # η, the middle one of three step sizes; 0 takes one from the start [1/sharpness]
-    )
+    # η, the middle one of three step sizes; 0 takes one from the start [1/sharpness]
+    lr: NonNegative = 0.0
+    steps: Count = 900  # steps of descent at most [steps]
     n: Count = 500  # of your examples at most, drawn by class [1]
     seeds: Seeds = 3  # initial networks, if your function takes a seed [1]
     products: Count = 30  # Hessian products for each sharpness at most [1]
@@ -64,8 +66,10 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         "With --batch each step takes a fresh random batch, and the batch sharpness E[gᵀHg]/E[gᵀg] is compared "
         "(Andreyev and Beneventano 2024) in place of the largest eigenvalue. The middle step is your own, where "
         "your function returns ``lr``.",
+        "Step sizes are chosen, as in the claim, so that 2/η lies between the sharpness at the start and what small "
+        "steps reach, which one descent of the first network finds out.",
         "With cross-entropy the sharpness falls again once the examples are fitted (Cohen et al. 2021), as p(1 − p) "
-        "vanishes. Such a run is out of range, and says at which step that began.",
+        "vanishes. So descents end before; one that has fitted them is out of range, and says at which step it had.",
     )
 
     def setting(self, key: Key) -> Networks:
@@ -74,16 +78,45 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
     def prepare(self, networks: Networks, key: Key) -> Networks:
         rng = numpy_generator(key)
         start = [self.look(subject, rng, None)["sharpness"] for subject in networks.subjects]
-        return Networks(networks.built, networks.subjects, {"start": np.array(start)})
+        facts = {"start": np.array(start)}
+        if not self.batch and min(start) > 0:
+            facts |= self.flow(networks.subjects[0], rng)
+        return Networks(networks.built, networks.subjects, facts)
+
+    def flow(self, subject: Subject, rng: np.random.Generator) -> dict[str, float]:
+        """Follow gradient flow by small steps; return the largest sharpness on the way, and the time that it took.
+
+        Of cross-entropy it ends where the examples are fitted.
+        """
+        values = subject.values().astype(float)
+        first = subject.risk()
+        logistic = is_cross_entropy(subject)
+        vector: NDArray | None = None
+        peak = time = lr = 0.0
+        for step in range(self.steps):
+            now = subject.at(values.astype(subject.dtype))
+            if step % OFTEN == 0:
+                look = self.look(now, rng, vector)
+                vector = look["vector"]
+                if not np.isfinite(look["risk"]) or (logistic and look["risk"] < FITTED * first):
+                    break
+                peak = max(peak, look["sharpness"])
+                lr = PACE * 2 / look["sharpness"] if look["sharpness"] > 0 else lr
+            values -= lr * np.asarray(now.gradient(), float)
+            time += lr
+        return {"peak": peak, "time": time if logistic else np.inf}
 
     def read(self, networks: Networks) -> Mapping[str, Any]:
-        sharpest = float(np.max(networks.facts.get("start", 0.0)))
-        if self.lr > 0 or not sharpest > 0:
+        """Put 2/η between the sharpness at the start and what flow reaches, and end before the examples are fitted."""
+        facts = networks.facts
+        sharpest = float(np.max(facts.get("start", 0.0)))
+        if not sharpest > 0:
             return {}
-        theirs = networks.built[0].lr
-        if self.batch and theirs:  # what the start bears, noise may not
-            return {"lr": theirs}
-        return {"lr": float(f"{2 / (ROOM * sharpest):.3g}")}
+        theirs = networks.built[0].lr if self.batch else None  # what the start bears, noise may not
+        between = max((sharpest * facts.get("peak", 0.0)) ** 0.5, ROOM * sharpest)
+        lr = self.lr or theirs or float(f"{2 / between:.3g}")
+        steps = min(self.steps, facts.get("time", np.inf) / (lr * self.ratio))
+        return {"lr": lr, "steps": max(RECORDS, int(steps))}
 
     def hypotheses(self, setting: Networks) -> list[Hypothesis]:
         examples = sum(count for _, count in setting.subjects[0].batches)
@@ -96,13 +129,27 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
                 "there is nothing to descend: is the network dead?",
             ),
             assume("batch", self.batch, "<=", examples, "choose a smaller --batch"),
+            *(
+                assume(
+                    "largest sharpness that small steps reach / (2/η), smallest η",
+                    peak * min(self.step_sizes) / 2,
+                    ">=",
+                    1,
+                    "it does not rise so far by itself: choose a larger --lr or more --steps",
+                )
+                for peak in [setting.facts[name] for name in ("peak",) if name in setting.facts]
+            ),
         ]
 
     def cost(self, networks: Networks) -> Cost:
         runs = len(networks) * len(self.step_sizes)
         if not self.batch:
+            flow = Cost(gradients=self.steps, products=self.steps / OFTEN * self.products / 2)
             # Lanczos starts from the vector found last, which spares it half of the products
-            return Cost(gradients=runs * self.steps, products=runs * RECORDS * self.products / 2)
+            return Cost(
+                gradients=flow.gradients + runs * self.steps,
+                products=flow.products + runs * RECORDS * self.products / 2,
+            )
         records = runs * RECORDS
         return Cost(
             gradients=records,
