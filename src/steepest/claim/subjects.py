@@ -13,6 +13,7 @@ from steepest.claim._experiment import Claim
 from steepest.core.checks import Check, Rival
 from steepest.core.errors import UserError
 from steepest.core.intervals import Interval
+from steepest.core.panels import Panel
 from steepest.measurement import Builder, Built, Context, sample
 from steepest.measurement.adapters import Subject, in_evaluation
 from steepest.measurement.adapters import subject as attach
@@ -256,3 +257,8 @@ def claim_of(kind: type[OnSubject]) -> type[Claim]:
 def own_fields(kind: type[OnSubject]) -> list[str]:
     """Return the names of the fields that a reader may set."""
     return [field.name for field in fields(kind) if field.name in kind.settable]
+
+
+def retitled(panels: Sequence[Panel], *titles: str) -> tuple[Panel, ...]:
+    """Return panels under titles that say what is drawn, and not what the claim says of it: it may not be so here."""
+    return tuple(replace(panel, title=title) for panel, title in zip(panels, titles, strict=True))

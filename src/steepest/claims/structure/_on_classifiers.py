@@ -1,14 +1,13 @@
 """What the claims about classes need of a reader's own classifier: its examples, its decay, its training."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from steepest.claim import Hypothesis, Panel, assume
+from steepest.claim import Hypothesis, assume
 from steepest.claim.subjects import Networks, OnSubject
 from steepest.core.errors import UserError
 from steepest.measurement import Built, Context, check_cross_entropy, decays_of
@@ -179,8 +178,3 @@ def looking(model: Any, *subjects: Subject) -> Iterator[tuple[Subject, ...]]:
 def stacked(claim: OnSubject, of_each: list[Mapping[str, Any]]) -> dict[str, np.ndarray]:
     """Stack what each network gave, by name, ``(seeds, …)``."""
     return {name: claim.stacked([one[name] for one in of_each]) for name in of_each[0]}
-
-
-def retitled(panels: Sequence[Panel], *titles: str) -> tuple[Panel, ...]:
-    """Return panels under titles that say what is drawn, and not what the claim says of it: it may not be so here."""
-    return tuple(replace(panel, title=title) for panel, title in zip(panels, titles, strict=True))

@@ -204,14 +204,14 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         rates = np.log(paths[..., -1] / paths[..., 0]).mean(-1) / self.depth
         return (
             panel(
-                "At the critical C_W the variance survives",
+                "Variance by layer at the critical C_W",
                 "hidden layer",
                 "K",
                 observed_curve(layers, observed["moments"][0, ..., 0].mean(0), "your networks"),
                 predicted_curve(layers, predicted["moments"][0, :, 0], "recursion"),
             ),
             panel(
-                "The C_W that keeps small changes",
+                "Growth of small changes against C_W",
                 "C_W / critical C_W",
                 "log growth a layer",
                 observed_curve(factors, rates[0], "along the signal"),

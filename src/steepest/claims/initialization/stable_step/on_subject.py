@@ -173,7 +173,7 @@ class StableStepOnSubject(OnSubject, StableStep):
         cut = slice(0, self.count)
         return (
             panel(
-                "The largest stable step is 2/λ_max",
+                "The largest stable step of each network",
                 "network",
                 "step size",
                 observed_curve(networks, observed["step"][cut], "largest stable", kind="points"),

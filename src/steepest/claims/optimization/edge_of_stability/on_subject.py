@@ -22,7 +22,7 @@ from steepest.claim import (
     assume,
     numpy_generator,
 )
-from steepest.claim.subjects import Cost, Networks, OnSubject
+from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.optimization.edge_of_stability.claim import EdgeOfStability
 from steepest.claims.optimization.edge_of_stability.experiment import (
     RECORDS,
@@ -279,7 +279,8 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         ]
 
     def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        return self.panels_of_descents(predicted, observed)
+        panels = self.panels_of_descents(predicted, observed)
+        return retitled(panels, "Sharpness, and 2/η (dashed)", "In units of 2/η", "Risk")
 
 
 def is_cross_entropy(subject: Subject) -> bool:

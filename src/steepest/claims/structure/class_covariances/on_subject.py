@@ -22,7 +22,7 @@ from steepest.claim import (
     assume,
     numpy_generator,
 )
-from steepest.claim.subjects import Cost, Networks, OnSubject, kept_rivals
+from steepest.claim.subjects import Cost, Networks, OnSubject, kept_rivals, retitled
 from steepest.claims.structure._on_classifiers import (
     DECAYED,
     cross_entropy_examples,
@@ -31,7 +31,6 @@ from steepest.claims.structure._on_classifiers import (
     looking,
     networks_on,
     of_classes,
-    retitled,
     stacked,
     steps_of,
     trained,

@@ -21,7 +21,7 @@ from steepest.claim import (
     assume,
     compiled,
 )
-from steepest.claim.subjects import Cost, Networks, OnSubject
+from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.structure._on_classifiers import (
     DECAYED,
     Examples,
@@ -29,7 +29,6 @@ from steepest.claims.structure._on_classifiers import (
     examples_of,
     looking,
     of_classes,
-    retitled,
     stacked,
     steps_of,
     undecided_decay,

@@ -19,7 +19,7 @@ from steepest.claim import (
     assume,
     numpy_generator,
 )
-from steepest.claim.subjects import Cost, Networks, OnSubject
+from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.structure._on_classifiers import (
     DECAYED,
     cross_entropy_examples,
@@ -28,7 +28,6 @@ from steepest.claims.structure._on_classifiers import (
     looking,
     networks_on,
     of_classes,
-    retitled,
     stacked,
     steps_of,
     trained,
