@@ -34,8 +34,8 @@ from steepest.linalg import top_eigenpairs
 from steepest.measurement.adapters import Subject, batch_forms, batch_gradient
 
 ROOM = 1.5  # least 2/η of the middle step over the sharpness at the start, so that the largest step starts below it
-PACE = 0.25  # of the largest stable step, with which small steps follow the flow
-OFTEN = 10  # steps, after which that is measured again: small initial weights sharpen tenfold in some tens of them
+PACE = 0.5  # of the largest stable step, with which small steps follow the flow
+OFTEN = 5  # steps, after which that is measured again: small initial weights sharpen tenfold in some tens of them
 BATCHES = 64  # over which a batch sharpness is averaged
 # of the risk at the start: below, the curvature of cross-entropy vanishes with the risk (Cohen et al. 2021, appendix C)
 FITTED = 0.1
