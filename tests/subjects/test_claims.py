@@ -15,13 +15,10 @@ from steepest.claims.initialization.critical_tuning.on_subject import (
     hidden_layers,
 )
 from steepest.claims.initialization.lazy_or_rich.on_subject import LazyOnSubject
-from steepest.claims.optimization.edge_of_stability.on_subject import (
-    EdgeOnSubject,
-    is_cross_entropy,
-)
+from steepest.claims.optimization.edge_of_stability.on_subject import EdgeOnSubject
 from steepest.engine.subjects import run_on
 from steepest.kernels import criticality
-from steepest.measurement import Builder
+from steepest.measurement import Builder, is_cross_entropy
 from steepest.measurement.adapters import subject
 from steepest.nn.activations import activation
 from tests.subjects import models

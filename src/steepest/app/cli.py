@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from steepest import __version__, catalogue
-from steepest.app.console import speak_plainly
+from steepest.app.console import say_page, speak_plainly
 from steepest.app.fields import read_fields
 from steepest.core.errors import UserError, nearest
 
@@ -391,7 +391,7 @@ def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
     if known.page is not None:
         from steepest.site.pages import report_page
 
-        _say_page(report_page(report, known.page), known.json)
+        say_page(report_page(report, known.page), known.json)
     return 0
 
 
@@ -427,12 +427,8 @@ def _compare(known: argparse.Namespace) -> int:
     if known.page is not None:
         from steepest.site.pages import comparison_page
 
-        _say_page(comparison_page(comparison, known.page), known.json)
+        say_page(comparison_page(comparison, known.page), known.json)
     return 0
-
-
-def _say_page(page: Path, json: bool) -> None:
-    print(f"page: {page}", file=sys.stderr if json else sys.stdout)
 
 
 def _watch(known: argparse.Namespace, words: Sequence[str]) -> int:
@@ -451,8 +447,7 @@ def _watch(known: argparse.Namespace, words: Sequence[str]) -> int:
 
         if is_same_file(known.log, known.page):
             raise UserError(f"--page {known.page} is the log itself; choose another file")
-        page = training_page(run, known.page)
-        print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
+        say_page(training_page(run, known.page), known.json)
     return 0
 
 

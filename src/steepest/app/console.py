@@ -4,6 +4,7 @@ import codecs
 import io
 import sys
 import unicodedata
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -115,3 +116,8 @@ def bar() -> Progress:
 def say(text: str) -> None:
     """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
+
+
+def say_page(page: Path, json: bool) -> None:
+    """Print where a page is: on standard error where standard output is for JSON."""
+    print(f"page: {page}", file=sys.stderr if json else sys.stdout)

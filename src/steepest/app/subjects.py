@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from steepest.app.console import bar, say, wide
+from steepest.app.console import bar, say, say_page, wide
 from steepest.app.fields import read_fields
 from steepest.app.run import show_details
 from steepest.catalogue import Entry
@@ -49,8 +49,7 @@ def run_on_subject(known: argparse.Namespace, entry: Entry, words: Sequence[str]
     if known.page is not None:
         from steepest.site.pages import subject_page
 
-        page = subject_page(result, known.page)
-        print(f"page: {page}", file=sys.stderr if known.json else sys.stdout)
+        say_page(subject_page(result, known.page), known.json)
     return {"holds": 0, "fails": 1}.get(str(result.verdict), 3)
 
 

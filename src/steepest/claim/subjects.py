@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -67,6 +67,14 @@ class Networks:
         return len(self.subjects)
 
 
+class _Asked(NamedTuple):
+    """What a claim is asked about: whose function, which seed, and whether the reader works in double precision."""
+
+    builder: Builder
+    seed: int
+    double: bool
+
+
 @dataclass(frozen=True)
 class OnSubject(Claim):
     """A claim's statement put to a reader's own network.
@@ -127,25 +135,28 @@ class OnSubject(Claim):
 
     def on(self, builder: Builder, seed: int = 0) -> Self:
         """Return the claim for one builder, whose numbers have the precision that they have now."""
-        twin = replace(self)
-        object.__setattr__(twin, "_builder", builder)
-        object.__setattr__(twin, "_seed", seed)
-        object.__setattr__(twin, "_theirs", bool(jax.config.read("jax_enable_x64")))
-        return twin
+        return self._with(_Asked(builder, seed, bool(jax.config.read("jax_enable_x64"))))
 
     def fitted(self, networks: Networks) -> Self:
         """Return the claim with the fields that the networks decide."""
-        twin = replace(self, **self.read(networks))
-        for name in ("_builder", "_seed", "_theirs"):
-            object.__setattr__(twin, name, getattr(self, name))
+        return replace(self, **self.read(networks))._with(self._asked)
+
+    def _with(self, asked: "_Asked") -> Self:
+        """Return a twin that knows what it was asked about; that is no field, as it is no parameter."""
+        twin = replace(self)
+        object.__setattr__(twin, "_on", asked)
         return twin
+
+    @property
+    def _asked(self) -> "_Asked":
+        return vars(self)["_on"]
 
     # ------------------------------------------------------------------------------ what subclasses use
 
     @property
     def builder(self) -> Builder:
         """Return the reader's function."""
-        return vars(self)["_builder"]
+        return self._asked.builder
 
     @property
     def several(self) -> bool:
@@ -160,13 +171,13 @@ class OnSubject(Claim):
     @contextmanager
     def theirs(self) -> Iterator[None]:
         """Run the reader's own code, in the reader's precision."""
-        with jax.enable_x64(vars(self)["_theirs"]):
+        with jax.enable_x64(self._asked.double):
             yield
 
     def build(self, place: int = 0, **knobs: Any) -> Built:
         """Build the network of one seed."""
         if self.several:
-            knobs["seed"] = SPACING * vars(self)["_seed"] + place
+            knobs["seed"] = SPACING * self._asked.seed + place
         with self.theirs():
             return self.builder(**knobs)
 
@@ -199,7 +210,7 @@ class OnSubject(Claim):
     def drawn(self, subject: Subject, most: int) -> Subject:
         """Return the subject on at most so many of its examples, drawn by class, in one source."""
         rng = np.random.default_rng(0)
-        return sample(Context(subject, rng, seed=vars(self)["_seed"]), most).subject
+        return sample(Context(subject, rng, seed=self._asked.seed), most).subject
 
     def attached(
         self, built: Built, *, like: Subject | None = None, check: bool = False
@@ -252,11 +263,6 @@ def claim_of(kind: type[OnSubject]) -> type[Claim]:
     """Return the claim that a version for subjects belongs to: its other base."""
     (claim,) = (base for base in kind.__bases__ if base is not OnSubject)
     return claim
-
-
-def own_fields(kind: type[OnSubject]) -> list[str]:
-    """Return the names of the fields that a reader may set."""
-    return [field.name for field in fields(kind) if field.name in kind.settable]
 
 
 def retitled(panels: Sequence[Panel], *titles: str) -> tuple[Panel, ...]:

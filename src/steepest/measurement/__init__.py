@@ -4,14 +4,13 @@ from steepest.measurement._building import Builder as Builder
 from steepest.measurement._building import Built as Built
 from steepest.measurement._chain import activation_of as activation_of
 from steepest.measurement._chain import require_chain as require_chain
-from steepest.measurement._class_decomposition import (
-    check_cross_entropy as check_cross_entropy,
-)
 from steepest.measurement._compare import LEGEND as LEGEND
 from steepest.measurement._compare import Change as Change
 from steepest.measurement._compare import Comparison as Comparison
 from steepest.measurement._compare import compare as compare
 from steepest.measurement._context import Context as Context
+from steepest.measurement._cross_entropy import check_cross_entropy as check_cross_entropy
+from steepest.measurement._cross_entropy import is_cross_entropy as is_cross_entropy
 from steepest.measurement._kernel import kernel_matrix as kernel_matrix
 from steepest.measurement._last_layer import LastLayer as LastLayer
 from steepest.measurement._last_layer import collapse_of as collapse_of

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.linalg import Eigenpairs, ProbeEstimate, row_by_row, top_eigenpairs, trace
 from steepest.measurement._context import Context
+from steepest.measurement._cross_entropy import check_cross_entropy
 from steepest.measurement._report import Reading
 from steepest.measurement._sample import Sample, sample
-from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import (
     Parts,
     level_products,
@@ -19,7 +18,6 @@ from steepest.measurement.quantities import (
     softmax,
     three_levels,
 )
-from steepest.nn.losses import cross_entropy
 
 EXAMPLES = 300  # at most: the C(C − 1) means and the traces take many passes over them
 CERTAIN = 0.9  # while probabilities are even, other parts of the Gauss–Newton matrix hold most of its eigenvalues
@@ -69,26 +67,6 @@ def _check_classes(context: Context, labels: np.ndarray, how: str) -> None:
         raise UserError(
             f"the class decomposition needs examples of every class, and {how} have none of "
             f"{missing[:5]}; give data with fewer classes, or in one order"
-        )
-
-
-def check_cross_entropy(subject: Subject, outputs: np.ndarray, labels: np.ndarray) -> None:
-    """Check by its value that the risk is the mean cross-entropy of the outputs.
-
-    Args:
-        subject: whose risk it is.
-        outputs: logits in double precision, shape ``(n, C)``.
-        labels: class numbers, shape ``(n,)``.
-
-    Raises:
-        UserError: it is not.
-    """
-    risk = subject.risk()
-    mean = float(cross_entropy(jnp.asarray(outputs), jnp.asarray(labels)).mean())
-    if not abs(risk - mean) <= 1e4 * np.finfo(subject.dtype).eps * (1 + abs(mean)):
-        raise UserError(
-            f"expected the mean cross-entropy: the loss of {subject.name} is {risk:.6g} and the "
-            f"cross-entropy of its outputs {mean:.6g}; leave decay, label smoothing and other terms out of the loss"
         )
 
 

@@ -1,6 +1,7 @@
 """A digest of the examples, so that two reports know whether they are about the same."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def digest_of(batches: Batches) -> str:
 
 def _arrays(batch: Any) -> list[NDArray]:
     """Return the arrays of a batch as NumPy has them, of one precision."""
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         return [array for name in sorted(batch) for array in _arrays(batch[name])]
     if isinstance(batch, tuple | list):
         return [array for part in batch for array in _arrays(part)]

@@ -2,10 +2,10 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from steepest.core.errors import UserError
 from steepest.measurement._context import Context
+from steepest.measurement._cross_entropy import mean_cross_entropy, same_risk
 
 LEARNED = 0.01  # relative difference from a constant guess below which nothing has been learned
 POINTS = 8  # at which linearity is tried
@@ -46,22 +46,16 @@ def constant_guess(context: Context) -> float | None:
         return None
     outputs = outputs.astype(float)
     risk = context.subject.risk()
-    tolerance = 1e4 * float(np.finfo(context.subject.dtype).eps) * (1 + abs(risk))
-    classes = outputs.shape[-1] if outputs.ndim > 1 else 0
-    numbered = np.issubdtype(targets.dtype, np.integer) and targets.shape == outputs.shape[:-1]
-    if classes > 1 and numbered and 0 <= targets.min() <= targets.max() < classes:
-        logits = outputs.reshape(-1, classes)  # of single tokens too
-        labels = targets.ravel()
-        chosen = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
-        mean = float((logsumexp(logits, axis=1) - chosen).mean())
-        shares = np.bincount(labels, minlength=classes) / len(labels)
+    mean = mean_cross_entropy(outputs, targets)
+    if mean is not None:
+        shares = np.bincount(targets.ravel()) / targets.size
         entropy = -float(sum(share * np.log(share) for share in shares if share))
-        return entropy if abs(risk - mean) <= tolerance else None
+        return entropy if same_risk(context.subject, risk, mean) else None
     if targets.shape != outputs.shape or not np.issubdtype(targets.dtype, np.floating):
         return None
     square = float(((outputs - targets) ** 2).mean())
     for factor in (1.0, 0.5):
-        if abs(risk - factor * square) <= tolerance:
+        if same_risk(context.subject, risk, factor * square):
             return factor * float(((targets - targets.mean(0)) ** 2).mean())
     return None
 

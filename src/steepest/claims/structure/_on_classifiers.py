@@ -103,7 +103,7 @@ def networks_on(claim: OnSubject, most: int) -> Networks:
     """Build the networks; draw at most so many of their examples by class, and keep the attachments to all beside.
 
     Returns:
-        The networks, with ``known["whole"]``: the same on all their examples, and ``known["times"]``: how many times
+        The networks, with ``facts["whole"]``: the same on all their examples, and ``facts["times"]``: how many times
         those that were drawn these are.
     """
     networks = claim.build_all()

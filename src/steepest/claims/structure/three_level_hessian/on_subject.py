@@ -44,9 +44,10 @@ from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import Parts, level_forms, level_maps
 
+PER_PAIR = (
+    4  # products with a matrix for each eigenpair that is found, as seen on networks of digits
+)
 LARGEST = 1e9  # numbers of the Krylov space and its images: 4 GB in single precision
-Maps = Parts
-"""Parts as maps of the outputs' change, ``(n, C)``."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         jvp = lambda v: np.asarray(now.jvp(v), float)
         start = rng.choice([-1.0, 1.0], now.size).astype(now.dtype)
 
-        def top(maps: Maps, parts: tuple[str, ...], count: int) -> Any:
+        def top(maps: Parts, parts: tuple[str, ...], count: int) -> Any:
             """Eigenpairs of G less some of its parts."""
             less = lambda moved: maps.all(moved) - sum(getattr(maps, part)(moved) for part in parts)
             product = lambda v: now.vjp(less(jvp(v)))
@@ -198,11 +199,6 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
             "deviation": [deviation(change, outputs, labels) for change in moved],
             "residual": residual / spectrum.values[0],
         }
-
-
-PER_PAIR = (
-    4  # products with a matrix for each eigenpair that is found, as seen on networks of digits
-)
 
 
 def form(product: Callable[[np.ndarray], np.ndarray], moved: Float[np.ndarray, "n C"]) -> float:

@@ -1,0 +1,57 @@
+"""Whether a loss is the mean cross-entropy of class numbers, which shows by its value."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from steepest.core.errors import UserError
+from steepest.measurement.adapters import Subject
+
+
+def mean_cross_entropy(outputs: NDArray, targets: NDArray) -> float | None:
+    """Return the mean cross-entropy of logits ``(…, C)`` with class numbers ``(…)``; None for other targets.
+
+    >>> mean_cross_entropy(np.zeros((2, 4)), np.array([0, 3])) == np.log(4)
+    True
+    """
+    if outputs.ndim < 2 or outputs.shape[-1] < 2 or targets.shape != outputs.shape[:-1]:
+        return None
+    if not np.issubdtype(targets.dtype, np.integer):
+        return None
+    logits = outputs.astype(float).reshape(-1, outputs.shape[-1])  # of single tokens too
+    labels = targets.ravel()
+    if not 0 <= labels.min() <= labels.max() < logits.shape[1]:
+        return None
+    chosen = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+    return float((logsumexp(logits, axis=1) - chosen).mean())
+
+
+def is_cross_entropy(subject: Subject) -> bool:
+    """Tell whether the risk is the mean cross-entropy of the outputs."""
+    mean = mean_cross_entropy(*subject.outputs())
+    return mean is not None and same_risk(subject, subject.risk(), mean)
+
+
+def check_cross_entropy(subject: Subject, outputs: NDArray, labels: NDArray) -> None:
+    """Check that the risk is the mean cross-entropy of the outputs.
+
+    Args:
+        subject: whose risk it is.
+        outputs: logits, shape ``(n, C)``.
+        labels: class numbers, shape ``(n,)``.
+
+    Raises:
+        UserError: it is not.
+    """
+    risk = subject.risk()
+    mean = mean_cross_entropy(outputs, labels)
+    if mean is None or not same_risk(subject, risk, mean):
+        raise UserError(
+            f"expected the mean cross-entropy: the loss of {subject.name} is {risk:.6g} and the "
+            f"cross-entropy of its outputs {mean:.6g}; leave decay, label smoothing and other terms out of the loss"
+        )
+
+
+def same_risk(subject: Subject, risk: float, value: float) -> bool:
+    """Tell whether a risk has this value, to rounding in the subject's precision."""
+    return abs(risk - value) <= 1e4 * float(np.finfo(subject.dtype).eps) * (1 + abs(value))
