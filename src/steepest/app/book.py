@@ -8,7 +8,6 @@ from pathlib import Path
 from steepest import catalogue
 from steepest.app.console import say
 from steepest.app.run import run_several
-from steepest.core.errors import UserError
 from steepest.engine.store import Store
 from steepest.site.book import Asked, Book, Shelf, build, docs_folder, needs, refuse
 
@@ -55,7 +54,9 @@ def _run_settings(store: Store, settings: Iterable[Asked]) -> None:
     from steepest.engine.run import answer, ready  # JAX is imported only where something runs
 
     for place, one in enumerate(missing, 1):
-        result = answer(ready(catalogue.entry(one.claim), "quick", 0, dict(one.fields)), store=store)
+        result = answer(
+            ready(catalogue.entry(one.claim), "quick", 0, dict(one.fields)), store=store
+        )
         say(f"[{place}/{len(missing)}] {one}: {result.verdict} ({result.seconds:.1f} s)")
 
 
@@ -68,7 +69,11 @@ def command_line(parser: argparse.ArgumentParser) -> str:
     ]
     for action in parser._subparsers._group_actions if parser._subparsers else ():
         for name, sub in dict(action.choices or {}).items():
-            parts += [f"## steepest {name}\n", f"{_sentence(sub.description or '')}\n", _options(sub)]
+            parts += [
+                f"## steepest {name}\n",
+                f"{_sentence(sub.description or '')}\n",
+                _options(sub),
+            ]
             if sub.epilog:
                 parts.append(f"{sub.epilog}\n")
     return "\n".join(parts)
@@ -117,7 +122,11 @@ def fields_of_claims() -> dict[str, str]:
                 f"| `--{field.name}` | {spell(field.default)} | {_cell(meanings[field.name])} |"
                 for field in fields(kind)
             ]
-            parts += [f"## {name}\n", f"[{_cell(line.says)}](../../claims/{name}.md)\n", "\n".join(rows) + "\n"]
+            parts += [
+                f"## {name}\n",
+                f"[{_cell(line.says)}](../../claims/{name}.md)\n",
+                "\n".join(rows) + "\n",
+            ]
         pages[f"reference/fields/{chapter}.md"] = "\n".join(parts)
     entries = "\n".join(catalogue.CHAPTERS)
     pages["reference/fields/index.md"] = (
@@ -132,4 +141,3 @@ def _cell(text: str) -> str:
     for mark in "\\`*_[]<>#|$":
         text = text.replace(mark, f"\\{mark}")
     return text
-

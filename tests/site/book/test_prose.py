@@ -42,7 +42,9 @@ def test_the_record_is_of_the_code_that_is_here(asked):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
 def test_verdicts_are_those_that_the_text_was_written_for(chapter):
-    shown = re.findall(r"^:{3,}\{claim\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", chapter.text, re.MULTILINE)
+    shown = re.findall(
+        r"^:{3,}\{claim\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", chapter.text, re.MULTILINE
+    )
     for name, options in shown:
         expected = re.search(r":expect:\s*(\S+)", options)
         if "fields" not in options:

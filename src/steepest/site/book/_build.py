@@ -81,7 +81,9 @@ def build(
     results = Path(results).absolute()
     out = Path(out).absolute()
     if not (docs / "index.md").is_file():
-        raise UserError(f"there is no book in {docs}: it has no index.md; name another folder with --docs")
+        raise UserError(
+            f"there is no book in {docs}: it has no index.md; name another folder with --docs"
+        )
     refuse(out)
     stage = out.parent / f".{out.name}-new-{os.getpid()}"
     try:
@@ -99,7 +101,9 @@ def build(
         _replace(html, out)
     except OSError as trouble:
         reason = trouble.strerror or trouble
-        raise UserError(f"cannot write the book to {out} ({reason}); choose another place with --out") from None
+        raise UserError(
+            f"cannot write the book to {out} ({reason}); choose another place with --out"
+        ) from None
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return Book(out / "index.html", warnings)
@@ -228,7 +232,9 @@ def _finish(html: Path, results: Path) -> None:
         files.mkdir()
         for file in DOWNLOADS:
             shutil.copyfile(run.folder / file, files / file)
-    (html / MARKER).write_text("This folder is written by steepest book, and replaced as a whole.\n")
+    (html / MARKER).write_text(
+        "This folder is written by steepest book, and replaced as a whole.\n"
+    )
 
 
 def _replace(fresh: Path, out: Path) -> None:

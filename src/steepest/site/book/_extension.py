@@ -80,7 +80,9 @@ class _NumberRole(_Steepest, SphinxRole):
             return self._wrong(str(trouble))
         if text is None:
             title = f"no result of {number.of} is stored; the text was written when it was {number.typed}"
-            return [nodes.inline(number.typed, number.typed, classes=["unfilled"], reftitle=title)], []
+            return [
+                nodes.inline(number.typed, number.typed, classes=["unfilled"], reftitle=title)
+            ], []
         check = what.split()[-1] if self.name not in ("setting", "assumed", "array") else ""
         anchor = f"#check-{check}" if check and not number.of.fields else ""
         link = nodes.reference(
@@ -104,7 +106,9 @@ class _VerdictRole(_Steepest, SphinxRole):
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         name = self.text.strip()
         if name not in catalogue.catalogue():
-            _log.warning("there is no claim %r", name, location=self.get_location(), type="steepest")
+            _log.warning(
+                "there is no claim %r", name, location=self.get_location(), type="steepest"
+            )
             return [nodes.problematic(self.rawtext, self.rawtext)], []
         run = self.shelf.run(Asked(name))
         verdict = str(run.result.verdict) if run else "missing"
@@ -191,7 +195,9 @@ class _Overview(_Directive):
         wanted = self.arguments[0].split()
         names = [name for name, line in catalogue.built_in().items() if line.chapter in wanted]
         if not names:
-            return self.wrong(f"no claim is in {' or '.join(wanted)}; chapters are {catalogue.CHAPTERS}")
+            return self.wrong(
+                f"no claim is in {' or '.join(wanted)}; chapters are {catalogue.CHAPTERS}"
+            )
         above = [
             name
             for chapter in chapters(Path(self.config.steepest_docs))
@@ -227,7 +233,9 @@ class _Folded(_Directive):
 
     def run(self) -> list[nodes.Node]:
         question, _ = self.state.inline_text(self.arguments[0], self.lineno)
-        head = nodes.raw("", f'<details class="{self.kind}"><summary><b>{self.lead}</b> ', format="html")
+        head = nodes.raw(
+            "", f'<details class="{self.kind}"><summary><b>{self.lead}</b> ', format="html"
+        )
         summary = nodes.inline("", "", *question)
         opened = nodes.raw("", "</summary>", format="html")
         closed = nodes.raw("", "</details>", format="html")
@@ -310,7 +318,9 @@ EXEMPT: Sequence[type[nodes.Node]] = (
 def _exempt(text: nodes.Node) -> bool:
     parent = text.parent
     while parent is not None:
-        if isinstance(parent, tuple(EXEMPT)) or "unfilled" in getattr(parent, "attributes", {}).get("classes", ()):
+        if isinstance(parent, tuple(EXEMPT)) or "unfilled" in getattr(parent, "attributes", {}).get(
+            "classes", ()
+        ):
             return True
         parent = parent.parent
     return False

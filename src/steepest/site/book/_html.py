@@ -85,7 +85,9 @@ def _named(by_id: Mapping[str, Any], id: str, what: str) -> Any:
     return by_id[id]
 
 
-def moving(claim: str, field: str, runs: Sequence[tuple[str, Run | None]], panel: int, root: str) -> Markup:
+def moving(
+    claim: str, field: str, runs: Sequence[tuple[str, Run | None]], panel: int, root: str
+) -> Markup:
     """Return a figure that a reader moves through settings; without scripts all are shown side by side.
 
     Args:
@@ -97,7 +99,13 @@ def moving(claim: str, field: str, runs: Sequence[tuple[str, Run | None]], panel
     """
     entry = catalogue.entry(claim)
     frames = [
-        (value, run, pages.figure(run, panel - 1, f"b{next(_serial)}-") if run and run.result.panels else None)
+        (
+            value,
+            run,
+            pages.figure(run, panel - 1, f"b{next(_serial)}-")
+            if run and run.result.panels
+            else None,
+        )
         for value, run in runs
     ]
     serial = next(_serial)
@@ -107,7 +115,9 @@ def moving(claim: str, field: str, runs: Sequence[tuple[str, Run | None]], panel
     )
 
 
-def overview(names: Sequence[str], runs: dict[str, list[Run]], root: str, above: Sequence[str] = ()) -> Markup:
+def overview(
+    names: Sequence[str], runs: dict[str, list[Run]], root: str, above: Sequence[str] = ()
+) -> Markup:
     """Return a list of claims with their verdicts.
 
     Args:

@@ -21,13 +21,27 @@ import numpy as np
 from steepest.core.errors import UserError, nearest
 from steepest.engine.results import Result
 
-KINDS = ("measured", "predicted", "low", "high", "ratio", "least", "most", "rival", "setting", "assumed", "array")
+KINDS = (
+    "measured",
+    "predicted",
+    "low",
+    "high",
+    "ratio",
+    "least",
+    "most",
+    "rival",
+    "setting",
+    "assumed",
+    "array",
+)
 """What a number can be of a result; see :func:`value`."""
 PATTERN = re.compile(r"\{(" + "|".join(KINDS) + r")\}`([^`<]+?)\s*<([^`>]+)>`")
 _NAME = re.compile(r"([a-z0-9-]+)(?:\(([^()]*)\))?\s+(.+)", re.DOTALL)
 _TYPED = re.compile(r"([−-]?)(\d+)(?:\.(\d+))?(×10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?\s?(%?)")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
-_INDEXED = re.compile(r"(?:(mean|median|min|max|count) )?((?:predicted|observed)/\w+)((?:\[[^\]]*\])?)")
+_INDEXED = re.compile(
+    r"(?:(mean|median|min|max|count) )?((?:predicted|observed)/\w+)((?:\[[^\]]*\])?)"
+)
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,18 @@ def _write_package(module: ModuleType, folder: Path) -> None:
         files.setdefault(file, []).append(own)
     split = len(public) > MANY and len(files) > 1
     text = [_title(name), f".. automodule:: {name}\n   :no-members:\n"]
-    listed = [own for own in public if inspect.isroutine(getattr(module, own)) or inspect.isclass(getattr(module, own))]
+    listed = [
+        own
+        for own in public
+        if inspect.isroutine(getattr(module, own)) or inspect.isclass(getattr(module, own))
+    ]
     text += [".. autosummary::\n", *(f"   {own}" for own in listed), ""]
     if split:
         pages = {file: f"{name}.{file}" for file in files}
-        text += [".. toctree::\n   :hidden:\n", *(f"   {file} <{page}>" for file, page in pages.items())]
+        text += [
+            ".. toctree::\n   :hidden:\n",
+            *(f"   {file} <{page}>" for file, page in pages.items()),
+        ]
         for file, page in pages.items():
             lines = [_title(f"{name}: {file.replace('_', ' ')}"), *_members(module, files[file])]
             (folder / f"{page}.rst").write_text("\n".join(lines) + "\n", "utf-8")
@@ -91,7 +98,9 @@ def public_names(module: ModuleType) -> dict[str, str]:
         own = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         file = module.__name__.rpartition(".")[2]
         homes = {node.name: file for node in own if not node.name.startswith("_")}
-    shown = {name: file for name, file in homes.items() if not inspect.ismodule(getattr(module, name))}
+    shown = {
+        name: file for name, file in homes.items() if not inspect.ismodule(getattr(module, name))
+    }
     return dict(sorted(shown.items(), key=lambda pair: pair[0].lower()))
 
 
@@ -112,7 +121,11 @@ def _members(module: ModuleType, names: Iterable[str]) -> list[str]:
 def _text_below(module: ModuleType, name: str) -> str:
     """The text below the assignment of a constant, which is its documentation; empty where there is none."""
     for node in ast.walk(ast.parse(inspect.getsource(module))):
-        if isinstance(node, ast.ImportFrom) and node.module and name in [a.name for a in node.names]:
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and name in [a.name for a in node.names]
+        ):
             return _text_below(importlib.import_module(node.module), name)
     body = ast.parse(inspect.getsource(module)).body
     for node, below in itertools.pairwise(body):
@@ -129,7 +142,9 @@ def _title(text: str) -> str:
     return f"{text}\n{'=' * len(text)}\n"
 
 
-def clean_docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+def clean_docstring(
+    app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
     """Make a docstring safe for Sphinx: formulas may hold bars, stars and underscores; indices are set as such."""
     inside = False
     for place, line in enumerate(lines):
@@ -155,7 +170,9 @@ def _escaped(text: str) -> str:
     text = re.sub(
         rf"((?<![A-Za-z0-9_`])[^\W\d_]|[‖∥])_({letter})(?![A-Za-z0-9_])", r"\1\\ :sub:`\2`\\ ", text
     )
-    return re.sub(rf"(?<=[\w)])\^(?:\(([^()\s]{{1,8}})\)|({letter})(?![A-Za-z0-9_]))", _raised, text)
+    return re.sub(
+        rf"(?<=[\w)])\^(?:\(([^()\s]{{1,8}})\)|({letter})(?![A-Za-z0-9_]))", _raised, text
+    )
 
 
 def _raised(match: re.Match[str]) -> str:

@@ -7,8 +7,8 @@ from ._build import build as build
 from ._build import refuse as refuse
 from ._drawn import drawn as drawn
 from ._formula import formula as formula
-from ._mathfont import FILE as MATH_FILE
-from ._mathfont import SHEET as MATH_SHEET
+from ._mathfont import MATH_FILE as MATH_FILE
+from ._mathfont import MATH_SHEET as MATH_SHEET
 from ._mathfont import characters as characters
 from ._mathfont import font as font
 from ._pages import environment as environment

@@ -148,8 +148,8 @@ def _write(
     (folder / PAGES).write_text(json.dumps(written), "utf-8")
     (folder / "index.html").write_text(_pages.index(cards), "utf-8")
     pages = (page.read_text("utf-8") for page in sorted(folder.rglob("*.html")))
-    (folder / _mathfont.FILE).write_bytes(_mathfont.font(_mathfont.characters(pages)))
-    (folder / "style.css").write_text(stylesheet() + _mathfont.SHEET, "utf-8")
+    (folder / _mathfont.MATH_FILE).write_bytes(_mathfont.font(_mathfont.characters(pages)))
+    (folder / "style.css").write_text(stylesheet() + _mathfont.MATH_SHEET, "utf-8")
     if sweeps:
         (folder / _diagrams.SCRIPT).write_bytes(_hover.script())
     files = sorted(

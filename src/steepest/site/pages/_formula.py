@@ -10,7 +10,9 @@ _ROWS = ("math", "mrow", "mstyle", "mtd")
 
 
 def formula(latex: str, display: str = "block") -> Markup:
-    r"""A formula, on a line of its own or (``"inline"``) in the text; a command that the converter does not know is printed as it is, with a warning.
+    r"""A formula, on a line of its own or (``"inline"``) in the text.
+
+    A command that the converter does not know is printed as it is, with a warning.
 
     >>> "<mfrac>" in formula(r"\frac{1}{\log t}")
     True

@@ -12,10 +12,10 @@ from importlib import resources
 from io import BytesIO
 from pathlib import Path
 
-FILE = "math.woff"
+MATH_FILE = "math.woff"
 FONT = "STIXTwoMath-Regular.ttf"
-SHEET = (
-    f'@font-face {{ font-family: "Book Math"; src: url("{FILE}") format("woff"); font-display: swap; }}\n'
+MATH_SHEET = (
+    f'@font-face {{ font-family: "Book Math"; src: url("{MATH_FILE}") format("woff"); font-display: swap; }}\n'
     'math { font-family: "Book Math", "STIX Two Math", "Cambria Math", math; }\n'
 )
 """What the style sheet beside the font says."""
