@@ -40,6 +40,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claim", _ClaimDirective)
     app.add_directive("claim-page", _ClaimPage)
     app.add_directive("claims", _Overview)
+    app.add_directive("tally", _Tally)
     app.add_directive("moving", _Moving)
     app.add_directive("predict", _Predict)
     app.add_directive("exercise", _Exercise)
@@ -205,6 +206,15 @@ class _Overview(_Directive):
             for name in chapter.claims
         ]
         return self.html(_html.overview(names, self.shelf.runs, self.root, above))
+
+
+class _Tally(_Directive):
+    """How many claims of the catalogue hold, fail, and so on."""
+
+    def run(self) -> list[nodes.Node]:
+        runs = [self.shelf.run(Asked(name)) for name in catalogue.built_in()]
+        verdicts = [str(run.result.verdict) if run else "missing" for run in runs]
+        return self.html(_html.tally(verdicts))
 
 
 class _ClaimPage(_Directive):

@@ -109,13 +109,19 @@ def _members(module: ModuleType, names: Iterable[str]) -> list[str]:
     for name in names:
         thing = getattr(module, name)
         full = f"{module.__name__}.{name}"
+        twice = "   :no-index:\n" * (module.__name__ == "steepest" and _is_of_a_package(thing))
         if inspect.isclass(thing):
-            lines.append(f".. autoclass:: {full}\n   :members:\n")
+            lines.append(f".. autoclass:: {full}\n   :members:\n{twice}")
         elif inspect.isroutine(thing):
-            lines.append(f".. autofunction:: {full}\n")
+            lines.append(f".. autofunction:: {full}\n{twice}")
         elif text := _text_below(module, name):
             lines.append(f".. data:: {full}\n\n   {_safe(' '.join(text.split()))}\n")
     return lines
+
+
+def _is_of_a_package(thing: Any) -> bool:
+    """Whether something that the top offers is documented in its own package too."""
+    return any(str(thing.__module__).startswith(f"{package}.") for package in PACKAGES[1:])
 
 
 def _text_below(module: ModuleType, name: str) -> str:
@@ -152,8 +158,11 @@ def clean_docstring(
             inside = True
         elif not line.strip():
             inside = False
-        if not inside and not line.lstrip().startswith((":", "..")):
-            lines[place] = _safe(line)
+        if inside or line.lstrip().startswith(".."):
+            continue
+        field = re.match(r"\s*:[^:`]+:", line)
+        start = field.end() if field else 0
+        lines[place] = line[:start] + _safe(line[start:])
 
 
 def _safe(line: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 MATH_FILE = "math.woff"
 FONT = "STIXTwoMath-Regular.ttf"
 MATH_SHEET = (
-    f'@font-face {{ font-family: "Book Math"; src: url("{MATH_FILE}") format("woff"); font-display: swap; }}\n'
+    f'@font-face {{ font-family: "Book Math"; src: url("{MATH_FILE}") format("woff"); font-display: block; }}\n'
     'math { font-family: "Book Math", "STIX Two Math", "Cambria Math", math; }\n'
 )
 """What the style sheet beside the font says."""
@@ -42,12 +42,9 @@ def _plain(text: str) -> str:
 @lru_cache(maxsize=4)
 def font(characters: str) -> bytes:
     """Return the font with these characters and their larger sizes, as WOFF."""
-    import logging
-
     from fontTools.subset import Options, Subsetter
     from fontTools.ttLib import TTFont
 
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells every table
     options = Options()
     options.layout_features = ["ssty", "dtls"]
     options.hinting = False  # half of its bytes
