@@ -31,8 +31,19 @@ class Page(HTMLParser):
             self.anchors.append(own["id"])
         if tag == "a" and own.get("href"):
             self.links.append(own["href"])
-        loads = {"img": "src", "script": "src", "link": "href", "source": "src", "iframe": "src", "image": "href"}
-        if tag in loads and own.get(loads[tag]) and own.get("rel") not in ("index", "search", "next", "prev", "genindex"):
+        loads = {
+            "img": "src",
+            "script": "src",
+            "link": "href",
+            "source": "src",
+            "iframe": "src",
+            "image": "href",
+        }
+        if (
+            tag in loads
+            and own.get(loads[tag])
+            and own.get("rel") not in ("index", "search", "next", "prev", "genindex")
+        ):
             self.loads.append(own[loads[tag]])
         if tag in ("code", "pre", "script", "style", "math"):
             self._code += 1
@@ -74,7 +85,9 @@ def problems(book: Path) -> Iterator[str]:
         weight = heaviness(page)
         if weight > HEAVIEST and name.name not in ("genindex.html", "search.html"):
             yield f"{name}: {weight // 1000} kB"
-        raw = re.search(r"\$[^$\n]*\\[a-z]+[^$\n]*\$|\\(frac|lambda|eta|sum)\b", " ".join(page.text))
+        raw = re.search(
+            r"\$[^$\n]*\\[a-z]+[^$\n]*\$|\\(frac|lambda|eta|sum)\b", " ".join(page.text)
+        )
         if raw:
             yield f"{name}: a formula that is not set: {raw[0][:60]}"
 
@@ -87,7 +100,11 @@ def heaviness(page: Page) -> int:
         file = page.path.parent / unquote(load.partition("?")[0])
         if not load.startswith("data:") and file.is_file():
             total += _size(file)
-            for inner in re.findall(r"url\(\"?([\w./-]+\.woff2?)", file.read_text("utf-8")) if file.suffix == ".css" else ():
+            for inner in (
+                re.findall(r"url\(\"?([\w./-]+\.woff2?)", file.read_text("utf-8"))
+                if file.suffix == ".css"
+                else ()
+            ):
                 total += _size(file.parent / inner) if "<math" in text else 0
     return total
 
