@@ -43,8 +43,8 @@ print(claims["catapult"].says)
 
 # %% [markdown]
 # The statement is about one network and its step size γ. The *tangent kernel* λ₀ of the network at its start plays
-# the role of the largest curvature. Textbooks say that descent is stable up to γλ₀ = 2. The claim says that between
-# 2 and 4 something happens which the textbooks leave out: the loss grows, descent is thrown to a flatter place, and
+# the role of the largest curvature. Textbooks say that descent is stable up to γλ₀ = 2. The claim says that between 2
+# and 4 something happens which the textbooks leave out: the loss grows, descent is thrown to a flatter place, and
 # there it converges. Only above 4 it diverges.
 #
 # ## Run it
@@ -79,17 +79,21 @@ for hypothesis in result.assumptions:
 # * *predicted* comes from the theory alone. The program that predicts cannot see the experiment.
 # * *measured* comes from the experiment alone. It cannot see the prediction.
 # * the *interval* says where the measured quantity lies: over seeds, from a fit, or between two points of a grid.
-# * the *margin* ("agrees if" in the table) is the range that counts as agreement. It stands in the claim's source,
-#   so the run cannot choose it.
+# * the *margin* ("agrees if" in the table) is the range that counts as agreement. It stands in the claim's source, so
+#   the run cannot choose it.
 #
-# The rule is the same for every check. If the interval lies inside the margin, the check holds. If they have no
-# point in common, it fails. In between nothing is decided.
+# The rule is the same for every check. If the interval lies inside the margin, the check holds. If they have no point
+# in common, it fails. In between nothing is decided.
 
 # %%
 for check in result.checks:
-    print(f"{check.id:>15}: predicted {check.predicted:.4g}, measured {check.measured:.4g}, {check.verdict}")
+    print(
+        f"{check.id:>15}: predicted {check.predicted:.4g}, measured {check.measured:.4g}, {check.verdict}"
+    )
     interval, margin = check.interval, check.margin
-    print(f"{'':>15}  [{interval.low:.4g}, {interval.high:.4g}] in [{margin.low:.4g}, {margin.high:.4g}]?")
+    print(
+        f"{'':>15}  [{interval.low:.4g}, {interval.high:.4g}] in [{margin.low:.4g}, {margin.high:.4g}]?"
+    )
 
 # %% [markdown]
 # Look at `threshold`. Theory predicts where divergence starts. The experiment tried step sizes on both sides of it,
@@ -129,7 +133,9 @@ for error in (0.0, 0.002, 0.005, 0.02, 0.05):
 
 # %%
 for rival in result.rivals:
-    print(f"{'rejected' if rival.rejected else 'NOT rejected'} by {', '.join(rival.by)}: {rival.name}")
+    print(
+        f"{'rejected' if rival.rejected else 'NOT rejected'} by {', '.join(rival.by)}: {rival.name}"
+    )
     print(f"    why one might believe it: {rival.why}")
 
 # %% [markdown]
@@ -137,13 +143,15 @@ for rival in result.rivals:
 
 # %%
 for control in result.controls:
-    print(f"{'told apart' if control.rejected else 'NOT told apart'} by {', '.join(control.by)}: {control.name}")
+    print(
+        f"{'told apart' if control.rejected else 'NOT told apart'} by {', '.join(control.by)}: {control.name}"
+    )
 
 # %% [markdown]
 # ## What was changed after looking?
 #
-# Margins can be chosen until a claim holds. That would prove nothing, so changes are told in the claim's remarks,
-# and judged on seeds that were fresh at the time.
+# Margins can be chosen until a claim holds. That would prove nothing, so changes are told in the claim's remarks, and
+# judged on seeds that were fresh at the time.
 
 # %%
 for remark in result.about["remarks"]:
@@ -179,7 +187,9 @@ for name, run in (("before", result), ("after", changed)):
     (check,) = [check for check in run.checks if check.id == "peak_time"]
     share = (check.interval.high - check.interval.low) / check.measured
     print(f"{name:>6}: {check.name}")
-    print(f"        predicted {check.predicted:.3f}, measured {check.measured:.3f}, the interval is {share:.1%} wide")
+    print(
+        f"        predicted {check.predicted:.3f}, measured {check.measured:.3f}, the interval is {share:.1%} wide"
+    )
 
 # %% [markdown]
 # ## Break a hypothesis
@@ -194,8 +204,8 @@ print(f"    {outside.hypotheses[0]}: {outside.hypotheses[0].note}")
 
 # %% [markdown]
 # *Out of range* is a verdict of its own, and the experiment was not run. On the command line the exit code tells the
-# verdicts apart: zero holds, one fails, two is bad input, three is neither. A field that does not exist is bad
-# input, and you get one sentence.
+# verdicts apart: zero holds, one fails, two is bad input, three is neither. A field that does not exist is bad input,
+# and you get one sentence.
 
 # %%
 from steepest.core.errors import UserError

@@ -14,16 +14,16 @@
 # %% [markdown]
 # # Measure a training run
 #
-# Your network trains, and the loss falls. Is the step size near its limit, or far below it? Does the curvature rise? Has
-# the network learned, or memorized? These are questions about *your* run, and theory has numbers for them.
+# Your network trains, and the loss falls. Is the step size near its limit, or far below it? Does the curvature rise?
+# Has the network learned, or memorized? These are questions about *your* run, and theory has numbers for them.
 #
-# **You will** train a small JAX network with a monitor beside it, read what it found, measure the trained network, and
-# put a claim of the theory to it. The same lines for torch stand at the end.
+# **You will** train a small JAX network with a monitor beside it, read what it found, measure the trained network,
+# and put a claim of the theory to it. The same lines for torch stand at the end.
 #
 # **It takes** fifteen minutes. The cells run for less than half a minute on one core.
 #
-# **You need** `pip install steepest`, and torch if you want the last part. The data are the digits of scikit-learn, which
-# it brings along.
+# **You need** `pip install steepest`, and torch if you want the last part. The data are the digits of scikit-learn,
+# which it brings along.
 
 # %%
 import importlib.util
@@ -51,8 +51,8 @@ os.chdir(temporary.name)
 # %% [markdown]
 # ## A training like yours
 #
-# Nothing here is from Steepest. There are images, labels, a function `apply` of parameters and inputs, a loss that is the
-# mean over a batch, and a step of descent. Bring your own instead: any function of JAX will do.
+# Nothing here is from Steepest. There are images, labels, a function `apply` of parameters and inputs, a loss that is
+# the mean over a batch, and a step of descent. Bring your own instead: any function of JAX will do.
 
 # %%
 images, digits = load_digits(return_X_y=True)
@@ -106,15 +106,17 @@ print(f"{len(train[0])} images to train on, {len(held_out[0])} held out, {weight
 # %% [markdown]
 # ## One line in the loop
 #
-# A `Monitor` measures when its schedule asks for it, and appends one line of JSON to a file each time. Give it the loss,
-# a fixed part of your data, and the step size, so that it can compare the curvature with its limit. In your loop there is
-# one line more.
+# A `Monitor` measures when its schedule asks for it, and appends one line of JSON to a file each time. Give it the
+# loss, a fixed part of your data, and the step size, so that it can compare the curvature with its limit. In your
+# loop there is one line more.
 #
-# `budget=None` lets it measure as often as the schedule says. Without it, measuring takes about a twentieth of the time of
-# training.
+# `budget=None` lets it measure as often as the schedule says. Without it, measuring takes about a twentieth of the
+# time of training.
 
 # %%
-monitor = steepest.Monitor("run.jsonl", loss, train, ["risk", "sharpness"], every=25, budget=None, lr=LR)
+monitor = steepest.Monitor(
+    "run.jsonl", loss, train, ["risk", "sharpness"], every=25, budget=None, lr=LR
+)
 state = optimizer.init(params)
 for index in range(801):
     monitor(index, (apply, params))
@@ -128,8 +130,8 @@ print(f"{len(Path('run.jsonl').read_text().splitlines())} lines in run.jsonl")
 # steepest watch run.jsonl
 # ```
 #
-# `watch` reads the file, while it grows or when it is complete. It opens with findings, at most five. A `!` is to act on,
-# a `?` to know, and a `✓` is as it should be.
+# `watch` reads the file, while it grows or when it is complete. It opens with findings, at most five. A `!` is to act
+# on, a `?` to know, and a `✓` is as it should be.
 
 # %%
 run = steepest.watch("run.jsonl")
@@ -138,25 +140,29 @@ for finding in run.findings:
 run
 
 # %% [markdown]
-# The *sharpness* is the largest eigenvalue λ_max of the Hessian of the loss. On a quadratic, descent is stable up to the
-# step size 2/λ_max. So a run with step size η has the limit 2/η. Look at the two curves in one picture: nobody told the
-# network about 2/η, and still the sharpness goes there.
+# The *sharpness* is the largest eigenvalue λ_max of the Hessian of the loss. On a quadratic, descent is stable up to
+# the step size 2/λ_max. So a run with step size η has the limit 2/η. Look at the two curves in one picture: nobody
+# told the network about 2/η, and still the sharpness goes there.
 
 # %%
 sharpness = run.columns["sharpness"]
 figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
 axes.plot(run.steps, sharpness, marker="o", markersize=3)
-axes.annotate("sharpness", (run.steps[4], sharpness[4]), (0, -14), textcoords="offset points", color="C0")
+axes.annotate(
+    "sharpness", (run.steps[4], sharpness[4]), (0, -14), textcoords="offset points", color="C0"
+)
 axes.axhline(2 / LR, color="0.4", linewidth=1)
 axes.annotate("2/η", (0, 2 / LR), (0, 4), textcoords="offset points", color="0.4")
 axes.set_xlabel("step")
 axes.set_ylabel("largest eigenvalue")
-print(f"sharpness over 2/η: {sharpness[0] * LR / 2:.2f} at the start, {sharpness[-1] * LR / 2:.2f} at the end")
+print(
+    f"sharpness over 2/η: {sharpness[0] * LR / 2:.2f} at the start, {sharpness[-1] * LR / 2:.2f} at the end"
+)
 
 # %% [markdown]
 # This is the *edge of stability*. Long runs of full-batch descent often end there. It is no alarm: the loss goes on
-# falling. But it says who decides: at the edge the step size sets the curvature. With a smaller η the line lies higher,
-# and the sharpness has farther to go.
+# falling. But it says who decides: at the edge the step size sets the curvature. With a smaller η the line lies
+# higher, and the sharpness has farther to go.
 #
 # ## Measure the trained network
 #
@@ -174,8 +180,8 @@ for finding in report.findings:
 report
 
 # %% [markdown]
-# Each reading says what it means and how well it is known. A number has an interval over examples, or a residual, or it
-# is exact for these examples. Read one by its name.
+# Each reading says what it means and how well it is known. A number has an interval over examples, or a residual, or
+# it is exact for these examples. Read one by its name.
 
 # %%
 for name in ("risk", "risk on held-out examples", "sharpness"):
@@ -193,15 +199,16 @@ for reading in report.quantities:
 # %% [markdown]
 # ## Put a claim to it
 #
-# Findings describe. A claim *tests*: it predicts a number for your network, runs the experiment on it, and judges with
-# the margins that it uses for ours. Some claims can be put to a network of yours, and `stable-step` is one. It says that
-# near the start the largest stable step is 2/λ_max of the tangent kernel.
+# Findings describe. A claim *tests*: it predicts a number for your network, runs the experiment on it, and judges
+# with the margins that it uses for ours. Some claims can be put to a network of yours, and `stable-step` is one. It
+# says that near the start the largest stable step is 2/λ_max of the tangent kernel.
 #
 # It needs a function that builds your network. An argument called `seed` lets it build several.
 #
 # ```sh
 # steepest run stable-step --subject my_model.py:build --seeds 3
 # ```
+
 
 # %%
 def build(seed: int = 0) -> dict:
@@ -213,17 +220,20 @@ result = steepest.run("stable-step", subject=build, seeds=3)
 print(f"{result.claim} {result.reason}")
 for check in result.checks:
     low, high = check.interval.low, check.interval.high
-    print(f"{check.name}: predicted {check.predicted:g}, measured {check.measured:.4f} [{low:.4f}, {high:.4f}]")
+    print(
+        f"{check.name}: predicted {check.predicted:g}, measured {check.measured:.4f} [{low:.4f}, {high:.4f}]"
+    )
 for rival in result.rivals:
     print(f"{'rejected' if rival.rejected else 'not rejected'}: {rival.name}")
 
 # %% [markdown]
-# The verdict is about your network and your data, at the seeds that were tried. If a hypothesis does not hold for it, the
-# verdict is *out of range*, and the number is shown all the same.
+# The verdict is about your network and your data, at the seeds that were tried. If a hypothesis does not hold for it,
+# the verdict is *out of range*, and the number is shown all the same.
 #
 # ## The same in torch
 #
-# Give the module instead of the pair, and the optimizer instead of the step size. The cell runs if torch is installed.
+# Give the module instead of the pair, and the optimizer instead of the step size. The cell runs if torch is
+# installed.
 #
 # ```python
 # monitor = steepest.Monitor("torch.jsonl", loss, (x[:300], y[:300]), optimizer=optimizer)
@@ -241,7 +251,9 @@ if importlib.util.find_spec("torch"):
     model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.Tanh(), torch.nn.Linear(32, 10))
     torch_loss = lambda outputs, targets: 0.5 * ((outputs - targets) ** 2).sum(-1).mean()
     torch_optimizer = torch.optim.SGD(model.parameters(), lr=LR)
-    torch_monitor = steepest.Monitor("torch.jsonl", torch_loss, (x, y), every=25, budget=None, optimizer=torch_optimizer)
+    torch_monitor = steepest.Monitor(
+        "torch.jsonl", torch_loss, (x, y), every=25, budget=None, optimizer=torch_optimizer
+    )
     for index in range(201):
         torch_monitor(index, model)
         torch_optimizer.zero_grad()
@@ -261,15 +273,15 @@ else:
 code = command_line(["watch", "run.jsonl", "--page", "run.html"])
 print(f"exit code {code}, run.html has {Path('run.html').stat().st_size // 1000} kB")
 
-# %%
+# nothing is left behind
 os.chdir(before)
 temporary.cleanup()
 
 # %% [markdown]
 # ## Where next
 #
-# * [Measure your own network](../measuring.md): every quantity, Adam and weight decay, Lightning and transformers, how a
-#   network scales with width, and what changed between two reports.
+# * [Measure your own network](../measuring.md): every quantity, Adam and weight decay, Lightning and transformers,
+#   how a network scales with width, and what changed between two reports.
 # * [A claim on your own network](../subjects.md): which claims take yours, and what they need.
 # * `examples/training` has four trainings as people write them, with their commands.
 # * [From activation to prediction](activation_to_prediction.py): say what a network will answer before you train it.

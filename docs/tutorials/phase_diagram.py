@@ -17,10 +17,11 @@
 # A theory may hold at the point where you tried it, and nowhere else. Where does it stop? To see that you need many
 # points, and many points soon need more than one machine.
 #
-# **You will** sweep a claim over a plane, see where its phases meet, run the same sweep on a Dask cluster and as a job
-# array, and take the numbers to xarray and a figure of your own.
+# **You will** sweep a claim over a plane, see where its phases meet, run the same sweep on a Dask cluster and as a
+# job array, and take the numbers to xarray and a figure of your own.
 #
-# **It takes** fifteen minutes. The cells run for less than half a minute on one core. Nearly all of it is the compiler.
+# **It takes** fifteen minutes. The cells run for less than half a minute on one core. Nearly all of it is the
+# compiler.
 #
 # **You need** `pip install 'steepest[dask,export]'`. No cluster is needed: one inside of this process stands for it.
 
@@ -52,8 +53,8 @@ os.chdir(temporary.name)
 # steepest sweep catapult --over multiple=linear:0.6:4.8:22 --over width=8,64,512
 # ```
 #
-# Each `--over` names a field and its values. Ranges can be `linear` or `log`, lists, or whole numbers like `0:8`; with
-# `--sobol` points are drawn instead. Several fields give every combination. In Python a mapping says the same.
+# Each `--over` names a field and its values. Ranges can be `linear` or `log`, lists, or whole numbers like `0:8`;
+# with `--sobol` points are drawn instead. Several fields give every combination. In Python a mapping says the same.
 
 # %%
 over = {"multiple": "linear:0.6:4.8:22", "width": [8, 64, 512]}
@@ -68,22 +69,25 @@ phases
 # %% [markdown]
 # ## What is a point?
 #
-# A point is not a run of the whole claim. The claim names a smaller experiment for it, which says what one network does
-# at one step size. Points of one width differ in numbers only, so they run side by side as one compiled program. Another
-# width is another program. That is why three widths cost three compilations, however many step sizes there are.
+# A point is not a run of the whole claim. The claim names a smaller experiment for it, which says what one network
+# does at one step size. Points of one width differ in numbers only, so they run side by side as one compiled program.
+# Another width is another program. That is why three widths cost three compilations, however many step sizes there
+# are.
 #
 # A point has no rivals, as a rival may be right somewhere. It has the checks of the theory and their verdict. Points
 # outside of the hypotheses are *out of range*, and their measurements are shown too.
 #
 # ## Where does the theory stop?
 #
-# `columns` is the whole table: fields, verdict, reason, and for each quantity what was measured, what was predicted and
-# the ends of the interval. Here are the points that do not hold.
+# `columns` is the whole table: fields, verdict, reason, and for each quantity what was measured, what was predicted
+# and the ends of the interval. Here are the points that do not hold.
 
 # %%
 table = phases.columns
 for i in np.flatnonzero(table["verdict"] != "holds"):
-    print(f"multiple {table['multiple'][i]:.2f}, width {table['width'][i]:3}: {table['verdict'][i]}")
+    print(
+        f"multiple {table['multiple'][i]:.2f}, width {table['width'][i]:3}: {table['verdict'][i]}"
+    )
     print(f"    measured phase {table['phase_measured'][i]:.2f}; {table['reason'][i]}")
 
 # %% [markdown]
@@ -101,15 +105,22 @@ for i in np.flatnonzero(table["verdict"] != "holds"):
 # process, so that the page needs no machines. The code that computes is the same.
 
 # %%
-local = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
-with LocalCluster(**local) as cluster, Client(cluster) as client:
+local = LocalCluster(
+    n_workers=2,
+    threads_per_worker=1,
+    processes=False,
+    dashboard_address=None,
+    local_directory="workers",
+)
+with local, Client(local) as client:
     clustered = steepest.sweep("catapult", over, on=client)
-    print(f"{len(cluster.workers)} workers, {clustered.total} points: {dict(clustered.counts)}")
+    print(f"{len(local.workers)} workers, {clustered.total} points: {dict(clustered.counts)}")
 
 # %% [markdown]
-# Are these the same numbers? Floating-point sums depend on their order, and many parallel programs give other digits on
-# other numbers of workers. Here the plan alone decides which points share a program. So the numbers agree to the last
-# bit, on the same kind of machine.
+# Are these the same numbers? Floating-point sums depend on their order, and many parallel programs give other digits
+# on other numbers of workers. Here the plan alone decides which points share a program. So the numbers agree to the
+# last bit, on the same kind of machine.
+
 
 # %%
 def same_bits(one: dict, other: dict) -> bool:
@@ -122,8 +133,8 @@ print("the cluster gave the same bits:", same_bits(phases.numbers, clustered.num
 # %% [markdown]
 # ## As a job array
 #
-# Many clusters have no Dask, but they have job arrays. Then each job computes one share of the plan and writes it to a
-# folder. The shares have no need to know of each other.
+# Many clusters have no Dask, but they have job arrays. Then each job computes one share of the plan and writes it to
+# a folder. The shares have no need to know of each other.
 #
 # ```sh
 # #!/bin/bash
@@ -160,7 +171,8 @@ print(f"exit code {code}")
 # %% [markdown]
 # ## Take the numbers with you
 #
-# A sweep goes to a table of pandas, to CSV or Parquet (`--export`), or to xarray, where each swept field is a dimension.
+# A sweep goes to a table of pandas, to CSV or Parquet (`--export`), or to xarray, where each swept field is a
+# dimension.
 
 # %%
 grid = phases.to_xarray()
@@ -170,8 +182,9 @@ print(grid["phase_measured"].sel(width=512, multiple=[1.0, 3.0, 4.6], method="ne
 # %% [markdown]
 # The numbers are the phases at three step sizes: zero is lazy, one catapulted, two divergent, as a mean over seeds.
 #
-# Theory says one thing more about the catapult: the loss rises to the order of the width before it falls. The sweep has
-# measured that rise at every point, as the quantity `log_growth`. So ask the grid, and draw one curve for each width.
+# Theory says one thing more about the catapult: the loss rises to the order of the width before it falls. The sweep
+# has measured that rise at every point, as the quantity `log_growth`. So ask the grid, and draw one curve for each
+# width.
 
 # %%
 rise = grid["log_growth_measured"].where(grid["verdict"] != "out-of-range")
@@ -195,17 +208,19 @@ figure.savefig("rise.png")
 print(f"rise.png has {Path('rise.png').stat().st_size // 1000} kB")
 
 # %% [markdown]
-# The diagram above was `phases.figure()`, which you can save. `steepest atlas` makes pages of all sweeps in `results`.
+# The diagram above was `phases.figure()`, which you can save. `steepest atlas` makes pages of all sweeps in
+# `results`.
 
 # %%
+# nothing is left behind
 os.chdir(before)
 temporary.cleanup()
 
 # %% [markdown]
 # ## Before a long sweep
 #
-# `steepest sweep … --plan` prints how many points and programs there are, and how long they take, from one point that it
-# times. A sweep of more than an hour asks before it starts. A point that crashes is kept with its reason and stops
+# `steepest sweep … --plan` prints how many points and programs there are, and how long they take, from one point that
+# it times. A sweep of more than an hour asks before it starts. A point that crashes is kept with its reason and stops
 # nothing; `--retry` tries it again.
 #
 # ## Where next

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Your own claim, and how to ship it
 #
-# You have a formula, from a paper or your own. Does it hold, and would you notice if it did not? A claim answers both,
-# and takes one file.
+# You have a formula, from a paper or your own. Does it hold, and would you notice if it did not? A claim answers
+# both, and takes one file.
 #
 # **You will** write a claim about noisy gradient descent, see it refused for lack of power, make it fail by one sign,
 # give it a rival, run the checklist of `steepest check`, and pack it as a wheel that others can install.
@@ -58,8 +58,8 @@ print(f"{template.about['says']}\n{template.verdict}: {template.reason}")
 # %% [markdown]
 # ## A claim of your own
 #
-# Here is ours. Descent with a constant step η on the parabola ½λw², where each gradient carries fresh noise of variance
-# σ², does not converge. It ends on a floor:
+# Here is ours. Descent with a constant step η on the parabola ½λw², where each gradient carries fresh noise of
+# variance σ², does not converge. It ends on a floor:
 #
 # $$\mathbb E\, w^2 \;\to\; \frac{\eta\sigma^2}{\lambda(2-\eta\lambda)}$$
 #
@@ -199,8 +199,8 @@ for lr, steps in ((0.5, 4000), (0.1, 20_000), (0.02, 100_000)):
     print(f"lr={lr}: {run.verdict}, {run.reason}")
 
 # %% [markdown]
-# At a small step the two formulas differ by less than the margin, and the verdict says so: no power. That is no defect
-# of the claim. It is what this experiment can know. The default step is one at which the two differ.
+# At a small step the two formulas differ by less than the margin, and the verdict says so: no power. That is no
+# defect of the claim. It is what this experiment can know. The default step is one at which the two differ.
 #
 # ## Does it keep the contract?
 #
@@ -209,7 +209,8 @@ for lr, steps in ((0.5, 4000), (0.1, 20_000), (0.02, 100_000)):
 # ```
 #
 # This is the checklist for all claims, those of the library too. It looks for fields without a unit, for a prediction
-# that can reach the experiment and for checks that nothing can fail, and it runs the claim twice to see the same bits.
+# that can reach the experiment and for checks that nothing can fail, and it runs the claim twice to see the same
+# bits.
 
 # %%
 code = command_line(["check", str(path)])
@@ -263,9 +264,13 @@ if importlib.util.find_spec("setuptools") and importlib.util.find_spec("pip"):
     quiet = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wheels, installed = Path("wheels"), Path("installed")
     offline = ["--no-deps", "--no-build-isolation"]
-    subprocess.run([*quiet, "wheel", *offline, "--wheel-dir", str(wheels), f"./{package}"], check=True)
+    subprocess.run(
+        [*quiet, "wheel", *offline, "--wheel-dir", str(wheels), f"./{package}"], check=True
+    )
     (wheel,) = wheels.glob("*.whl")
-    subprocess.run([*quiet, "install", "--no-deps", "--target", str(installed), str(wheel)], check=True)
+    subprocess.run(
+        [*quiet, "install", "--no-deps", "--target", str(installed), str(wheel)], check=True
+    )
     print(f"{wheel.name}, {wheel.stat().st_size} bytes")
     # a new process, as a reader would start one, that finds the folder
     search = os.pathsep.join([str(installed.absolute()), *sys.path])
@@ -285,6 +290,7 @@ else:
 # ours with `steepest atlas`. A package that breaks costs its readers one sentence, and not their other claims.
 
 # %%
+# nothing is left behind
 os.chdir(before)
 temporary.cleanup()
 
