@@ -4,8 +4,9 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -146,10 +147,10 @@ def _sphinx(
     (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
     (static / "book.js").write_text((Path(__file__).parent / "book.js").read_text("utf-8"), "utf-8")
     shelf.cache_clear()
-    for chatty in ("matplotlib", "fontTools"):  # they speak up once a handler listens to everything
+    for chatty in ("matplotlib", "fontTools", "traitlets"):  # they speak up once a handler listens to everything
         logging.getLogger(chatty).setLevel(logging.WARNING)
     said = StringIO()
-    with patch_docutils(), docutils_namespace():
+    with patch_docutils(), docutils_namespace(), _kernels_quiet():
         app = Sphinx(
             source,
             None,
@@ -165,6 +166,21 @@ def _sphinx(
         app.build()
     plain = re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue())
     return tuple(line.replace(f"{source}/", "") for line in plain.splitlines() if line.strip())
+
+
+@contextmanager
+def _kernels_quiet() -> Iterator[None]:
+    """Keep what the kernels of notebooks write on standard error to themselves: their errors are on the pages."""
+    sys.stderr.flush()
+    own = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+        os.close(nowhere)
 
 
 def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
