@@ -119,7 +119,18 @@ def whole_number(low: int, high: int) -> Callable[[str], int]:
 
 SEED = whole_number(0, 2**31 - 1)
 SOME = whole_number(1, 2**31 - 1)
-COMMANDS = ("run", "list", "show", "atlas", "sweep", "measure", "watch", "new", "check")
+COMMANDS = (
+    "run",
+    "list",
+    "show",
+    "atlas",
+    "book",
+    "sweep",
+    "measure",
+    "watch",
+    "new",
+    "check",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -150,6 +161,7 @@ def build_parser() -> argparse.ArgumentParser:
     atlas = command("atlas", _atlas, "write the pages of all results")
     atlas.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
     atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages")
+    _book_options(command("book", _book, "build the book: chapters, tutorials, claims, reference"))
     _sweep_options(command("sweep", _sweep, "compute a claim at many points of its fields"))
     _measure_options(
         command("measure", _measure, "measure the theory's quantities of your own model")
@@ -191,6 +203,17 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     run.epilog = (
         "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
     )
+
+
+def _book_options(book: argparse.ArgumentParser) -> None:
+    book.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+    book.add_argument("--out", type=Path, default=Path("book"), help="folder of the book")
+    docs = "folder of its sources (default: those of Steepest)"
+    book.add_argument("--docs", type=Path, help=docs)
+    now = "build with the results that are stored; run no claim and no tutorial"
+    book.add_argument("--now", action="store_true", help=now)
+    book.add_argument("--workers", type=SOME, help="processes (default: as many as fit)")
+    book.epilog = "It needs pip install 'steepest[book]', and runs every claim that is not stored."
 
 
 def _sweep_options(sweep: argparse.ArgumentParser) -> None:
@@ -370,6 +393,24 @@ def _atlas(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.site.pages import build
 
     print(build(known.results, known.out))
+    return 0
+
+
+def _book(known: argparse.Namespace, words: Sequence[str]) -> int:
+    _prepare()
+    from steepest.app.book import write_book
+
+    book = write_book(
+        known.docs,
+        known.results,
+        known.out,
+        now=known.now,
+        workers=known.workers,
+        parser=build_parser(),
+    )
+    for warning in book.warnings:
+        print(f"steepest: {warning}", file=sys.stderr)
+    print(book.index)
     return 0
 
 

@@ -18,8 +18,9 @@ from steepest.core.errors import UserError
 from steepest.core.records import canonical_digest
 from steepest.engine.fingerprint import everything
 
-from . import _diagrams, _hover, _pages
+from . import _diagrams, _hover, _mathfont, _pages
 from ._runs import Run, entries, gather
+from ._style import stylesheet
 
 if TYPE_CHECKING:
     from steepest.engine.sweeps import Sweep
@@ -146,7 +147,9 @@ def _write(
         cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small, diagrams))
     (folder / PAGES).write_text(json.dumps(written), "utf-8")
     (folder / "index.html").write_text(_pages.index(cards), "utf-8")
-    (folder / "style.css").write_text(_pages.stylesheet(), "utf-8")
+    pages = (page.read_text("utf-8") for page in sorted(folder.rglob("*.html")))
+    (folder / _mathfont.MATH_FILE).write_bytes(_mathfont.font(_mathfont.characters(pages)))
+    (folder / "style.css").write_text(stylesheet() + _mathfont.MATH_SHEET, "utf-8")
     if sweeps:
         (folder / _diagrams.SCRIPT).write_bytes(_hover.script())
     files = sorted(

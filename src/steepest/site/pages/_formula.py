@@ -9,8 +9,10 @@ from markupsafe import Markup
 _ROWS = ("math", "mrow", "mstyle", "mtd")
 
 
-def formula(latex: str) -> Markup:
-    r"""A displayed formula; a command that the converter does not know is printed as it is, with a warning.
+def formula(latex: str, display: str = "block") -> Markup:
+    r"""A formula, on a line of its own or (``"inline"``) in the text.
+
+    A command that the converter does not know is printed as it is, with a warning.
 
     >>> "<mfrac>" in formula(r"\frac{1}{\log t}")
     True
@@ -18,7 +20,7 @@ def formula(latex: str) -> Markup:
     from latex2mathml.converter import convert
 
     plain = re.sub(r"\\arg(?![a-z])", r"\\operatorname{arg}", latex).replace(r"\sim", "\u223c")
-    root = ElementTree.fromstring(convert(plain, display="block"))
+    root = ElementTree.fromstring(convert(plain, display=display))
     for part in root.iter():
         part.tag = part.tag.rpartition("}")[2]
         _correct(part)
@@ -30,7 +32,7 @@ def formula(latex: str) -> Markup:
             f"{unknown[0]} in the formula {latex!r} is printed as it is; use simpler commands",
             stacklevel=2,
         )
-    root.attrib = {"display": "block", "alttext": latex}
+    root.attrib = {"display": display, "alttext": latex}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 

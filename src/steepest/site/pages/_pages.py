@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -11,6 +10,7 @@ from markupsafe import Markup
 
 from steepest.catalogue import Entry, chapter_title
 from steepest.core.checks import Check, Interval, Rejection, Verdict
+from steepest.core.errors import UserError
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
 from steepest.engine.results import Result
@@ -100,27 +100,58 @@ def page(
         around: the names of the claims before and after it, or None.
         diagrams: the sweeps of the claim.
     """
+    about, small = _parts(run, runs, diagrams)
+    text = (
+        environment()
+        .get_template("claim.html")
+        .render(root="../", before=around[0], after=around[1], **about)
+    )
+    return text, small
+
+
+def parts(run: Run, runs: Sequence[Run]) -> dict[str, Any]:
+    """Return what the template of a claim's page is given, for pages around it that are not the atlas's."""
+    return _parts(run, runs, ())[0]
+
+
+def _parts(
+    run: Run, runs: Sequence[Run], diagrams: Sequence[Diagram]
+) -> tuple[dict[str, Any], Markup]:
     result = run.result
     entry = entry_of(result)
     figures, small = _figures(run)
     explanation = result.about["explanation"]
-    template = environment().get_template("claim.html")
-    text = template.render(
-        root="../",
-        entry=entry,
-        chapter=heading(entry.chapter),
-        run=run,
-        runs=runs,
-        result=result,
-        about=result.about,
-        prose=_text.prose(explanation) if explanation.strip() else "",
-        figures=figures,
+    about = {
+        "entry": entry,
+        "chapter": heading(entry.chapter),
+        "run": run,
+        "runs": runs,
+        "result": result,
+        "about": result.about,
+        "prose": _text.prose(explanation) if explanation.strip() else "",
+        "figures": figures,
+        "diagrams": diagrams,
         **judged(result),
-        before=around[0],
-        after=around[1],
-        diagrams=diagrams,
-    )
-    return text, small
+    }
+    return about, small
+
+
+def figure(run: Run, place: int, prefix: str) -> tuple[str, Markup]:
+    """Return title and graphic of one panel of a run.
+
+    Args:
+        run: the run.
+        place: which panel, counted from 0.
+        prefix: put before every identifier; unique on the page.
+
+    Raises:
+        UserError: there is no such panel.
+    """
+    panels = run.result.panels
+    if not 0 <= place < len(panels):
+        raise UserError(f"{run.result.claim} has {len(panels)} panels, got number {place + 1}")
+    panel = panels[place]
+    return panel.title, inline(drawn(panels, run.folder).figures[place], prefix, label(panel))
 
 
 def judged(result: Result) -> dict[str, Any]:
@@ -196,8 +227,3 @@ def _differences(changed: Mapping[str, Any]) -> str:
         ", ".join(f"{name} = {_text.number(value)}" for name, value in changed.items())
         or "as the preset"
     )
-
-
-def stylesheet() -> str:
-    """The one style sheet of all pages."""
-    return (resources.files("steepest.site.pages") / "templates" / "style.css").read_text("utf-8")

@@ -15,6 +15,7 @@ from steepest.site.drawing import svg
 
 from . import _pages
 from ._figures import inline
+from ._style import stylesheet
 
 if TYPE_CHECKING:  # pages of results need no JAX
     from steepest.measurement import Comparison, Reading, Report
@@ -76,7 +77,7 @@ def comparison_page(comparison: "Comparison", file: str | Path) -> Path:
 
     template = _pages.environment().get_template("comparison.html")
     text = template.render(
-        sheet=Markup(_pages.stylesheet()), comparison=comparison, found=FOUND, legend=LEGEND
+        sheet=Markup(stylesheet()), comparison=comparison, found=FOUND, legend=LEGEND
     )
     return write_page(text, file)
 
@@ -113,7 +114,7 @@ def _text_of(report: "Report") -> str:
         _pages.environment()
         .get_template("report.html")
         .render(
-            sheet=Markup(_pages.stylesheet()),
+            sheet=Markup(stylesheet()),
             report=report,
             measured=measured,
             absent=[

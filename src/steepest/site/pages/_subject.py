@@ -11,6 +11,7 @@ from steepest.site.drawing import svg
 from . import _pages
 from ._figures import inline, label
 from ._report import write_page
+from ._style import stylesheet
 
 
 def subject_page(result: Result, file: str | Path) -> Path:
@@ -32,7 +33,7 @@ def subject_page(result: Result, file: str | Path) -> Path:
     ]
     template = _pages.environment().get_template("subject.html")
     text = template.render(
-        sheet=Markup(_pages.stylesheet()),
+        sheet=Markup(stylesheet()),
         result=result,
         about=result.about,
         subject=result.about["subject"],

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from . import _pages
 from ._report import FOUND, drawn_panels, write_page
+from ._style import stylesheet
 
 if TYPE_CHECKING:  # pages of results need no JAX
     from steepest.measurement import TrainingRun
@@ -40,7 +41,7 @@ def training_page(run: "TrainingRun", file: str | Path) -> Path:
         _pages.environment()
         .get_template("training.html")
         .render(
-            sheet=Markup(_pages.stylesheet()),
+            sheet=Markup(stylesheet()),
             run=run,
             rows=[row for row in run.rows if row.last is not None],
             figures=drawn_panels(run.panels),

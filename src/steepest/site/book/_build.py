@@ -1,0 +1,252 @@
+"""Build the book beside its place and move it there when it is whole."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import steepest
+from steepest.core.errors import UserError
+from steepest.site import pages
+
+from ._documents import CLAIMS, write_claims
+from ._numbers import Asked
+from ._reference import clean_docstring, write_reference
+from ._shelf import shelf
+
+MARKER = ".steepest-book"
+"""Lies in every book: a folder without it is never replaced."""
+LEFT_OUT = (".doctrees", "_sources", ".buildinfo", "objects.inv", "_static/scripts/furo.js.map")
+DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
+
+
+@dataclass(frozen=True)
+class Book:
+    """A book that was built.
+
+    Attributes:
+        index: its first page.
+        warnings: what Sphinx had to say, one a line.
+    """
+
+    index: Path
+    warnings: tuple[str, ...]
+
+
+def docs_folder() -> Path:
+    """Return the folder of the book's sources: those of the installed package, or of the tree that it runs from.
+
+    Raises:
+        UserError: neither is there.
+    """
+    package = Path(steepest.__file__).parent
+    for folder in (package / "_docs", package.parents[1] / "docs"):
+        if (folder / "index.md").is_file():
+            return folder
+    raise UserError("the sources of the book are not installed; name their folder with --docs")
+
+
+def build(
+    docs: Path,
+    results: Path,
+    out: Path,
+    *,
+    extra: Mapping[str, str] | None = None,
+    reference: bool = True,
+    execute: bool = True,
+) -> Book:
+    """Write the book: chapters, tutorials, guides, every claim's page, and the reference, with a search.
+
+    The pages open from disk and ask nothing of any network. A book that is already there stays whole until the new
+    one is complete; a folder that is not a book is left alone.
+
+    Args:
+        docs: the folder of the sources.
+        results: the folder of results that fill the numbers and figures.
+        out: the folder of the book.
+        extra: more pages, Markdown by path below the sources.
+        reference: whether to write the reference of the library.
+        execute: whether to run the tutorials, or to show them without output.
+
+    Raises:
+        UserError: no sources, Sphinx is not installed, or a place that is not ours or cannot be written.
+    """
+    _need_sphinx()
+    docs = Path(docs).absolute()
+    results = Path(results).absolute()
+    out = Path(out).absolute()
+    if not (docs / "index.md").is_file():
+        raise UserError(
+            f"there is no book in {docs}: it has no index.md; name another folder with --docs"
+        )
+    refuse(out)
+    stage = out.parent / f".{out.name}-new-{os.getpid()}"
+    try:
+        source = stage / "source"
+        shutil.copytree(docs, source)
+        for name, text in (extra or {}).items():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_text(text, "utf-8")
+        write_claims(source)
+        if reference:
+            write_reference(source)
+        html = stage / "html"
+        warnings = _sphinx(source, html, stage / "doctrees", docs, results, execute)
+        _finish(html, results)
+        _replace(html, out)
+    except OSError as trouble:
+        reason = trouble.strerror or trouble
+        raise UserError(
+            f"cannot write the book to {out} ({reason}); choose another place with --out"
+        ) from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return Book(out / "index.html", warnings)
+
+
+def refuse(out: Path) -> None:
+    """Refuse a place for the book where something would be lost that is not ours.
+
+    Raises:
+        UserError: something is there that is not a book.
+    """
+    if (out.exists() or out.is_symlink()) and not (out / MARKER).is_file():
+        raise UserError(
+            f"{out} is not a book, and nothing in it was touched; choose another place with --out"
+        )
+
+
+def _need_sphinx() -> None:
+    try:
+        import furo  # noqa: F401
+        import myst_nb  # noqa: F401
+        import sphinx  # noqa: F401
+    except ImportError as trouble:
+        raise UserError(
+            f"the book needs {trouble.name}; install it with pip install 'steepest[book]'"
+        ) from None
+
+
+def _sphinx(
+    source: Path, html: Path, doctrees: Path, docs: Path, results: Path, execute: bool
+) -> tuple[str, ...]:
+    """Run Sphinx and return its warnings."""
+    from sphinx.application import Sphinx
+    from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+    static = source / "_static"
+    static.mkdir(exist_ok=True)
+    (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
+    (static / "book.js").write_text((Path(__file__).parent / "book.js").read_text("utf-8"), "utf-8")
+    shelf.cache_clear()
+    said = StringIO()
+    with patch_docutils(), docutils_namespace():
+        app = Sphinx(
+            source,
+            None,
+            html,
+            doctrees,
+            "html",
+            confoverrides=_settings(docs, results, execute),
+            status=None,
+            warning=said,
+            freshenv=True,
+        )
+        app.connect("autodoc-process-docstring", clean_docstring)
+        app.build()
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue())
+    return tuple(line.replace(f"{source}/", "") for line in plain.splitlines() if line.strip())
+
+
+def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
+    """What Sphinx is told; the book has no other configuration."""
+    return {
+        "project": "Steepest",
+        "author": "The Steepest developers",
+        "version": steepest.__version__,
+        "html_title": "Steepest",
+        "extensions": [
+            "myst_nb",
+            "sphinx.ext.autodoc",
+            "sphinx.ext.autosummary",
+            "sphinx.ext.napoleon",
+            "sphinx.ext.viewcode",
+            "steepest.site.book._extension",
+        ],
+        "steepest_results": str(results),
+        "steepest_docs": str(docs),
+        "myst_enable_extensions": ["dollarmath", "colon_fence", "attrs_inline", "deflist"],
+        "myst_heading_anchors": 3,
+        "myst_links_external_new_tab": False,
+        "nb_custom_formats": {".py": ["jupytext.reads", {"fmt": "py:percent"}]},
+        "nb_execution_mode": "force" if execute else "off",
+        "nb_execution_timeout": 300,
+        "nb_execution_raise_on_error": False,
+        "nb_merge_streams": True,
+        "html_theme": "furo",
+        "html_theme_options": {"top_of_page_buttons": [], "navigation_with_keys": True},
+        "html_static_path": ["_static"],
+        "html_css_files": ["book.css"],
+        "html_js_files": [("book.js", {"defer": "defer"})],
+        "html_math_renderer": "mathml",
+        "html_show_sourcelink": False,
+        "html_copy_source": False,
+        "html_show_sphinx": False,
+        "html_show_copyright": False,
+        "html_baseurl": "",
+        "html_use_index": True,
+        "html_domain_indices": False,
+        "default_role": "code",
+        "autodoc_typehints": "signature",
+        "autodoc_member_order": "bysource",
+        "python_use_unqualified_type_names": True,
+        "napoleon_use_ivar": True,
+        "autosummary_generate": False,
+        "exclude_patterns": ["_static"],
+        "templates_path": [],
+    }
+
+
+def _finish(html: Path, results: Path) -> None:
+    """Add the font and the claims' files, and drop what no reader needs."""
+    for name in LEFT_OUT:
+        path = html / name
+        shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            path.unlink()
+    for path in html.rglob("*.map"):
+        path.unlink()
+    texts = (page.read_text("utf-8") for page in sorted(html.rglob("*.html")))
+    (html / "_static" / pages.MATH_FILE).write_bytes(pages.font(pages.characters(texts)))
+    stored = shelf(str(results))
+    for name in stored.runs:
+        run = stored.run(Asked(name))
+        if run is None or not (html / CLAIMS / f"{name}.html").is_file():
+            continue
+        files = html / CLAIMS / run.folder.name
+        files.mkdir()
+        for file in DOWNLOADS:
+            shutil.copyfile(run.folder / file, files / file)
+    (html / MARKER).write_text(
+        "This folder is written by steepest book, and replaced as a whole.\n"
+    )
+
+
+def _replace(fresh: Path, out: Path) -> None:
+    """Move the new book into place; the old one comes back if that fails."""
+    if not out.exists():
+        os.rename(fresh, out)
+        return
+    stale = out.parent / f".{out.name}-old-{os.getpid()}"
+    os.rename(out, stale)
+    try:
+        os.rename(fresh, out)
+    except OSError:
+        os.rename(stale, out)
+        raise
+    shutil.rmtree(stale)

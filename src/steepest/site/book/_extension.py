@@ -1,0 +1,333 @@
+"""The book's own words for Sphinx: numbers from results, claims, moving figures, questions and exercises.
+
+Sphinx loads this module by name and calls :func:`setup`.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from steepest import catalogue
+from steepest.core.errors import UserError
+from steepest.core.words import LOOKS
+from steepest.site.pages import formula
+
+from . import _html
+from ._chapters import chapters, frames
+from ._numbers import KINDS, Asked, Number, asked
+from ._shelf import Shelf, shelf
+
+_log = logging.getLogger(__name__)
+HAND = re.compile(r"(?<![\w.,^₀-₉])\d[\d.,]*(?![\w])")
+"""A number that the author typed into the prose by hand."""
+YEAR = re.compile(r"(1[6-9]|20)\d\d")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the roles, directives and the setter of formulas."""
+    app.add_config_value("steepest_results", "results", "env")
+    app.add_config_value("steepest_docs", "docs", "env")
+    for kind in KINDS:
+        app.add_role(kind, _NumberRole())
+    app.add_role("verdict", _VerdictRole())
+    app.add_directive("claim", _ClaimDirective)
+    app.add_directive("claim-page", _ClaimPage)
+    app.add_directive("claims", _Overview)
+    app.add_directive("moving", _Moving)
+    app.add_directive("predict", _Predict)
+    app.add_directive("exercise", _Exercise)
+    app.add_node(_Bare, html=(_nothing, _nothing))
+    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
+    app.connect("doctree-read", _warn_of_hand_typed_numbers)
+    app.connect("html-page-context", _leave_out_what_a_page_does_not_need)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class _Steepest:
+    """What roles and directives share: the results, and the way to the book's folder."""
+
+    env: Any
+    config: Any
+
+    @property
+    def shelf(self) -> Shelf:
+        return shelf(self.config.steepest_results)
+
+    @property
+    def root(self) -> str:
+        return "../" * self.env.docname.count("/")
+
+
+class _NumberRole(_Steepest, SphinxRole):
+    """A number that a stored result gives, linked to where it comes from."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        match = re.fullmatch(r"(.+?)\s*<(.+)>", self.text, re.DOTALL)
+        if match is None:
+            return self._wrong(f"write {{{self.name}}}`number <claim what>`, got {self.text!r}")
+        number = Number(self.name, " ".join(match[1].split()), match[2])
+        try:
+            text = self.shelf.text(number)
+            what = number.what
+        except (UserError, IndexError, ValueError) as trouble:
+            return self._wrong(str(trouble))
+        if text is None:
+            title = f"no result of {number.of} is stored; the text was written when it was {number.typed}"
+            return [
+                nodes.inline(number.typed, number.typed, classes=["unfilled"], reftitle=title)
+            ], []
+        check = what.split()[-1] if self.name not in ("setting", "assumed", "array") else ""
+        anchor = f"#check-{check}" if check and not number.of.fields else ""
+        link = nodes.reference(
+            "",
+            "",
+            nodes.Text(text),
+            refuri=f"{self.root}claims/{number.of.claim}.html{anchor}",
+            reftitle=f"{number.of}: {self.name} {what}",
+            classes=["number"],
+        )
+        return [link], []
+
+    def _wrong(self, sentence: str) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        _log.warning("%s", sentence, location=self.get_location(), type="steepest")
+        return [nodes.problematic(self.rawtext, self.rawtext)], []
+
+
+class _VerdictRole(_Steepest, SphinxRole):
+    """A claim's name with its verdict, linked to its page."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        name = self.text.strip()
+        if name not in catalogue.catalogue():
+            _log.warning(
+                "there is no claim %r", name, location=self.get_location(), type="steepest"
+            )
+            return [nodes.problematic(self.rawtext, self.rawtext)], []
+        run = self.shelf.run(Asked(name))
+        verdict = str(run.result.verdict) if run else "missing"
+        sign = LOOKS[verdict].sign if run else "○"
+        word = LOOKS[verdict].word if run else "not run yet"
+        html = (
+            f'<a class="verdict-link" href="{self.root}claims/{name}.html"><code>{name}</code> '
+            f'<span class="badge {verdict}"><span class="sign" aria-hidden="true">{sign}</span> {word}</span></a>'
+        )
+        return [nodes.raw("", html, format="html")], []
+
+
+class _Directive(_Steepest, SphinxDirective):
+    """A directive whose output is HTML of ours."""
+
+    def html(self, text: str) -> list[nodes.Node]:
+        return [nodes.raw("", text, format="html")]
+
+    def wrong(self, sentence: object) -> list[nodes.Node]:
+        _log.warning("%s", sentence, location=self.get_location(), type="steepest")
+        return [nodes.warning("", nodes.paragraph("", str(sentence)))]
+
+
+class _ClaimDirective(_Directive):
+    """A claim as a chapter shows it."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {
+        "panels": directives.unchanged,
+        "checks": directives.unchanged,
+        "rival": directives.unchanged,
+        "fields": directives.unchanged,
+        "expect": directives.unchanged,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        options = self.options
+        try:
+            wanted = asked(self.arguments[0], options.get("fields", ""))
+            shown = _html.claim(
+                wanted.claim,
+                self.shelf.run(wanted),
+                self.root,
+                [int(word) for word in options.get("panels", "1").split()],
+                options.get("checks", "").split(),
+                options.get("rival", ""),
+                options.get("expect", "holds"),
+            )
+        except (UserError, ValueError) as trouble:
+            return self.wrong(trouble)
+        return self.html(shown)
+
+
+class _Moving(_Directive):
+    """A panel of a claim's figure at several values of one field."""
+
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {
+        "field": directives.unchanged_required,
+        "values": directives.unchanged_required,
+        "panel": directives.positive_int,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        options = self.options
+        try:
+            settings = frames(self.arguments[0], options)
+            values = options["values"].split()
+            runs = [(word, self.shelf.run(one)) for word, one in zip(values, settings, strict=True)]
+            panel = options.get("panel", 1)
+            shown = _html.moving(self.arguments[0], options["field"], runs, panel, self.root)
+        except (UserError, KeyError) as trouble:
+            return self.wrong(trouble)
+        return self.html(shown)
+
+
+class _Overview(_Directive):
+    """All claims of some chapters of the catalogue, with their verdicts."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        wanted = self.arguments[0].split()
+        names = [name for name, line in catalogue.built_in().items() if line.chapter in wanted]
+        if not names:
+            return self.wrong(
+                f"no claim is in {' or '.join(wanted)}; chapters are {catalogue.CHAPTERS}"
+            )
+        above = [
+            name
+            for chapter in chapters(Path(self.config.steepest_docs))
+            if chapter.name == self.env.docname
+            for name in chapter.claims
+        ]
+        return self.html(_html.overview(names, self.shelf.runs, self.root, above))
+
+
+class _ClaimPage(_Directive):
+    """The whole page of a claim."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        pages = [
+            (chapter.title, f"{self.root}{chapter.name}.html")
+            for chapter in chapters(Path(self.config.steepest_docs))
+            if name in chapter.claims
+        ]
+        return self.html(_html.body(self.shelf.run(Asked(name)), name, pages))
+
+
+class _Folded(_Directive):
+    """A line of text that opens."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+    has_content = True
+    kind = ""
+    lead = ""
+
+    def run(self) -> list[nodes.Node]:
+        question, _ = self.state.inline_text(self.arguments[0], self.lineno)
+        head = nodes.raw(
+            "", f'<details class="{self.kind}"><summary><b>{self.lead}</b> ', format="html"
+        )
+        summary = nodes.inline("", "", *question)
+        opened = nodes.raw("", "</summary>", format="html")
+        closed = nodes.raw("", "</details>", format="html")
+        return [head, _Bare("", summary), opened, *self.parse_content_to_nodes(), closed]
+
+
+class _Bare(nodes.Element):
+    """A node without tags around it."""
+
+
+class _Predict(_Folded):
+    """A question to answer before looking."""
+
+    kind = "predict"
+    lead = "Predict first."
+
+
+class _Exercise(_Folded):
+    """A question with the command that answers it."""
+
+    kind = "exercise"
+    lead = "Exercise."
+
+
+def _nothing(writer: Any, node: nodes.Element) -> None:
+    """Write nothing around a node."""
+
+
+def _inline_math(writer: Any, node: nodes.Element) -> None:
+    writer.body.append(formula(node.astext(), display="inline"))
+    raise nodes.SkipNode
+
+
+def _block_math(writer: Any, node: nodes.Element) -> None:
+    writer.body.append(f'<div class="formula">{formula(node.astext())}</div>')
+    raise nodes.SkipNode
+
+
+def _warn_of_hand_typed_numbers(app: Sphinx, doctree: nodes.document) -> None:
+    """Warn of digits in a chapter that come from no result: what theory says is set as a formula or as code."""
+    if not app.env.docname.startswith("chapters/"):
+        return
+    for text in doctree.findall(nodes.Text):
+        if _exempt(text):
+            continue
+        for match in HAND.finditer(text):
+            if YEAR.fullmatch(match[0].rstrip(".,")):
+                continue
+            _log.warning(
+                "the number %s is typed by hand in %r; name its source, as in {measured}`0.98 <claim check>`, "
+                "or set it as a formula",
+                match[0],
+                text[max(0, match.start() - 30) : match.end() + 20],
+                location=_place(text),
+                type="steepest",
+            )
+
+
+def _leave_out_what_a_page_does_not_need(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Leave the style of notebooks to the pages that are notebooks: it is a fifth of a page's weight."""
+    if not page.startswith("tutorials/"):
+        sheets = context["css_files"]
+        sheets[:] = [sheet for sheet in sheets if "mystnb" not in str(sheet.filename)]
+
+
+EXEMPT: Sequence[type[nodes.Node]] = (
+    nodes.literal,
+    nodes.literal_block,
+    nodes.math,
+    nodes.math_block,
+    nodes.raw,
+    nodes.reference,
+    nodes.comment,
+    nodes.system_message,
+)
+
+
+def _exempt(text: nodes.Node) -> bool:
+    parent = text.parent
+    while parent is not None:
+        if isinstance(parent, tuple(EXEMPT)) or "unfilled" in getattr(parent, "attributes", {}).get(
+            "classes", ()
+        ):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _place(text: nodes.Node) -> Any:
+    node = text.parent
+    while node is not None and node.line is None:
+        node = node.parent
+    return node

@@ -1,0 +1,146 @@
+"""The HTML of what a chapter shows: claims, numbers, moving figures."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import count
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader
+from markupsafe import Markup
+
+from steepest import catalogue
+from steepest.core.checks import Check
+from steepest.core.errors import UserError, nearest
+from steepest.core.words import LOOKS
+from steepest.engine.results import Result
+from steepest.site import pages
+from steepest.site.pages import Run
+
+_serial = count()
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates of the book, with those of the pages below them."""
+    own = PackageLoader("steepest.site.book", "templates")
+    base = pages.environment()
+    return base.overlay(loader=ChoiceLoader([own, base.loader or own]))
+
+
+def claim(
+    name: str,
+    run: Run | None,
+    root: str,
+    panels: Sequence[int] = (1,),
+    checks: Sequence[str] = (),
+    rival: str = "",
+    expect: str = "holds",
+) -> Markup:
+    """Return a claim as a chapter shows it: figure, predicted and measured, what would refute it.
+
+    Args:
+        name: the claim.
+        run: its result, or None where nothing is stored.
+        root: the way from the page to the book's folder.
+        panels: which panels of its figure, counted from 1.
+        checks: ids of the checks to show; the first three that count without any.
+        rival: id of the wrong theory to show; the first that is rejected without any.
+        expect: the verdict that the text was written for.
+
+    Raises:
+        UserError: an id or a panel that the result has not.
+    """
+    entry = catalogue.entry(name)
+    shown: dict[str, Any] = {"entry": entry, "root": root, "run": run, "expect": expect}
+    if run is not None:
+        result = run.result
+        shown |= {
+            "result": result,
+            "figures": [pages.figure(run, place - 1, f"b{next(_serial)}-") for place in panels],
+            "checks": _checks(result, checks),
+            "rival": _rival(result, rival),
+            "unexpected": str(result.verdict) != expect,
+            "expected": LOOKS[expect].word if expect in LOOKS else expect,
+        }
+    return Markup(environment().get_template("told.html").render(shown))
+
+
+def _checks(result: Result, ids: Sequence[str]) -> list[Check]:
+    own = {check.id: check for check in result.checks}
+    if not ids:
+        return [check for check in result.checks if check.decides][:3]
+    return [_named(own, id, f"check of {result.claim}") for id in ids]
+
+
+def _rival(result: Result, id: str) -> Any:
+    rejections = {one.id: one for one in (*result.rivals, *result.controls)}
+    if id:
+        return _named(rejections, id, f"rival of {result.claim}")
+    return next((one for one in result.rivals if one.rejected), None)
+
+
+def _named(by_id: Mapping[str, Any], id: str, what: str) -> Any:
+    if id not in by_id:
+        raise UserError(f"there is no {what} called {id!r}; {nearest(id, by_id)}")
+    return by_id[id]
+
+
+def moving(
+    claim: str, field: str, runs: Sequence[tuple[str, Run | None]], panel: int, root: str
+) -> Markup:
+    """Return a figure that a reader moves through settings; without scripts all are shown side by side.
+
+    Args:
+        claim: the claim.
+        field: the field that takes the values.
+        runs: value and result of each frame.
+        panel: which panel of the figure, counted from 1.
+        root: the way from the page to the book's folder.
+    """
+    entry = catalogue.entry(claim)
+    frames = [
+        (
+            value,
+            run,
+            pages.figure(run, panel - 1, f"b{next(_serial)}-")
+            if run and run.result.panels
+            else None,
+        )
+        for value, run in runs
+    ]
+    serial = next(_serial)
+    template = environment().get_template("moving.html")
+    return Markup(
+        template.render(entry=entry, field=field, frames=frames, root=root, serial=serial)
+    )
+
+
+def overview(
+    names: Sequence[str], runs: dict[str, list[Run]], root: str, above: Sequence[str] = ()
+) -> Markup:
+    """Return a list of claims with their verdicts.
+
+    Args:
+        names: the claims.
+        runs: stored results by claim.
+        root: the way from the page to the book's folder.
+        above: the claims that the page itself tells of.
+    """
+    lines = [(catalogue.entry(name), (runs.get(name) or [None])[0]) for name in names]
+    template = environment().get_template("overview.html")
+    return Markup(template.render(lines=lines, root=root, above=set(above)))
+
+
+def body(run: Run | None, name: str, told_in: Sequence[tuple[str, str]]) -> Markup:
+    """Return the page of a claim, without its heading.
+
+    Args:
+        run: its result, or None where nothing is stored.
+        name: the claim.
+        told_in: title and address of the chapters that tell of it.
+    """
+    template = environment().get_template("claim_page.html")
+    parts: dict[str, Any] = {"told_in": told_in, "entry": catalogue.entry(name), "run": run}
+    if run is not None:
+        parts |= pages.parts(run, [run])
+    return Markup(template.render(parts))

@@ -1,0 +1,179 @@
+"""The reference of the library: a page for each public package, and one for each of its files."""
+
+import ast
+import importlib
+import inspect
+import itertools
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PACKAGES = (
+    "steepest",
+    "steepest.claim",
+    "steepest.nn.activations",
+    "steepest.nn.networks",
+    "steepest.nn.losses",
+    "steepest.nn.data",
+    "steepest.linalg",
+    "steepest.kernels",
+    "steepest.kernels.tiled",
+    "steepest.geometry",
+    "steepest.graphs",
+    "steepest.programs",
+    "steepest.landscapes",
+    "steepest.dynamics",
+    "steepest.noise",
+    "steepest.bayes",
+    "steepest.measurement",
+)
+"""What users import from, in the order of the rooms."""
+MANY = 8
+"""Names above which a package gets a page for each file."""
+
+
+def write_reference(stage: Path, packages: Iterable[str] = PACKAGES) -> None:
+    """Write the sources of the reference: Sphinx fills them from the docstrings."""
+    folder = stage / "reference" / "api"
+    folder.mkdir(parents=True, exist_ok=True)
+    names = []
+    for package in packages:
+        module = importlib.import_module(package)
+        names.append(package)
+        _write_package(module, folder)
+    entries = "\n".join(f"   {name}" for name in names)
+    (folder / "index.rst").write_text(
+        f"{_title('The library')}\nEach package by what it holds, in the order in which they build on each other.\n\n"
+        f".. toctree::\n   :maxdepth: 1\n\n{entries}\n",
+        "utf-8",
+    )
+
+
+def _write_package(module: ModuleType, folder: Path) -> None:
+    name = module.__name__
+    public = public_names(module)
+    files: dict[str, list[str]] = {}
+    for own, file in public.items():
+        files.setdefault(file, []).append(own)
+    split = len(public) > MANY and len(files) > 1
+    text = [_title(name), f".. automodule:: {name}\n   :no-members:\n"]
+    listed = [
+        own
+        for own in public
+        if inspect.isroutine(getattr(module, own)) or inspect.isclass(getattr(module, own))
+    ]
+    text += [".. autosummary::\n", *(f"   {own}" for own in listed), ""]
+    if split:
+        pages = {file: f"{name}.{file}" for file in files}
+        text += [
+            ".. toctree::\n   :hidden:\n",
+            *(f"   {file} <{page}>" for file, page in pages.items()),
+        ]
+        for file, page in pages.items():
+            lines = [_title(f"{name}: {file.replace('_', ' ')}"), *_members(module, files[file])]
+            (folder / f"{page}.rst").write_text("\n".join(lines) + "\n", "utf-8")
+    else:
+        text += _members(module, public)
+    (folder / f"{name}.rst").write_text("\n".join(text) + "\n", "utf-8")
+
+
+def public_names(module: ModuleType) -> dict[str, str]:
+    """Return the public names of a module and the file that defines each, in the order of the alphabet.
+
+    A package's names are those that its ``__init__`` imports as themselves, a file's those that it defines.
+    """
+    tree = ast.parse(inspect.getsource(module))
+    homes: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("steepest"):
+            file = node.module.rpartition(".")[2].lstrip("_")
+            homes |= {
+                alias.name: file
+                for alias in node.names
+                if alias.asname == alias.name and not alias.name.startswith("_")
+            }
+    if not homes:
+        own = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        file = module.__name__.rpartition(".")[2]
+        homes = {node.name: file for node in own if not node.name.startswith("_")}
+    shown = {
+        name: file for name, file in homes.items() if not inspect.ismodule(getattr(module, name))
+    }
+    return dict(sorted(shown.items(), key=lambda pair: pair[0].lower()))
+
+
+def _members(module: ModuleType, names: Iterable[str]) -> list[str]:
+    lines = []
+    for name in names:
+        thing = getattr(module, name)
+        full = f"{module.__name__}.{name}"
+        if inspect.isclass(thing):
+            lines.append(f".. autoclass:: {full}\n   :members:\n")
+        elif inspect.isroutine(thing):
+            lines.append(f".. autofunction:: {full}\n")
+        elif text := _text_below(module, name):
+            lines.append(f".. data:: {full}\n\n   {_safe(' '.join(text.split()))}\n")
+    return lines
+
+
+def _text_below(module: ModuleType, name: str) -> str:
+    """The text below the assignment of a constant, which is its documentation; empty where there is none."""
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and name in [a.name for a in node.names]
+        ):
+            return _text_below(importlib.import_module(node.module), name)
+    body = ast.parse(inspect.getsource(module)).body
+    for node, below in itertools.pairwise(body):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+        if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            return str(below.value.value)
+    return ""
+
+
+def _title(text: str) -> str:
+    return f"{text}\n{'=' * len(text)}\n"
+
+
+def clean_docstring(
+    app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]
+) -> None:
+    """Make a docstring safe for Sphinx: formulas may hold bars, stars and underscores; indices are set as such."""
+    inside = False
+    for place, line in enumerate(lines):
+        if line.lstrip().startswith(">>>"):
+            inside = True
+        elif not line.strip():
+            inside = False
+        if not inside and not line.lstrip().startswith((":", "..")):
+            lines[place] = _safe(line)
+
+
+def _safe(line: str) -> str:
+    pieces = re.split(r"(:?\w*:?`{1,2}[^`]+`{1,2}_?)", line)
+    return "".join(piece if odd % 2 else _escaped(piece) for odd, piece in enumerate(pieces))
+
+
+def _escaped(text: str) -> str:
+    text = re.sub(r"(?<!\\)\|", r"\\|", text)
+    text = re.sub(r"(?<![\\\w])\*(\w[^*\n]*\w|\w)\*(?!\w)", "\0\\1\0", text)  # emphasis stays
+    text = re.sub(r"(?<!\\)\*(?!\*)(?<!\*\*)", r"\\*", text).replace("\0", "*")
+    text = re.sub(r"(?<!\\)_(?=[\s.,;:)=|]|$)", r"\\_", text)
+    letter = "[A-Za-z0-9α-ωΑ-Ω∞∥⊥]"
+    text = re.sub(
+        rf"((?<![A-Za-z0-9_`])[^\W\d_]|[‖∥])_({letter})(?![A-Za-z0-9_])", r"\1\\ :sub:`\2`\\ ", text
+    )
+    return re.sub(
+        rf"(?<=[\w)])\^(?:\(([^()\s]{{1,8}})\)|({letter})(?![A-Za-z0-9_]))", _raised, text
+    )
+
+
+def _raised(match: re.Match[str]) -> str:
+    return f"\\ :sup:`{match[1] or match[2]}`\\ "
