@@ -80,6 +80,27 @@ class Source:
             return f"https://doi.org/{self.doi}"
         return f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else self.url
 
+    @property
+    def link_text(self) -> str:
+        """The link as a list of works names it, such as ``doi:10.1109/18.256500``; empty where there is none."""
+        if self.doi:
+            return f"doi:{self.doi}"
+        return f"arXiv:{self.arxiv}" if self.arxiv else self.url.removeprefix("https://")
+
+    @property
+    def sentence(self) -> str:
+        """The title with a full stop, where it has no mark of its own."""
+        return self.title if self.title[-1] in "?!" else f"{self.title}."
+
+    @property
+    def reference(self) -> str:
+        """The work in a list of works, without markup.
+
+        >>> sources()["lyu2020"].reference
+        'Kaifeng Lyu, Jian Li: Gradient Descent Maximizes the Margin of Homogeneous Neural Networks. ICLR, 2020'
+        """
+        return f"{self.people}: {self.sentence} {self.venue}, {self.year}"
+
     def bibtex(self) -> str:
         """Return its BibTeX entry, in UTF-8.
 
