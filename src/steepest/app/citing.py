@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from steepest import __version__
-from steepest.catalogue import Entry
+from steepest.catalogue import HERE, Entry
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import staleness
 from steepest.engine.results import Result
@@ -93,7 +93,7 @@ class Citation:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence, as a paper would cite it."""
-        from_package = "" if self.line.origin == "steepest" else f" from {self.line.origin}"
+        from_package = "" if self.line.origin == HERE else f" from {self.line.origin}"
         asked = f"preset {self.preset}, seed {self.seed}"
         if self.result is None:
             version = f"Steepest {__version__}"

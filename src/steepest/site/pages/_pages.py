@@ -14,7 +14,7 @@ from steepest.core.errors import UserError
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
 from steepest.engine.results import Result
-from steepest.sources import cited, expand
+from steepest.sources import cited, expand, spelled
 
 from . import _text
 from ._bars import bar
@@ -219,6 +219,7 @@ def environment() -> Environment:
         made.filters[name] = getattr(_text, name)
     made.filters["formula"] = formula
     made.filters["expanded"] = partial(expand, known_only=False)
+    made.filters["spelled"] = partial(spelled, known_only=False)
     made.filters["works"] = partial(cited, known_only=False)
     made.filters["name_in"] = lambda id, names: names[id]
     made.filters["between"] = lambda pair: _text.ends(Interval(*pair))

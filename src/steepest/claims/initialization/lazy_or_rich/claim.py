@@ -98,7 +98,10 @@ class LazyOrRich(Claim):
         "change_mup_second",
         "change_mup_kernel",
     )
-    source = "Lecture on pathologies of the NTK regime in [@hanin2022]; [@chizat2019]; [@yang2021]; for 1/n: [@dyer2020]"
+    source = (
+        "Lecture on pathologies of the NTK regime in [@hanin2022]; [@chizat2019]; [@yang2021]; for 1/n: "
+        "[@dyer2020]"
+    )
     corrections = (
         "The notes print as the remedy W ~ N(0, C_W/n) in hidden layers, N(0, 1/n²) in the last, and steps "
         "η_w = η_b = o(1) for all layers, where o seems to stand for O as it does elsewhere there. The kernel of that "
