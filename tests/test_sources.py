@@ -32,6 +32,14 @@ def test_every_work_is_cited(claims):
     assert used == set(sources())
 
 
+def test_only_a_source_is_expanded_so_only_it_cites(claims):
+    others = {
+        name: [*kind.corrections, *kind.remarks, kind.statement, kind.__doc__ or ""]
+        for name, kind in claims.items()
+    }
+    assert [name for name, texts in others.items() if "[@" in "".join(texts)] == []
+
+
 def test_no_text_names_a_source_by_the_number_of_a_file():
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *catalogue.ROOT.rglob("*.py")]
     numbered = re.compile(r"seeds 0\d\d|(talk|panel|slides in|talk of) 0\d\d")

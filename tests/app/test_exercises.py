@@ -59,7 +59,7 @@ def test_the_right_prediction_agrees_and_beats_the_rival(task):
     assert attempt.sentence == "3 of 3 checks hold; 1 of 1 wrong theories are beaten"
     own = {check.id: check.verdict for check in task.result.checks}
     assert {check.id: check.verdict for check in attempt.checks} == own
-    assert "beaten by rate: a faster decay" in str(attempt)
+    assert "a faster decay: beaten by rate" in str(attempt)
     assert "<table>" in attempt._repr_html_() and "&lt;" not in attempt.sentence
     assert task.measured["path"].shape == (4, 60)
 
@@ -69,7 +69,7 @@ def test_a_rivals_prediction_does_not_beat_it(task):
     assert not attempt.agrees
     assert attempt.beaten == ()
     assert attempt.checks[0].verdict is Verdict.FAILS
-    assert "not beaten: a faster decay" in str(attempt)
+    assert "a faster decay: not beaten" in str(attempt)
 
 
 def test_an_undecided_check_beats_nothing(small):

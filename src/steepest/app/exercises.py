@@ -54,7 +54,7 @@ class Blank:
         return f"{self.kind}{'s' if axes else ''}{f', {axes}' if axes else ''}{unit}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Attempt:
     """What the claim's judge says of a reader's prediction.
 
@@ -94,20 +94,26 @@ class Attempt:
             sentence += f"; taken from the claim: {', '.join(self.given)}"
         return sentence
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [self.sentence]
         lines += [
             f"  {LOOKS[c.verdict].sign} {c.name}: predicted {c.predicted:.4g}, measured {c.measured:.4g}"
             for c in self.checks
         ]
-        lines += [f"  {_fate(rival)}: {rival.name}" for rival in self.rivals]
+        lines += [f"  {rival.name}: {self._fate(rival)}" for rival in self.rivals]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rivals = "".join(f"<li>{_fate(rival)}: {escape(rival.name)}</li>" for rival in self.rivals)
+        rivals = "".join(
+            f"<li>{escape(rival.name)}: {escape(self._fate(rival))}</li>" for rival in self.rivals
+        )
         checks = table(("check", *TITLES), [cells(check) for check in self.checks])
         head = f"<p><b>{escape(self.sentence)}</b></p>"
         return head + checks + listed("wrong theories, under the same judge", rivals)
+
+    def _fate(self, rival: Rejection) -> str:
+        names = [check.name for check in self.checks if check.id in rival.by]
+        return f"beaten by {', '.join(names)}" if rival.rejected else "not beaten"
 
 
 class Exercise:
@@ -331,7 +337,3 @@ def _fitted(blank: Blank, dtype: np.dtype, value: Any) -> np.ndarray:
 def _brief(value: Any) -> str:
     shape = getattr(value, "shape", None)
     return f"an array of shape {tuple(shape)}" if shape else " ".join(repr(value).split())[:60]
-
-
-def _fate(rival: Rejection) -> str:
-    return f"beaten by {', '.join(rival.by)}" if rival.rejected else "not beaten"
