@@ -9,6 +9,8 @@ import pytest
 from steepest import __version__
 from steepest.app.citing import bibtex_of_steepest, citation_file
 from steepest.app.cli import main
+from steepest.app.contract import is_described
+from steepest.catalogue import load
 from tests.small import small_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -127,3 +129,15 @@ def test_the_package_says_what_the_project_says():
     assert f'version: "{__version__}"' in citation_file()
     assert 'license = "MIT"' in project and "license: MIT" in citation_file()
     assert f"version = {{{__version__}}}" in bibtex_of_steepest()
+
+
+def test_check_says_which_citation_is_of_no_work():
+    main(["new", "my_claim.py"])
+    path = Path("my_claim.py")
+    text = path.read_text("utf-8")
+    path.write_text(
+        re.sub(r'source = ".*"', 'source = "[@cohen2021], [@lewkowitz2020]"', text), "utf-8"
+    )
+    (missing,) = is_described(load(path))
+    assert missing.startswith("source: there is no work 'lewkowitz2020'")
+    assert missing.endswith("did you mean 'lewkowycz2020'?")
