@@ -52,9 +52,8 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
             exec(compile(text, page, "exec"), {})
 
 
-def test_the_table_of_claims_is_the_catalogue():
-    table = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", README, flags=re.MULTILINE))
-    assert table == {name: line.says for name, line in catalogue().items()}
+def test_the_number_of_claims_is_the_catalogue_s():
+    assert f"Each of {len(catalogue())} statements" in README
 
 
 def test_links_lead_somewhere():
@@ -63,7 +62,7 @@ def test_links_lead_somewhere():
 
 
 def test_the_first_command_needs_nothing_but_python():
-    first, second = (text for kind, text in BLOCKS if kind == "sh" and "venv" in text)
+    first, second = (text for kind, text in BLOCKS if kind == "sh" and "-m venv" in text)
     assert first.startswith("python3 -m venv .venv")
     assert second.startswith("python3 -m venv .venv")
     assert first.strip().endswith("steepest run")

@@ -141,6 +141,15 @@ def test_the_most_expensive_claims_start_first(store, monkeypatch):
     assert started == ["wide-decay", "growing", "powerless", "plain-decay"]
 
 
+def test_one_claim_may_go_before_all_others(store, monkeypatch):
+    """A reader has something to look at while the expensive ones run."""
+    started = []
+    monkeypatch.setattr(crew, "recorded_costs", lambda: {"wide-decay": 30.0, "plain-decay": 2.0})
+    done = lambda outcome: started.append(outcome.name)
+    run_all([entry(name) for name in NAMES], store, workers=1, first="plain-decay", done=done)
+    assert started[:2] == ["plain-decay", "wide-decay"]
+
+
 def test_a_worker_that_died_is_an_outcome(store, monkeypatch):
     def dies(function, requests, workers, done, died):
         for request in requests:

@@ -22,6 +22,8 @@ from steepest.engine.crew import Outcome, run_all, stored
 from steepest.engine.results import Result
 from steepest.engine.store import Question, Store, move_into_place
 
+FIRST = "edge-of-stability"
+"""The claim that a run of many starts with: a reader has a verdict and a figure to look at while the others run."""
 HOW = {"stored": ", stored earlier: --force runs it again", "judged anew": ", judged anew"}
 
 
@@ -75,7 +77,18 @@ def run_several(
         "force": force,
         "workers": workers,
         "function": "steepest.app.worker:work",
+        "first": FIRST,
     }
+
+    def show_first(outcome: Outcome) -> None:
+        """Say where the first figure is, while there is still much to wait for."""
+        result = outcome.result
+        if outcome.name != FIRST or result is None or result.how == "stored":
+            return
+        if len(landed) < len(entries):
+            picture = draw_picture(result, store)
+            console.print(f"a figure to look at: {picture}", highlight=False, soft_wrap=True)
+
     if not console.is_terminal:
 
         def print_line(outcome: Outcome) -> None:
@@ -84,6 +97,7 @@ def run_several(
             word = f"{result.verdict} ({result.seconds:.1f} s)" if result else CRASHED
             how = ", stored earlier" if result and result.how == "stored" else ""
             say(f"[{len(landed)}/{len(entries)}] {outcome.name}: {word}{how}")
+            show_first(outcome)
 
         return run_all(entries, store, done=print_line, **options)
     with Live(progress(), console=console, transient=True, refresh_per_second=4) as live:
@@ -91,6 +105,7 @@ def run_several(
         def refresh(outcome: Outcome) -> None:
             landed[outcome.name] = outcome
             live.update(progress())
+            show_first(outcome)
 
         return run_all(entries, store, done=refresh, **options)
 

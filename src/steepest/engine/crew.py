@@ -62,6 +62,7 @@ def run_all(
     force: bool = False,
     workers: int | None = None,
     function: str = FUNCTION,
+    first: str = "",
     done: Done = lambda outcome: None,
 ) -> list[Outcome]:
     """Run claims, as many at once as there are cores and memory, and return their outcomes in the order given.
@@ -74,6 +75,7 @@ def run_all(
         force: run even what is in the store.
         workers: processes; None for as many as fit.
         function: what a worker does with a request, as ``"module:function"``.
+        first: the name of the claim to start with, for something to look at soon; then the most expensive ones.
         done: called with each outcome as it lands.
     """
     store.prepare()
@@ -91,7 +93,7 @@ def run_all(
         else:
             land(Outcome(entry.name, result))
     costs = recorded_costs()
-    missing.sort(key=lambda entry: -costs.get(entry.name, UNKNOWN))
+    missing.sort(key=lambda entry: (entry.name != first, -costs.get(entry.name, UNKNOWN)))
     requests = [
         {
             "name": entry.name,

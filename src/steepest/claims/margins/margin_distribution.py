@@ -362,9 +362,9 @@ class MarginDistribution(Claim):
         )
         cdfs = lambda of: [cdf(observed[of][0, i, j], name, shade) for i, j, name, shade in curves]
         along = [
-            observed_curve(observed["step"], observed["along"][i, j], name, shade=s)
+            observed_curve(observed["step"], observed["along"][i, j, :8], name, shade=s)
             for i, j, name, s in curves
-        ]
+        ]  # eight seeds a kind show how far they scatter
         others = enumerate(np.swapaxes(observed["others"], 0, 1).reshape(6, -1))
         beside = [cdf(values, f"{LABELS[k // 3]}, {OTHERS[k % 3]}", k / 5) for k, values in others]
         share = "share of the images"

@@ -26,7 +26,7 @@ def _index() -> str:
         "Each line is a statement of the theory, what became of it at seed 0, and its page.\n",
     ]
     lines = catalogue.built_in()
-    for chapter in catalogue.CHAPTERS:
+    for chapter in dict.fromkeys(line.chapter for line in lines.values()):
         title = chapter_title(chapter)
         parts.append(f"## {title[:1].upper()}{title[1:]}\n\n:::{{claims}} {chapter}\n:::\n")
     entries = "\n".join(f"{name} <{name}>" for name in lines)

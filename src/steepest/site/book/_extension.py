@@ -40,6 +40,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claim", _ClaimDirective)
     app.add_directive("claim-page", _ClaimPage)
     app.add_directive("claims", _Overview)
+    app.add_directive("tally", _Tally)
     app.add_directive("moving", _Moving)
     app.add_directive("predict", _Predict)
     app.add_directive("exercise", _Exercise)
@@ -207,6 +208,15 @@ class _Overview(_Directive):
         return self.html(_html.overview(names, self.shelf.runs, self.root, above))
 
 
+class _Tally(_Directive):
+    """How many claims of the catalogue hold, fail, and so on."""
+
+    def run(self) -> list[nodes.Node]:
+        runs = [self.shelf.run(Asked(name)) for name in catalogue.built_in()]
+        verdicts = [str(run.result.verdict) if run else "missing" for run in runs]
+        return self.html(_html.tally(verdicts))
+
+
 class _ClaimPage(_Directive):
     """The whole page of a claim."""
 
@@ -297,10 +307,11 @@ def _warn_of_hand_typed_numbers(app: Sphinx, doctree: nodes.document) -> None:
 def _leave_out_what_a_page_does_not_need(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Leave the style of notebooks to the pages that are notebooks: it is a fifth of a page's weight."""
-    if not page.startswith("tutorials/"):
-        sheets = context["css_files"]
-        sheets[:] = [sheet for sheet in sheets if "mystnb" not in str(sheet.filename)]
+    """Leave the styles of notebooks and of code to the pages that have some: a fourth of a page's weight."""
+    needless = ["mystnb"] if not page.startswith("tutorials/") else []
+    needless += ["pygments"] if page.startswith("claims/") else []
+    sheets = context["css_files"]
+    sheets[:] = [sheet for sheet in sheets if not any(n in str(sheet.filename) for n in needless)]
 
 
 EXEMPT: Sequence[type[nodes.Node]] = (

@@ -131,6 +131,12 @@ def overview(
     return Markup(template.render(lines=lines, root=root, above=set(above)))
 
 
+def tally(verdicts: Sequence[str]) -> Markup:
+    """Return how many verdicts there are of each kind, in one line."""
+    counts = [(word, verdicts.count(word)) for word in (*LOOKS, "missing") if word in verdicts]
+    return Markup(environment().get_template("tally.html").render(counts=counts, looks=LOOKS))
+
+
 def body(run: Run | None, name: str, told_in: Sequence[tuple[str, str]]) -> Markup:
     """Return the page of a claim, without its heading.
 

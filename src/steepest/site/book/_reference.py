@@ -54,6 +54,10 @@ def write_reference(stage: Path, packages: Iterable[str] = PACKAGES) -> None:
 def _write_package(module: ModuleType, folder: Path) -> None:
     name = module.__name__
     public = public_names(module)
+    elsewhere = [
+        own for own in public if name == "steepest" and _of_a_package(getattr(module, own))
+    ]
+    public = {own: file for own, file in public.items() if own not in elsewhere}
     files: dict[str, list[str]] = {}
     for own, file in public.items():
         files.setdefault(file, []).append(own)
@@ -67,15 +71,20 @@ def _write_package(module: ModuleType, folder: Path) -> None:
     text += [".. autosummary::\n", *(f"   {own}" for own in listed), ""]
     if split:
         pages = {file: f"{name}.{file}" for file in files}
-        text += [
-            ".. toctree::\n   :hidden:\n",
-            *(f"   {file} <{page}>" for file, page in pages.items()),
-        ]
+        text += [f"* :doc:`{file.replace('_', ' ')} <{page}>`" for file, page in pages.items()]
         for file, page in pages.items():
-            lines = [_title(f"{name}: {file.replace('_', ' ')}"), *_members(module, files[file])]
+            # not in the tree of contents, which every page of the book carries
+            lines = [
+                ":orphan:\n",
+                _title(f"{name}: {file.replace('_', ' ')}"),
+                *_members(module, files[file]),
+            ]
             (folder / f"{page}.rst").write_text("\n".join(lines) + "\n", "utf-8")
     else:
         text += _members(module, public)
+    if elsewhere:
+        text.append("Also here:\n")
+        text += [f"* :py:obj:`{_of_a_package(getattr(module, own))}.{own}`" for own in elsewhere]
     (folder / f"{name}.rst").write_text("\n".join(text) + "\n", "utf-8")
 
 
@@ -118,6 +127,12 @@ def _members(module: ModuleType, names: Iterable[str]) -> list[str]:
     return lines
 
 
+def _of_a_package(thing: Any) -> str:
+    """The package in which something that the top offers is documented; empty where there is none."""
+    home = str(thing.__module__)
+    return next((package for package in PACKAGES[1:] if home.startswith(f"{package}.")), "")
+
+
 def _text_below(module: ModuleType, name: str) -> str:
     """The text below the assignment of a constant, which is its documentation; empty where there is none."""
     for node in ast.walk(ast.parse(inspect.getsource(module))):
@@ -152,8 +167,11 @@ def clean_docstring(
             inside = True
         elif not line.strip():
             inside = False
-        if not inside and not line.lstrip().startswith((":", "..")):
-            lines[place] = _safe(line)
+        if inside or line.lstrip().startswith(".."):
+            continue
+        field = re.match(r"\s*:[^:`]+:", line)
+        start = field.end() if field else 0
+        lines[place] = line[:start] + _safe(line[start:])
 
 
 def _safe(line: str) -> str:

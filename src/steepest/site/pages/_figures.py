@@ -94,7 +94,9 @@ def _adopt(part: ElementTree.Element, names: Mapping[str, str]) -> None:
         if value := part.get(link):
             part.set(link, re.sub(r"#([\w.-]+)", lambda found: f"#{names[found[1]]}", value))
     if path := part.get("d"):
-        part.set("d", re.sub(r"\s*([MLCQZz])\s*", r"\1", path.strip()))
+        shape = re.sub(r"\s*([MLCQZz])\s*", r"\1", path.strip())
+        # a tenth of a unit is a fifth of a pixel; shapes that are reused as markers are small and keep theirs
+        part.set("d", shape if len(shape) < 400 else re.sub(r"(\.\d)\d+", r"\1", shape))
     if re.fullmatch(r"rotate\(-?0 .*\)", part.get("transform", "")):
         part.attrib.pop("transform")
     if style := part.get("style"):

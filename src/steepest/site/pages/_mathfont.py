@@ -11,11 +11,12 @@ from functools import lru_cache
 from importlib import resources
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 MATH_FILE = "math.woff"
 FONT = "STIXTwoMath-Regular.ttf"
 MATH_SHEET = (
-    f'@font-face {{ font-family: "Book Math"; src: url("{MATH_FILE}") format("woff"); font-display: swap; }}\n'
+    f'@font-face {{ font-family: "Book Math"; src: url("{MATH_FILE}") format("woff"); font-display: block; }}\n'
     'math { font-family: "Book Math", "STIX Two Math", "Cambria Math", math; }\n'
 )
 """What the style sheet beside the font says."""
@@ -42,18 +43,16 @@ def _plain(text: str) -> str:
 @lru_cache(maxsize=4)
 def font(characters: str) -> bytes:
     """Return the font with these characters and their larger sizes, as WOFF."""
-    import logging
-
     from fontTools.subset import Options, Subsetter
     from fontTools.ttLib import TTFont
 
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it tells every table
     options = Options()
-    options.layout_features = ["ssty", "dtls"]
+    options.layout_features = ["ssty"]
     options.hinting = False  # half of its bytes
     options.notdef_outline = True
     path = Path(str(resources.files("ziamath"))) / "fonts" / FONT
     whole = TTFont(path)
+    _small_forms_of_primes_alone(whole)
     cut = Subsetter(options)
     cut.populate(text=characters)
     cut.subset(whole)
@@ -61,6 +60,24 @@ def font(characters: str) -> bytes:
     written = BytesIO()
     whole.save(written)
     return written.getvalue()
+
+
+def _small_forms_of_primes_alone(whole: Any) -> None:
+    """Forget the forms that other letters have in exponents: they are half of the font, and hardly differ."""
+    names = {whole.getBestCmap()[ord(prime)] for prime in "′″‴‵"}
+    table = whole["GSUB"].table
+    places = {
+        place
+        for record in table.FeatureList.FeatureRecord
+        if record.FeatureTag == "ssty"
+        for place in record.Feature.LookupListIndex
+    }
+    for place in places:
+        for part in table.LookupList.Lookup[place].SubTable:
+            part = getattr(part, "ExtSubTable", part)
+            forms = part.alternates if hasattr(part, "alternates") else part.mapping
+            for name in set(forms) - names:
+                del forms[name]
 
 
 def _italic(letter: str) -> str:

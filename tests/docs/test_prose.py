@@ -6,7 +6,7 @@ import pytest
 
 from steepest import catalogue
 from steepest.site.book import Asked, Number, chapters, docs_folder, needs, written
-from tests.site.book import record
+from tests.docs import record
 
 RECORD = record.recorded()
 CHAPTERS = [chapter for chapter in chapters(docs_folder()) if chapter.name.startswith("chapters/")]
@@ -18,7 +18,7 @@ def test_what_was_typed_is_what_the_result_says(page, number):
     of = RECORD.get(str(number.of), {}).get("numbers", {})
     assert record.key(number) in of, (
         f"{page}: no result is recorded for {number.typed} <{number.target}>; "
-        "run python -m tests.site.book.record"
+        "run python -m tests.docs.record"
     )
     assert written(of[record.key(number)], number.typed) == number.typed, (
         f"{page}: {number.typed} was typed, {number.target} is {of[record.key(number)]}"
@@ -36,7 +36,7 @@ def test_a_number_that_differs_is_noticed():
 def test_the_record_is_of_the_code_that_is_here(asked):
     """A claim whose code has changed is recorded again: its numbers may have moved."""
     assert RECORD.get(str(asked), {}).get("judged") == record.code_of(asked), (
-        f"{asked} has changed since the record; run python -m tests.site.book.record"
+        f"{asked} has changed since the record; run python -m tests.docs.record"
     )
 
 

@@ -1,6 +1,6 @@
 """What the results said of each number in the book's prose when it was last written down.
 
-    python -m tests.site.book.record
+    python -m tests.docs.record
 
 looks every number of the chapters up in the results of ``tests.contract.green`` (and in those of the settings that the
 chapters show, which it runs where they are not stored), and writes ``recorded.json``: by claim, the code that gave the

@@ -1,0 +1,107 @@
+"""A small book of small claims, built once."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from steepest.engine.run import run
+from steepest.engine.store import Store
+from steepest.site.book import Book, build
+from tests.small import small_catalogue
+
+FRONT = """# A small book
+
+:::{tally}
+:::
+
+[The chapter](chapters/decay.md) and {verdict}`growing`.
+
+```{toctree}
+:hidden:
+
+chapters/decay
+claims/index
+```
+"""
+CHAPTER = """# How things decay
+
+*How fast?* The rate $\\rho$ was {measured}`0.49 <plain-decay rate>`, at most {most}`0.6 <plain-decay rate>`, and the rival says {rival}`0.3 <plain-decay faster rate>`.
+With another rate {measured}`0.25 <plain-decay(rate=0.25) rate>`. Nobody has run {measured}`7 <unrun rate>`.
+
+$$\\rho^t = \\left(\\frac{1}{2}\\right)^t$$
+
+:::{claim} plain-decay
+:checks: rate
+:panels: 1
+:rival: faster
+:::
+
+:::{claim} shifted-decay
+:::
+
+:::{claim} unrun
+:::
+
+:::{predict} Does it *grow* when $\\rho > 1$?
+It does, and there {verdict}`growing` has no say.
+:::
+
+:::{moving} plain-decay
+:field: rate
+:values: 0.25 0.5 1.5
+:::
+
+:::{exercise} Halve the rate.
+```sh
+steepest run plain-decay --rate 0.25
+```
+:::
+
+:::{claims} first_steps
+:::
+"""
+
+
+@pytest.fixture(scope="package")
+def catalogue(tmp_path_factory):
+    """The small claims instead of the real ones, for the tests of this folder that ask for them."""
+    with small_catalogue(tmp_path_factory.mktemp("claims")) as root:
+        yield root
+
+
+@pytest.fixture(scope="package")
+def results(catalogue, tmp_path_factory) -> Path:
+    """A folder of results; not to be changed."""
+    root = tmp_path_factory.mktemp("stored") / "results"
+    runs = (
+        ("plain-decay", {}),
+        ("plain-decay", {"rate": 0.25}),
+        ("plain-decay", {"rate": 1.5}),
+        ("shifted-decay", {}),
+        ("growing", {"rate": 1.5}),
+    )
+    for name, fields in runs:
+        run(name, store=Store(root), **fields)
+    return root
+
+
+@pytest.fixture(scope="package")
+def docs(tmp_path_factory) -> Path:
+    """The sources of the book."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "chapters").mkdir()
+    (folder / "index.md").write_text(FRONT, "utf-8")
+    (folder / "chapters" / "decay.md").write_text(CHAPTER, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="package")
+def book(docs, results, tmp_path_factory) -> Book:
+    """The book, without the reference; not to be changed."""
+    pytest.importorskip("sphinx")
+    pytest.importorskip("myst_nb")
+    out = tmp_path_factory.mktemp("site") / "book"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # other packages' deprecations
+        return build(docs, results, out, reference=False, execute=False)

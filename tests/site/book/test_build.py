@@ -1,0 +1,126 @@
+"""A small book: what its pages show, and that nothing of the reader's is lost."""
+
+import re
+
+import pytest
+
+from steepest.core.errors import UserError
+from steepest.site.book import build, chapters, needs
+from tests.site.book.whole import problems
+
+
+@pytest.fixture
+def chapter(book) -> str:
+    return (book.index.parent / "chapters" / "decay.html").read_text("utf-8")
+
+
+def test_nothing_is_wrong_with_the_whole(book):
+    """No dead link or anchor, no request, nothing heavy, no raw formula; and Sphinx has nothing to say."""
+    assert list(problems(book.index.parent)) == []
+    assert [line for line in book.warnings if "unrun" not in line] == []
+
+
+def test_numbers_come_from_results(chapter):
+    """Not what was typed (0.49, 7) but what was measured; what is not stored is marked."""
+    shown = re.findall(r'class="number[^"]*"[^>]*>([^<]*)<', chapter)
+    assert shown == ["0.50", "0.6", "0.3", "0.25"]
+    assert re.search(r'class="unfilled"[^>]*>7<', chapter)
+
+
+def test_a_number_leads_to_its_check(chapter):
+    assert 'href="../claims/plain-decay.html#check-rate"' in chapter
+
+
+def test_a_claim_shows_what_would_refute_it(chapter):
+    told = chapter.split('aria-label="The claim plain-decay"')[1].split("</aside>")[0]
+    for part in (
+        "What is multiplied by ρ decays",
+        "<svg",
+        "0.45 to 0.55",
+        "a faster decay",
+        "holds",
+    ):
+        assert part in told
+
+
+def test_a_claim_without_result_says_how_to_get_one(chapter):
+    told = chapter.split('aria-label="The claim unrun"')[1].split("</aside>")[0]
+    assert "not run yet" in told
+    assert "steepest run unrun" in told
+
+
+def test_a_moving_figure_has_a_frame_a_value_and_works_without_scripts(chapter):
+    slides = chapter.split('class="slides"')[1]
+    assert re.findall(r'data-value="([\d.]+)"', slides) == ["0.25", "0.5", "1.5"]
+    assert "hidden" not in re.findall(r"<figure[^>]*>", slides)[0]
+    assert "out of range" in slides
+
+
+def test_a_question_is_folded_and_its_markup_is_read(chapter):
+    question = chapter.split('<details class="predict">')[1].split("</details>")[0]
+    assert "<em>grow</em>" in question
+    assert "<math" in question
+
+
+def test_a_claim_s_page_says_where_it_is_told(book):
+    page = (book.index.parent / "claims" / "plain-decay.html").read_text("utf-8")
+    assert 'href="../chapters/decay.html">How things decay</a>' in page
+    assert 'id="check-rate"' in page
+
+
+def test_markup_of_claims_stays_text(book):
+    page = (book.index.parent / "claims" / "plain-decay.html").read_text("utf-8")
+    assert "<script>alert" not in page
+
+
+def test_the_search_knows_the_chapters(book):
+    index = (book.index.parent / "searchindex.js").read_text("utf-8")
+    assert "How things decay" in index
+
+
+def test_what_a_book_needs(docs):
+    wanted = [str(asked) for asked in needs(docs)]
+    assert "plain-decay(rate=0.25)" in wanted
+    assert wanted.count("plain-decay") == 1
+    assert "growing" not in wanted  # a verdict in the text needs no run
+    titles = {chapter.name: chapter.title for chapter in chapters(docs)}
+    assert titles["chapters/decay"] == "How things decay"
+
+
+def test_a_folder_that_is_not_a_book_is_left_alone(docs, results, tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(UserError, match="is not a book, and nothing in it was touched"):
+        build(docs, results, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_no_sources_are_refused(results, tmp_path):
+    with pytest.raises(UserError, match=r"it has no index\.md"):
+        build(tmp_path, results, tmp_path / "book")
+
+
+WRONG = {
+    "{measured}`0.5 <plain-decay nothing>`": "has no check 'nothing'",
+    "{measured}`0.5 <plain-decayed rate>`": None,  # no such claim: nothing is stored, so it is marked
+    "{measured}`half <plain-decay rate>`": "cannot tell how 'half' is written",
+    "{measured}`0.5`": "write {measured}`number <claim what>`",
+    "{verdict}`nobody`": "there is no claim",
+    "It was 0.73 in the end.": "the number 0.73 is typed by hand",
+    ":::{claim} plain-decay\n:checks: rat\n:::": "did you mean 'rate'",
+    ":::{claim} plain-decay\n:panels: 9\n:::": "has 2 panels, got number 9",
+    ":::{claims} nowhere\n:::": "no claim is in nowhere",
+}
+
+
+def test_what_an_author_gets_wrong_is_said(results, tmp_path):
+    """Each mistake is a warning with its sentence, and the book is built all the same."""
+    pytest.importorskip("sphinx")
+    (tmp_path / "docs" / "chapters").mkdir(parents=True)
+    (tmp_path / "docs" / "index.md").write_text("# Front\n", "utf-8")
+    text = "# Wrong\n\n" + "\n\n".join(WRONG)
+    (tmp_path / "docs" / "chapters" / "wrong.md").write_text(text, "utf-8")
+    book = build(tmp_path / "docs", results, tmp_path / "book", reference=False, execute=False)
+    said = "\n".join(book.warnings)
+    for sentence in WRONG.values():
+        assert sentence is None or sentence in said
+    assert book.index.is_file()

@@ -1,0 +1,124 @@
+"""What must be true of a book as a whole: no dead link, no request, no page too heavy, no raw formula."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag
+
+HEAVIEST = 300_000
+"""Bytes of a page with its styles, scripts, fonts and pictures."""
+
+
+class Page(HTMLParser):
+    """The addresses, anchors and formulas of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.anchors: list[str] = []
+        self.unnamed: list[str] = []
+        self.text: list[str] = []
+        self._code = 0
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        own = dict(attributes)
+        if own.get("id"):
+            self.anchors.append(own["id"])
+        if tag == "a" and own.get("href"):
+            self.links.append(own["href"])
+        loads = {
+            "img": "src",
+            "script": "src",
+            "link": "href",
+            "source": "src",
+            "iframe": "src",
+            "image": "href",
+        }
+        if (
+            tag in loads
+            and own.get(loads[tag])
+            and own.get("rel") not in ("index", "search", "next", "prev", "genindex")
+        ):
+            self.loads.append(own[loads[tag]])
+        if tag in ("code", "pre", "script", "style", "math"):
+            self._code += 1
+
+    def handle_endtag(self, tag):
+        if tag in ("code", "pre", "script", "style", "math"):
+            self._code -= 1
+
+    def handle_data(self, data):
+        if not self._code:
+            self.text.append(data)
+
+
+def problems(book: Path) -> Iterator[str]:
+    """Yield a sentence for each thing that is wrong with a book."""
+    pages = {path: Page(path) for path in sorted(book.rglob("*.html"))}
+    anchors = {path: set(page.anchors) for path, page in pages.items()}
+    for path, page in pages.items():
+        name = path.relative_to(book)
+        doubled = {one for one in page.anchors if page.anchors.count(one) > 1}
+        if doubled:
+            yield f"{name}: ids that are there twice: {sorted(doubled)[:3]}"
+        for link in page.links:
+            if link.startswith(("https://", "http://", "mailto:", "data:")):
+                continue
+            address, anchor = urldefrag(link)
+            goal = (path.parent / unquote(address)).resolve() if address else path
+            if not goal.exists():
+                yield f"{name}: no file {link}"
+            elif anchor and goal in anchors and unquote(anchor) not in anchors[goal]:
+                yield f"{name}: no anchor {link}"
+        for load in page.loads:
+            if load.startswith("data:"):
+                continue
+            if re.match(r"(https?:)?//", load):
+                yield f"{name}: asks the network for {load}"
+            elif not (path.parent / unquote(load.partition("?")[0])).exists():
+                yield f"{name}: no file {load}"
+        weight = heaviness(page)
+        if weight > HEAVIEST and name.name not in ("genindex.html", "search.html"):
+            yield f"{name}: {weight // 1000} kB"
+        raw = re.search(
+            r"\$[^$\n]*\\[a-z]+[^$\n]*\$|\\(frac|lambda|eta|sum)\b", " ".join(page.text)
+        )
+        if raw:
+            yield f"{name}: a formula that is not set: {raw[0][:60]}"
+
+
+def heaviness(page: Page) -> int:
+    """Return the bytes of a page and of all that it loads, the font of formulas where it has any."""
+    text = page.path.read_text("utf-8")
+    total = page.path.stat().st_size
+    for load in page.loads:
+        file = page.path.parent / unquote(load.partition("?")[0])
+        if not load.startswith("data:") and file.is_file():
+            total += _size(file)
+            for inner in (
+                re.findall(r"url\(\"?([\w./-]+\.woff2?)", file.read_text("utf-8"))
+                if file.suffix == ".css"
+                else ()
+            ):
+                total += _size(file.parent / inner) if "<math" in text else 0
+    return total
+
+
+@cache
+def _size(file: Path) -> int:
+    return file.stat().st_size
+
+
+if __name__ == "__main__":
+    import sys
+
+    book = Path(sys.argv[1]).resolve()
+    for line in problems(book):
+        print(line)
+    heavy = sorted((heaviness(Page(path)), path) for path in book.rglob("*.html"))
+    print(*(f"{bytes // 1000} kB {path.relative_to(book)}" for bytes, path in heavy[-8:]), sep="\n")
