@@ -90,7 +90,8 @@ def _cells(task: Exercise, target: str, results: str) -> Iterator[tuple[str, str
     yield (
         "markdown",
         "## The judge\n\nThe claim's own checks, on your prediction and its observation, and which wrong theories you "
-        "beat: a check fails for them that holds for you. The experiment is run if no result of it is stored.",
+        "beat: a check fails for them that holds for you. The experiment is run if no result of it is stored. A bound "
+        "holds for weaker bounds too: the column “would notice” says how much room yours leaves.",
     )
     yield "code", "task.judge(predict)"
     yield "markdown", _closing(task, text)
