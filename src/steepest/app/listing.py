@@ -27,11 +27,11 @@ def list_claims(chapter: str | None, results: Path, as_json: bool) -> None:
     lines = known_claims(results)
     chapters = dict.fromkeys(line.chapter for line in lines)
     if chapter is not None:
-        wanted = chapter.replace("-", "_").replace(" ", "_")
-        if wanted not in chapters:
+        wanted = _plain(chapter)
+        lines = [line for line in lines if _plain(line.chapter) == wanted]
+        if not lines:
             titles = [chapter_title(name) for name in chapters]
             raise UserError(f"there is no chapter {chapter!r}; {nearest(chapter, titles)}")
-        lines = [line for line in lines if line.chapter == wanted]
     verdicts = {line.name: last_verdict(line, results) for line in lines}
     if as_json:
         print(json.dumps([_record(line, verdicts[line.name]) for line in lines], indent=1))
@@ -101,6 +101,11 @@ def describe(target: str) -> None:
     plane = " and ".join((kind.point or kind).diagram)
     if plane:
         console.print(f"\nphase diagram over {plane}: steepest sweep {target}", **plain)
+
+
+def _plain(chapter: str) -> str:
+    """Return a chapter's name, which may be that of a package, without what people write in different ways."""
+    return chapter.replace("-", " ").replace("_", " ")
 
 
 def _record(line: Entry, verdict: str) -> dict[str, str]:

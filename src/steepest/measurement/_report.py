@@ -126,11 +126,10 @@ class Report:
         readings = self.readings(name)
         if readings:
             return readings[0]
-        measured = [*dict.fromkeys(reading.id for reading in self.quantities)]
+        ids = [reading.id for reading in self.quantities]
         names = [reading.name for reading in self.quantities]
-        raise KeyError(
-            f"{name!r} was not measured; measured were: {', '.join(filter(None, [*measured, *names]))}"
-        )
+        measured = dict.fromkeys(filter(None, [*ids, *names]))
+        raise KeyError(f"{name!r} was not measured; measured were: {', '.join(measured)}")
 
     def readings(self, id: str) -> tuple[Reading, ...]:
         """Return all readings of a quantity by its id."""

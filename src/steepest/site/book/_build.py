@@ -15,7 +15,7 @@ import steepest
 from steepest.core.errors import UserError
 from steepest.site import pages
 
-from ._documents import CLAIMS, write_claims
+from ._documents import CLAIMS, write_claims, write_notebooks
 from ._numbers import Asked
 from ._reference import clean_docstring, write_reference
 from ._shelf import shelf
@@ -94,6 +94,7 @@ def build(
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_text(text, "utf-8")
         write_claims(source)
+        write_notebooks(source)
         if reference:
             write_reference(source)
         html = stage / "html"
@@ -188,6 +189,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "myst_links_external_new_tab": False,
         "nb_custom_formats": {".py": ["jupytext.reads", {"fmt": "py:percent"}]},
         "nb_execution_mode": "force" if execute else "off",
+        "nb_execution_in_temp": True,
         "nb_execution_timeout": 300,
         "nb_execution_raise_on_error": False,
         "nb_merge_streams": True,
@@ -210,7 +212,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "python_use_unqualified_type_names": True,
         "napoleon_use_ivar": True,
         "autosummary_generate": False,
-        "exclude_patterns": ["_static"],
+        "exclude_patterns": ["_static", "tutorials/notebooks"],
         "templates_path": [],
     }
 

@@ -1,5 +1,6 @@
-"""The pages that nobody writes: one for each claim, and their list."""
+"""The pages that nobody writes: one for each claim, and their list; the tutorials as notebooks."""
 
+import re
 from pathlib import Path
 
 from steepest import catalogue
@@ -39,3 +40,19 @@ def _plain(sentence: str) -> str:
     for mark in "\\`*_[]<>#|$":
         sentence = sentence.replace(mark, f"\\{mark}")
     return sentence
+
+
+def write_notebooks(stage: Path) -> None:
+    """Write each tutorial as a notebook beside it, and offer it on the tutorial's page."""
+    import jupytext
+
+    for script in sorted((stage / "tutorials").glob("*.py")):
+        text = script.read_text("utf-8")
+        notebook = jupytext.reads(text, fmt="py:percent")
+        name = f"notebooks/{script.stem}.ipynb"
+        (script.parent / "notebooks").mkdir(exist_ok=True)
+        jupytext.write(notebook, script.parent / name, fmt="ipynb")
+        offer = f"{{download}}`As a notebook <{name}>` · {{download}}`as a script <{script.name}>`"
+        script.write_text(
+            re.sub(r"^(# # .+\n)", rf"\1#\n# {offer}\n", text, count=1, flags=re.M), "utf-8"
+        )

@@ -1,6 +1,7 @@
 """LaTeX as MathML, written when the page is built: browsers set it without scripts."""
 
 import re
+import unicodedata
 import warnings
 from xml.etree import ElementTree
 
@@ -14,8 +15,8 @@ def formula(latex: str, display: str = "block") -> Markup:
 
     A command that the converter does not know is printed as it is, with a warning.
 
-    >>> "<mfrac>" in formula(r"\frac{1}{\log t}")
-    True
+    >>> "<mfrac>" in formula(r"\frac{1}{\log t}"), "𝟏" in formula(r"\mathbf{1}"), "𝜽" in formula(r"\boldsymbol{\theta}")
+    (True, True, True)
     """
     from latex2mathml.converter import convert
 
@@ -37,8 +38,11 @@ def formula(latex: str, display: str = "block") -> Markup:
 
 
 def _correct(part: ElementTree.Element) -> None:
-    """Upright capital Greek, and relations that are operators."""
+    """Bold letters, upright capital Greek, and relations that are operators."""
     text = part.text or ""
+    if part.get("mathvariant") in ("bold", "bold-italic"):
+        part.text = "".join(_bold(letter, part.attrib["mathvariant"]) for letter in text)
+        del part.attrib["mathvariant"]
     if part.tag == "mi" and re.fullmatch("[Γ-Ω]", text):
         part.set("mathvariant", "normal")
     if text == "\u223c":
@@ -47,6 +51,21 @@ def _correct(part: ElementTree.Element) -> None:
         part.tag == "mo" and len(text) > 3 and text.isalpha()
     ):  # a named function; min, max, sup, inf and lim are operators
         part.tag = "mi"
+
+
+def _bold(letter: str, variant: str) -> str:
+    """The character of a bold letter or digit, as browsers know no other variant than "normal"."""
+    kind = variant.replace("-", " ").upper()
+    name = (
+        unicodedata.name(letter, "")
+        .replace("LATIN ", "")
+        .replace("GREEK ", "")
+        .replace(" LETTER", "")
+    )
+    try:
+        return unicodedata.lookup(f"MATHEMATICAL {'BOLD' if letter.isdigit() else kind} {name}")
+    except KeyError:
+        return letter
 
 
 def _space(row: ElementTree.Element) -> None:

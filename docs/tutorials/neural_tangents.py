@@ -1,0 +1,327 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+
+# %% [markdown]
+# # Kernels for users of neural-tangents
+#
+# You know `kernel_fn`, `empirical_ntk_fn` and `predict`. What are they called here, what is different, and what is
+# missing?
+#
+# **You will** see each of your calls beside ours, run ours, and check it in the same cell against a closed form or
+# another way to the same number.
+#
+# **It takes** fifteen minutes. The cells run for less than half a minute on one core.
+#
+# **You need** `pip install steepest`. neural-tangents itself is not needed. Its repository is archived, and its
+# release 0.6.5 does not import on the JAX that Steepest needs.
+
+# %% [markdown]
+# ## Their call, ours
+#
+# | neural-tangents | Steepest |
+# |---|---|
+# | `stax.serial(stax.Dense(n), stax.Relu(), …, stax.Dense(1))` | `mlp((d, n, …, 1), "relu", parameterized="ntk")` |
+# | `W_std` and `b_std` of each `stax.Dense` | `c_w=W_std**2`, `c_b=b_std**2` of `mlp` |
+# | `init_fn`, `apply_fn` | `net.init(key)`, `net.apply(params, x)` |
+# | `kernel_fn(x1, x2, ("nngp", "ntk"))` | `gram(net.limit(), x1, x2)`, with an error |
+# | `stax.Elementwise(f)`, `stax.ElementwiseNumerical(f, deg)` | any function of JAX as activation, with an error |
+# | `stax.LayerNorm()` before an activation | `mlp(…, normalize=True)` |
+# | `stax.FanOut`, `stax.FanInSum` around a hidden layer | `mlp(…, skip=…)` |
+# | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |
+# | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `jax.vmap` of `empirical_ntk` over keys |
+# | `nt.predict.gradient_descent_mse(k, y)` | `kernel_dynamics(k)`: `flow`, `train`, `test` |
+# | none: time is continuous there | `kernel_dynamics(k).descent(lr, steps, momentum)` |
+# | `nt.predict.gradient_descent_mse_ensemble(kernel_fn, x, y)` | `kernel_dynamics(k).ensemble(…)` |
+# | `nt.predict.max_learning_rate(k, y_train_size, momentum)` | `kernel_dynamics(k).largest_step(momentum)` |
+# | `nt.predict.gp_inference(k, y, diag_reg)` | `gaussian_process(k, y, noise)`, `kernel_ridge(k, y, λ)` |
+# | `nt.batch(kernel_fn, batch_size)` | not needed; `tiled_gram` for kernels larger than memory |
+# | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
+#
+# What we do not have: convolutions, pooling, attention, dropout and graphs at infinite width,
+# `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the second order.
+# The empirical kernel is different: it takes any function of JAX, convolutions too.
+
+# %%
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+
+from steepest.core.errors import UserError
+from steepest.kernels import (
+    diagnose,
+    empirical_ntk,
+    gaussian_process,
+    gram,
+    kernel_dynamics,
+    kernel_ridge,
+    linearize,
+    recommended_width,
+    tiled_gram,
+)
+from steepest.nn.activations import activation
+from steepest.nn.networks import mlp
+
+jax.config.update("jax_enable_x64", True)
+
+
+def compare(what: str, ours, reference) -> None:
+    """Print the largest difference of two arrays, relative to the largest number."""
+    difference = np.abs(np.asarray(ours) - np.asarray(reference)).max() / np.abs(reference).max()
+    print(f"{what}: differ by {difference:.0e}")
+
+
+rng = np.random.default_rng(0)
+x = rng.normal(size=(60, 20))
+new = rng.normal(size=(10, 20))
+y = np.sin(x[:, 0])
+
+# %% [markdown]
+# ## kernel_fn
+#
+# One definition gives the finite network and its limit. We write variances where you wrote standard deviations: C_W
+# is `W_std**2`. The first layer divides by the input dimension in both libraries.
+#
+# ReLU has a closed form, the arc-cosine kernels of Cho and Saul. Here it is by hand, layer by layer.
+
+# %%
+net = mlp((20, 256, 256, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
+kernels = gram(net.limit(), x)
+
+
+def relu_by_hand(x: np.ndarray, depth: int, c_w: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return NNGP and NTK of a ReLU network without biases."""
+    nngp = c_w * x @ x.T / x.shape[1]
+    ntk = nngp
+    for _ in range(depth):
+        size = np.sqrt(np.outer(np.diag(nngp), np.diag(nngp)))
+        angle = np.arccos(np.clip(nngp / size, -1, 1))
+        slopes = c_w * (np.pi - angle) / (2 * np.pi)
+        nngp = c_w * size * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+        ntk = nngp + slopes * ntk
+    return nngp, ntk
+
+
+for name, ours, by_hand in zip(("NNGP", "NTK"), kernels[:2], relu_by_hand(x, 2, 2.0), strict=True):
+    compare(name, ours, by_hand)
+print(f"error that gram gives: {kernels.error:.0e}")
+
+# %% [markdown]
+# `gram` computes only one half of a symmetric matrix, and depth costs hardly anything per entry: the whole recursion
+# is tabulated once as a function of two norms and an angle. The error that you get is that of the table. For kinked
+# activations the rounding of the angle between nearly parallel inputs comes on top, and the docstring says how much.
+#
+# ## Biases, the one trap
+#
+# In the NTK parameterization of `stax.Dense` a bias enters as `b_std * b`, so training it adds `b_std**2` to the
+# tangent kernel in every layer. Ours enters as b with variance C_b, and training it adds 1. The covariances agree,
+# and the tangent kernels do not. If you need theirs, say so: the limit is data, and `t_b` is that number.
+
+# %%
+limit = mlp((20, 256, 256, 1), "relu", parameterized="ntk", c_w=2.0, c_b=0.25).limit()
+theirs = replace(limit, layers=tuple(layer._replace(t_b=layer.c_b) for layer in limit.layers))
+ours, as_stax = gram(limit, x), gram(theirs, x)
+compare("NNGP of both conventions", ours.nngp, as_stax.nngp)
+compare("NTK of both conventions", ours.ntk, as_stax.ntk)
+
+one_layer = replace(theirs, layers=theirs.layers[:1])
+compare("one layer as stax has it, by hand", gram(one_layer, x).ntk, 2.0 * x @ x.T / 20 + 0.25)
+
+# %% [markdown]
+# ## Activations without a closed form
+#
+# `stax.ElementwiseNumerical` takes a degree, and says nothing of its error. Here any function will do, and the error
+# comes with the kernel. For one hidden layer of tanh, NumPy's rule of Gauss and Hermite is another way to an entry.
+
+# %%
+tanh = mlp((20, 256, 1), "tanh", parameterized="ntk", c_w=1.5, bias=False)
+found = gram(tanh.limit(), x)
+covariance = 1.5 * x[:2] @ x[:2].T / 20
+nodes, masses = np.polynomial.hermite_e.hermegauss(150)
+pairs = np.linalg.cholesky(covariance) @ np.stack(np.meshgrid(nodes, nodes)).reshape(2, -1)
+weights = np.outer(masses, masses).ravel() / masses.sum() ** 2
+compare("one entry of tanh", found.nngp[0, 1], 1.5 * np.tanh(pairs).prod(0) @ weights)
+print(f"error that gram gives: {found.error:.0e}")
+
+# %% [markdown]
+# ## empirical_ntk_fn
+#
+# The arguments come in another order, and the result has another normalization. With several outputs
+# `trace_axes=(-1,)` gives the *mean* over outputs there, and `outputs="trace"` the *sum* here. `outputs="all"` has
+# the axes (n, k, m, k) where theirs has (n, m, k, k). A linear model has its Gram matrix as tangent kernel.
+
+# %%
+linear = lambda w, x: x @ w
+compare("one output", empirical_ntk(linear, jnp.ones(20), x), x @ x.T)
+compare(
+    "sum over three outputs",
+    empirical_ntk(linear, jnp.ones((20, 3)), x, outputs="trace"),
+    3 * x @ x.T,
+)
+print("all pairs of outputs:", empirical_ntk(linear, jnp.ones((20, 3)), x, outputs="all").shape)
+
+# %% [markdown]
+# ## monte_carlo_kernel_fn
+#
+# Map the empirical kernel over keys. The mean of finite networks tends to the limit, and its statistical error tells
+# whether it is there. `recommended_width` says how wide one network must be instead.
+
+# %%
+keys = jax.random.split(jax.random.key(1), 100)
+draw = jax.jit(jax.vmap(lambda key: empirical_ntk(net, net.init(key), x[:6])))
+samples = np.asarray(draw(keys))
+error = samples.std(0, ddof=1) / len(samples) ** 0.5
+away = np.abs(samples.mean(0) - kernels.ntk[:6, :6]) / error
+one = np.abs(samples[0] - kernels.ntk[:6, :6]).max() / kernels.ntk[:6, :6].max()
+print(f"one network of width 256: off by {one:.0%} of the largest entry")
+print(
+    f"mean of {len(keys)}: at most {away.max():.1f} standard errors from the limit, in {away.size} entries"
+)
+print(
+    "width for one network within 5 %:",
+    recommended_width(activation("relu"), 2.0, 0.0, 1.0, 2, 0.05),
+)
+
+# %% [markdown]
+# ## predict.gradient_descent_mse
+#
+# The risk is ½ the mean of (f − y)², as there. `flow` is their continuous time, with `learning_rate * t` as the time.
+# `train` and `test` turn progress into outputs. A matrix exponential checks it.
+
+# %%
+dynamics = kernel_dynamics(kernels.ntk)
+cross = gram(net.limit(), new, x)
+times = [0.1, 1.0, 10.0]
+flow = dynamics.flow(times)
+outputs = dynamics.train(flow, y)
+by_hand = [y - scipy.linalg.expm(-kernels.ntk / len(x) * time) @ y for time in times]
+compare("flow on the training inputs", outputs, by_hand)
+late = dynamics.test(dynamics.flow([1e6]), cross.ntk, y)[0]
+compare("the end of the flow, new inputs", late, cross.ntk @ np.linalg.solve(kernels.ntk, y))
+
+# %% [markdown]
+# Your network is trained by steps, and not by a flow. Near the largest stable step the two are far apart. `descent`
+# has the closed form for steps, with momentum if you like. A loop of five steps checks it.
+
+# %%
+lr = 0.95 * dynamics.largest_step()
+stepped = dynamics.train(dynamics.descent(lr, [5]), y)[0]
+f = np.zeros(len(x))
+for _ in range(5):
+    f = f - lr * kernels.ntk @ (f - y) / len(x)
+compare("five steps and the loop", stepped, f)
+compare(
+    "five steps and the flow of the same time", dynamics.train(dynamics.flow([5 * lr]), y)[0], f
+)
+
+# %% [markdown]
+# ## max_learning_rate
+#
+# It is 2/λ_max of Θ/n, and 2(1 + β)/λ_max with momentum β, as there.
+
+# %%
+by_hand = 2 * len(x) / np.linalg.eigvalsh(kernels.ntk)[-1]
+compare("largest step", dynamics.largest_step(), by_hand)
+for factor in (0.99, 1.01):
+    end = dynamics.train(dynamics.descent(factor * by_hand, [3000]), y)[0]
+    print(f"{factor} of it, 3000 steps: largest output {np.abs(end).max():.3g}")
+
+# %% [markdown]
+# ## gradient_descent_mse_ensemble
+#
+# Mean and covariance over random starts, at any time. It needs the covariance at the start over training and new
+# inputs together. At the end of training the mean is kernel regression, and what is left is the covariance of what
+# was never learned.
+
+# %%
+both = gram(net.limit(), np.concatenate([x, new])).nngp
+ensemble = dynamics.ensemble(dynamics.flow([0.0, 1e6]), y, both, cross.ntk)
+compare("covariance at the start", ensemble.covariance[0], both[60:, 60:])
+a = cross.ntk @ np.linalg.inv(kernels.ntk)
+by_hand = both[60:, 60:] - a @ both[:60, 60:] - (a @ both[:60, 60:]).T + a @ both[:60, :60] @ a.T
+compare("covariance at the end", ensemble.covariance[1], by_hand)
+
+# %% [markdown]
+# ## gp_inference
+#
+# Their `diag_reg` is relative to the mean of the diagonal, unless you say otherwise. Our `noise` is a variance. The
+# result has the likelihood of the data besides.
+
+# %%
+noise = 1e-3 * np.trace(kernels.nngp) / len(x)  # diag_reg=1e-3
+posterior = gaussian_process(kernels.nngp, y, noise)
+regular = kernels.nngp + noise * np.eye(len(x))
+compare("posterior mean", posterior.mean(cross.nngp), cross.nngp @ np.linalg.solve(regular, y))
+by_hand = both[60:, 60:] - cross.nngp @ np.linalg.solve(regular, cross.nngp.T)
+compare("posterior covariance", posterior.covariance(cross.nngp, both[60:, 60:]), by_hand)
+compare(
+    "kernel ridge",
+    kernel_ridge(kernels.nngp, y, noise).predict(cross.nngp),
+    posterior.mean(cross.nngp),
+)
+print(
+    f"log likelihood {float(posterior.log_likelihood):.2f}; residual of the solve {posterior.solution.residual:.0e}"
+)
+
+# %% [markdown]
+# ## batch
+#
+# `gram` works in tiles already, and any number of rows will do. For a matrix larger than memory, `tiled_gram` keeps
+# the tiles in a folder. A kill costs the tile in flight, and `submit` hands tiles to a cluster.
+
+# %%
+with TemporaryDirectory() as folder:
+    tiled = tiled_gram(net.limit(), x, folder, tile=25)
+    compare("tiles on disk", tiled.ntk.toarray(), kernels.ntk)
+    print(f"{len(list(Path(folder).iterdir()))} files, complete: {tiled.complete}")
+
+# %% [markdown]
+# ## linearize
+#
+# The linearized network has the tangent kernel of its center, wherever its parameters go.
+
+# %%
+params = net.init(jax.random.key(0))
+moved = jax.tree.map(lambda w: w + 0.1, params)
+compare(
+    "kernel of the linearized network, moved",
+    empirical_ntk(linearize(net, params), moved, x[:10]),
+    empirical_ntk(net, params, x[:10]),
+)
+
+# %% [markdown]
+# ## When a kernel has no inverse
+#
+# A Gram matrix may be singular to rounding, and solving with it gives nonsense or NaN. `diagnose` says which rows are
+# to blame, and what to do.
+
+# %%
+print(diagnose(kernels.ntk))
+print(diagnose(gram(net.limit(), np.vstack([x, x[:1]])).ntk))
+try:
+    gram(net.limit(), np.vstack([x, np.zeros(20)]))
+except UserError as sentence:
+    print(sentence)
+
+# %% [markdown]
+# ## Where next
+#
+# * [From activation to prediction](activation_to_prediction.py): the same functions in one story, against trained
+#   networks.
+# * `steepest show ntk-dynamics` and `steepest run ntk-dynamics`: is the recursion true of a wide network, step by
+#   step?
+# * `docs/benchmarks.md` compares speed and error with neural-tangents, side by side in one run.
