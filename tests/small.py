@@ -52,7 +52,7 @@ class Trial(Claim):
 
     kind = "theorem"
     statement = r"x_{{t+1}} = \\rho\\, x_t \\;\\Longrightarrow\\; x_t = \\rho^t x_0 < \\Theta(1)"
-    source = "A lecture, <i>page</i> 3"
+    source = "A lecture, <i>page</i> 3; figure 1 of [@cohen2021], [@nobody1999], [@zinkevich2003]"
     corrections = ("The source prints ρ + 1; it is ρ & nothing else.",)
     remarks = ("A remark with `code` and <script>alert(1)</script>.",)
     full = {{"seeds": 8}}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steepest import claims as claims
+    from steepest.app.api import exercise as exercise
     from steepest.app.api import run as run
     from steepest.app.api import sweep as sweep
     from steepest.app.api import watch as watch
@@ -21,7 +22,17 @@ if TYPE_CHECKING:
     from steepest.measurement import width_check as width_check
 
 __version__ = "0.1.0"
-__all__ = ["Monitor", "claims", "compare", "measure", "run", "sweep", "watch", "width_check"]
+__all__ = [
+    "Monitor",
+    "claims",
+    "compare",
+    "exercise",
+    "measure",
+    "run",
+    "sweep",
+    "watch",
+    "width_check",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -86,7 +86,7 @@ def test_exit_codes(fields, code):
         (["show"], "CLAIM"),
         (["new"], "NAME"),
         (["check", "nowhere.py"], "there is no file nowhere.py"),
-        (["nonsense"], "there is no command 'nonsense'; known are: atlas, check, list"),
+        (["nonsense"], "there is no command 'nonsense'; known are: atlas, book, check, cite, "),
         (["runn"], "there is no command 'runn'; did you mean 'run'?"),
         (["lst", "--json"], "there is no command 'lst'; did you mean 'list'?"),
         (["show", "x" * 300], "its name is too long"),

@@ -6,11 +6,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from steepest import measurement
+from steepest.app.exercises import Exercise
 from steepest.app.notebook import ShownResult, ShownSweep, ShownTraining, shown, shown_sweep
 from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.engine import run as engine
 from steepest.engine import sweeps
+from steepest.engine.run import ready
 from steepest.engine.store import Store
 
 
@@ -105,6 +107,43 @@ def sweep(
         with TemporaryDirectory() as folder:
             return _swept(plan, Path(folder), on, workers, shard, force, retry)
     return _swept(plan, Path(out), on, workers, shard, force, retry)
+
+
+def exercise(
+    claim: str | Path | Claim,
+    /,
+    *,
+    preset: str = "quick",
+    seed: int = 0,
+    out: str | Path | None = None,
+    **fields: Any,
+) -> Exercise:
+    """Return a claim as an exercise: you predict, and the claim's own judge compares with its observation.
+
+    Args:
+        claim: its name, such as ``"edge-of-stability"``; the path of a file that holds one; or a claim with its fields.
+        preset: ``"quick"`` (seconds), ``"full"`` (minutes) or ``"tiny"`` (a test of the pipeline).
+        seed: seed of every random number.
+        out: a folder to keep the claim's result in, and to read it from; None keeps nothing.
+        **fields: parameters of the claim that differ from the preset.
+
+    Returns:
+        an exercise with ``question``, ``settings``, ``blank`` (what to predict: names, dimensions, shapes), ``setting``
+        (what theory may see) and ``judge``.
+
+    Raises:
+        UserError: unknown claim, preset or field, or a value that the field does not take.
+
+    >>> task = exercise("parity-margins", preset="tiny")
+    >>> task.question
+    'Which margins do parities of k bits have, over all ReLU neurons and over frozen tangent features?'
+    >>> str(task.blank["first"])
+    'numbers, 6 (pair)'
+    >>> task.judge({name: 0.5 for name in task.blank}).agrees
+    False
+    """
+    store = None if out is None else Store(Path(out))
+    return Exercise(ready(claim, preset, seed, fields), store)
 
 
 def watch(log: str | Path, /, training: int | None = None) -> ShownTraining:

@@ -123,6 +123,8 @@ COMMANDS = (
     "run",
     "list",
     "show",
+    "cite",
+    "exercise",
     "atlas",
     "book",
     "sweep",
@@ -158,6 +160,9 @@ def build_parser() -> argparse.ArgumentParser:
     listing.add_argument("--json", action="store_true", help="as JSON")
     show = command("show", _show, "show a claim's statement, explanation, source and fields")
     show.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    _cite_options(command("cite", _cite, "say how to cite a claim's verdict and its sources"))
+    exercise = "write a notebook in which you predict and the claim's own judge answers"
+    _exercise_options(command("exercise", _exercise, exercise))
     atlas = command("atlas", _atlas, "write the pages of all results")
     atlas.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
     atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages")
@@ -203,6 +208,25 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     run.epilog = (
         "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
     )
+
+
+def _cite_options(cite: argparse.ArgumentParser) -> None:
+    cite.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    cite.add_argument("--results", type=Path, default=RESULTS, help="folder of results")
+    cite.add_argument("--preset", choices=PRESETS, default="quick", help="of the verdict")
+    cite.add_argument("--seed", type=SEED, default=0, help="of the verdict")
+    json_help = "print JSON on standard output and nothing else there"
+    cite.add_argument("--json", action="store_true", help=json_help)
+    cite.epilog = "It reads stored results and runs nothing."
+
+
+def _exercise_options(exercise: argparse.ArgumentParser) -> None:
+    exercise.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    file = "the notebook, which must not be there yet (default: CLAIM.ipynb in this folder)"
+    exercise.add_argument("file", metavar="FILE.ipynb", type=Path, nargs="?", help=file)
+    results = "folder of results that the notebook reads, and keeps its run in"
+    exercise.add_argument("--results", type=Path, default=RESULTS, help=results)
+    exercise.epilog = "Writing it runs no experiment; its last cells do, where no result is stored."
 
 
 def _book_options(book: argparse.ArgumentParser) -> None:
@@ -385,6 +409,25 @@ def _show(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.listing import describe
 
     describe(known.claim)
+    return 0
+
+
+def _cite(known: argparse.Namespace, words: Sequence[str]) -> int:
+    line = catalogue.entry(known.claim)
+    _prepare()
+    from steepest.app.citing import citation, show_citation
+
+    show_citation(citation(line, known.results, known.preset, known.seed), known.json)
+    return 0
+
+
+def _exercise(known: argparse.Namespace, words: Sequence[str]) -> int:
+    line = catalogue.entry(known.claim)
+    _prepare()
+    from steepest.app.exercise_notebook import write_exercise
+
+    path = write_exercise(line, known.file, known.results)
+    print(f"{path}: open it with jupyter lab {path}, fill in predict and run its cells")
     return 0
 
 

@@ -27,6 +27,7 @@ from steepest.core.words import Verdict
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, build, execute
 from steepest.site.drawing import svg
+from steepest.sources import expand
 
 ID = r"[a-z][a-z0-9_]*"
 JUDGED = ("judge", "rivals", "controls", "panels", "run_conditions")
@@ -76,6 +77,7 @@ def is_described(kind: type[Claim]) -> Problems:
     for name in ("statement", "source"):
         if not getattr(kind, name, ""):
             missing.append(f"{name}: a text")
+    missing += _unknown_works(getattr(kind, "source", ""))
     if getattr(kind, "kind", "") not in get_args(Kind):
         missing.append(f"kind: what kind of statement it is, one of {', '.join(get_args(Kind))}")
     if not kind.out_of_scope:
@@ -85,6 +87,14 @@ def is_described(kind: type[Claim]) -> Problems:
         unknown = [name for name in getattr(kind, preset) if name not in own]
         missing += [f"{preset}: {name!r} is no field" for name in unknown]
     return missing
+
+
+def _unknown_works(text: str) -> Problems:
+    try:
+        expand(text)
+    except UserError as refusal:
+        return [f"source: {refusal}"]
+    return []
 
 
 def keeps_apart(kind: type[Claim]) -> Problems:

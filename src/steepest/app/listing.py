@@ -15,6 +15,7 @@ from steepest.core.words import LOOKS, STALE
 from steepest.engine.fingerprint import current, entry_of
 from steepest.engine.results import Result
 from steepest.engine.store import Store
+from steepest.sources import cited, spelled
 
 
 def list_claims(chapter: str | None, results: Path, as_json: bool) -> None:
@@ -80,7 +81,9 @@ def describe(target: str) -> None:
     if text["explanation"]:
         console.print(f"{text['explanation']}\n", **plain)
     console.print(f"{text['kind'] or 'statement'}: {text['statement']}", **plain)
-    console.print(f"source: {text['source']}", **plain)
+    console.print(f"source: {spelled(text['source'], known_only=False)}", **plain)
+    for work in cited(text["source"], known_only=False):
+        console.print(f"  {work.reference}{'. ' * bool(work.link)}{work.link}", **plain)
     for correction in text["corrections"]:
         console.print(f"correction: {correction}", **plain)
     if line.origin != catalogue.HERE:

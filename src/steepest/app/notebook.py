@@ -31,9 +31,9 @@ class ShownResult(Result):
             for hypothesis in self.assumptions
         )
         tables = [
-            _table(
+            table(
                 (title, *TITLES),
-                [_cells(check) for check in self.checks if check.decides is decides],
+                [cells(check) for check in self.checks if check.decides is decides],
             )
             for title, decides in (("check", True), ("identities and consistency", False))
         ]
@@ -45,8 +45,8 @@ class ShownResult(Result):
             f"<li>{'told apart' if control.rejected else 'passes'}: {escape(control.name)}</li>"
             for control in self.controls
         )
-        lists = [_listed("rivals", rivals), _listed("controls", controls)]
-        parts = [head, _listed("assumed", assumed), *tables, *lists]
+        lists = [listed("rivals", rivals), listed("controls", controls)]
+        parts = [head, listed("assumed", assumed), *tables, *lists]
         return "".join(parts) + (svg(self.panels) if self.panels else "")
 
 
@@ -68,7 +68,7 @@ class ShownSweep(Sweep):
             for id in (*self.judged, *self.others)
         ]
         picture = svg(self.panels) if self.panels else ""
-        return head + _table(("quantity", "measured", "predicted"), rows) + picture
+        return head + table(("quantity", "measured", "predicted"), rows) + picture
 
 
 class ShownTraining(TrainingRun):
@@ -92,13 +92,15 @@ def shown_sweep(sweep: Sweep) -> ShownSweep:
     return ShownSweep(sweep.plan, sweep.points)
 
 
-def _cells(check: Check) -> tuple[str, ...]:
+def cells(check: Check) -> tuple[str, ...]:
+    """Return what a check's row shows under :data:`TITLES`, its name first."""
     numbers = (f"{check.predicted:.4g}", f"{check.measured:.4g}")
     ends = [f"{i.low:.4g} … {i.high:.4g}" for i in (check.interval, check.margin)]
     return (check.name, *numbers, *ends, check.would_notice, LOOKS[check.verdict].word)
 
 
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table in HTML; empty where there is no row."""
     if not rows:
         return ""
     head = "".join(f"<th>{title}</th>" for title in titles)
@@ -108,5 +110,6 @@ def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _listed(title: str, items: str) -> str:
+def listed(title: str, items: str) -> str:
+    """Return items of a list in HTML under a title; empty where there is none."""
     return f"<p>{title}</p><ul>{items}</ul>" if items else ""

@@ -55,7 +55,7 @@ def directional_gradient(
         x: the point; ties are exact zeros before a ReLU.
         direction: u, a random vector.
 
-    Source: Kakade and Lee 2018; 004, talk of J. Lee.
+    Source: Kakade and Lee 2018; J. Lee's talk at MIT, 2019.
 
     >>> identity = lambda x, relu: (relu(x) - relu(-x)).sum()
     >>> float(jax.grad(identity)(jnp.zeros(1), jax.nn.relu)[0])  # wrong

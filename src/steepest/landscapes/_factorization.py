@@ -74,7 +74,7 @@ def factorization_point(
     Raises:
         UserError: negative eigenvalues, or a set that no X can span.
 
-    Source: Ge's lecture (seeds 004); Ge, Jin and Zheng 2017. The table is derived in the comments.
+    Source: Ge's lecture at MIT, 2019; Ge, Jin and Zheng 2017. The table is derived in the comments.
 
     >>> point = factorization_point([4.0, 3.0, 2.0, 0.0], (0, 2), 2)
     >>> point.value, point.lowest, point.index
@@ -150,7 +150,7 @@ def nearest_root(
     Raises:
         UserError: shapes that differ.
 
-    Source: Ge's lecture (seeds 004); orthogonal Procrustes problem, Schönemann 1966.
+    Source: Ge's lecture at MIT, 2019; orthogonal Procrustes problem, Schönemann 1966.
 
     >>> nearest_root(np.array([[2.0], [0.0]]), np.array([[-1.0], [0.0]])).ravel().tolist()
     [1.0, 0.0]

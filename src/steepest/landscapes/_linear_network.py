@@ -108,7 +108,7 @@ def linear_network_point(
     Raises:
         UserError: sets that no such network can have, or singular values that are negative.
 
-    Source: Ge's lecture (seeds 004) and Kawaguchi 2016 for the two kinds of saddles; the table is derived here.
+    Source: Ge's lecture at MIT, 2019, and Kawaguchi 2016 for the two kinds of saddles; the table is derived here.
 
     >>> linear_network_point([3.0, 2.0, 1.0], [0], 2, 3)[3:]
     (-2.0, 4)

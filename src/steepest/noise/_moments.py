@@ -66,7 +66,7 @@ def gradient_moments(
     """Return mean, covariance C and second moment C̃ of a batch's gradient (1/b) Σ_{k in batch} g_k.
 
     With independent coins the size of a batch is random too, so that C does not vanish where all gradients agree: it is
-    that of the raw second moment, not of the centred one (002, lecture of 11/16, whose text calls both covariance).
+    that of the raw second moment, not of the centred one (ORF 543, lecture of 11/16, whose text calls both covariance).
 
     Args:
         gradients: g_k of all examples at one point, shape ``(m, d)``; NumPy's or JAX's, also inside a program.

@@ -53,7 +53,7 @@ def feature_margin(
         UserError: shapes that do not match, entries that are not finite, labels other than ±1, or a gap that is not
             reached.
 
-    Source: Ji and Telgarsky 2020, assumption 2.1; the talk of seeds 000.
+    Source: Ji and Telgarsky 2020, assumption 2.1; Telgarsky's talk of 2024.
 
     >>> best = feature_margin([[1.0, 0.0], [0.0, 1.0]], [1, 1], [[1.0, 1.0]])  # one neuron, active on both
     >>> round(best.value, 5), best.dual.round(3).tolist()

@@ -130,7 +130,7 @@ def nuclear_norm_completion(
     Raises:
         UserError: if shapes do not match, no entry is seen, or a seen entry is not finite.
 
-    Source: Candès and Recht 2009; Gunasekar's lecture in seeds 004.
+    Source: Candès and Recht 2009; Gunasekar's lecture at MIT, 2019.
 
     >>> nan = float("nan")
     >>> completed = nuclear_norm_completion([[2.0, 2.0], [2.0, nan]], [[True, True], [True, False]])

@@ -43,7 +43,7 @@ def parity_margins(d: int, k: int) -> ParityMargins:
     Raises:
         UserError: k outside of 1, …, d.
 
-    Source: the talk of seeds 000 (the definitions, and the orders k²d = 1/γ₁², d^k = 1/γ₂²).
+    Source: Telgarsky's talk of 2024 (the definitions, and the orders k²d = 1/γ₁², d^k = 1/γ₂²).
 
     >>> [parity_margins(d, 2).first for d in (2, 8)], parity_margins(6, 3)
     ([0.25, 0.125], ParityMargins(first=0.0, tangent=0.0))

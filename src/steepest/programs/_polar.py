@@ -38,7 +38,7 @@ def polar(residual: Float[Values, " n"], x: Float[Values, "n 2"]) -> Polar:
     Raises:
         UserError: inputs that are not in the plane, shapes that do not match, entries that are not finite.
 
-    Source: Haeffele and Vidal 2015, 2017; talk of Vidal (seeds 003).
+    Source: Haeffele and Vidal 2015, 2017; Vidal's talk of 2024.
 
     >>> best = polar([1.0, -2.0], [[3.0, 4.0], [-1.0, 0.0]])
     >>> round(best.value, 6), best.direction.round(6).tolist()

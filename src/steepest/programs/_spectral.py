@@ -27,7 +27,7 @@ def spectral_complexity(weights: Sequence[Array], reference: Sequence[Array]) ->
     Raises:
         UserError: if the two lists do not match.
 
-    Source: Bartlett, Foster, Telgarsky 2017, equation (1.2); slides in 001, where the transposes are left out.
+    Source: Bartlett, Foster, Telgarsky 2017, equation (1.2); Telgarsky's lectures of 2019 leave the transposes out.
 
     >>> weights, start = [2.0 * jnp.eye(2), jnp.eye(2)], [jnp.eye(2), jnp.eye(2)]
     >>> float(spectral_complexity(weights, start))  # 2 · 1 · (‖I‖_{2,1} / 2), the second layer has not moved

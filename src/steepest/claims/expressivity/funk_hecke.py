@@ -91,8 +91,9 @@ class FunkHecke(Claim):
         r"\lambda_1=\frac{1}{2d}:\qquad r_l(t)=e^{-\lambda_l^2t}\,r_l(0),\quad \lambda_3=\lambda_5=\dots=0"
     )
     source = (
-        "Vempala's talk in seeds 004 (“computing the gradient itself can be thought of as function transformations on "
-        "the sphere — in particular the Funk transform”); Vempala and Wilmes 2019; Funk 1916, Hecke 1918"
+        "Vempala's talk in the notes [@vodrahalli2019] (“computing the gradient itself can be thought of as function "
+        "transformations on the sphere — in particular the Funk transform”); [@vempala2019]; [@funk1916], "
+        "[@hecke1918]"
     )
     headline = (
         "outer",

@@ -99,7 +99,7 @@ class HyperplaneCells(Claim):
         r"\#\mathrm{cells}=\sum_{i=0}^{d}\binom{n}{i},\qquad \#\mathrm{bounded}=\binom{n-1}{d},\qquad "
         r"\#\mathrm{pieces}\;\mathrm{of}\;\sum_{j\le n}v_j\,\sigma(w_j\cdot x+b_j)=\#\mathrm{cells}"
     )
-    source = "ORF 543, lecture 12/5, Example 2; Zaslavsky 1975; Cover 1965"
+    source = "Lecture of 5 December in [@hanin2022], example 2; [@zaslavsky1975]; [@cover1965]"
     corrections = (
         "The lecture continues that this is n^d/d! for n ≫ d. That is the leading term: 200 and 1333 where 20 "
         "hyperplanes make 211 and 1351 cells in two and three dimensions, and 864 where 12 make 794 in four.",

@@ -96,10 +96,7 @@ class InfluenceRandomWalk(Claim):
         r"(\sigma=\mathrm{id}),\qquad \propto\sqrt{T^{(k)}_y(x,x)},\quad "
         r"T^{(l+1)}_y=2P\,(T^{(l)}_y\circ\Theta^{(l)})P^{\top}\quad (\mathrm{ReLU}),\qquad P=\tilde D^{-1}(A+I)"
     )
-    source = (
-        "S. Jegelka, 29 January, in K. Vodrahalli's notes of MIT's workshop on deep learning theory, 2019; Xu et al. "
-        "2018, theorem 1"
-    )
+    source = "Jegelka's talk of 29 January in the notes [@vodrahalli2019]; [@xu2018], theorem 1"
     corrections = (
         "Independent gates give the walk for the mean derivative. For Σ|∂h_x/∂h_y| it is exact only where the gates "
         "of a unit are equal at all nodes. ReLU networks are 1.5 to 3 % off on these graphs (total variation), and the "

@@ -82,8 +82,8 @@ class NoFreeLunch(Claim):
         r"\text{equal if } A(S)=f \text{ on } S;\qquad P[A(S)(x)\ne f(x)\mid x\notin S]=\tfrac12"
     )
     source = (
-        "Remark at the head of the lecture of 28 November, seeds 002; Srebro's talk, seeds 004; Wolpert 1996; "
-        "Shalev-Shwartz and Ben-David 2014, theorem 5.1"
+        "Remark at the head of the lecture of 28 November in [@hanin2022]; Srebro's talk in the notes "
+        "[@vodrahalli2019]; [@wolpert1996]; [@shalev2014], theorem 5.1"
     )
     headline = ("nearest", "kernel", "unseen_nearest", "unseen_kernel", "unseen_network")
     corrections = (

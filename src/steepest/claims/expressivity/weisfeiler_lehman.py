@@ -85,10 +85,7 @@ class WeisfeilerLehman(Claim):
         r"f_k(G)=f_k(H)\;\Longleftrightarrow\;\{\!\{c^{(k)}_v\}\!\}_{v\in G}=\{\!\{c^{(k)}_v\}\!\}_{v\in H},\qquad "
         r"c^{(k+1)}_v=\big(c^{(k)}_v,\{\!\{c^{(k)}_u:u\sim v\}\!\}\big)"
     )
-    source = (
-        "S. Jegelka, 29 January, in K. Vodrahalli's notes of MIT's workshop on deep learning theory, 2019; Xu, Hu, "
-        "Leskovec and Jegelka 2019"
-    )
+    source = "Jegelka's talk of 29 January in the notes [@vodrahalli2019]; [@xu2019]"
     corrections = ()
     remarks = (
         "That no network sees more than refinement follows by induction, whatever its weights. That almost every one "

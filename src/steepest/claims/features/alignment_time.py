@@ -99,7 +99,7 @@ class AlignmentTime(Claim):
         r"\le\frac{\log(2/\mu)}{\min_i\lVert x_i\rVert},\quad p_0=\max_{i\ \mathrm{own,\ seen}}\cos(u_0,x_i);"
         r"\qquad\tan\frac\theta2\propto e^{-\lVert x_+\rVert t}"
     )
-    source = "The talk of seeds 003 and Min, Mallada and Vidal 2024, whose bounds it replaces; derived here"
+    source = "The talk [@vidal2024] and [@min2024a], whose bounds it replaces; derived here"
     corrections = (
         "The talk bounds the time of selection by a multiple of (log n)/μ, the paper by one of (log n)/√μ. As laws "
         "both are wrong: the longest time over all data and all starts that see an own example is arcosh(1/μ), that is "

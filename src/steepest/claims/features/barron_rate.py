@@ -73,7 +73,7 @@ class BarronRate(Claim):
         r"=\frac{V^2\,\mathbb E\varphi^2-\lVert f\rVert^2}N"
         r"\le\frac{(2C_f)^2}N,\qquad C_f=\int\lVert w\rVert\,|\hat f(w)|\,dw"
     )
-    source = "Talk of Montanari (seeds 004), which states Barron's theorem; Barron 1993"
+    source = "Montanari's talk in the notes [@vodrahalli2019], which states Barron's theorem; [@barron1993]"
     corrections = (
         "The talk prints the risk of the best network as at most (1/N) 2σ∫‖w‖F(w)dw. Barron's bound is (2 r C_f)²/N "
         "with the radius r: the risk of A·f is A² times that of f and the printed side A times, so that it fails "

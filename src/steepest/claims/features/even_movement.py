@@ -90,8 +90,8 @@ class EvenMovement(Claim):
         r"\frac{\max_j|\Delta a_j|}{\rm rms}\sim\sqrt{2c\log m}"
     )
     source = (
-        "The talk of seeds 000, “the max two norm that you move is very small …; if we do two layer training, then "
-        "single neurons shoot off”"
+        "The talk [@telgarsky2024], “the max two norm that you move is very small …; if we do two layer training, "
+        "then single neurons shoot off”"
     )
     headline = ("inner", "outer", "inner_growth", "outer_growth")
     corrections = (

@@ -98,7 +98,7 @@ class OneStepOutOfTheKernel(Claim):
         r"\begin{cases}\sqrt{c_0^2n^{-3/2}+c_1^2n^{-1}}&\text{ReLU, NTK}\\ c\,n^{-1}&\text{tanh, NTK}\\"
         r"c&\text{mean-field}\\ c\,n^{-2}&\text{standard}\end{cases}"
     )
-    source = "The talk of seeds 000, “you exit the NTK in one step, always”; derived here"
+    source = "The talk [@telgarsky2024], “you exit the NTK in one step, always”; derived here"
     headline = ("relu", "amplitude", "tanh", "mean_field_relu", "mean_field_tanh", "left_relu")
     corrections = (
         "“You exit the NTK in one step, always” holds where outputs are means over neurons (mean-field). Under NTK "

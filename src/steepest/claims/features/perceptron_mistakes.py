@@ -74,8 +74,8 @@ class PerceptronMistakes(Claim):
         r"\gamma M\le\langle w,u\rangle\le\lVert w\rVert\le R\sqrt M\ \Rightarrow\ M\le\frac{R^2}{\gamma^2}"
     )
     source = (
-        "Novikoff 1962; the talks of seeds 000 (“pretty incredible proof”) and 001 (“perceptron convergence rate via "
-        "margins”)"
+        "[@novikoff1962]; the talk [@telgarsky2024] (“pretty incredible proof”); the lectures [@telgarsky2019] "
+        "(“perceptron convergence rate via margins”)"
     )
     headline = ("never", "tight")
     remarks = (

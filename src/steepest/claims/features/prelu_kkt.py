@@ -86,7 +86,7 @@ class PreluKkt(Claim):
         r"\min_i\frac{y_if(\mu_i)}{\lVert\theta\rVert^2}=\frac1{2\sum_g|g|^{p/2}}"
     )
     source = (
-        "The talk of seeds 003, second part, and its discussion; the margins are our derivation"
+        "Second part of the talk [@vidal2024], and its discussion; the margins are our derivation"
     )
     remarks = (
         "A group of m centres with weights w ∝ Σ μ_i has ⟨w, μ_i⟩ = ‖w‖/√m. For margins of one |v|‖w‖ = m^(p/2), and "

@@ -81,7 +81,7 @@ class ReluAlignment(Claim):
         r"|\langle v_{l+1},u_l\rangle|\approx1;\qquad \varepsilon=1:\quad "
         r"\frac{\lVert W_l\rVert_F^2}{\lVert W_l\rVert_2^2}\approx\text{as at the start}"
     )
-    source = "The talk of seeds 001, “empirically on ReLU networks, some alignment occurs”; Ji and Telgarsky 2019"
+    source = "The lectures [@telgarsky2019], “empirically on ReLU networks, some alignment occurs”; [@ji2019]"
     headline = ("aligned", "low_rank", "standard", "standard_aligned", "random_first")
     corrections = (
         "“Empirically on ReLU networks, some alignment occurs: ratios ‖W‖_F/‖W‖₂ are small”: how much is decided by "

@@ -79,7 +79,7 @@ class SelectionWidth(Claim):
         r"P(\text{both classes})=1-2\bigl(1-\tfrac p2\bigr)^h+(1-p)^h,\qquad "
         r"n=2:\ p=\tfrac12+\tfrac{\arcsin\mu}{2\pi},\qquad n\gg1:\ p\to1"
     )
-    source = "Vidal's talk (seeds 003); Min, Mallada and Vidal 2024"
+    source = "The talk [@vidal2024]; [@min2024a]"
     corrections = (
         "The talk says that the width is of order one. It is, at each probability of success: with one neuron of each "
         "sign that lives. A width of two suffices half the time at most.",

@@ -67,9 +67,7 @@ class TangentWidth(Claim):
         r"\forall z\in\{\pm1\}^{d-2}\ \exists j\le m:\ |\langle w_j^{\rm rest},z\rangle|\le|w_{j1}|+|w_{j2}|,"
         r"\qquad \mathbb{E}\,m\ge\frac1{p_d}\sim\frac{\pi}{4}\sqrt d"
     )
-    source = (
-        "the talk of seeds 000 (M. Telgarsky): XOR takes a width of 1/√γ₂; Ji and Telgarsky 2020"
-    )
+    source = "The talk [@telgarsky2024]: XOR takes a width of 1/√γ₂; [@ji2020a]"
     corrections = (
         "The talk gives the width 1/√γ₂ without a constant. Read as an equation, with γ₂ the margin at E|u|² ≤ 1, it "
         "fails in single draws: two gates can separate three bits, where 1/√γ₂ is 2.04.",

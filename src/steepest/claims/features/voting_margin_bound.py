@@ -81,8 +81,8 @@ class VotingMarginBound(Claim):
         r"K\ \text{values of }\theta"
     )
     source = (
-        "The talk of seeds 001, “large margin boosted classifiers generalize”; Schapire, Freund, Bartlett and Lee "
-        "1998; with constants: Koltchinskii and Panchenko 2002"
+        "The lectures [@telgarsky2019], “large margin boosted classifiers generalize”; [@schapire1998]; with "
+        "constants: [@koltchinskii2002]"
     )
     headline = ("never", "informative", "void", "random_margin")
     corrections = (

@@ -95,10 +95,7 @@ class AdaboostMargin(Claim):
         r"+\frac{\ln n}{\lVert w_t\rVert_1},\quad \Upsilon_\nu(\gamma)="
         r"\frac{-\ln(\cosh\nu\alpha-\gamma\sinh\nu\alpha)}{\nu\alpha},\ \alpha=\operatorname{artanh}\gamma"
     )
-    source = (
-        "Telgarsky's talk (seeds 001); Telgarsky 2013; Zhang and Yu 2005; Schapire et al. 1998; Rudin, Daubechies and "
-        "Schapire 2004"
-    )
+    source = "The lectures [@telgarsky2019]; [@telgarsky2013]; [@zhang2005]; [@schapire1998]; [@rudin2004]"
     corrections = (
         "That AdaBoost maximizes the margin is true of small steps only. On an 8 × 8 matrix the exact step, from equal "
         "weights, ends in a cycle with the margin 1/3, where 3/8 is possible.",

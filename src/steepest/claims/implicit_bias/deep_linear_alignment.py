@@ -78,7 +78,10 @@ class DeepLinearAlignment(Claim):
         r"\frac{W_L\cdots W_1}{\lVert W_L\cdots W_1\rVert}\to\hat w,\quad"
         r"\frac{d}{dt}\bigl(W_{l+1}^\top W_{l+1}-W_lW_l^\top\bigr)=0"
     )
-    source = "Telgarsky's talks (seeds 001 and 004); Ji and Telgarsky 2019; Gunasekar et al. 2018"
+    source = (
+        "The lectures [@telgarsky2019]; Telgarsky's talk in the notes [@vodrahalli2019]; [@ji2019]; "
+        "[@gunasekar2018b]"
+    )
     remarks = (
         "The theorem assumes a start with R(W(0)) < R(0); where a random start is not so, the sign of its last layer "
         "is turned, after which nearly all are.",

@@ -107,8 +107,8 @@ class DepthQuasiNorm(Claim):
         r"\ \min\lVert\beta\rVert_{2/L}\ \text{s.t.}\ y_i\langle\beta,x_i\rangle\ge1"
     )
     source = (
-        "The talks of seeds 003 and of J. Lee and Gunasekar (004); Woodworth et al. 2020; Gunasekar, Lee, Soudry and "
-        "Srebro 2018; Moroshko et al. 2020; Lyu and Li 2020"
+        "The talk [@vidal2024]; talks of J. Lee and of Gunasekar in the notes [@vodrahalli2019]; [@woodworth2020]; "
+        "[@gunasekar2018b]; [@moroshko2020]; [@lyu2020]"
     )
     corrections = (
         "The notes say that depth L regularizes by ℓ_{2/L}, whatever the loss. It is so for margins on losses with an "

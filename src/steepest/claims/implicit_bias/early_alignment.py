@@ -81,7 +81,7 @@ class EarlyAlignment(Claim):
         r"\frac{w_j}{\lVert w_j\rVert}\to\frac{x_\pm}{\lVert x_\pm\rVert},\quad x_\pm=\sum_{y_i=\pm1}x_i,"
         r"\qquad t\le\frac{1}{2C}\log\frac1\varepsilon,\quad C=\frac{\max\lVert x_\pm\rVert}{n}"
     )
-    source = "the talk of seeds 003; Min, Mallada and Vidal 2024"
+    source = "The talk [@vidal2024]; [@min2024a]"
     corrections = (
         "The window is stated with the constant n max‖x_i‖ for the summed loss; the best constant for the mean loss is "
         "C = max‖x_±‖/n, reached by aligned neurons, and norms² grow at most like exp(2Ct).",

@@ -82,7 +82,7 @@ class FunctionSpaceNorm(Claim):
         r"=\max\Bigl(\int|f''|\,dx,\ |f'(-\infty)+f'(+\infty)|\Bigr),"
         r"\qquad f_\theta(x)=\sum_j v_j[w_jx+b_j]_++c"
     )
-    source = "Gunasekar's lecture (seeds 004); Savarese, Evron, Soudry and Srebro 2019, theorem 3.1"
+    source = "Gunasekar's lecture in the notes [@vodrahalli2019]; [@savarese2019], theorem 3.1"
     corrections = (
         "The notes say that the ℓ2 norm of the weights becomes the total variation; it is the total variation of the "
         "derivative f', or the slopes at infinity |f'(−∞) + f'(+∞)| where these are larger.",

@@ -113,7 +113,9 @@ class HomogeneousKkt(Claim):
         r"\frac{\theta}{\lVert\theta\rVert}\to\ \text{KKT points of}\ \min\tfrac12\lVert\theta\rVert^2"
         r"\ \text{s.t.}\ u_i(\theta)=y_if(x_i;\theta)\ge1"
     )
-    source = "Talks of J. Lee and of Gunasekar (seeds 004); Lyu and Li 2020; Ji and Telgarsky 2020"
+    source = (
+        "Talks of J. Lee and of Gunasekar in the notes [@vodrahalli2019]; [@lyu2020]; [@ji2020b]"
+    )
     remarks = (
         "The flow is followed in small steps, each of which lowers log R by --step to first order: an adaptive "
         "integrator gets stuck where the flow slides along the kink of a ReLU.",

@@ -86,9 +86,7 @@ class LeastSquaresMinNorm(Claim):
         r"\lim_{t\to\infty} w_t=\arg\min_{Xw=y} D_\psi(w,w_0),\qquad"
         r"\nabla\psi(w_{t+1})=\nabla\psi(w_t)-\eta_t\nabla R(w_t)"
     )
-    source = (
-        "Lectures of Srebro and of Gunasekar (seeds 004); Gunasekar, Lee, Soudry and Srebro 2018"
-    )
+    source = "Lectures of Srebro and of Gunasekar in the notes [@vodrahalli2019]; [@gunasekar2018a]"
     corrections = (
         "The notes say that mirror descent ends at the argmin of its potential; that is so only from the potential's "
         "least point, and from any other start it is the Bregman-nearest interpolant.",

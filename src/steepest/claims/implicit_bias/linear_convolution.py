@@ -95,7 +95,7 @@ class LinearConvolution(Claim):
         r"\beta^*\ \text{stationary for}\ \min_\beta\lVert\hat\beta\rVert_{2/L}"
         r"\ \text{s.t.}\ y_i\langle\beta,x_i\rangle\ge1"
     )
-    source = "Gunasekar's talk (seeds 004); Gunasekar, Lee, Soudry and Srebro 2018"
+    source = "Gunasekar's talk in the notes [@vodrahalli2019]; [@gunasekar2018b]"
     corrections = (
         "The talk says that for more layers the limit is a stationary point: for L ≥ 3 the problem is not convex, and "
         "a direction can be judged by its optimality conditions only, not against the program's solution.",

@@ -75,7 +75,7 @@ class LogisticMaxMargin(Claim):
         r"\frac{w(t)}{\lVert w(t)\rVert}=\hat w+O\!\left(\frac{1}{\log t}\right),\quad"
         r"\lVert w(t)\rVert\sim\frac{\log t}{\hat\gamma},\quad R(t)\sim\frac{1}{\hat\gamma^2\,t}"
     )
-    source = "ORF 543, lecture 11/14; Soudry et al. 2018; Telgarsky's lectures (seeds 001)"
+    source = "Lecture of 14 November in [@hanin2022]; [@soudry2018]; the lectures [@telgarsky2019]"
     corrections = (
         "The notes print the set of support vectors as {i : a_i = 0}; support vectors have a_i > 0.",
         "In the proof θ is the smallest margin outside the support, and must exceed 1; ŵ there is no unit vector.",

@@ -78,7 +78,7 @@ class LogisticRay(Claim):
         r"\frac{w(t)}{\log t}\to\frac{\bar u}{\gamma},\quad "
         r"\bar u=\arg\max_{u\perp S,\,\lVert u\rVert=1}\min_{i\in P}y_i\langle u,x_i\rangle"
     )
-    source = "Telgarsky's lecture (seeds 004); Ji and Telgarsky 2018"
+    source = "Telgarsky's lecture in the notes [@vodrahalli2019]; [@ji2018]"
     corrections = (
         "The lecture calls logistic regression strongly convex; it is so only on bounded sets and in S.",
         "The lecture's fixed offset is that in S. Off S there is a second constant beside ū log t/γ, which depends on "

@@ -107,7 +107,9 @@ class NuclearNorm(Claim):
         r"\lim_{\alpha\to0}\lim_{t\to\infty}UU^\top=\arg\min_{W\succeq0,\ \langle A_i,W\rangle=y_i}\|W\|_*"
         r"\quad\text{if }A_iA_j=A_jA_i"
     )
-    source = "Gunasekar's lecture (seeds 004); Gunasekar et al. 2017; Li, Ma and Zhang 2018; Li, Luo and Lyu 2021"
+    source = (
+        "Gunasekar's lecture in the notes [@vodrahalli2019]; [@gunasekar2017]; [@li2018]; [@li2021]"
+    )
     corrections = (
         "The notes say that descent on the factors ends at the minimum of the nuclear norm; that is about the limit of "
         "starts that tend to zero, and from a start of any size it ends elsewhere.",

@@ -103,10 +103,7 @@ class PathNorm(Claim):
         r"\quad H\uparrow\ \Rightarrow\ {\rm error}\downarrow,\ \sqrt H\,\pi_2\downarrow,\ \pi_1\downarrow,\ "
         r"\|w\|_2\uparrow"
     )
-    source = (
-        "Srebro's lecture (seeds 004); Neyshabur, Salakhutdinov and Srebro 2015; Neyshabur, Tomioka and "
-        "Srebro 2015"
-    )
+    source = "Srebro's lecture in the notes [@vodrahalli2019]; [@neyshabur2015a]; [@neyshabur2015b]"
     corrections = (
         "The lecture says that widening lowers the path norm. Splitting every neuron, which changes no function, "
         "lowers order 2 like the width to the power −1/2 and keeps order 1. Taken literally the words hold for order "

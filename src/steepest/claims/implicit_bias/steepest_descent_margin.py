@@ -87,10 +87,7 @@ class SteepestDescentMargin(Claim):
         r"\bar\gamma-\gamma_t\sim t^{-1/2}\ \text{with}\ \lVert w_{t+1}-w_t\rVert=\eta/\sqrt t"
     )
     headline = tuple(f"margin_{name}" for name in NAMES)
-    source = (
-        "Gunasekar's talk (seeds 004); Gunasekar, Lee, Soudry and Srebro 2018; Nacson et al. 2019; "
-        "for Adam: Zhang, Zou and Cao 2024"
-    )
+    source = "Gunasekar's talk in the notes [@vodrahalli2019]; [@gunasekar2018a]; [@nacson2019]; for Adam: [@zhang2024]"
     remarks = (
         "The talk states the margin in any norm; the rate of normalized steps and Adam's norm are from the papers.",
         "A step of length η/√t leaves ‖w‖ = 2η√t, and what is beside the limit stays bounded: the gap of the margin "

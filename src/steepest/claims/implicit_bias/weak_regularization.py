@@ -109,7 +109,9 @@ class WeakRegularization(Claim):
         r"\qquad 1-\frac{\gamma_\lambda}{\gamma^*}\lesssim\frac{\log n}{\gamma^*\|\theta_\lambda\|^L}\sim"
         r"\frac{\log n}{\log(1/\lambda)}"
     )
-    source = "J. Lee's lecture (seeds 004); Wei, Lee, Liu and Ma 2019, theorem 4.1; Rosset, Zhu and Hastie 2004"
+    source = (
+        "J. Lee's lecture in the notes [@vodrahalli2019]; [@wei2019a], theorem 4.1; [@rosset2004]"
+    )
     remarks = (
         "Two of the three risks are not convex in θ. That descent ends at a minimum is shown by a certificate: the "
         "margins observed give a dual point, over all neurons for the ReLU network, that bounds the minimum below.",

@@ -76,7 +76,7 @@ class DeepLinearLimits(Claim):
         "alternating_variance",
         "rate_deep",
     )
-    source = "ORF 543, lecture 12/7; Hanin and Zlokapa 2023"
+    source = "Lecture of 7 December in [@hanin2022]; [@hanin2023]"
     corrections = (
         "The notes print log‖θ‖ ≈ N(−L/4n, L/4n), from a variance 1/n of χ²_n/n; that variance is 2/n, and both "
         "numbers are L/2n.",

@@ -95,7 +95,7 @@ class NngpLimit(Claim):
         r"n\to\infty:\quad\left(z^{(L+1)}_{i\alpha}\right)\to\mathrm{GP}\left(0,\delta_{ij}K^{(L+1)}\right),"
         r"\quad \frac{\mathbb{E}z^4}{(\mathbb{E}z^2)^2}-3=\frac{3\,\mathrm{Var}\,\Sigma}{K^2}=O(1/n)"
     )
-    source = "ORF 543, lecture 9/21; Neal 1996; Lee et al. 2018; Roberts, Yaida and Hanin 2022, chapter 4"
+    source = "Lecture of 21 September in [@hanin2022]; [@neal1996]; [@lee2018]; [@roberts2022], chapter 4"
     remarks = (
         "Covariances are compared with the infinite-width kernel at the largest width, where its 1/n shift is far "
         "inside the margin.",

@@ -83,7 +83,7 @@ class NtkDepthToWidth(Claim):
         r"\log\frac{\mathbb{E}\,\Theta^2}{(\mathbb{E}\,\Theta)^2}=\rho(n_0,\dots,n_L),\quad "
         r"\beta=\sum_{l=1}^{L}\frac{1}{n_l}\le2"
     )
-    source = "ORF 543, lecture 11/30; Hanin and Nica 2019, Finite depth and width corrections to the tangent kernel"
+    source = "Lecture of 30 November in [@hanin2022]; [@hanin2020a]"
     corrections = (
         "The notes print E Θ = 2L‖x‖²/n_0 and ask why the sum ends at L: it does not. There are L + 1 weight matrices, "
         "and each contributes 2‖x‖²/n_0.",

@@ -60,7 +60,7 @@ class ReluPathMoments(Claim):
         r"\Big(1+\frac{5}{n_l}\Big),\quad "
         r"\log\frac{n_0}{n_L}\|u_L\|^2\approx\mathcal{N}\Big(-\frac{\beta}{2},\beta\Big),\;\beta=5\sum_l\frac{1}{n_l}"
     )
-    source = "ORF 543, lecture 11/30; Hanin and Nica 2020"
+    source = "Lecture of 30 November in [@hanin2022]; [@hanin2020b]"
     corrections = (
         "The notes state the lognormal law for one squared derivative. It holds for the squared norm of a hidden "
         "column; the last layer multiplies one derivative by the square of another random number (χ² of one degree for "

@@ -75,7 +75,7 @@ class NtkConcentration(Claim):
         r"\mathbb{P}\big(\|K_n-\mathbb{E}K\|>t\big)\le 2m\,\exp\!\Big(-\frac{t^2/2}{U+Lt/3}\Big),\quad"
         r" L=\frac{m}{n},\quad U\le\frac{m}{n}\|\mathbb{E}K\|\;\Longrightarrow\;\|K_n-\mathbb{E}K\|=O(n^{-1/2})"
     )
-    source = "ORF 543, lecture 10/10; Tropp 2015, theorem 6.1.1"
+    source = "Lecture of 10 October in [@hanin2022]; [@tropp2015], theorem 6.1.1"
     corrections = (
         "The notes print P(‖Z‖ > t) ≤ exp(−t²/(U + Lt/3)). The dimension 2m in front and the ½ in the exponent are "
         "missing, and neither can be left out: the failure rates here exceed the bound without either.",

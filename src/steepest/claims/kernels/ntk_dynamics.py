@@ -86,7 +86,7 @@ class NtkDynamics(Claim):
         r"z_{t+1}=z_t-\tfrac{\eta}{m}\Theta\,(z_t-y)+O(n^{-1/2}),\quad \mathbb{E}z_t(x)=\tfrac1m\Theta(x,X)\sum_{s<t}"
         r"\eta\,(1-\tfrac{\eta}{m}\Theta)^s\,y,\quad L_t\le\max_k\Bigl|1-\tfrac{\eta\lambda_k}{m}\Bigr|^{2t}L_0"
     )
-    source = "ORF 543, lecture 10/10; Jacot, Gabriel and Hongler 2018; Lee et al. 2019"
+    source = "Lecture of 10 October in [@hanin2022]; [@jacot2018]; [@lee2019]"
     corrections = (
         "The notes define the loss as the mean (1/m)Σ½r² and then go on without the 1/m: with the mean, the recursion "
         "has (γ/m)K, stability asks γ < 2m/λ_max, and the bound is exp(−2γλ₀t/m).",

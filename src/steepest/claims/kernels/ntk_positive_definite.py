@@ -89,7 +89,7 @@ class NtkPositiveDefinite(Claim):
         r"\lambda_{\min}\Big(\mathbb{E}\,\sigma(w\cdot x_i)\,\sigma(w\cdot x_j)\Big)>0"
         r"\quad\text{for } x_i\neq\pm x_j,\ \|x_i\|=1,\ \sigma \text{ no polynomial}"
     )
-    source = "ORF 543, lecture 10/10"
+    source = "Lecture of 10 October in [@hanin2022]"
     corrections = (
         "The notes' proof says that a σ that is no polynomial has every Hermite coefficient σ_k ≠ 0. It has infinitely "
         "many: tanh and erf lack all even ones, ReLU and GELU all odd ones beyond the first. The proof needs no more "

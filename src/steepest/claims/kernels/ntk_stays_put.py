@@ -79,7 +79,7 @@ class NtkStaysPut(Claim):
         r"\|w_k(t)-w_k(0)\|\le\frac{2\sqrt2\,m\sqrt{L(0)}}{\lambda_0\sqrt n},\quad"
         r" K_t\succeq\frac{\lambda_0}{2},\quad L(t)\le e^{-\lambda_0t/m}L(0)"
     )
-    source = "ORF 543, lecture 10/12; Du, Zhai, Poczos and Singh 2019"
+    source = "Lecture of 12 October in [@hanin2022]; [@du2019]"
     corrections = (
         "Lemma 2 of the notes has Δ* = 2m √L(0)/(λ₀√n); it is √2 times that, since Σ|r_j|/m ≤ (Σ r_j²/m)^{1/2} is "
         "√(2L) and not √L.",

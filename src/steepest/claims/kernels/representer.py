@@ -93,7 +93,7 @@ class Representer(Claim):
         r"\Phi\,\mathop{\mathrm{argmin}}_\theta\ \tfrac12\|y-\Phi\theta\|^2+\tfrac\lambda2\|\theta\|^2"
         r"=\mathbb{E}\,[f\mid f(X)+\sqrt\lambda\,\varepsilon=y]=K(K+\lambda)^{-1}y,\quad K=\Phi\Phi^{\mathsf T}"
     )
-    source = "ORF 543, lecture 10/31; Rasmussen and Williams 2006, chapters 2 and 6"
+    source = "Lecture of 31 October in [@hanin2022]; [@rasmussen2006], chapters 2 and 6"
     corrections = (
         "The notes' kernels are strictly positive, ΣΣ a_i a_j K(x_i, x_j) > 0; their second example ⟨x, y⟩ is not, "
         "on more points than dimensions. It has to be ≥ 0, and K(K + λ)⁻¹ needs no more when λ > 0. (Algebra, not "

@@ -85,7 +85,7 @@ class SpectralBias(Claim):
         r"K(x,y)=\sum_k\lambda_k\psi_k(x)\psi_k(y),"
         r"\quad\|f\|_{\mathcal H_K}^2=\sum_k\frac{\langle f,\psi_k\rangle^2}{\lambda_k}"
     )
-    source = "ORF 543, lecture 10/31; Jacot, Gabriel and Hongler 2018"
+    source = "Lecture of 31 October in [@hanin2022]; [@jacot2018]"
     corrections = (
         "The notes print the RKHS as T⁻¹L²; it is T^{1/2}L², as their own set {Σ a_k √λ_k ψ_k, a ∈ ℓ²} beside it says, "
         "with ‖f‖² = ‖T^{-1/2}f‖². T⁻¹L² is not even a space of functions when infinitely many λ_k > 0.",

@@ -84,7 +84,7 @@ class MarginDistribution(Claim):
         r"\Pr[m^{\rm true}>m^{\rm random}]<\Pr[\bar m^{\rm true}>\bar m^{\rm random}]\ge 0.9,\quad"
         r" m=f_y-\max_{j\neq y}f_j,\quad\bar m=\frac{m}{R_W\,\|X\|_F/n}"
     )
-    source = "Telgarsky's slides in 001; Bartlett, Foster, Telgarsky 2017"
+    source = "The lectures [@telgarsky2019]; [@bartlett2017]"
     corrections = (
         "The slides say that unnormalized margins do not tell true labels from random ones. They do, though worse: "
         "a margin drawn under true labels is the larger one in about three of four pairs. As printed, the statement "

@@ -85,7 +85,7 @@ class SpectralMarginBound(Claim):
         r"\frac{\prod_i\|W_i\|_2}{\gamma}\,\Bigl(\sum_i\frac{\|W_i-W_i(0)\|_{2,1}^{2/3}}{\|W_i\|_2^{2/3}}\Bigr)^{3/2}"
         r"\Bigr)"
     )
-    source = "Telgarsky's slides in 001; Bartlett, Foster, Telgarsky 2017; Bartlett, Harvey, Liaw, Mehrabian 2017"
+    source = "The lectures [@telgarsky2019]; [@bartlett2017]; [@bartlett2019]"
     corrections = (
         "The slides let Lipschitz constant over margin track the excess risk over epochs. Along one training its rank "
         "correlation is about 0.5 where 0.6 is asked, and is not decided (run --tracked ratio); that of the Lipschitz "

@@ -77,7 +77,10 @@ class BatchNoiseGaussian(Claim):
         r"\frac{\kappa_3}{\kappa_2^{3/2}}=\frac{1-2p}{\sqrt s}\frac{\sum g^3}{(\sum g^2)^{3/2}},\quad "
         r"\frac{\kappa_4}{\kappa_2^2}=\frac{1-6s}{s}\frac{\sum g^4}{(\sum g^2)^2},\qquad p=\tfrac bm,\ s=p(1-p)"
     )
-    source = "Lecture of 16 November (seeds 002), last display; M. Raginsky's talk (seeds 004), “CLT assumptions”"
+    source = (
+        "Lecture of 16 November in [@hanin2022], last display; Raginsky's talk in the notes [@vodrahalli2019], “CLT "
+        "assumptions”"
+    )
     corrections = (
         "The lecture's N(0, C(θ)) is a limit in the batch. At b = 16 the skewness is 0.2 in the middle and up to 0.6, "
         "the excess kurtosis 0.15 to 0.7, depending on the direction.",

@@ -79,9 +79,7 @@ class NoiseAndCurvature(Claim):
         r"\qquad C\ne\alpha H:\ \ v=\tfrac{1}{\sqrt K}\mathbf 1\otimes u\ \Rightarrow\ "
         r"v^{\top}Cv\to0,\ v^{\top}Hv\sim\lambda_{\max}"
     )
-    source = (
-        "Lecture of 16 November (seeds 002), claim of Wei and Schwab; for 2L/K Mori et al. 2022"
-    )
+    source = "Lecture of 16 November in [@hanin2022], claim of Wei and Schwab ([@wei2019b]); for 2L/K: [@mori2022]"
     corrections = (
         "The lecture takes C = αH at late times as a tool, “we don't prove this”. Here the cosine between them is "
         "0.6 to 0.7, and α goes from zero to two or three times its mean over the sharpest directions.",

@@ -67,7 +67,7 @@ class OnePassSgd(Claim):
         r"\mathbb E\,L(\bar w_{\mathrm{SGD}})\le\min_{\lVert u\rVert_2\le B}L(u)+\frac{BR}{\sqrt n},\qquad "
         r"\mathbb E\,L(\bar w_{\mathrm{EG}})\le\min_{\lVert u\rVert_1\le B}L(u)+BX\sqrt{\frac{2\log 2d}{n}}"
     )
-    source = "Srebro's talk (seeds 004), implicit inductive bias; Kivinen and Warmuth 1997; Zinkevich 2003"
+    source = "Srebro's talk in the notes [@vodrahalli2019], implicit inductive bias; [@kivinen1997]; [@zinkevich2003]"
     corrections = (
         "The talk prints L(SGD) ≤ L(w*) + √(‖w‖₂/m): it must be √(‖w‖₂²/m) for inputs of length one. With the "
         "norm instead of its square the data refute it.",

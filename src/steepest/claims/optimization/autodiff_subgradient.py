@@ -108,7 +108,7 @@ class AutodiffSubgradient(Claim):
         r"\mathrm{AD}}(0);\qquad \nabla_u f'(x;u)\in\partial f(x)\ \text{ for almost every }u"
     )
     headline = ("slopes", "networks", "outside", "repaired")
-    source = "MIT notes (seeds 004), talk of J. Lee, Computing Subgradients; Kakade and Lee 2018; Clarke 1983"
+    source = "J. Lee's talk in the notes [@vodrahalli2019], “Computing Subgradients”; [@kakade2018]; [@clarke1983]"
     corrections = (
         "The notes say that automatic differentiation returns a superset of the gradient. It returns one vector, which "
         "need not be in the subdifferential; the superset is the set that the chain rule gives.",

@@ -96,7 +96,7 @@ class DescentTelescope(Claim):
         r"\|W_0-\bar W\|^2+2\eta\sum_{t<T}R^{(t)}(\bar W)"
     )
     headline = ("identity", "moving_features", "motion_0", "motion_1")
-    source = "Telgarsky's talk (seeds 000), the last ten minutes; Ji and Telgarsky 2020"
+    source = "Last ten minutes of the talk [@telgarsky2024]; [@ji2020a]"
     remarks = (
         "The identity is algebra: only a wrong formula or a bug can fail it, and its rivals are wrong formulas.",
         "R^{(t)}(W̄) is the risk of W̄ on the features at step t: the network linearized at W_t, which is homogeneous in "

@@ -92,7 +92,7 @@ class StatisticalQueryHardness(Claim):
     # 1 had half as many samples of the bumps: 19 of its 20 fresh seeds held, one was inconclusive, and so was seed 0;
     # 2 eliminated n + 10 examples, which leaves one parity in 1000 ambiguous, and had no rival n⁴ (19 of 20 held)
     version = 3
-    source = "MIT notes (seeds 004), talk of S. Vempala; Telgarsky's talk (seeds 000)"
+    source = "Vempala's talk in the notes [@vodrahalli2019]; the talk [@telgarsky2024]"
     remarks = (
         "The first equation is Parseval's and holds for every network. What the experiment adds is that nothing else "
         "enters: no training, no architecture. It is for uniform inputs; biased bits make parities correlate.",

@@ -77,7 +77,7 @@ class HessianOutliers(Claim):
         r"=C-1,\qquad "
         r"\frac{\|P_C\nabla R\|^2}{\|\nabla R\|^2}\ge 0.8,\qquad P_C(t)\to P_C"
     )
-    source = "ORF 543, lecture 10/3; Sagun et al. 2016; Gur-Ari, Roberts and Dyer 2018"
+    source = "Lecture of 3 October in [@hanin2022]; [@sagun2016]; [@gurari2018]"
     corrections = (
         "The lecture writes the Hessian of the network's output ẑ; what has the outliers is the Hessian of the "
         "loss. (Not tested here.)",

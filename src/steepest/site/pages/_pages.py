@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,6 +14,7 @@ from steepest.core.errors import UserError
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
 from steepest.engine.results import Result
+from steepest.sources import cited, expand, spelled
 
 from . import _text
 from ._bars import bar
@@ -217,6 +218,9 @@ def environment() -> Environment:
     for name in ("number", "found", "allowed", "duration", "ticks"):
         made.filters[name] = getattr(_text, name)
     made.filters["formula"] = formula
+    made.filters["expanded"] = partial(expand, known_only=False)
+    made.filters["spelled"] = partial(spelled, known_only=False)
+    made.filters["works"] = partial(cited, known_only=False)
     made.filters["name_in"] = lambda id, names: names[id]
     made.filters["between"] = lambda pair: _text.ends(Interval(*pair))
     return made

@@ -119,7 +119,7 @@ class BayesianDeepLinear(Claim):
         r"p(s\,|\,X,y)\propto s^{-P/2}e^{-PA/2s}\,p\Big(s=\prod_{l=1}^{L}\frac{\chi^2_{n_l}}{n_l}\Big),\qquad "
         r"s\to e^{u},\quad u=\lambda\,(Ae^{-u}-1),\quad \lambda=P\sum_l\frac1{n_l}"
     )
-    source = "ORF 543, lecture 12/7; Hanin and Zlokapa 2023"
+    source = "Lecture of 7 December in [@hanin2022]; [@hanin2023]"
     headline = (
         *(f"gibbs_scale_{i}" for i in range(3)),
         *(f"gibbs_perp_{i}" for i in range(3)),

@@ -113,7 +113,7 @@ class ContrastiveTransfer(Claim):
         r"\mathbb E_{c\sim\rho^2}\sqrt{f(x)^T\Sigma_c f(x)}\quad\text{for all }f"
     )
     headline = ("bound", "tight", "tight_skewed", "tight_exponent")
-    source = "MIT seminar notes, 29 January (S. Arora); Arora et al. 2019"
+    source = "Arora's talk of 29 January in the notes [@vodrahalli2019]; [@arora2019]"
     corrections = (
         "The talk's negatives are “from a different class”. The bound with τ needs negatives of all classes, which "
         "collide with probability τ; without collisions L_sup ≤ L_un holds as it is.",

@@ -102,7 +102,7 @@ class AverageRegions(Claim):
         r"\qquad "
         r"\mathbb E\,\#\mathrm{regions}(\mathbb R^2)=1+N+\frac{N(N-1)}{2}-O(2^{-n})"
     )
-    source = "ORF 543, lecture 12/5, Theorem B, open problems; Hanin and Rolnick 2019; the equalities: ours"
+    source = "Lecture of 5 December in [@hanin2022], theorem B and open problems; [@hanin2019b]; the equalities: ours"
     corrections = (
         "The lecture's upside “L ≥ 2 ⇒ # pieces grows quickly because ‘bent hyperplane’ wiggle” is the worst case: on "
         "average a deeper network has no more regions than a shallow one of as many neurons, and fewer in a fixed "

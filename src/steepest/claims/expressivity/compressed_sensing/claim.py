@@ -80,7 +80,9 @@ class CompressedSensing(Claim):
         r"\mathbb E\,m_*=\delta(\mathcal D)+\frac{1}{2},\qquad "
         r"\delta\approx n\inf_{\tau}\,\rho(1+\tau^2)+(1-\rho)\,\mathbb E(|g|-\tau)_+^2,\quad \rho=\frac{s}{n}"
     )
-    source = "The panel of seeds 004 (K. Scheinberg); Amelunxen, Lotz, McCoy and Tropp 2014; Donoho and Tanner 2009"
+    source = (
+        "Scheinberg in the panel of the notes [@vodrahalli2019]; [@amelunxen2014]; [@donoho2009]"
+    )
     corrections = (
         "The panel says “if you minimize ℓ1-norm, you can recover”: of an s-sparse signal one can, with high "
         "probability, from somewhat more than δ normal measurements on, and cannot with somewhat fewer; in between it "

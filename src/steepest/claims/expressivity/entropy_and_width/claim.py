@@ -93,7 +93,7 @@ class EntropyAndWidth(Claim):
         r"\delta_n(K)=a_{n+1},\qquad \varepsilon_n(K)\ge\max_d 2^{-n/d}(a_1\cdots a_d)^{1/d}\qquad "
         r"\big(K=\{\textstyle\sum_i x_i^2/a_i^2\le 1\}\big),\qquad \delta_{32n}\le 3\,\varepsilon_n"
     )
-    source = "ORF 543, lecture 11/28; Kolmogorov and Tikhomirov 1959; Cohen, DeVore, Petrova and Wojtaszczyk 2022"
+    source = "Lecture of 28 November in [@hanin2022]; [@kolmogorov1959]; [@cohen2022]"
     corrections = (
         "The notes' lemma has a map that is 1-Lipschitz and linear and keeps distances up to ½. Linear and 1-Lipschitz "
         "on all of X it cannot be: at 0, e_1, …, e_k rank m gives min‖Ae_i‖² ≤ m/k, and 32n dimensions are too few "

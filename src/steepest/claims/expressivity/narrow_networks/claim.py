@@ -108,7 +108,7 @@ class NarrowNetworks(Claim):
         r"\mathrm{width}\le d\;\Rightarrow\;\max_K f=\max_{\partial K}f,\qquad "
         r"\sup_{\lVert x\rVert\le 1}|f(x)-\lVert x\rVert|\ge\frac{1}{2}"
     )
-    source = "MIT seminar notes, 29 January (S. Jegelka); Hanin and Sellke 2017; Johnson 2019; Lin and Jegelka 2018"
+    source = "Jegelka's talk of 29 January in the notes [@vodrahalli2019]; [@hanin2017]; [@johnson2019]; [@lin2018]"
     corrections = (
         "“Always has an unbounded decision boundary”: every component of every level set is unbounded, or empty. In a "
         "compact domain it reaches the boundary, which is what is tested here.",

@@ -97,7 +97,7 @@ class PiecesInOneDimension(Claim):
         r"\mathbb E\,\#\{x\in[a,b]:z^{(l)}_i(x)=0\}=\frac{1}{\pi}\,\mathbb E\,\angle_{M^{(l)}}(a,b)"
         r"\;\to\;\frac{1}{\pi}(\arctan\frac{b}{s_l}-\arctan\frac{a}{s_l})"
     )
-    source = "ORF 543, lecture 12/5, Example 1 and Theorem B; Hanin and Rolnick 2019; the equalities: ours"
+    source = "Lecture of 5 December in [@hanin2022], example 1 and theorem B; [@hanin2019a]; the equalities: ours"
     remarks = (
         "Theorem B bounds the pieces in [a, b] by C |a − b| N with an unnamed C, and is right; the mean is known, at "
         "every width. The constant depends on depth: at the lecture's own C_w = 1, s_l² = (2^l − 1) C_b, so that a "

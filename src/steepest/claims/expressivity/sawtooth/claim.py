@@ -74,7 +74,7 @@ class Sawtooth(Claim):
         r"\min_{h:\,n\,\mathrm{breaks}}\frac{\lVert g^{\circ L}-h\rVert_2^2}{\mathrm{Var}\,g^{\circ L}}"
         r"\ge 1-\frac{n}{2^{L-1}}"
     )
-    source = "ORF 543, lecture 12/5, Theorem A; Telgarsky 2016"
+    source = "Lecture of 5 December in [@hanin2022], theorem A; [@telgarsky2016]"
     corrections = (
         "The proof gives f_L “L spikes and so 2 × 2^L regions”. It has 2^(L−1) spikes; pieces are 2^L on [0, 1] and "
         "2^L + 2 on the line. The theorem's 2^L is right on [0, 1] only.",

@@ -104,8 +104,8 @@ class VcDimension(Claim):
         r"\mathrm{VC}(\mathrm{ReLU},\,L,\,p)=\Omega(pL)"
     )
     source = (
-        "Telgarsky's lectures “Optimization and generalization of deep networks”, for Θ(pL ln p); the sine: "
-        "Shalev-Shwartz and Ben-David 2014, chapter 6; Bartlett, Harvey, Liaw and Mehrabian 2019; Cover 1965"
+        "The lectures [@telgarsky2019], for Θ(pL ln p); the sine: [@shalev2014], chapter 6; [@bartlett2019]; "
+        "[@cover1965]"
     )
     corrections = ()
     remarks = (

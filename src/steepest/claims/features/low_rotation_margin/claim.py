@@ -81,9 +81,7 @@ class LowRotationMargin(Claim):
         r"\gamma_{1,h}\ge\tfrac12\gamma_1\;\Rightarrow\;\mathbb{E}h\ge\frac1{P(d)},\quad "
         r"P(d)=\Pr\big(|\mathbb{E}\,y\,\mathrm{relu}\langle u,x\rangle|\ge\tfrac12\gamma_1\big)"
     )
-    source = (
-        "the talk of seeds 000 (M. Telgarsky): frozen inner directions, widths that are exponential"
-    )
+    source = "The talk [@telgarsky2024]: frozen inner directions, widths that are exponential"
     corrections = (
         "The talk starts balanced throughout. Without turns that costs margin: only neurons whose output weight has "
         "the right sign from the start can be used.",

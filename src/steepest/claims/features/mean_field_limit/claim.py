@@ -84,7 +84,10 @@ class MeanFieldLimit(Claim):
         r"\Big(\mathbb E\,(f_\varepsilon-f_\infty)^2\Big)^{1/2}\sim\sqrt{\varepsilon\,G(t)},\qquad"
         r"\partial_t\rho=\nabla_\theta\!\cdot(\rho\,\nabla_\theta\Psi)"
     )
-    source = "Talk of Montanari (seeds 004); Mei, Montanari and Nguyen 2018; CMSA notes 002, page on pathologies"
+    source = (
+        "Montanari's talk in the notes [@vodrahalli2019]; [@mei2018]; lecture on pathologies of the NTK regime in "
+        "[@hanin2022]"
+    )
     corrections = (
         "The talk prints Ψ = V + ∫U ρ with V = E[yσ]. With ∂ρ = ∇(ρ∇Ψ) descent needs V = −E[yσ]: as printed the "
         "network runs away from its target: to its negative, or as near as it can come (squares go to zero).",

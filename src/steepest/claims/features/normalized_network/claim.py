@@ -77,7 +77,7 @@ class NormalizedNetwork(Claim):
         r"\sin\theta\,e^{(a^2+b^2)/4\lVert v\rVert^2}=\text{const},\quad"
         r"\text{plain: }\sin\theta\,\lVert w\rVert=\text{const}"
     )
-    source = "Telgarsky's talk (seeds 000), second part"
+    source = "Second part of the talk [@telgarsky2024]"
     corrections = (
         "The talk says that normalization significantly slows down the inner rotation. It multiplies it by ab/‖v‖²: on "
         "XOR networks from starts of a scale ε below ‖v‖ turn less than plain ones, those from above turn more.",

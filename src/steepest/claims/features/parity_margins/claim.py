@@ -71,7 +71,7 @@ class ParityMargins(Claim):
         r"\gamma_2=\sqrt{\lambda_k(d)}\;\sim\;\sqrt{k!\,[t^k]\kappa}\;d^{-k/2},\quad"
         r"\kappa(t)=\frac{t(\pi-\arccos t)}{2\pi}\qquad(k\ \text{even})"
     )
-    source = "the talk of seeds 000 (M. Telgarsky): both margins, and the orders k²d and d^k of their inverse squares"
+    source = "The talk [@telgarsky2024]: both margins, and the orders k²d and d^k of their inverse squares"
     corrections = (
         "k²d, read as an equation, is γ₁ = 1/(k√d). The constant is 0.707 for k = 2, 0.5 for 4, and falls to "
         "1/√(2π) = 0.399.",

@@ -130,7 +130,7 @@ class PreluRobustness(Claim):
         "Version 3 draws clusters by NumPy, for speed; digits are drawn as before. Of its twenty fresh seeds nineteen "
         "held, and one was inconclusive: the judge passed digits with their mean image too.",
     )
-    source = "The talk of seeds 003, second part; Min and Vidal 2024; Frei, Vardi, Bartlett and Srebro 2023"
+    source = "Second part of the talk [@vidal2024]; [@min2024b]; [@frei2023]"
     out_of_scope = {"spread": 1.5}
     point = PreluPoint
     full = {"clusters": (4, 8, 16), "width": 192, "steps": 400, "seeds": 10, "tests": 150}

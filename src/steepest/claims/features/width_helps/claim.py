@@ -73,9 +73,12 @@ class WidthHelps(Claim):
         r"\gamma_m=\tfrac12\gamma_1\,[\text{all four kinds drawn}],\qquad "
         r"P=1-4(\tfrac34)^m+6(\tfrac12)^m-4(\tfrac14)^m"
     )
-    source = "Lee's talk (seeds 004) and Telgarsky's lecture (seeds 001), which say that width helps; XOR: seeds 000"
+    source = (
+        "J. Lee's talk in the notes [@vodrahalli2019] and the lectures [@telgarsky2019], which say that width helps; "
+        "XOR: the talk [@telgarsky2024]"
+    )
     corrections = (
-        "In the talk of seeds 000 four neurons are the solution. Four neurons can represent it, but descent on four "
+        "In Telgarsky's talk four neurons are the solution. Four neurons can represent it, but descent on four "
         "finds it from 9 % of starts; three cannot separate.",
     )
     remarks = (

@@ -84,7 +84,7 @@ class XorFeatures(Claim):
         r"\pm\tfrac{e_1-e_2}{\sqrt2},\qquad"
         r"\min_i\frac{y_if(x_i)}{\sum_jv_j^2+\lVert w_j\rVert^2}\to\frac{\gamma_1}{2}=\frac{1}{2\sqrt{8d}}"
     )
-    source = "the talk of seeds 000 (M. Telgarsky), opening; Wei, Lee, Liu and Ma 2019"
+    source = "Opening of the talk [@telgarsky2024]; [@wei2019a]"
     remarks = (
         "That no network has a larger margin, and only this one has that margin, is proved (see `parity-margins`). "
         "That descent ends there is what is observed.",

@@ -93,7 +93,7 @@ class XorSampleComplexity(Claim):
         r"\sum_k \tbinom dk\frac{\lambda_k}{\lambda_k+\kappa}=n,\quad L=\frac{\lambda_2}{\lambda_2+\kappa},\quad "
         r"P(\text{error})=\Phi\Bigl(-\frac{L}{1-L}\sqrt{\tfrac{1-\gamma}{\gamma}}\Bigr)"
     )
-    source = "Telgarsky's talk (seeds 000); Glasgow 2024; learning curves: Bordelon, Canatar and Pehlevan 2020"
+    source = "The talk [@telgarsky2024]; [@glasgow2024]; learning curves: [@bordelon2020]"
     corrections = (
         "The talk's orders d/ε and d²/ε are bounds. The network's error falls faster than d/n: from 0.4 to 0.01 "
         "while n grows three times.",

@@ -63,7 +63,7 @@ class DiagonalNetwork(Claim):
         r"q\!\left(\frac{\beta_i}{\alpha^2\theta_{0,i}^2}\right),"
         r"\quad q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}\frac{z}{2}"
     )
-    source = "ORF 543, lecture 11/9; Woodworth et al. 2020"
+    source = "Lecture of 9 November in [@hanin2022]; [@woodworth2020]"
     corrections = (
         "The notes say that Q tends to the ℓ1 norm as α → 0; it is Q/log(1/α²) that does.",
         "In lemma 3 the function f, which is inverted to find Q, lacks its factor 2: it is f(u) = 2α²θ₀² sinh(u), as a "

@@ -124,7 +124,7 @@ class CriticalTuning(Claim):
         r"K^*=C_b+C_W\,\mathbb{E}\,\sigma^2,\quad \chi_\parallel=\frac{C_W}{2}\,\mathbb{E}\,(\sigma^2)''=1,"
         r"\quad \chi_\perp=C_W\,\mathbb{E}\,\sigma'^2=1"
     )
-    source = "ORF 543, lectures 9/14 and 9/19; Roberts, Yaida and Hanin 2022"
+    source = "Lectures of 14 and 19 September in [@hanin2022]; [@roberts2022]"
     corrections = (
         "The notes label their first example tanh and print K^(l+1) = C_W² K; it is the linear network, and "
         "K^(l) = C_W^l K.",

@@ -87,7 +87,7 @@ class DepthScale(Claim):
         r"|c^{(l)}-c^*|\sim e^{-l/\xi},\quad \xi^{-1}=-\log\chi_{c^*},\quad "
         r"\chi_{c^*}=C_W\,\mathbb{E}\,\sigma'(u)\,\sigma'(v)"
     )
-    source = "ORF 543, lecture 9/19; Schoenholz et al. 2017, figures 2 and 5"
+    source = "Lecture of 19 September in [@hanin2022]; [@schoenholz2017], figures 2 and 5"
     remarks = (
         "Two pairs of inputs start at the resting variance; the mean difference of their correlations is fitted.",
         "In the chaotic phase they start at c* ± 0.1: shifts of order 1/n and the second order of the correlation map "

@@ -99,8 +99,8 @@ class LazyOrRich(Claim):
         "change_mup_kernel",
     )
     source = (
-        "ORF 543, lecture on pathologies of the NTK regime; Chizat and Bach 2019; Yang and Hu 2021; "
-        "for 1/n: Dyer and Gur-Ari 2020"
+        "Lecture on pathologies of the NTK regime in [@hanin2022]; [@chizat2019]; [@yang2021]; for 1/n: "
+        "[@dyer2020]"
     )
     corrections = (
         "The notes print as the remedy W ~ N(0, C_W/n) in hidden layers, N(0, 1/n²) in the last, and steps "

@@ -137,7 +137,7 @@ class StableStep(Claim):
         r"\eta_{\max}=\frac{2}{\lambda_{\max}(\Theta/P)},\quad"
         r"\eta_{\max}\propto n^{-1}\text{ (standard, weights)},\; n^0\text{ (standard, biases; NTK)}"
     )
-    source = "ORF 543, lecture on learning rates; Jacot, Gabriel and Hongler 2018"
+    source = "Lecture 7, on learning rates, in [@hanin2022]; [@jacot2018]"
     corrections = (
         "The notes print η_w = O(1/√n); with W ~ N(0, C_W/n) the largest stable step scales as 1/n. Their "
         "η_b = O(1) is right.",

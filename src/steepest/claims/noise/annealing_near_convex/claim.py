@@ -88,7 +88,7 @@ class AnnealingNearConvex(Claim):
         r"\sup|F-f|\le\delta\;\Rightarrow\;\mathbb E_{e^{-F/T}}[f]-\min f\le e^{2\delta/T}\,dT;\qquad "
         r"f=\tfrac12\lVert x\rVert^2:\;\max_F\mathbb E_{e^{-F/T}}[f]=R\,\tfrac{dT}2"
     )
-    source = "Vempala's talk (seeds 004); Belloni, Liang, Narayanan and Rakhlin 2015"
+    source = "Vempala's talk in the notes [@vodrahalli2019]; [@belloni2015]"
     remarks = (
         "R is the fixed point of a threshold (`worst_mean`): the worst F is higher where f is below its own mean and "
         "lower where it is above. As f concentrates in high dimension, R − 1 falls like d^(−1/2) at fixed δ/T, where "

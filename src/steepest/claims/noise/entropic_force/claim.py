@@ -84,7 +84,7 @@ class EntropicForce(Claim):
         r"\mathbb E\,\Delta\operatorname{tr}H=-\gamma^2\alpha\,\Big|\sum_i\nabla\lambda_i\Big|^2+O(\gamma^3);\qquad "
         r"D=u^2-v^2:\ \ D_{t+1}=D_t(1-\gamma^2r_t^2)"
     )
-    source = "Lecture of 16 November (seeds 002), corollary and proposition of Wei and Schwab; Wei and Schwab 2019"
+    source = "Lecture of 16 November in [@hanin2022], corollary and proposition of Wei and Schwab; [@wei2019b]"
     corrections = (
         "The lecture has ⟨θ̄_i²⟩ ≥ γα/4. Its Hessian is 2λ_i, and the lemma gives γα/2 to first order; at a fixed place "
         "it is exactly γα/(2(1 − γλ_i)).",

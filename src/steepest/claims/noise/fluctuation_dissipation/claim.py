@@ -75,7 +75,7 @@ class FluctuationDissipation(Claim):
         r"\tfrac{\gamma}{2}\langle\operatorname{tr}\tilde C\rangle\ \ \forall a,\qquad "
         r"\tilde C=\nabla L\,\nabla L^{\top}+\tfrac1b\big(1-\tfrac bm\big)\tfrac1m\sum_k g_k g_k^{\top}"
     )
-    source = "Lecture of 16 November (seeds 002), lemma of Yaida; Yaida 2019"
+    source = "Lecture of 16 November in [@hanin2022], lemma of Yaida; [@yaida2019]"
     corrections = (
         "The lecture writes the second moment as C̃_ii = C_ii + (∂_i L^B)², with the batch's gradient; it is the full "
         "gradient's square, and a control here. The proof drops the square of ½θ_i² once.",

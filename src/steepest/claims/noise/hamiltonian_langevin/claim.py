@@ -79,7 +79,7 @@ class HamiltonianLangevin(Claim):
         r"\qquad \min_{h,\gamma}\rho=\frac{\sqrt\kappa-1}{\sqrt\kappa+1};\qquad "
         r"\rho<1\iff h<\frac2{\sqrt{\lambda_{\max}}}"
     )
-    source = "Raginsky's talk (seeds 004), end; BAOAB: Leimkuhler and Matthews 2013; Polyak 1964"
+    source = "End of Raginsky's talk in the notes [@vodrahalli2019]; BAOAB: [@leimkuhler2013]; [@polyak1964]"
     remarks = (
         "The talk says of momentum only that the time improves to one exponential in the condition number, for "
         "non-convex functions and without a statement that could be tested. The quadratic is the case that is exact.",

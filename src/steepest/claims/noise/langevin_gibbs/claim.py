@@ -102,9 +102,8 @@ class LangevinGibbs(Claim):
         r"\tfrac{\beta}{4}|\nabla f|^2-\tfrac12\Delta f\big)+O(\varepsilon^2)"
     )
     source = (
-        "Raginsky's talk (seeds 004, 28 January); Raginsky, Rakhlin and Telgarsky 2017. The bias of the "
-        "discretization, “a whole can of worms” there, is from outside: Mattingly, Stuart and Tretyakov 2010, "
-        "Leimkuhler and Matthews 2013"
+        "Raginsky's talk of 27 January in the notes [@vodrahalli2019]; [@raginsky2017]. The bias of the "
+        "discretization, “a whole can of worms” there, is from outside: [@mattingly2010], [@leimkuhler2013]"
     )
     corrections = (
         "The talk's first stochastic equation has +∇f dt, which runs away from minima; its integral has ∫₀¹ in place "

@@ -94,8 +94,8 @@ class LangevinMetastability(Claim):
         r"e^{\beta(f(s)-f(a))},\qquad \tau/\mathbb E\,\tau\to\mathrm{Exp}(1)\qquad(\beta\to\infty)"
     )
     source = (
-        "Raginsky's talk (seeds 004, 28 January): times of escape are exponential once divided by their mean. The "
-        "prefactor is from outside: Kramers 1940; Bovier, Eckhoff, Gayrard and Klein 2004"
+        "Raginsky's talk of 27 January in the notes [@vodrahalli2019]: times of escape are exponential once divided "
+        "by their mean. The prefactor is from outside: [@kramers1940]; [@bovier2004]"
     )
     corrections = (
         "The talk's condition β ≥ (d/ε²)(1 + log(T/δ)) for staying within ε of a minimum for a time T with probability "

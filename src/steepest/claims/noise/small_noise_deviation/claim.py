@@ -68,7 +68,7 @@ class SmallNoiseDeviation(Claim):
         r"\lim_{\beta\to\infty}\frac1\beta\log P\Big(\sup_{t\le T}|X^\beta_t-X^\infty_t|>\delta\Big)=-I(\delta)="
         r"-\min\Big\{\tfrac14\int_0^T|\dot x+\nabla f(x)|^2dt:\ \sup_{t\le T}|x-X^\infty|\ge\delta\Big\}"
     )
-    source = "Raginsky's talk (seeds 004, 28 January), on Freidlin and Wentzell's theory"
+    source = "Raginsky's talk of 27 January in the notes [@vodrahalli2019], on Freidlin and Wentzell's theory"
     corrections = (
         "The talk says that the probability, normalized by β, goes to zero as β → ∞. So it does, without being "
         "normalized; what theory says is that (1/β) log P tends to −I(δ), which is not zero. (The talk's sentence is "

@@ -79,7 +79,9 @@ class TwoSpeedCircle(Claim):
         r"\sum_{ij}\partial_i\partial_j\left(C_{ij}\,p\right)=0;\quad C=\sigma^2I\;\Rightarrow\;p\propto\sigma^{-2},"
         r"\qquad \sigma\in\{1,2\}:\;P(\text{slow half})=\frac{4N}{5N+4}\to\frac45\ (4\mid N)"
     )
-    source = "ORF 543, lecture 11/16, challenge problem and the conclusion about tr C(θ)"
+    source = (
+        "Lecture of 16 November in [@hanin2022], challenge problem and the conclusion about tr C(θ)"
+    )
     corrections = (
         "The notes answer √2/(√2 + 1) = 0.586 for the slow half; it is 4/5. Their density is inverse to the root of "
         "the step, where it is inverse to its square.",

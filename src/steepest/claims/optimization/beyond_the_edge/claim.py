@@ -74,7 +74,10 @@ class BeyondTheEdge(Claim):
         r"\lambda_{\max}\big(\nabla^2R(\theta_t)\big)\to\frac2\eta,\qquad \max_tR(\theta_t)\approx R(\theta_0)"
     )
     headline = ("survives", "late_0", "late_1", "late_2")
-    source = "Phase diagram of edge-of-stability (docs/findings.md); against ORF 543, lecture on linear regression"
+    source = (
+        "Phase diagram of edge-of-stability (docs/findings.md); against lecture 7 of [@hanin2022], on linear "
+        "regression"
+    )
     remarks = (
         "This is a finding about this kind of network, not a theorem. The limit of two is no law: it is a round number "
         "below s = 2.5 to 4, where the first networks of two hidden layers diverge. With four hidden layers, 32 wide "

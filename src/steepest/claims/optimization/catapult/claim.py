@@ -94,7 +94,7 @@ class Catapult(Claim):
         r"\frac{2}{\lambda_0}<\gamma<\frac{4}{\lambda_0}\;\Longrightarrow\;"
         r"\max_t L_t=\Theta(m),\quad \lambda_\infty<\frac{2}{\gamma}"
     )
-    source = "ORF 543, lectures 10/5 and 11/7; Lewkowycz et al. 2020"
+    source = "Lectures of 5 October and 7 November in [@hanin2022]; [@lewkowycz2020]"
     corrections = (
         "The notes print the second equation of the recursion with γλ − 4/(z−y); the network obeys "
         "λ' = λ + γ a r (γλr − 4z) with r = z − y and a = ‖x‖²/(md), to rounding. At y = 0 it cannot be told from "

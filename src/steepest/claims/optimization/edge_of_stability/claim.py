@@ -68,7 +68,7 @@ class EdgeOfStability(Claim):
     statement = (
         r"\lambda_{\max}\!\left(\nabla^2 R(\theta_t)\right)\;\longrightarrow\;\frac{2}{\eta}"
     )
-    source = "ORF 543, lecture 10/5; Cohen et al. 2021"
+    source = "Lecture of 5 October in [@hanin2022]; [@cohen2021]"
     remarks = (
         "The loss is ½‖f − y‖² summed over the ten outputs and averaged over images.",
         "Weights start small (C_W = ½, four hidden layers) and pixels are centred, so that the sharpness starts below "

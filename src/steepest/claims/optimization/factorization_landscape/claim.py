@@ -104,7 +104,7 @@ class FactorizationLandscape(Claim):
         r"\lambda_{\min}(\nabla^2 f)=\begin{cases}-\max_{v\notin S}\lambda_v & |S|<r\\ "
         r"\min_{u\in S}\lambda_u-\max_{v\notin S}\lambda_v & |S|=r\end{cases}\;<0"
     )
-    source = "Ge's lecture of 27 January and Lee's (seeds 004); Ge, Lee and Ma 2016; Ge, Jin and Zheng 2017"
+    source = "Lectures of Ge on 27 January and of J. Lee in the notes [@vodrahalli2019]; [@ge2016]; [@ge2017a]"
     corrections = (
         "The lecture states the second-order necessary condition as “gradient is zero and Hessian is not PSD”. It is "
         "that the Hessian is positive semidefinite, as the argument that follows uses it (a slip, not tested here).",

@@ -96,9 +96,7 @@ class ImbalanceConserved(Claim):
         r"a=\max\big(\lambda_n(D)_+,\tfrac12(d_-+\sqrt{d_-^2+4\sigma^2})\big),\ "
         r"b=\max\big(\lambda_m(-D)_+,\tfrac12(-d_++\sqrt{d_+^2+4\sigma^2})\big)"
     )
-    source = (
-        "Vidal's talk (seeds 003), theorem 1; Min, Tarmoun, Vidal and Mallada 2021; Min et al. 2023"
-    )
+    source = "Theorem 1 of the talk [@vidal2024]; [@min2021]; [@min2023]"
     corrections = (
         "“In the scalar case it means that u squared is equal to v squared” is the definition of balance, D = 0; the "
         "talk gives no formula of the rate. That here is derived from D and the margin σ = (σ_min(Y) − ‖E_0‖)_+; it "

@@ -72,7 +72,7 @@ class KacRice(Claim):
         r"\mathbb E\,\#\mathrm{crit}_k=\frac{\mathrm{Vol}(S^{N-1})}{(2\pi p)^{(N-1)/2}}\;\mathbb E\,"
         r"\big|\det A\big|\,1[\mathrm{index}\,A=k],\qquad A=\sqrt{p(p-1)}\,G-p\,h\,I,\quad h\sim N(0,1)"
     )
-    source = "MIT seminar notes, 27 January (R. Ge), spin-glass models; Auffinger, Ben Arous and Černý 2013"
+    source = "Ge's lecture of 27 January in the notes [@vodrahalli2019], spin-glass models; [@auffinger2013]"
     corrections = ()
     remarks = (
         "G is a symmetric Gaussian matrix of dimension N − 1 with variances one off and two on the diagonal, and h is "

@@ -90,7 +90,10 @@ class LinearNetworkLandscape(Claim):
         r"T_{1/2}(\alpha)\simeq\begin{cases}\tfrac1s\log\tfrac{\sqrt s}{\alpha} & L=2\\ "
         r"\tfrac{\alpha^{2-L}}{(L-2)\,s} & L\ge 3\end{cases}"
     )
-    source = "Ge's lecture of 27 January, “Linear Networks” (seeds 004); Kawaguchi 2016; Saxe et al. 2014"
+    source = (
+        "Ge's lecture of 27 January in the notes [@vodrahalli2019], “Linear Networks”; [@kawaguchi2016]; "
+        "[@saxe2014]"
+    )
     remarks = (
         "The lecture says that two layers have no higher-order saddles and three or more do. The table of all "
         "eigenvalues, with the factor s_u^(1 − 2/L), is derived here and compared with automatic differentiation.",

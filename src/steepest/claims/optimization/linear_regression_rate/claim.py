@@ -87,9 +87,7 @@ class LinearRegressionRate(Claim):
         r"\ge\frac{\kappa-1}{\kappa+1},\qquad "
         r"v_i(t+1)=(1-\eta_t\lambda_i)^2v_i(t)+\eta_t^2\sigma^2"
     )
-    source = (
-        "ORF 543, lecture 7 (10/5), intuitions 1 and 2; Polyak 1964, Nesterov 2004 for momentum"
-    )
+    source = "Lecture 7 in [@hanin2022], intuitions 1 and 2; for momentum: [@polyak1964], [@nesterov2004]"
     corrections = (
         "The notes bound ‖θ_{t+1} − θ_*‖ by (1 − ηλ_min)‖θ_t − θ_*‖ for every η < 2/λ_max; that holds up to "
         "η = 2/(λ_max + λ_min) only. Beyond it the factor is ηλ_max − 1.",

@@ -116,7 +116,7 @@ class LqrPolicyGradient(Claim):
         "natural_rate",
         "gauss_newton_order",
     )
-    source = "MIT seminar notes, 28 January (M. Fazel); Fazel, Ge, Kakade and Mesbahi 2018"
+    source = "Fazel's talk of 28 January in the notes [@vodrahalli2019]; [@fazel2018]"
     corrections = (
         "The notes: “starting from dimension three and up, it's completely not convex”. With one input it does take "
         "three states; with two inputs the stable feedbacks of two states are not convex already: A = B = I, "

@@ -89,7 +89,9 @@ class MatrixCompletion(Claim):
     point = CompletionPoint
     headline = ("threshold", "slope", "plenty", "as_many_as_unknowns", "direction")
     statement = r"\mathbb{E}\,\frac{|\Omega|_{\text{needed}}}{n}\approx r+\tfrac12\log n\ \ll\ r^6\quad(n=40,\ r\ge2)"
-    source = "Ge's lecture of 27 January, “Matrix Completion” (seeds 004); Ge, Lee and Ma 2016"
+    source = (
+        "Ge's lecture of 27 January in the notes [@vodrahalli2019], “Matrix Completion”; [@ge2016]"
+    )
     corrections = (
         "“When number of observations is at least nr⁶, all local minima are global”: the theorem has constants, "
         "logarithms, coherence, condition number and a regularizer, which the lecture omits. As printed it does not "

@@ -95,7 +95,9 @@ class NtkMarginGuarantee(Claim):
         r"\Big\|^2,\qquad T_\varepsilon\le\frac{2\lambda^2}{\varepsilon}\ \text{guaranteed}"
     )
     headline = ("frozen", "frozen_worst", "trained_0", "trained_3", "narrow")
-    source = "Telgarsky's talk (seeds 000); Ji and Telgarsky 2020, theorem 2.2; the sharp constant is worked out here"
+    source = (
+        "The talk [@telgarsky2024]; [@ji2020a], theorem 2.2; the sharp constant is worked out here"
+    )
     corrections = (
         "The talk asks for width γ⁻⁸ and says itself that this is too much: here most networks of 16 neurons arrive "
         "within three times the steps, where γ⁻⁸ is between 4·10³ and 2·10⁷.",

@@ -73,7 +73,7 @@ class OvercompleteTensor(Claim):
         r"\tan^2\angle(x,a_k)\approx\sum_{i\ne k}\tan^2\theta(|\langle a_i,a_k\rangle|),\qquad "
         r"\frac{f}{\mathbb E f}\approx1+\frac{1}{\mathbb E f},\quad \mathbb E f=\frac{3n}{d(d+2)}"
     )
-    source = "MIT seminar notes, 27 January (R. Ge), open problems; Ge and Ma 2017"
+    source = "Ge's lecture of 27 January in the notes [@vodrahalli2019], open problems; [@ge2017b]"
     corrections = (
         "The notes: “empirically, gradient ascent always finds one of the a_i”. So it does at d = 128 and n ≤ d²/8. At "
         "d = 32 and n = d²/8 a third to two thirds of the starts do, and so it is at d = 64 and n = d²/4.",

@@ -88,7 +88,7 @@ class ParallelCertificate(Claim):
         r"\qquad \text{a stationary point is global}\iff \max_{u}|\langle Y-f,\phi(u)\rangle|\le\lambda"
     )
     headline = ("columns", "gaps", "certified", "networks")
-    source = "Talk of Vidal (seeds 003), the first minutes; Haeffele and Vidal 2015, 2017; Telgarsky's talk (seeds 000)"
+    source = "First minutes of the talk [@vidal2024]; [@haeffele2015]; [@haeffele2017]; the talk [@telgarsky2024]"
     remarks = (
         "For matrices all is known: k columns at a minimum leave the excess ½ Σ_{i>k} (s_i − λ)₊², the polar is "
         "s_{k+1} or λ, and growth stops after as many columns as there are singular values above λ.",

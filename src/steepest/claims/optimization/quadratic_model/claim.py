@@ -85,9 +85,7 @@ class QuadraticModel(Claim):
         r"\theta^I_\perp=-P_\perp\sum_\alpha F_\alpha\int_0^\infty\theta^F_t\,r_t(\alpha)\,dt"
     )
     headline = ("parameters", "drift", "outputs", "on_the_way", "network")
-    source = (
-        "ORF 543, lecture 11/2; the part outside of the span and finite times are worked out here"
-    )
+    source = "Lecture of 2 November in [@hanin2022]; the part outside of the span and finite times are worked out here"
     corrections = (
         "The notes print the drift of the features at the end as εF(x)(θ₀ − θ^F); its sign is the other one.",
         "The notes deform the targets to Y + ΦY^I and say that a linear model on them makes the same predictions. It "

@@ -88,7 +88,7 @@ class SaddleEscape(Claim):
         r"\frac{T_{i+1}}{T_i}\to\rho=1+\frac{\log\frac{1}{1-2\eta\ell}}{\log(1+2\eta g)},\qquad "
         r"\text{with noise }\nu:\quad T_i=\frac{\log(1/\nu)}{\log(1+2\eta g)}+O(1)\ \text{ for all later } i"
     )
-    source = "Lee's and Ge's lectures (seeds 004); Lee et al. 2016; Du et al. 2017"
+    source = "Lectures of J. Lee and of Ge in the notes [@vodrahalli2019]; [@lee2016]; [@du2017]"
     corrections = ()
     remarks = (
         "Lee: “the randomness in the initialization is enough to avoid saddlepoints, but not in polynomial time”. Time "

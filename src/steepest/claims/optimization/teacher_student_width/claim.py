@@ -76,8 +76,8 @@ class TeacherStudentWidth(Claim):
     )
     headline = ("stuck_equal", "stuck_wider_1", "minima", "split")
     source = (
-        "MIT notes (Ge, open problems; J. Lee, Landscape Design); Safran and Shamir 2018; Safran, Yehudai and Shamir "
-        "2021 (splitting)"
+        "Talks in the notes [@vodrahalli2019] (Ge, open problems; J. Lee, “Landscape Design”); [@safran2018]; for "
+        "splitting: [@safran2021]"
     )
     corrections = (
         "Both talks leave open how wide is wide enough and name twice and more. In this setting two neurons more than "

@@ -66,7 +66,7 @@ class ClassCovariances(Claim):
         r"H^l=\mathrm{Avg}_c\,h_ch_c^\top+H^l_{\rm within},\quad \Delta^l=\Delta^l_{\rm class}+\Delta^l_{\rm cross}"
         r"+\Delta^l_{\rm within}+\Delta^l_{c=c'}:\quad \lambda_1,\dots,\lambda_{C-1}\text{ from the means, as } l\to L"
     )
-    source = "ORF 543, lecture 10/5; Papyan 2020"
+    source = "Lecture of 5 October in [@hanin2022]; [@papyan2020a]"
     corrections = (
         "The notes leave the weights p_{i,c'} out of Δ, average Δ_class without weights, and subtract δ_c' in "
         "Δ_cross; it is δ_c, as for the Gauss–Newton matrix. With the printed terms the parts do not add up. "

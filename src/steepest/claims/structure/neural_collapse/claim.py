@@ -94,7 +94,7 @@ class NeuralCollapse(Claim):
         r"\Sigma_W\to 0,\quad \cos(\mu_c-\mu_G,\,\mu_{c'}-\mu_G)\to-\tfrac{1}{C-1},\quad "
         r"\tfrac{W}{\|W\|_F}-\tfrac{M}{\|M\|_F}\to 0,\quad \arg\max_c (Wh+b)_c=\arg\min_c\|h-\mu_c\|"
     )
-    source = "ORF 543, lecture 10/5; Papyan, Han, Donoho 2020; Zhu et al. 2021; Jacot et al. 2025"
+    source = "Lecture of 5 October in [@hanin2022]; [@papyan2020b]; [@zhu2021]; [@jacot2025]"
     corrections = (
         "The notes call the class means mutually orthogonal. It is the centred means that end with equal angles, of "
         "cosine −1/(C−1); before centring, free features are orthogonal with the squared loss (without bias) and a "

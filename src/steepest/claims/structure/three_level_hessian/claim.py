@@ -90,7 +90,7 @@ class ThreeLevelHessian(Claim):
         r"G=\sum_c w_c\,g_c g_c^\top+\sum_{c\neq c'}w_{cc'}(g_{cc'}-g_c)(g_{cc'}-g_c)^\top"
         r"+\sum_{i,\,c'\neq y_i}w_{ic'}(g_{ic'}-g_{y_ic'})(\cdot)^\top+G_{c=c'}"
     )
-    source = "ORF 543, lecture 10/5; Papyan 2019, 2020"
+    source = "Lecture of 5 October in [@hanin2022]; [@papyan2019]; [@papyan2020a]"
     corrections = (
         "The notes print G as the mean of g gᵀ over examples with their own labels. That is the empirical Fisher "
         "matrix; G sums over all labels c' with weights p_{i,c'}, without which the four parts do not add up.",
