@@ -65,7 +65,7 @@ def grow(
     Raises:
         UserError: a penalty that is not positive.
 
-    Source: Haeffele and Vidal 2015, 2017; talk of Vidal (seeds 003).
+    Source: Haeffele and Vidal 2015, 2017; Vidal's talk.
 
     >>> y = np.array([3.0, -1.5])  # units are ±e_i, and the fit on them shrinks by λ = 1
     >>> def fit(units):

@@ -57,7 +57,7 @@ def linear_network_rate(
     Raises:
         UserError: shapes that do not fit.
 
-    Source: derived here, after Min, Tarmoun, Vidal and Mallada 2021 and 2023; Vidal's talk (seeds 003). For n = m = 1
+    Source: derived here, after Min, Tarmoun, Vidal and Mallada 2021 and 2023; Vidal's talk. For n = m = 1
     the bound is ``√(δ² + 4σ²)``, and where σ is y itself it is the rate at the end.
 
     >>> rate = linear_network_rate(np.array([[2.0]]), np.array([[1.0]]), np.array([[2.0]]))

@@ -20,14 +20,17 @@ FRONT = """# A small book
 ```{toctree}
 :hidden:
 
+verdicts
 chapters/decay
 claims/index
 ```
 """
 CHAPTER = """# How things decay
 
-*How fast?* The rate $\\rho$ was {measured}`0.49 <plain-decay rate>`, at most {most}`0.6 <plain-decay rate>`, and the rival says {rival}`0.3 <plain-decay faster rate>`.
-With another rate {measured}`0.25 <plain-decay(rate=0.25) rate>`. Nobody has run {measured}`7 <unrun rate>`.
+*How fast?* The rate $\\rho$ was {measured}`0.49 <plain-decay rate>`, at most {most}`0.6 <plain-decay rate>`,
+and the rival says {rival}`0.3 <plain-decay faster rate>`.
+With another rate {measured}`0.25 <plain-decay(rate=0.25) rate>`.
+Nobody has run {measured}`7 <unrun rate>`.
 
 $$\\rho^t = \\left(\\frac{1}{2}\\right)^t$$
 
@@ -92,6 +95,7 @@ def docs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     (folder / "chapters").mkdir()
     (folder / "index.md").write_text(FRONT, "utf-8")
+    (folder / "verdicts.md").write_text("# How to read a verdict\n", "utf-8")
     (folder / "chapters" / "decay.md").write_text(CHAPTER, "utf-8")
     return folder
 

@@ -81,7 +81,10 @@ def test_nothing_comes_from_outside_and_nothing_runs(site, pages):
             assert not [key for key in found if key.startswith("on")], (name, tag)
             assert not re.search(r"url\((?!#)", found.get("style") or "")
     sheet = (site / "style.css").read_text("utf-8")
-    assert "url(" not in sheet and "@import" not in sheet and "http" not in sheet
+    assert (
+        re.findall(r"url\(([^)]*)\)", sheet) == ['"math.woff"'] and (site / "math.woff").is_file()
+    )
+    assert "@import" not in sheet and "http" not in sheet
 
 
 def test_every_link_leads_somewhere(site, pages):

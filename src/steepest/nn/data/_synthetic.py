@@ -67,7 +67,7 @@ def orthogonal_clusters(key: Key, k: int, d: int, each: int, spread: float = 0.1
     Raises:
         UserError: more clusters than dimensions, or a negative spread.
 
-    Source: the talk of seeds 003; Min and Vidal 2024; Frei et al. 2023.
+    Source: Vidal's talk; Min and Vidal 2024; Frei et al. 2023.
 
     >>> data = orthogonal_clusters(jax.random.key(0), k=4, d=6, each=3, spread=0.0)
     >>> bool(jnp.allclose(data.x @ data.known["centres"].T, jnp.repeat(jnp.eye(4), 3, axis=0), atol=1e-6))
@@ -100,7 +100,7 @@ def orthogonally_separable(key: Key, n: int, d: int, mu: float = 0.1) -> Dataset
     e, and c large enough for the worst pair: cos = c + (1−c) ⟨u_i, u_j⟩ ≥ 2c − 1, so c = (1 + μ)/2 always does.
     ``known["mu"]`` is the μ of the points drawn. Labels alternate, so the classes have equal size up to one.
 
-    Source: the talk of seeds 003; Min, Mallada and Vidal 2024, assumption 1.
+    Source: Vidal's talk; Min, Mallada and Vidal 2024, assumption 1.
 
     >>> data = orthogonally_separable(jax.random.key(0), n=20, d=5, mu=0.2)
     >>> bool(data.known["mu"] >= 0.2)

@@ -22,7 +22,7 @@ def imbalance(params: Params) -> list[Any]:
     Raises:
         UserError: fewer than two layers, or layers with a bias.
 
-    Source: Arora, Cohen and Hazan 2018; Vidal's talk (seeds 003), theorem 1.
+    Source: Arora, Cohen and Hazan 2018; Vidal's talk, theorem 1.
 
     >>> import numpy as np
     >>> imbalance(({"w": np.array([[1.0], [0.0]])}, {"w": np.array([[2.0, 0.0]])}))

@@ -43,7 +43,7 @@ def normalized_two_layer(
     Raises:
         UserError: for fewer than one input or neuron, or a norm that is not above zero.
 
-    Source: the talk of seeds 000.
+    Source: Telgarsky's talk on feature learning.
 
     >>> import jax
     >>> start = normalized_two_layer(3, 8, norm=0.5).init(jax.random.key(0))

@@ -41,7 +41,7 @@ def two_layer(
     Raises:
         UserError: for a power below one.
 
-    Source: the talk of seeds 003; Min, Mallada and Vidal 2024 (p = 1).
+    Source: Vidal's talk; Min, Mallada and Vidal 2024 (p = 1).
 
     >>> net = two_layer(3, 8, scale=0.1)
     >>> start = net.init(jax.random.key(0))

@@ -147,7 +147,11 @@ def _sphinx(
     (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
     (static / "book.js").write_text((Path(__file__).parent / "book.js").read_text("utf-8"), "utf-8")
     shelf.cache_clear()
-    for chatty in ("matplotlib", "fontTools", "traitlets"):  # they speak up once a handler listens to everything
+    for chatty in (
+        "matplotlib",
+        "fontTools",
+        "traitlets",
+    ):  # they speak up once a handler listens to everything
         logging.getLogger(chatty).setLevel(logging.WARNING)
     said = StringIO()
     with patch_docutils(), docutils_namespace(), _kernels_quiet():

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib import resources
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,9 @@ def font(characters: str) -> bytes:
     options.layout_features = ["ssty"]
     options.hinting = False  # half of its bytes
     options.notdef_outline = True
-    path = Path(str(resources.files("ziamath"))) / "fonts" / FONT
+    # the package is not imported: only its font is wanted
+    spec = find_spec("ziamath")
+    path = Path((spec and spec.origin) or "").parent / "fonts" / FONT
     whole = TTFont(path)
     _small_forms_of_primes_alone(whole)
     cut = Subsetter(options)
