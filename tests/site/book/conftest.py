@@ -23,6 +23,7 @@ FRONT = """# A small book
 verdicts
 chapters/decay
 claims/index
+works
 ```
 """
 CHAPTER = """# How things decay

@@ -16,7 +16,7 @@ import steepest
 from steepest.core.errors import UserError
 from steepest.site import pages
 
-from ._documents import CLAIMS, write_claims, write_notebooks
+from ._documents import CLAIMS, write_claims, write_notebooks, write_works
 from ._numbers import Asked
 from ._reference import clean_docstring, write_reference
 from ._shelf import shelf
@@ -95,6 +95,7 @@ def build(
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_text(text, "utf-8")
         write_claims(source)
+        write_works(source)
         write_notebooks(source)
         if reference:
             write_reference(source)

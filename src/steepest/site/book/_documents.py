@@ -1,10 +1,11 @@
-"""The pages that nobody writes: one for each claim, and their list; the tutorials as notebooks."""
+"""The pages that nobody writes: claims and their list, the works that they cite, tutorials as notebooks."""
 
 import re
 from pathlib import Path
 
 from steepest import catalogue
 from steepest.catalogue import chapter_title
+from steepest.sources import sources
 
 CLAIMS = "claims"
 """The folder of the claims' pages."""
@@ -40,6 +41,26 @@ def _plain(sentence: str) -> str:
     for mark in "\\`*_[]<>#|$":
         sentence = sentence.replace(mark, f"\\{mark}")
     return sentence
+
+
+def write_works(stage: Path) -> None:
+    """Write the list of all works that claims cite, each with the claims that do."""
+    works = sources()
+    citing: dict[str, list[str]] = {key: [] for key in works}
+    for name, line in catalogue.built_in().items():
+        for key in dict.fromkeys(re.findall(r"\[@([\w-]+)\]", line.path.read_text("utf-8"))):
+            if key in citing:
+                citing[key].append(name)
+    parts = ["# Works\n", "What the claims rest on, and the claims that test it.\n"]
+    for key, work in sorted(works.items(), key=lambda pair: pair[1].short.casefold()):
+        link = f" [{_plain(work.link_text)}]({work.link})" if work.link else ""
+        claims = ", ".join(f"[{name}](claims/{name}.md)" for name in citing[key])
+        told_by = f" Tested by {claims}." if claims else ""
+        parts.append(
+            f"* **{_plain(work.short)}.** {_plain(work.people)}: *{_plain(work.title)}*. "
+            f"{_plain(work.venue)}, {work.year}.{link}{told_by}"
+        )
+    (stage / "works.md").write_text("\n".join(parts) + "\n", "utf-8")
 
 
 def write_notebooks(stage: Path) -> None:

@@ -27,6 +27,10 @@ WORDS = {verdict: (look.sign, look.word) for verdict, look in LOOKS.items()}
 """Sign and word of a verdict: colour alone says nothing to some readers."""
 
 
+MOST = 6
+"""Checks that are shown of a rival or a control; the page's data have all."""
+
+
 @dataclass(frozen=True)
 class Diagram:
     """A sweep and where to find it.
@@ -161,8 +165,8 @@ def judged(result: Result) -> dict[str, Any]:
         "counted": [check for check in result.checks if check.decides],
         "uncounted": [check for check in result.checks if not check.decides],
         "names": {one.id: one.name for one in (*result.rivals, *result.controls)},
-        "rivals": [(rival, list(_confronted(rival, result))) for rival in result.rivals],
-        "controls": [(control, list(_confronted(control, result))) for control in result.controls],
+        "rivals": [_confronted(rival, result) for rival in result.rivals],
+        "controls": [_confronted(control, result) for control in result.controls],
         "parameters": list(_parameters(result)),
     }
 
@@ -173,14 +177,19 @@ def heading(chapter: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _confronted(wrong: Rejection, result: Result) -> Iterator[tuple[Check, Check]]:
-    """A claim's own checks beside those of a rival or a control, where the two differ."""
+def _confronted(
+    wrong: Rejection, result: Result
+) -> tuple[Rejection, list[tuple[Check, Check]], int]:
+    """A rival or a control, a claim's own checks beside its own where the two differ, and how many more there are."""
     own = {check.id: check for check in result.checks}
+    pairs = []
     for check in wrong.checks:
         mine = own.get(check.id)
         # NaN differs from itself, its name does not
         if mine and (repr(replace(mine, challenged_by=())) != repr(check) or check.id in wrong.by):
-            yield mine, check
+            pairs.append((mine, check))
+    pairs.sort(key=lambda pair: pair[1].id not in wrong.by)  # those that tell them apart first
+    return wrong, pairs[:MOST], len(pairs[MOST:])
 
 
 def _parameters(result: Result) -> Iterator[tuple[str, Any, str, str]]:
