@@ -87,8 +87,12 @@ def sign(holds: bool | None) -> str:
 
 
 def wide() -> Console:
-    """Return standard output; a file or pipe has no width of its own, so that tables are not folded there."""
-    return _Output() if sys.stdout.isatty() else _Output(width=160)
+    """Return standard output; a file or pipe has no width of its own, so that tables are not folded there.
+
+    A notebook gets the plain text of a file too, and not a page of rich's own for each line.
+    """
+    width = None if sys.stdout.isatty() else 160
+    return _Output(width=width, force_jupyter=False)
 
 
 class _Output(Console):
