@@ -89,10 +89,11 @@ def sign(holds: bool | None) -> str:
 def wide() -> Console:
     """Return standard output; a file or pipe has no width of its own, so that tables are not folded there.
 
-    A notebook gets the plain text of a file too, and not a page of rich's own for each line.
+    A notebook gets the plain text of a file too: rich would make a page of each line, and its kernel asks for colours.
     """
-    width = None if sys.stdout.isatty() else 160
-    return _Output(width=width, force_jupyter=False)
+    if type(sys.stdout).__module__.partition(".")[0] == "ipykernel":
+        return _Output(width=160, force_jupyter=False, force_terminal=False)
+    return _Output() if sys.stdout.isatty() else _Output(width=160)
 
 
 class _Output(Console):

@@ -1,10 +1,12 @@
 """Results, sweeps and trainings as notebooks show them: a table with intervals and assumptions, and the picture."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from html import escape
 from typing import Any
 
 from steepest.core.checks import Check, Rejection
+from steepest.core.panels import Map, Panel
 from steepest.core.words import LOOKS
 from steepest.engine.results import Result
 from steepest.engine.sweeps import Sweep
@@ -53,7 +55,7 @@ class ShownResult(Result):
         )
         lists = [_listed("rivals", rivals), _listed("controls", controls)]
         parts = [head, _listed("assumed", assumed), *tables, *lists]
-        return "".join(parts) + (svg(self.panels) if self.panels else "")
+        return "".join(parts) + _picture(self.panels)
 
 
 class ShownSweep(Sweep):
@@ -73,8 +75,7 @@ class ShownSweep(Sweep):
             (self.labels[id], self.ends(f"{id}_measured"), self.ends(f"{id}_predicted"))
             for id in (*self.judged, *self.others)
         ]
-        picture = svg(self.panels) if self.panels else ""
-        return head + _table(("quantity", "measured", "predicted"), rows) + picture
+        return head + _table(("quantity", "measured", "predicted"), rows) + _picture(self.panels)
 
     @property
     def _counted(self) -> str:
@@ -95,7 +96,7 @@ class ShownTraining(TrainingRun):
         return draw(self.panels)
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() + (svg(self.panels) if self.panels else "")
+        return super()._repr_html_() + _picture(self.panels)
 
 
 def shown(result: Result) -> ShownResult:
@@ -106,6 +107,14 @@ def shown(result: Result) -> ShownResult:
 def shown_sweep(sweep: Sweep) -> ShownSweep:
     """Return a sweep as a notebook shows it."""
     return ShownSweep(sweep.plan, sweep.points)
+
+
+def _picture(panels: Sequence[Panel | Map]) -> str:
+    """Return the figure as a part of a page: without the head of a file, on white, as its letters are dark."""
+    if not panels:
+        return ""
+    text = svg(panels)
+    return f'<div style="background: white; overflow-x: auto">{text[text.index("<svg") :]}</div>'
 
 
 def _by(word: str, wrong: Rejection) -> str:
