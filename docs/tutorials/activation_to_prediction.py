@@ -91,6 +91,10 @@ critical = advice.criticality
 # %%
 figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
 layers, width = 10, 2000
+axes.set_yscale("log")
+axes.set_xlim(0, layers + 2)
+axes.set_xlabel("layer")
+axes.set_ylabel("variance (line: theory, dots: a network)")
 for place, factor in enumerate((0.8, 1.0, 1.2)):
     c_w = factor * critical.c_w
     theory = [critical.k_star]
@@ -112,10 +116,6 @@ for place, factor in enumerate((0.8, 1.0, 1.2)):
     print(
         f"{label:>10}: variance {theory[0]:.2f} → {theory[-1]:.3g} in theory, {network[-1]:.3g} in one network"
     )
-axes.set_yscale("log")
-axes.set_xlim(0, layers + 2)
-axes.set_xlabel("layer")
-axes.set_ylabel("variance (line: theory, dots: a network)")
 
 # %% [markdown]
 # The dots leave the lines, as one network differs from the mean of all. The advice says by how much: the error grows
@@ -213,6 +213,10 @@ print(f"accuracy on the test images, width 512: {accuracy:.0%}")
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
+axes.set_xscale("log")
+axes.set_xlim(1, 800)
+axes.set_xlabel("step + 1")
+axes.set_ylabel("output (line: theory, dots: a network)")
 order = np.argsort(predicted[-1])
 for place, image in enumerate(order[[0, 6, 13, 19]]):
     axes.plot(marks + 1, predicted[:, image], color=f"C{place}")
@@ -220,10 +224,6 @@ for place, image in enumerate(order[[0, 6, 13, 19]]):
     name = "a three" if y[test][image] > 0 else "an eight"
     end = (marks[-1] + 1, predicted[-1, image])
     axes.annotate(name, end, (6, -3), textcoords="offset points", color=f"C{place}")
-axes.set_xscale("log")
-axes.set_xlim(1, 800)
-axes.set_xlabel("step + 1")
-axes.set_ylabel("output (line: theory, dots: a network)")
 
 # %% [markdown]
 # ## What this does not say

@@ -158,12 +158,18 @@ for remark in result.about["remarks"]:
     print("*", remark)
 
 # %% [markdown]
-# ## See the figure
+# ## What does the figure show?
 #
-# The figure is part of the result. It is a figure of matplotlib, so you can save it with `savefig`.
+# Look at the picture of the result again. It is data too, so you can ask it. Dashed lines are predictions, and
+# everything else was measured. `result.figure()` draws it as a figure of matplotlib, and `savefig` keeps it.
 
 # %%
-result.figure()
+for panel in result.panels:
+    print(f"{panel.title} ({panel.y} over {panel.x})")
+figure = result.figure()
+print(
+    f"{len(figure.axes)} panels, {figure.get_figwidth():.1f} × {figure.get_figheight():.1f} inches"
+)
 
 # %% [markdown]
 # ## Change a field

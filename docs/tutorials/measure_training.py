@@ -160,9 +160,9 @@ print(
 )
 
 # %% [markdown]
-# This is the *edge of stability*. Long runs of full-batch descent often end there. It is no alarm: the loss goes on
-# falling. But it says who decides: at the edge the step size sets the curvature. With a smaller η the line lies
-# higher, and the sharpness has farther to go.
+# This is the *edge of stability*. Long runs of full-batch descent often end there. It is no alarm: the loss still
+# falls in the long run, though not at every step. But it says who decides: at the edge the step size sets the
+# curvature. With a smaller η the line lies higher, and the sharpness has farther to go.
 #
 # ## Measure the trained network
 #

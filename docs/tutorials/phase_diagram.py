@@ -27,7 +27,9 @@
 
 # %%
 import os
+import sys
 import time
+from contextlib import redirect_stderr
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -165,7 +167,8 @@ print("jobs and the rest gave the same bits:", same_bits(phases.numbers, whole.n
 
 # %%
 command = ["sweep", "catapult", "--over", "multiple=linear:0.6:4.8:22", "--over", "width=8,64,512"]
-code = command_line([*command, "--on", "here"])
+with redirect_stderr(sys.stdout):
+    code = command_line([*command, "--on", "here"])
 print(f"exit code {code}")
 
 # %% [markdown]

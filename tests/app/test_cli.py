@@ -208,6 +208,8 @@ def test_list_and_show(capsys):
         "powerless",
         "unrun",
     }
+    assert main(["list", "--chapter", "last-steps"]) == 0
+    assert "powerless" in capsys.readouterr().out
     assert main(["show", "plain-decay"]) == 0
     shown = capsys.readouterr().out
     assert "--rate" in shown

@@ -182,6 +182,7 @@ def test_it_runs_as_a_notebook(name, tmp_path):
     assert "\x1b" not in streams
     assert [text for text in FOUND[name] if text not in streams] == []
     shown = [one.data for one in outputs if one.output_type in ("display_data", "execute_result")]
+    assert [data for data in shown if "\x1b" in data.get("text/plain", "")] == []
     pictures = [data for data in shown if "text/html" in data or "image/png" in data]
     assert pictures or name == "neural_tangents"
     assert list(tmp_path.iterdir()) == []

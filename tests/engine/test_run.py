@@ -121,7 +121,10 @@ def test_the_python_interface(tmp_path):
     assert "plain-decay" in shown
     assert "<svg" in shown
     assert "rate below one" in shown  # what was assumed
-    assert "rejected: a faster decay" in shown
+    (rival,) = [rival for rival in result.rivals if rival.name == "a faster decay"]
+    assert f"rejected by {', '.join(rival.by)}: a faster decay" in shown
+    assert repr(result).startswith("<plain-decay: holds, agrees in")
+    assert len(repr(result)) < 200
     assert next(iter(steepest.claims())) == "plain-decay"
     assert len(list(tmp_path.glob("plain-decay/*/result.json"))) == 1
 

@@ -152,6 +152,7 @@ def test_what_makes_no_sense_is_a_note_unless_it_was_asked_for():
     assert "not measured" in found["margins"].interpretation and np.isnan(found["margins"].value)
     assert json.loads(json.dumps(found.to_json()))["quantities"][0]["name"] == "risk"
     assert "<table>" in found._repr_html_()
+    assert repr(found).startswith("<linear: 6 weights, ")
     with pytest.raises(UserError, match="class numbers"):
         measure((linear, np.zeros(6)), squared, regression(), what=["margins"])
     with pytest.raises(KeyError, match="measured were"):

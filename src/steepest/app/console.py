@@ -87,7 +87,12 @@ def sign(holds: bool | None) -> str:
 
 
 def wide() -> Console:
-    """Return standard output; a file or pipe has no width of its own, so that tables are not folded there."""
+    """Return standard output; a file or pipe has no width of its own, so that tables are not folded there.
+
+    A notebook gets the plain text of a file too: rich would make a page of each line, and its kernel asks for colours.
+    """
+    if type(sys.stdout).__module__.partition(".")[0] == "ipykernel":
+        return _Output(width=160, force_jupyter=False, force_terminal=False)
     return _Output() if sys.stdout.isatty() else _Output(width=160)
 
 

@@ -1,10 +1,12 @@
 """Results, sweeps and trainings as notebooks show them: a table with intervals and assumptions, and the picture."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from html import escape
 from typing import Any
 
-from steepest.core.checks import Check
+from steepest.core.checks import Check, Rejection
+from steepest.core.panels import Map, Panel
 from steepest.core.words import LOOKS
 from steepest.engine.results import Result
 from steepest.engine.sweeps import Sweep
@@ -16,6 +18,12 @@ TITLES = ("predicted", "measured", "interval", "agrees if", "would notice", "ver
 
 class ShownResult(Result):
     """A result that a notebook shows, with its figure."""
+
+    def __repr__(self) -> str:
+        count = f"{len(self.checks)} check{'s' * (len(self.checks) != 1)}"
+        return (
+            f"<{self.claim}: {LOOKS[self.verdict].word}, {self.reason}; {count}, seed {self.seed}>"
+        )
 
     def figure(self) -> Any:
         """Return the claim's figure as a matplotlib ``Figure``, which a notebook shows without any magic."""
@@ -38,48 +46,57 @@ class ShownResult(Result):
             for title, decides in (("check", True), ("identities and consistency", False))
         ]
         rivals = "".join(
-            f"<li>{'rejected' if rival.rejected else 'not rejected'}: {escape(rival.name)}</li>"
+            f"<li>{_by('rejected', rival) if rival.rejected else 'not rejected'}: {escape(rival.name)}</li>"
             for rival in self.rivals
         )
         controls = "".join(
-            f"<li>{'told apart' if control.rejected else 'passes'}: {escape(control.name)}</li>"
+            f"<li>{_by('told apart', control) if control.rejected else 'passes'}: {escape(control.name)}</li>"
             for control in self.controls
         )
         lists = [listed("rivals", rivals), listed("controls", controls)]
         parts = [head, listed("assumed", assumed), *tables, *lists]
-        return "".join(parts) + (svg(self.panels) if self.panels else "")
+        return "".join(parts) + _picture(self.panels)
 
 
 class ShownSweep(Sweep):
     """A sweep that a notebook shows, with its phase diagram."""
+
+    def __repr__(self) -> str:
+        return f"<{self.claim} over {'; '.join(self.axes)}: {self._counted}>"
 
     def figure(self) -> Any:
         """Return the phase diagram as a matplotlib ``Figure``, which a notebook shows without any magic."""
         return draw(self.panels)
 
     def _repr_html_(self) -> str:
-        counts = ", ".join(
-            f"{count} {LOOKS[verdict].word}" for verdict, count in self.counts.items()
-        )
         over = "; ".join(self.axes)
-        head = f"<p><b>{escape(self.claim)}</b> over {escape(over)}: {counts} of {self.total} points</p>"
+        head = f"<p><b>{escape(self.claim)}</b> over {escape(over)}: {self._counted}</p>"
         rows = [
             (self.labels[id], self.ends(f"{id}_measured"), self.ends(f"{id}_predicted"))
             for id in (*self.judged, *self.others)
         ]
-        picture = svg(self.panels) if self.panels else ""
-        return head + table(("quantity", "measured", "predicted"), rows) + picture
+        return head + table(("quantity", "measured", "predicted"), rows) + _picture(self.panels)
+
+    @property
+    def _counted(self) -> str:
+        """How many points have each verdict, in words."""
+        counts = [f"{count} {LOOKS[verdict].word}" for verdict, count in self.counts.items()]
+        return f"{', '.join(counts)} of {self.total} points"
 
 
 class ShownTraining(TrainingRun):
     """A monitored training that a notebook shows, with its curves."""
+
+    def __repr__(self) -> str:
+        found = "; ".join(f"{one.sign} {one.text}" for one in self.findings)
+        return f"<{self.title}: {found}>"
 
     def figure(self) -> Any:
         """Return the curves as a matplotlib ``Figure``, which a notebook shows without any magic."""
         return draw(self.panels)
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() + (svg(self.panels) if self.panels else "")
+        return super()._repr_html_() + _picture(self.panels)
 
 
 def shown(result: Result) -> ShownResult:
@@ -90,6 +107,19 @@ def shown(result: Result) -> ShownResult:
 def shown_sweep(sweep: Sweep) -> ShownSweep:
     """Return a sweep as a notebook shows it."""
     return ShownSweep(sweep.plan, sweep.points)
+
+
+def _picture(panels: Sequence[Panel | Map]) -> str:
+    """Return the figure as a part of a page: without the head of a file, on white, as its letters are dark."""
+    if not panels:
+        return ""
+    text = svg(panels)
+    return f'<div style="background: white; overflow-x: auto">{text[text.index("<svg") :]}</div>'
+
+
+def _by(word: str, wrong: Rejection) -> str:
+    """Return a word with the checks that failed for a rival or a control."""
+    return f"{word} by {escape(', '.join(wrong.by))}"
 
 
 def cells(check: Check) -> tuple[str, ...]:

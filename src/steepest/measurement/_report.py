@@ -118,6 +118,12 @@ class Report:
     data: str = ""
     held_out: str = ""
 
+    def __repr__(self) -> str:
+        size = f"{self.weights} weights, {self.examples} examples, {len(self.quantities)} readings"
+        return (
+            f"<{self.model}: {size}{''.join(f'; {one.sign} {one.text}' for one in self.findings)}>"
+        )
+
     def __getitem__(self, name: str) -> Reading:
         """Return the first reading of a quantity by its id, or one reading by its name."""
         for reading in self.quantities:

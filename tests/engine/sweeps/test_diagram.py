@@ -111,6 +111,8 @@ def test_panels_are_drawn(tmp_path):
     shown = shown_sweep(swept(tmp_path, {"scale": "1,2,13", "width": "2,3"}))
     assert len(shown.figure().axes) >= 4
     assert "<svg" in shown._repr_html_()
+    assert repr(shown).startswith("<toy over ")
+    assert "of 6 points" in repr(shown)
 
 
 def test_contours_are_where_a_column_takes_a_value(tmp_path, monkeypatch, toy):

@@ -80,6 +80,8 @@ def test_the_command(tmp_path, capsys):
 def test_from_python(tmp_path):
     run = steepest.watch(log(tmp_path))
     assert len(run.figure().axes) == 2
+    assert repr(run).startswith("<run.jsonl")
+    assert "at the edge of stability" in repr(run)
     shown = run._repr_html_()
     assert "at the edge of stability" in shown and "<svg" in shown and "<th>sharpness</th>" in shown
 
