@@ -98,11 +98,13 @@ class Number:
 def asked(claim: str, fields: str = "") -> Asked:
     """Return a claim at fields written ``name=value, name=value``; values are JSON, or words.
 
-    >>> str(asked("catapult", "multiple=4.5"))
-    'catapult(multiple=4.5)'
+    >>> str(asked("catapult", "multiple=4.5, widths=[100, 300]"))
+    'catapult(multiple=4.5, widths=[100, 300])'
     """
     pairs = []
-    for part in filter(None, (part.strip() for part in fields.split(","))):
+    # a comma within brackets belongs to a value
+    parts = re.split(r",(?![^\[]*\])", fields)
+    for part in filter(None, (part.strip() for part in parts)):
         name, equals, value = part.partition("=")
         if not equals:
             raise UserError(f"fields are written name=value, got {part!r} for {claim}")
