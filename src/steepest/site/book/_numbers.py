@@ -35,7 +35,7 @@ KINDS = (
     "array",
 )
 """What a number can be of a result; see :func:`value`."""
-PATTERN = re.compile(r"\{(" + "|".join(KINDS) + r")\}`([^`<]+?)\s*<([^`>]+)>`")
+PATTERN = re.compile(r"(?<!`` )\{(" + "|".join(KINDS) + r")\}`([^`<]+?)\s*<([^`>]+)>`")
 _NAME = re.compile(r"([a-z0-9-]+)(?:\(([^()]*)\))?\s+(.+)", re.DOTALL)
 _TYPED = re.compile(r"([−-]?)(\d+)(?:\.(\d+))?(×10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+))?\s?(%?)")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
