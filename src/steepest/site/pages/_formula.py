@@ -38,7 +38,7 @@ def formula(latex: str, display: str = "block") -> Markup:
 
 
 def _correct(part: ElementTree.Element) -> None:
-    """Bold letters, upright capital Greek, and relations that are operators."""
+    """Bold letters, upright capital Greek, relations that are operators, and bars without space."""
     text = part.text or ""
     if part.get("mathvariant") in ("bold", "bold-italic"):
         part.text = "".join(_bold(letter, part.attrib["mathvariant"]) for letter in text)
@@ -47,6 +47,8 @@ def _correct(part: ElementTree.Element) -> None:
         part.set("mathvariant", "normal")
     if text == "\u223c":
         part.tag = "mo"
+    if part.tag == "mo" and text in ("|", "‖", "∥", "∣"):  # a norm, not a relation
+        part.attrib.update({"lspace": "0", "rspace": "0"})
     if (
         part.tag == "mo" and len(text) > 3 and text.isalpha()
     ):  # a named function; min, max, sup, inf and lim are operators

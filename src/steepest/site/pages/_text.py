@@ -99,8 +99,8 @@ def _paragraph(text: str) -> Markup:
 def ticks(text: str) -> Markup:
     """A line of text: words between backquotes are code, one-letter indices and exponents are set as such.
 
-    >>> str(ticks("`a_b` where C_W² > ρ^(l+1), not x_max"))
-    '<code>a_b</code> where C<sub>W</sub>² &gt; ρ<sup>l+1</sup>, not x_max'
+    >>> str(ticks("`a_b` where C_W² > ρ^(l+1), λ_max, not x_max"))
+    '<code>a_b</code> where C<sub>W</sub>² &gt; ρ<sup>l+1</sup>, λ<sub>max</sub>, not x_max'
     """
     pieces = re.split(r"`{1,2}([^`]+)`{1,2}", text)
     return Markup("").join(
@@ -115,6 +115,7 @@ def _indexed(text: str) -> Markup:
     safe = re.sub(
         rf"((?<![A-Za-z0-9_])[^\W\d_]|[‖∥])_({letter}){end}", r"\1<sub>\2</sub>", str(escape(text))
     )
+    safe = re.sub(rf"([α-ωΑ-Ω])_(min|max){end}", r"\1<sub>\2</sub>", safe)
     raised = re.sub(
         rf"(?<=[\w)>])\^(?:\(([^()\s]{{1,8}})\)|({letter}){end})", r"<sup>\1\2</sup>", safe
     )
