@@ -33,6 +33,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import dask
 import matplotlib.pyplot as plt
 import numpy as np
 from dask.distributed import Client, LocalCluster
@@ -107,13 +108,8 @@ for i in np.flatnonzero(table["verdict"] != "holds"):
 # process, so that the page needs no machines. The code that computes is the same.
 
 # %%
-local = LocalCluster(
-    n_workers=2,
-    threads_per_worker=1,
-    processes=False,
-    dashboard_address=None,
-    local_directory="workers",
-)
+dask.config.set({"temporary-directory": temporary.name})
+local = LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None)
 with local, Client(local) as client:
     clustered = steepest.sweep("catapult", over, on=client)
     print(f"{len(local.workers)} workers, {clustered.total} points: {dict(clustered.counts)}")
