@@ -33,6 +33,9 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+# the programs here are tiny: compile them quickly instead of well
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
 import dask
 import matplotlib.pyplot as plt
 import numpy as np
