@@ -20,7 +20,7 @@
 # **You will** sweep a claim over a plane, see where its phases meet, run the same sweep on a Dask cluster and as a
 # job array, and take the numbers to xarray and a figure of your own.
 #
-# **It takes** fifteen minutes. The cells run for less than half a minute on one core. Nearly all of it is the
+# **It takes** fifteen minutes. The cells run for less than half a minute on one core. Most of it is the
 # compiler.
 #
 # **You need** `pip install 'steepest[dask,export]'`. No cluster is needed: one inside of this process stands for it.
