@@ -115,7 +115,7 @@ print(f"{len(train[0])} images to train on, {len(held_out[0])} held out, {weight
 
 # %%
 monitor = steepest.Monitor(
-    "run.jsonl", loss, train, ["risk", "sharpness"], every=25, budget=None, lr=LR
+    "run.jsonl", loss, train, ["risk", "sharpness"], every=50, budget=None, lr=LR
 )
 state = optimizer.init(params)
 for index in range(801):

@@ -324,4 +324,4 @@ except UserError as sentence:
 #   networks.
 # * `steepest show ntk-dynamics` and `steepest run ntk-dynamics`: is the recursion true of a wide network, step by
 #   step?
-# * `docs/benchmarks.md` compares speed and error with neural-tangents, side by side in one run.
+# * [Benchmarks](../benchmarks.md) compare speed and error with neural-tangents, side by side in one run.

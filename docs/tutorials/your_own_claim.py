@@ -61,7 +61,7 @@ print(f"{template.about['says']}\n{template.verdict}: {template.reason}")
 # Here is ours. Descent with a constant step η on the parabola ½λw², where each gradient carries fresh noise of
 # variance σ², does not converge. It ends on a floor:
 #
-# $$\mathbb E\, w^2 \;\to\; \frac{\eta\sigma^2}{\lambda(2-\eta\lambda)}$$
+# > E w² → ησ² / (λ(2 − ηλ)).
 #
 # The derivation is one line. In the steady state v = (1 − ηλ)² v + η²σ², and you solve for v. But a derivation can
 # have a wrong sign, and a program can have a wrong factor. So the file keeps the two apart:

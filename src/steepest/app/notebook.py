@@ -88,8 +88,8 @@ class ShownTraining(TrainingRun):
     """A monitored training that a notebook shows, with its curves."""
 
     def __repr__(self) -> str:
-        found = "; ".join(f"{one.sign} {one.text}" for one in self.findings)
-        return f"<{self.title}: {found}>"
+        findings = "; ".join(f"{one.sign} {one.text}" for one in self.findings)
+        return f"<{self.title}: {findings}>"
 
     def figure(self) -> Any:
         """Return the curves as a matplotlib ``Figure``, which a notebook shows without any magic."""
