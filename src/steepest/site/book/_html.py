@@ -98,16 +98,12 @@ def moving(
         root: the way from the page to the book's folder.
     """
     entry = catalogue.entry(claim)
-    frames = [
-        (
-            value,
-            run,
-            pages.figure(run, panel - 1, f"b{next(_serial)}-")
-            if run and run.result.panels
-            else None,
-        )
-        for value, run in runs
-    ]
+    shown = [run for _, run in runs if run is not None and len(run.result.panels) >= panel]
+    prefixes = [f"b{next(_serial)}-" for _ in shown]
+    graphics = dict(
+        zip(map(id, shown), pages.figures_alike(shown, panel - 1, prefixes), strict=True)
+    )
+    frames = [(value, run, graphics.get(id(run))) for value, run in runs]
     serial = next(_serial)
     template = environment().get_template("moving.html")
     return Markup(

@@ -13,6 +13,7 @@ from ._mathfont import characters as characters
 from ._mathfont import font as font
 from ._pages import environment as environment
 from ._pages import figure as figure
+from ._pages import figures_alike as figures_alike
 from ._pages import parts as parts
 from ._report import comparison_page as comparison_page
 from ._report import report_page as report_page

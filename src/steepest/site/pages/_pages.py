@@ -5,15 +5,18 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from steepest.catalogue import Entry, chapter_title
 from steepest.core.checks import Check, Interval, Rejection, Verdict
 from steepest.core.errors import UserError
+from steepest.core.panels import Panel
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
 from steepest.engine.results import Result
+from steepest.site.drawing import svg
 from steepest.sources import cited, expand, spelled
 
 from . import _text
@@ -157,6 +160,47 @@ def figure(run: Run, place: int, prefix: str) -> tuple[str, Markup]:
         raise UserError(f"{run.result.claim} has {len(panels)} panels, got number {place + 1}")
     panel = panels[place]
     return panel.title, inline(drawn(panels, run.folder).figures[place], prefix, label(panel))
+
+
+def figures_alike(runs: Sequence[Run], place: int, prefixes: Sequence[str]) -> list[Markup]:
+    """Return the graphics of one panel of several runs, on the same axes: what moves is the data.
+
+    Args:
+        runs: the runs of one claim, each with this panel.
+        place: which panel, counted from 0.
+        prefixes: one a run, put before every identifier; unique on the page.
+    """
+    panels = [run.result.panels[place] for run in runs]
+    curves = [panel for panel in panels if isinstance(panel, Panel)]
+    if len(curves) == len(panels) and panels:
+        first = curves[0]
+        xlim = _common(
+            [(panel.xlim, [c.x for c in panel.curves]) for panel in curves], first.xscale
+        )
+        ylim = _common(
+            [(panel.ylim, [c.y for c in panel.curves]) for panel in curves], first.yscale
+        )
+        panels = [replace(panel, xlim=xlim, ylim=ylim) for panel in curves]
+    return [
+        inline(svg([replace(panel, title="")]), prefix, label(panel))
+        for panel, prefix in zip(panels, prefixes, strict=True)
+    ]
+
+
+def _common(
+    axes: Sequence[tuple[Any, Sequence[Any]]], scale: str
+) -> tuple[float | None, float | None] | None:
+    """Limits that hold the data of all panels, and a little room; ends that a panel sets itself are kept."""
+    own = next((limits for limits, _ in axes if limits), (None, None))
+    values = np.concatenate([np.ravel(np.asarray(v, float)) for _, series in axes for v in series])
+    values = values[np.isfinite(values) & ((values > 0) | (scale != "log"))]
+    if not values.size:
+        return None
+    log = scale == "log"
+    low, high = (np.log10(end) if log else end for end in (values.min(), values.max()))
+    room = 0.04 * (high - low) or 0.5
+    ends = [10.0**end if log else float(end) for end in (low - room, high + room)]
+    return (ends[0] if own[0] is None else own[0], ends[1] if own[1] is None else own[1])
 
 
 def judged(result: Result) -> dict[str, Any]:
