@@ -139,3 +139,22 @@ def test_pixels_of_large_maps_come_along_and_nothing_else_does():
     assert 'href="data:image/png;base64,AAAA"' in found
     assert "example" not in found
     assert "svg+xml" not in found
+
+
+LABELS = {
+    "λ_max of C_W": "λ<max> of C<W>",
+    "n^(-1/2), t^−0.3, 2^m": "n<−1/2>, t<−0.3>, 2<m>",
+    "‖X‖_F / n^{-1/2}": "‖X‖<F> / n<−1/2>",
+    "x_value of my_field": "x_value of my_field",
+}
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_indices_and_exponents_of_labels_are_set(label):
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><text x="1">{label}</text></svg>'
+    shown = str(inline(svg, "p-", "words"))
+    small = re.sub(r'<tspan dy="[-\d]+" style="font-size:75%">([^<]*)</tspan>', r"⟨\1⟩", shown)
+    text = re.sub(r"<[^>]*>", "", small).replace("\u200b", "")
+    assert text.replace("⟨", "<").replace("⟩", ">") == LABELS[label]
+    moves = [int(move) for move in re.findall(r'dy="([-\d]+)"', shown)]
+    assert sum(moves) == 0  # what follows is on the line again

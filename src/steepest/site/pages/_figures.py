@@ -54,6 +54,8 @@ def inline(svg: str, prefix: str, words: str) -> Markup:
     for part in root.iter("g"):
         _hoist(part)
     _flatten(root)
+    for part in list(root.iter("text")):
+        _set_indices(part)
     root.attrib = {"viewBox": root.get("viewBox", "0 0 1 1"), "role": "img", "aria-label": words}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
@@ -106,6 +108,30 @@ def _adopt(part: ElementTree.Element, names: Mapping[str, str]) -> None:
             part.set("style", style)
         else:
             part.attrib.pop("style")
+
+
+_INDEX = re.compile(
+    r"(?:(?<=[^\W\d_])|(?<=[‖∥|)]))_(?P<low>max|min|sup|un|block|[A-Za-z0-9α-ωΑ-Ω∞∥⊥](?![A-Za-z0-9]))"
+    r"|(?<=[\w)|‖])\^(?:\((?P<wide>[^()\s]{1,8})\)|\{(?P<braced>[^{}\s]{1,8})\}|(?P<high>[-−]?[0-9.½⅓¼]+|[A-Za-z]))"
+)
+
+
+def _set_indices(text: ElementTree.Element) -> None:
+    """Set what follows _ and ^ in a label as an index or an exponent."""
+    written = text.text or ""
+    matches = list(_INDEX.finditer(written))
+    if not matches or len(text):
+        return
+    ends = [match.start() for match in matches[1:]] + [len(written)]
+    text.text = written[: matches[0].start()]
+    for match, end in zip(matches, ends, strict=True):
+        low = match["low"]
+        shift = 2 if low else -3
+        raised = low or match["wide"] or match["braced"] or match["high"]
+        small = ElementTree.SubElement(text, "tspan", {"dy": str(shift), "style": "font-size:75%"})
+        small.text = raised.replace("-", "−")
+        back = ElementTree.SubElement(text, "tspan", {"dy": str(-shift)})
+        back.text = written[match.end() : end] or "\u200b"
 
 
 def _implied(tag: str, style: str) -> bool:
