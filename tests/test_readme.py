@@ -56,6 +56,13 @@ def test_the_number_of_claims_is_the_catalogue_s():
     assert f"Each of {len(catalogue())} statements" in README
 
 
+def test_the_book_has_as_many_parts_as_it_says():
+    words = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+    chapters = len(list((ROOT / "docs" / "chapters").glob("*.md")))
+    tutorials = len(list((ROOT / "docs" / "tutorials").glob("*.py")))
+    assert f"{words[chapters]} chapters, {words[tutorials].lower()} tutorials" in README
+
+
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / target).exists(), target

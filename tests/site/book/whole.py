@@ -90,6 +90,10 @@ def problems(book: Path) -> Iterator[str]:
         )
         if raw:
             yield f"{name}: a formula that is not set: {raw[0][:60]}"
+        for formula in re.findall(r"<math.*?</math>", path.read_text("utf-8"), re.DOTALL):
+            left = re.search(r"\\[A-Za-z]+", re.sub(r"<[^>]*>", "", formula))
+            if left:
+                yield f"{name}: a formula with {left[0]} left in it"
 
 
 def heaviness(page: Page) -> int:
