@@ -22,12 +22,6 @@ def _claims(tmp_path_factory):
         yield
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def test_a_stored_verdict_is_cited_with_its_code_and_versions(capsys):
     assert main(["run", "plain-decay", "--seed", "3", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)

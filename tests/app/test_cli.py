@@ -29,12 +29,6 @@ def _claims(tmp_path_factory):
         yield
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 def test_json_is_one_object_and_nothing_else(capsys):
     assert main(["run", "plain-decay", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)

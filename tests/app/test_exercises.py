@@ -27,12 +27,6 @@ def small(tmp_path_factory):
         yield
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def task(small):
     return steepest.exercise("plain-decay", out="results")

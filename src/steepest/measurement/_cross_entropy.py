@@ -11,8 +11,8 @@ from steepest.measurement.adapters import Subject
 def mean_cross_entropy(outputs: NDArray, targets: NDArray) -> float | None:
     """Return the mean cross-entropy of logits ``(…, C)`` with class numbers ``(…)``; None for other targets.
 
-    >>> mean_cross_entropy(np.zeros((2, 4)), np.array([0, 3])) == np.log(4)
-    True
+    >>> round(mean_cross_entropy(np.zeros((2, 4)), np.array([0, 3])), 6)
+    1.386294
     """
     if outputs.ndim < 2 or outputs.shape[-1] < 2 or targets.shape != outputs.shape[:-1]:
         return None

@@ -102,7 +102,7 @@ def build(
         html = stage / "html"
         warnings = _sphinx(source, html, stage / "doctrees", docs, results, execute)
         _finish(html, results)
-        _replace(html, out)
+        pages.replace_folder(html, out)
     except OSError as trouble:
         reason = trouble.strerror or trouble
         raise UserError(
@@ -261,18 +261,3 @@ def _finish(html: Path, results: Path) -> None:
     (html / MARKER).write_text(
         "This folder is written by steepest book, and replaced as a whole.\n"
     )
-
-
-def _replace(fresh: Path, out: Path) -> None:
-    """Move the new book into place; the old one comes back if that fails."""
-    if not out.exists():
-        os.rename(fresh, out)
-        return
-    stale = out.parent / f".{out.name}-old-{os.getpid()}"
-    os.rename(out, stale)
-    try:
-        os.rename(fresh, out)
-    except OSError:
-        os.rename(stale, out)
-        raise
-    shutil.rmtree(stale)

@@ -19,6 +19,7 @@ from steepest.core.records import canonical_digest
 from steepest.engine.fingerprint import everything
 
 from . import _diagrams, _hover, _mathfont, _pages
+from ._folders import replace_folder
 from ._runs import Run, entries, gather
 from ._style import stylesheet
 
@@ -64,7 +65,7 @@ def build(results: Path, out: Path, watch: Callable[[str], None] = lambda name: 
     try:
         fresh.mkdir(parents=True)
         _write(runs, sweeps, fresh, out, watch)
-        _replace(fresh, out)
+        replace_folder(fresh, out)
     except OSError as trouble:
         reason = trouble.strerror or trouble
         raise UserError(
@@ -210,18 +211,3 @@ def _save(run: Run, text: str, folder: Path) -> None:
     for name in (*SHOWN, "arrays.npz"):
         shutil.copyfile(run.folder / name, files / name)
     (folder / run.page).write_text(text, "utf-8")
-
-
-def _replace(fresh: Path, out: Path) -> None:
-    """Move the new atlas into place; the old one comes back if that fails."""
-    if not out.exists():
-        os.rename(fresh, out)
-        return
-    stale = out.parent / f".{out.name}-old-{os.getpid()}"
-    os.rename(out, stale)
-    try:
-        os.rename(fresh, out)
-    except OSError:
-        os.rename(stale, out)
-        raise
-    shutil.rmtree(stale)
