@@ -21,7 +21,7 @@
 #
 # **It takes** twenty minutes. The cells run for less than twenty seconds on one core.
 #
-# **You need** `pip install steepest setuptools`. The last part builds a package with setuptools and pip, without the
+# **You need** `pip install -U steepest setuptools`. The last part builds a package with setuptools and pip, without the
 # network. Everything is written to a temporary folder.
 
 # %%
@@ -29,6 +29,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -260,7 +261,9 @@ print(*sorted(str(file.relative_to(package)) for file in package.rglob("*.*")), 
 # ```
 
 # %%
-if importlib.util.find_spec("setuptools") and importlib.util.find_spec("pip"):
+find = importlib.util.find_spec
+packs = find("pip") and find("setuptools") and int(version("setuptools").partition(".")[0]) > 70
+if packs:
     quiet = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wheels, installed = Path("wheels"), Path("installed")
     offline = ["--no-deps", "--no-build-isolation"]
@@ -283,7 +286,7 @@ if importlib.util.find_spec("setuptools") and importlib.util.find_spec("pip"):
     )
     print(listing.stdout)
 else:
-    print("this part needs pip and setuptools: python -m pip install setuptools")
+    print("this part needs pip and setuptools: python -m pip install -U setuptools")
 
 # %% [markdown]
 # That is how a paper ships its claims. Readers run them with their own seeds and their own fields, and get pages like

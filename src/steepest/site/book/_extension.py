@@ -307,9 +307,8 @@ def _warn_of_hand_typed_numbers(app: Sphinx, doctree: nodes.document) -> None:
 def _leave_out_what_a_page_does_not_need(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Leave the styles of notebooks and of code to the pages that have some: a fourth of a page's weight."""
-    needless = ["mystnb"] if not page.startswith("tutorials/") else []
-    needless += ["pygments"] if page.startswith("claims/") else []
+    """Leave out the style of notebooks, which the book's own replaces, and that of code where there is none."""
+    needless = ["mystnb", *(["pygments"] if page.startswith("claims/") else [])]
     sheets = context["css_files"]
     sheets[:] = [sheet for sheet in sheets if not any(n in str(sheet.filename) for n in needless)]
 
