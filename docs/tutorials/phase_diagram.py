@@ -70,7 +70,7 @@ seconds = time.perf_counter() - started
 print(f"{phases.total} points in {seconds:.1f} s")
 for verdict, count in phases.counts.items():
     print(f"{count:4} {verdict}")
-phases
+phases.figure()
 
 # %% [markdown]
 # ## What is a point?
