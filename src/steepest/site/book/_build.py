@@ -214,6 +214,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "nb_execution_timeout": 300,
         "nb_execution_raise_on_error": False,
         "nb_merge_streams": True,
+        "nb_mime_priority_overrides": [("html", "image/png", 35)],  # before SVG: many times lighter
         "html_theme": "furo",
         "html_theme_options": {"top_of_page_buttons": [], "navigation_with_keys": True},
         "html_static_path": ["_static"],
