@@ -9,7 +9,7 @@ from steepest import catalogue
 from steepest.app.console import say
 from steepest.app.run import run_several
 from steepest.engine.store import Store
-from steepest.site.book import Asked, Book, Shelf, build, docs_folder, needs, refuse
+from steepest.site.book import Asked, Book, Shelf, build, check, docs_folder, needs
 
 
 def write_book(
@@ -35,7 +35,7 @@ def write_book(
         UserError: no sources, Sphinx is not installed, or a place that cannot be written.
     """
     docs = docs_folder() if docs is None else docs
-    refuse(out)
+    check(docs, results, out)
     if not now:
         store = Store(results)
         lines = list(catalogue.built_in().values())

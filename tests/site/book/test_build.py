@@ -1,9 +1,11 @@
 """A small book: what its pages show, and that nothing of the reader's is lost."""
 
 import re
+import shutil
 
 import pytest
 
+from steepest.app.book import write_book
 from steepest.core.errors import UserError
 from steepest.site.book import build, chapters, needs
 from tests.site.book.whole import problems
@@ -89,9 +91,26 @@ def test_what_a_book_needs(docs):
 
 def test_a_folder_that_is_not_a_book_is_left_alone(docs, results, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(UserError, match="is not a book, and nothing in it was touched"):
+    with pytest.raises(UserError, match=r"is not a book \(thesis\.tex\), and nothing in it was touched"):
         build(docs, results, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_reader_s_file_in_a_book_is_not_lost(docs, results, book, tmp_path):
+    out = tmp_path / "book"
+    shutil.copytree(book.index.parent, out)
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"holds a file that is not the book's \(notes.txt\)"):
+        build(docs, results, out)
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_what_is_missing_is_said_before_anything_runs(tmp_path, monkeypatch):
+    """Eight minutes of claims are not run for a book that cannot be built."""
+    monkeypatch.setattr("steepest.app.book.run_several", None)
+    monkeypatch.setattr("steepest.site.book._build.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"the book needs sphinx; install it with pip install"):
+        write_book(None, tmp_path / "results", tmp_path / "book")
 
 
 def test_no_sources_are_refused(results, tmp_path):

@@ -2,8 +2,8 @@
 
 from ._build import Book as Book
 from ._build import build as build
+from ._build import check as check
 from ._build import docs_folder as docs_folder
-from ._build import refuse as refuse
 from ._chapters import chapters as chapters
 from ._chapters import needs as needs
 from ._numbers import Asked as Asked

@@ -6,8 +6,9 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from ._reference import clean_docstring, write_reference
 from ._shelf import shelf
 
 MARKER = ".steepest-book"
-"""Lies in every book: a folder without it is never replaced."""
-LEFT_OUT = (".doctrees", "_sources", ".buildinfo", "objects.inv", "_static/scripts/furo.js.map")
+"""Lies in every book and lists its files: a folder without it, or with other files, is never replaced."""
+LEFT_OUT = ("_sources", ".buildinfo", "objects.inv")
 DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
 
 
@@ -78,15 +79,10 @@ def build(
     Raises:
         UserError: no sources, Sphinx is not installed, or a place that is not ours or cannot be written.
     """
-    _need_sphinx()
     docs = Path(docs).absolute()
     results = Path(results).absolute()
     out = Path(out).absolute()
-    if not (docs / "index.md").is_file():
-        raise UserError(
-            f"there is no book in {docs}: it has no index.md; name another folder with --docs"
-        )
-    refuse(out)
+    check(docs, results, out)
     stage = out.parent / f".{out.name}-new-{os.getpid()}"
     try:
         source = stage / "source"
@@ -113,27 +109,22 @@ def build(
     return Book(out / "index.html", warnings)
 
 
-def refuse(out: Path) -> None:
-    """Refuse a place for the book where something would be lost that is not ours.
+def check(docs: Path, results: Path, out: Path) -> None:
+    """Check all that a book needs, before anything is run for it.
 
     Raises:
-        UserError: something is there that is not a book.
+        UserError: no sources, Sphinx is not installed, or a place where something would be lost that is not ours.
     """
-    if (out.exists() or out.is_symlink()) and not (out / MARKER).is_file():
+    for package in ("sphinx", "myst_nb", "furo", "jupytext"):
+        if find_spec(package) is None:
+            raise UserError(
+                f"the book needs {package}; install it with pip install 'steepest[book]'"
+            )
+    if not (docs / "index.md").is_file():
         raise UserError(
-            f"{out} is not a book, and nothing in it was touched; choose another place with --out"
+            f"there is no book in {docs}: it has no index.md; name another folder with --docs"
         )
-
-
-def _need_sphinx() -> None:
-    try:
-        import furo  # noqa: F401
-        import myst_nb  # noqa: F401
-        import sphinx  # noqa: F401
-    except ImportError as trouble:
-        raise UserError(
-            f"the book needs {trouble.name}; install it with pip install 'steepest[book]'"
-        ) from None
+    pages.refuse_folder(out, MARKER, "book", results)
 
 
 def _sphinx(
@@ -148,11 +139,8 @@ def _sphinx(
     (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
     (static / "book.js").write_text((Path(__file__).parent / "book.js").read_text("utf-8"), "utf-8")
     shelf.cache_clear()
-    for chatty in (
-        "matplotlib",
-        "fontTools",
-        "traitlets",
-    ):  # they speak up once a handler listens to everything
+    # these speak up once a handler listens to everything
+    for chatty in ("matplotlib", "fontTools", "traitlets"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     said = StringIO()
     with patch_docutils(), docutils_namespace(), _kernels_quiet():
@@ -243,9 +231,10 @@ def _finish(html: Path, results: Path) -> None:
     """Add the font and the claims' files, and drop what no reader needs."""
     for name in LEFT_OUT:
         path = html / name
-        shutil.rmtree(path, ignore_errors=True)
-        with suppress(OSError):
-            path.unlink()
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
     for path in html.rglob("*.map"):
         path.unlink()
     texts = (page.read_text("utf-8") for page in sorted(html.rglob("*.html")))
@@ -259,6 +248,4 @@ def _finish(html: Path, results: Path) -> None:
         files.mkdir()
         for file in DOWNLOADS:
             shutil.copyfile(run.folder / file, files / file)
-    (html / MARKER).write_text(
-        "This folder is written by steepest book, and replaced as a whole.\n"
-    )
+    pages.list_files(html, MARKER)

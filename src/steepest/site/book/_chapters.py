@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ._numbers import Asked, asked, numbers
 
-_TOLD = re.compile(r"^:{3,}\{claim\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", re.MULTILINE)
+_BOX = re.compile(r"^:{3,}\{claim\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", re.MULTILINE)
 _MOVING = re.compile(r"^:{3,}\{moving\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", re.MULTILINE)
 _OPTION = re.compile(r"^:(\w+):\s*(.*)$", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -28,14 +28,24 @@ class Chapter:
     text: str
 
     @property
+    def boxes(self) -> list[tuple[Asked, str]]:
+        """The claims that it shows, in order, each with the verdict that the text was written for."""
+        boxes = []
+        for match in _BOX.finditer(self.text):
+            options = _options(match[2])
+            boxes.append(
+                (asked(match[1], options.get("fields", "")), options.get("expect", "holds"))
+            )
+        return boxes
+
+    @property
     def claims(self) -> list[str]:
-        """The claims that it shows, in order."""
-        return list(dict.fromkeys(match[1] for match in _TOLD.finditer(self.text)))
+        """The names of the claims that it shows, once each."""
+        return list(dict.fromkeys(shown.claim for shown, _ in self.boxes))
 
     def needs(self) -> Iterator[Asked]:
         """Yield every result that it shows or quotes."""
-        for match in _TOLD.finditer(self.text):
-            yield asked(match[1], _options(match[2]).get("fields", ""))
+        yield from (shown for shown, _ in self.boxes)
         for match in _MOVING.finditer(self.text):
             yield from frames(match[1], _options(match[2]))
         for number in numbers(self.text):

@@ -4,7 +4,6 @@ Sphinx loads this module by name and calls :func:`setup`.
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +27,17 @@ _log = logging.getLogger(__name__)
 HAND = re.compile(r"(?<![\w.,^₀-₉])\d[\d.,]*(?![\w])")
 """A number that the author typed into the prose by hand."""
 YEAR = re.compile(r"(1[6-9]|20)\d\d")
+EXEMPT = (
+    nodes.literal,
+    nodes.literal_block,
+    nodes.math,
+    nodes.math_block,
+    nodes.raw,
+    nodes.reference,
+    nodes.comment,
+    nodes.system_message,
+)
+"""What may hold digits: formulas, code, and numbers with a source."""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -205,7 +215,8 @@ class _Overview(_Directive):
             if chapter.name == self.env.docname
             for name in chapter.claims
         ]
-        return self.html(_html.overview(names, self.shelf.runs, self.root, above))
+        runs = [self.shelf.run(Asked(name)) for name in names]
+        return self.html(_html.overview(names, runs, self.root, above))
 
 
 class _Tally(_Directive):
@@ -313,26 +324,12 @@ def _leave_out_what_a_page_does_not_need(
     sheets[:] = [sheet for sheet in sheets if not any(n in str(sheet.filename) for n in needless)]
 
 
-EXEMPT: Sequence[type[nodes.Node]] = (
-    nodes.literal,
-    nodes.literal_block,
-    nodes.math,
-    nodes.math_block,
-    nodes.raw,
-    nodes.reference,
-    nodes.comment,
-    nodes.system_message,
-)
-
-
 def _exempt(text: nodes.Node) -> bool:
-    parent = text.parent
-    while parent is not None:
-        if isinstance(parent, tuple(EXEMPT)) or "unfilled" in getattr(parent, "attributes", {}).get(
-            "classes", ()
-        ):
+    node = text.parent
+    while node is not None:
+        if isinstance(node, EXEMPT) or "unfilled" in node.get("classes", ()):
             return True
-        parent = parent.parent
+        node = node.parent
     return False
 
 

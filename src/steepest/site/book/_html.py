@@ -112,17 +112,17 @@ def moving(
 
 
 def overview(
-    names: Sequence[str], runs: dict[str, list[Run]], root: str, above: Sequence[str] = ()
+    names: Sequence[str], runs: Sequence[Run | None], root: str, above: Sequence[str] = ()
 ) -> Markup:
     """Return a list of claims with their verdicts.
 
     Args:
         names: the claims.
-        runs: stored results by claim.
+        runs: their results, None where nothing is stored.
         root: the way from the page to the book's folder.
         above: the claims that the page itself tells of.
     """
-    lines = [(catalogue.entry(name), (runs.get(name) or [None])[0]) for name in names]
+    lines = [(catalogue.entry(name), run) for name, run in zip(names, runs, strict=True)]
     template = environment().get_template("overview.html")
     return Markup(template.render(lines=lines, root=root, above=set(above)))
 

@@ -6,6 +6,8 @@ Only the pages of phase diagrams have a script, and they show everything without
 from ._build import build as build
 from ._build import refuse as refuse
 from ._drawn import drawn as drawn
+from ._folders import list_files as list_files
+from ._folders import refuse_folder as refuse_folder
 from ._folders import replace_folder as replace_folder
 from ._formula import formula as formula
 from ._mathfont import MATH_FILE as MATH_FILE

@@ -19,7 +19,7 @@ from steepest.core.records import canonical_digest
 from steepest.engine.fingerprint import everything
 
 from . import _diagrams, _hover, _mathfont, _pages
-from ._folders import replace_folder
+from ._folders import list_files, refuse_folder, replace_folder
 from ._runs import Run, entries, gather
 from ._style import stylesheet
 
@@ -82,28 +82,7 @@ def refuse(results: Path, out: Path) -> None:
     Raises:
         UserError: a folder with other files, something that is no folder, or a folder around the results.
     """
-    out = out.absolute()
-    if Path(os.path.realpath(results)).is_relative_to(os.path.realpath(out)):
-        raise UserError(
-            f"the results in {results} lie inside {out}, which the atlas would replace; choose another --out"
-        )
-    if not (out.exists() or out.is_symlink()):
-        return
-    if not out.is_dir() or out.is_symlink():
-        raise UserError(f"{out} is not a folder; choose another place for the atlas with --out")
-    ours = []
-    if (out / MARKER).is_file():
-        ours = (out / MARKER).read_text("utf-8", "replace").splitlines()
-    files = sorted(
-        str(path.relative_to(out))
-        for path in out.rglob("*")
-        if path.is_symlink() or not path.is_dir()
-    )
-    if strange := [path for path in files if Path(path).as_posix() not in (*ours, MARKER)]:
-        what = "is not an atlas" if not ours else "holds a file that is not the atlas's"
-        raise UserError(
-            f"{out} {what} ({strange[0]}), and nothing in it was touched; choose another place with --out"
-        )
+    refuse_folder(out, MARKER, "atlas", results)
 
 
 def _write(
@@ -153,10 +132,7 @@ def _write(
     (folder / "style.css").write_text(stylesheet() + _mathfont.MATH_SHEET, "utf-8")
     if sweeps:
         (folder / _diagrams.SCRIPT).write_bytes(_hover.script())
-    files = sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
-    )
-    (folder / MARKER).write_text("".join(f"{path}\n" for path in files), "utf-8")
+    list_files(folder, MARKER)
 
 
 def _pages_of(atlas: Path) -> dict[str, Any]:
