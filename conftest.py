@@ -1,7 +1,9 @@
-"""Every test runs in float64, as the command line does."""
+"""Every test, and every doctest of the package, runs in float64, as the command line does."""
 
 import jax
 import pytest
+
+pytest_plugins = ["tests.extras"]
 
 jax.config.update("jax_enable_x64", True)
 

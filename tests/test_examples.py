@@ -9,6 +9,7 @@ import pytest
 from steepest import measure
 from steepest.measurement import Builder
 from steepest.measurement.adapters import in_evaluation, subject
+from tests.extras import need
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -25,7 +26,7 @@ def test_regions_of_digits(tmp_path, capsys):
 @pytest.mark.parametrize("name", ["digits_conv", "sorting_transformer", "digits_equinox"])
 def test_trainings_are_built_as_claims_take_them(name):
     """Seeds and widths change the weights, training moves them, and the parts are what is measured."""
-    pytest.importorskip("torch")
+    need("torch")
     builder = Builder.of(f"{EXAMPLES / 'training' / name}.py:build")
     assert builder.knobs == ("seed", "width")
     built = builder()

@@ -15,6 +15,7 @@ from steepest.core.arrays import Prediction
 from steepest.core.errors import UserError
 from steepest.core.words import Verdict
 from steepest.engine.run import ready
+from tests.extras import need
 from tests.small import small_catalogue
 
 REAL = tuple(catalogue.built_in())
@@ -230,7 +231,7 @@ def test_a_notebook_can_be_written_of_every_claim(name):
     for cell in written["cells"]:
         if cell["cell_type"] == "code":
             compile(cell["source"], name, "exec")
-    nbformat = pytest.importorskip("nbformat")
+    nbformat = need("nbformat")
     nbformat.validate(nbformat.from_dict(written))
 
 
@@ -245,9 +246,9 @@ def test_the_claims_own_prediction_fares_as_in_its_result(name):
 
 
 def test_the_notebook_runs_blank_and_filled_in(tmp_path, monkeypatch):
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
+    nbformat = need("nbformat")
+    nbclient = need("nbclient")
+    need("ipykernel")
     main(["new", "my_claim.py"])
     assert main(["exercise", "my_claim.py", "task.ipynb"]) == 0
     book = nbformat.read("task.ipynb", as_version=4)

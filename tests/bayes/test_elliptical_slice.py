@@ -7,6 +7,7 @@ import pytest
 
 from steepest.bayes import elliptical_slice
 from steepest.core.errors import UserError
+from tests.extras import need
 
 CHAINS = 64
 CHOLESKY = np.array([[1.0, 0.0], [0.5, 2.0]])
@@ -57,7 +58,7 @@ def test_the_prior_is_invariant_without_data():
 
 
 def test_against_blackjax():
-    blackjax = pytest.importorskip("blackjax")
+    blackjax = need("blackjax")
     covariance = jnp.asarray(CHOLESKY @ CHOLESKY.T)
     sampler = blackjax.elliptical_slice(log_likelihood, mean=jnp.zeros(2), cov=covariance)
 

@@ -11,9 +11,10 @@ from steepest.claims.structure.class_covariances.on_subject import CovariancesOn
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import subject
 from tests.claims.on_subject import asked, broken, classifier, clusters
+from tests.extras import need
 from tests.measurement.adapters import models
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 
 
 def own_network():

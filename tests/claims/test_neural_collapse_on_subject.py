@@ -10,9 +10,10 @@ from steepest.core.errors import UserError
 from steepest.measurement import Builder
 from steepest.measurement.quantities import collapse
 from tests.claims.on_subject import asked, broken, classifier, clusters, rejections
+from tests.extras import need
 from tests.measurement.adapters import models
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 
 
 def drifting(steps, length=None):

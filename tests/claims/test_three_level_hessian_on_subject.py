@@ -20,10 +20,11 @@ from steepest.core.errors import UserError
 from steepest.measurement import Built
 from steepest.measurement.adapters import subject
 from tests.claims.on_subject import asked, broken, classifier, clusters
+from tests.extras import need
 from tests.measurement.adapters import models
 from tests.measurement.quantities.test_class_decomposition import oracle
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 
 
 def test_spectra_are_those_of_dense_matrices():

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.extras import need
+
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
 # what each must have found
@@ -169,10 +171,10 @@ LOOKS = {"activation_to_prediction": widths_agree, "neural_tangents": closed_for
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_as_a_notebook(name, tmp_path):
     """Each cell runs, prints plain text, and some show a table or a picture."""
-    jupytext = pytest.importorskip("jupytext")
-    nbclient = pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    nbformat = pytest.importorskip("nbformat")
+    jupytext = need("jupytext")
+    nbclient = need("nbclient")
+    need("ipykernel")
+    nbformat = need("nbformat")
     notebook = jupytext.read(FOLDER / f"{name}.py")
     nbformat.validate(notebook)
     options = {"timeout": 300, "resources": {"metadata": {"path": str(tmp_path)}}}

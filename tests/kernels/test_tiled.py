@@ -20,6 +20,7 @@ from steepest.kernels.tiled._files import MANIFEST, TABLE
 from steepest.kernels.tiled._matrix import open_tiled
 from steepest.nn.activations import Activation, activation
 from steepest.nn.networks import mlp
+from tests.extras import need
 
 SPHERE = (
     "relu",
@@ -317,7 +318,7 @@ def test_processes(tmp_path):
 
 
 def test_a_dask_cluster(tmp_path):
-    distributed = pytest.importorskip("distributed")
+    distributed = need("distributed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # dask's, about ports
         cluster = distributed.LocalCluster(

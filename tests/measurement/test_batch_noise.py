@@ -16,6 +16,7 @@ from steepest.nn.data import digits
 from steepest.nn.losses import squared
 from steepest.nn.networks import mlp
 from steepest.noise import gradient_moments
+from tests.extras import need
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(8, 3))
@@ -205,7 +206,7 @@ def test_bad_sizes_in_one_sentence():
 
 
 def test_torch_gives_the_same():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     model = torch.nn.Linear(3, 1, bias=False).double()
     with torch.no_grad():
         model.weight.copy_(torch.tensor(W[None]))

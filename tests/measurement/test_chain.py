@@ -16,6 +16,7 @@ from steepest.measurement._chain import (
 from steepest.measurement.adapters import Dense, subject
 from steepest.nn.activations import activation
 from steepest.nn.networks import mlp
+from tests.extras import need
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 2, 2))
@@ -26,7 +27,7 @@ def squared(outputs, targets):
 
 
 def of_torch(make, dtype="float64"):
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = make(torch.nn).to(getattr(torch, dtype)).eval()

@@ -9,6 +9,7 @@ from steepest.core.errors import UserError
 from steepest.measurement._class_decomposition import measure_class_decomposition
 from steepest.measurement._context import Context
 from steepest.measurement.adapters import subject
+from tests.extras import need
 from tests.measurement.adapters import models
 from tests.measurement.quantities import test_class_decomposition as dense
 
@@ -63,7 +64,7 @@ def test_collapsed_classes_explain_their_outliers():
 
 
 def test_torch_and_jax_agree():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     x, y = models.data(40)
     ours = measured(models.of_jax(), models.cross_entropy, (x, y))
     theirs = measured(

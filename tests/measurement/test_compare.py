@@ -14,6 +14,7 @@ from steepest.measurement import Finding, Reading, Report, compare, measure, rea
 from steepest.measurement._fingerprint import digest_of
 from steepest.measurement.adapters import Batches
 from steepest.site.pages import comparison_page
+from tests.extras import need
 from tests.measurement.adapters import models
 from tests.measurement.test_measure import linear, regression, squared
 
@@ -196,7 +197,7 @@ def test_held_out_examples_have_their_own_digest():
 
 
 def test_digests_are_of_the_examples_alone():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     x, y = models.data(40)
     whole = digest_of(Batches((x, y)))
     rows = np.random.default_rng(0).permutation(40)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
@@ -13,6 +14,7 @@ from steepest.measurement import measure
 from steepest.measurement._curvature import GROUPS, _over_examples
 from steepest.measurement._optimizer import Optimizer, optimizer_of
 from steepest.measurement.adapters import block, forms_by_group, subject
+from tests.extras import need
 from tests.measurement.adapters import models
 from tests.measurement.test_measure import linear, regression, squared
 
@@ -125,7 +127,7 @@ def test_other_curvatures(network, kind):
 
 
 def test_adam_is_measured_in_its_own_coordinates(dense):
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     model = models.of_torch()
     (x, y) = models.data(40)
     x = torch.as_tensor(x)
@@ -151,7 +153,6 @@ def test_adam_is_measured_in_its_own_coordinates(dense):
 
 
 def test_adam_of_optax_agrees():
-    optax = pytest.importorskip("optax")
     network, params = models.of_jax()
     x, y = models.data(40)
     with jax.enable_x64(True):
@@ -181,7 +182,7 @@ def test_the_limit_of_averaged_momentum_is_where_a_quadratic_diverges(lr):
 
 
 def test_optimizers_without_a_limit_are_refused():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     model = models.of_torch()
     x, y = models.data()
     small = subject(model, torch.nn.CrossEntropyLoss(), (torch.as_tensor(x), torch.as_tensor(y)))

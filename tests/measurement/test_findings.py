@@ -8,8 +8,9 @@ import pytest
 
 from steepest.measurement import measure
 from steepest.site.pages import report_page
+from tests.extras import need
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 nn = torch.nn
 DATA = np.random.default_rng(0)
 X = torch.as_tensor(DATA.standard_normal((200, 6)), dtype=torch.float32)

@@ -18,6 +18,7 @@ from steepest.measurement._inputs import (
 )
 from steepest.measurement.adapters import subject
 from steepest.nn.networks import mlp
+from tests.extras import need
 from tests.measurement.adapters import models
 
 
@@ -143,7 +144,7 @@ def test_fewer_rivals_are_a_bound_and_said(monkeypatch):
 
 
 def test_images_keep_their_shape():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     nn = torch.nn
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

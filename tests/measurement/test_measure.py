@@ -15,6 +15,7 @@ from steepest.measurement import QUANTITIES, Builder, load_checkpoint, measure
 from steepest.measurement._context import Context
 from steepest.measurement._quantities import measure_margins
 from steepest.measurement.adapters import subject
+from tests.extras import need
 from tests.measurement.adapters import models
 
 
@@ -101,7 +102,7 @@ def test_drift_is_measured_from_the_checkpoint():
 
 
 def test_torch_and_jax_agree_on_every_quantity():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     x, y = models.data(40)
     loss = torch.nn.CrossEntropyLoss()
     options = {
@@ -264,7 +265,7 @@ def test_measure_is_what_the_package_offers():
 
 def test_data_in_another_order_in_every_pass_do_not_mix():
     """Means stay the same; what pairs two passes is refused."""
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     x, y = models.data(40)
     pairs = torch.utils.data.TensorDataset(torch.as_tensor(x), torch.as_tensor(y))
     state = torch.Generator().manual_seed(0)

@@ -20,10 +20,11 @@ from steepest.measurement._sample import sample
 from steepest.measurement.adapters import subject
 from steepest.measurement.quantities import three_levels
 from steepest.site.pages import report_page
+from tests.extras import need
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 nn = torch.nn
-parametrizations = pytest.importorskip("torch.nn.utils.parametrizations")
+parametrizations = need("torch.nn.utils.parametrizations")
 RNG = np.random.default_rng(0)
 
 

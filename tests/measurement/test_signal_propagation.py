@@ -19,6 +19,7 @@ from steepest.measurement._signal_propagation import (
 from steepest.measurement._weights import measure_norms
 from steepest.measurement.adapters import Dense, subject
 from steepest.nn.networks import mlp
+from tests.extras import need
 from tests.measurement.adapters import models
 
 
@@ -160,7 +161,7 @@ def test_other_models_are_measured_without_theory():
     assert all(
         each.compared is None and not each.theory and np.isfinite(each.value) for each in found
     )
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     nn = torch.nn
     model = nn.Sequential(nn.Conv1d(1, 2, 2), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(6, 3))
     x, y = models.data()
@@ -188,7 +189,7 @@ def test_models_without_layers_are_refused():
     plain = context_of((lambda w, x: x @ w, np.ones(4)), squared, (models.data()[0], np.ones(11)))
     with pytest.raises(UserError, match="layers cannot be seen"):
         measure_signal_propagation(plain)
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
 
     class Bare(torch.nn.Module):
         def __init__(self):
@@ -209,7 +210,7 @@ def test_models_without_layers_are_refused():
     "measure", [measure_signal_propagation, measure_input_margins, measure_norms]
 )
 def test_torch_and_jax_agree(measure):
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     x, y = models.data(40)
     ours = context_of(models.of_jax(), models.cross_entropy, (x, y))
     data = torch.as_tensor(x), torch.as_tensor(y)
@@ -232,7 +233,7 @@ def test_torch_and_jax_agree(measure):
 
 
 def test_torch_and_jax_agree_on_regions():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     x, y = models.data(40)
     network = mlp(models.WIDTHS, "relu")
     model = torch.nn.Sequential(

@@ -12,6 +12,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from steepest.measurement.adapters import subject
+from tests.extras import need
 
 FOLDER = Path(__file__).parents[3] / "examples" / "measure"
 SMALL = {
@@ -49,7 +50,7 @@ def one_thread():
 def load(name):
     """The example as a module; importing it prints nothing, though the Zen of Python prints itself."""
     if name.endswith("_torch"):
-        pytest.importorskip("torch")
+        need("torch")
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None and spec.loader is not None
     file = importlib.util.module_from_spec(spec)
@@ -64,7 +65,7 @@ def built(name):
     """What ``build`` returns; it leaves the random numbers of torch alone."""
     if not name.endswith("_torch"):
         return load(name).build()
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     state = torch.get_rng_state()
     model, loss, data = load(name).build()
     assert torch.equal(torch.get_rng_state(), state)
@@ -84,7 +85,7 @@ def agree(found, expected, within=1e-8):
 def small_torch(name):
     """A tiny model in float64 with statistics that are not those of the start, its loss, and eight examples."""
     file = load(name)
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     loss = file.next_character if name == "gpt_torch" else torch.nn.functional.cross_entropy
     x, y = file.data(8)
     with torch.random.fork_rng(devices=[]):
@@ -140,7 +141,7 @@ def test_features_times_classifier_are_the_outputs(name):
 
 def test_a_linear_layer_inside_is_no_classifier():
     """Tied by hand, the GPT has no linear layer last: the last that is reached is one of a block."""
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
 
     class ByHand(load("gpt_torch").Gpt):
         def forward(self, tokens):

@@ -8,6 +8,7 @@ import pytest
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import subject
 from steepest.nn.networks import mlp
+from tests.extras import need
 from tests.measurement.adapters import models
 
 FRAMEWORKS = ["jax", "torch"]
@@ -18,7 +19,7 @@ def made(framework, micro_batch=4):
     options = {"micro_batch": micro_batch, "check": False}
     if framework == "jax":
         return subject(models.of_jax(), models.cross_entropy, (x, y), **options)
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     data = torch.as_tensor(x), torch.as_tensor(y)
     return subject(models.of_torch(), torch.nn.CrossEntropyLoss(), data, **options)
 
@@ -117,7 +118,7 @@ def test_a_loss_of_the_parameters_has_the_same_errors():
 
 
 def test_a_layer_reached_twice_keeps_its_last_call_though_it_is_overwritten():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     nn = torch.nn
 
     class Twice(nn.Module):
@@ -157,7 +158,7 @@ def test_a_layer_reached_twice_keeps_its_last_call_though_it_is_overwritten():
 
 
 def test_layers_whose_first_axis_is_not_that_of_the_examples_are_left_out():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     nn = torch.nn
 
     class Tokens(nn.Module):
@@ -237,7 +238,7 @@ def test_outputs_are_differentiated_in_what_layers_write(framework):
 
 def test_convolutions_read_and_are_differentiated():
     """A convolution, batch normalization in evaluation mode, an activation in place: against differences."""
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     torch.manual_seed(0)
     nn = torch.nn
     model = nn.Sequential(

@@ -5,9 +5,10 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import subject
+from tests.extras import need
 from tests.measurement.adapters import models
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 nn = torch.nn
 
 

@@ -15,6 +15,7 @@ from steepest.measurement.quantities import (
     own_cotangents,
     three_levels,
 )
+from tests.extras import need
 from tests.measurement.adapters import models
 
 
@@ -157,7 +158,7 @@ def test_numpy_subjects_and_jax_agree():
 
 
 def test_torch_modules_agree():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     x, y = models.data(30)
     ours = subject(models.of_jax(), models.cross_entropy, (x, y))
     theirs = subject(

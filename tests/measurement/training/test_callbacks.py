@@ -9,8 +9,9 @@ import pytest
 from steepest.core.errors import UserError
 from steepest.measurement import Monitor, measure, read_log
 from steepest.measurement.training._callbacks import Guarded, unwrapped
+from tests.extras import need
 
-torch = pytest.importorskip("torch")
+torch = need("torch")
 nn = torch.nn
 X = torch.randn(48, 8, generator=torch.Generator().manual_seed(0))
 Y = torch.randint(0, 3, (48,), generator=torch.Generator().manual_seed(1))
@@ -21,7 +22,7 @@ def steps(file):
 
 
 def lightning(name):
-    package = pytest.importorskip(name)
+    package = need(name)
 
     class Classifier(package.LightningModule):
         def __init__(self):
@@ -113,8 +114,8 @@ def test_lightning_measures_a_part_and_survives_what_fails(tmp_path, capsys):
 
 
 def language_model():
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("accelerate")
+    transformers = need("transformers")
+    need("accelerate")
     torch.manual_seed(0)
     sizes = {"n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 1}
     config = transformers.GPT2Config(vocab_size=12, bos_token_id=0, eos_token_id=0, **sizes)
@@ -190,7 +191,7 @@ def test_a_model_with_its_own_loss(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_a_classifier_of_transformers_by_its_logits(tmp_path):
     """The wrapper of docs/measuring.md, with which margins and a constant guess exist."""
-    transformers = pytest.importorskip("transformers")
+    transformers = need("transformers")
     sizes = {
         "hidden_size": 8,
         "num_hidden_layers": 1,

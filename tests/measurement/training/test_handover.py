@@ -6,6 +6,7 @@ import pytest
 from steepest.core.errors import UserError
 from steepest.measurement import Monitor, read_log
 from steepest.measurement.training._handover import receivers
+from tests.extras import need
 from tests.measurement.test_measure import linear, regression, squared
 
 
@@ -75,8 +76,8 @@ def test_a_log_that_cannot_be_written(tmp_path, capsys):
 
 
 def test_tensorboard_reads_what_was_written(tmp_path):
-    tensorboard = pytest.importorskip("torch.utils.tensorboard")
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    tensorboard = need("torch.utils.tensorboard")
+    accumulator = need("tensorboard.backend.event_processing.event_accumulator")
     writer = tensorboard.SummaryWriter(tmp_path / "events")
     records = trained(tmp_path, writer)
     writer.close()
@@ -92,7 +93,7 @@ def test_tensorboard_reads_what_was_written(tmp_path):
 
 @pytest.mark.parametrize("of_module", [False, True])
 def test_wandb_offline_beside_steps_of_the_user(tmp_path, monkeypatch, of_module):
-    wandb = pytest.importorskip("wandb")
+    wandb = need("wandb")
     monkeypatch.setenv("WANDB_SILENT", "true")
     run = wandb.init(mode="offline", dir=tmp_path, project="p")
     rows = []

@@ -5,6 +5,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.measurement import Monitor, read_log
+from tests.extras import need
 from tests.measurement.adapters import models
 from tests.measurement.test_measure import linear, regression, squared
 
@@ -32,7 +33,7 @@ def test_records_follow_the_weights(tmp_path):
 
 
 def test_a_module_in_training_is_measured_in_evaluation_mode_and_set_back(tmp_path):
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     model = torch.nn.Sequential(
         torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Dropout(), torch.nn.Linear(5, 3)
     )

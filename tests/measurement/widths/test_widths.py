@@ -19,6 +19,7 @@ from steepest.measurement.widths._coordinates import _spectral_norm, coordinates
 from steepest.measurement.widths._findings import Power, Powers, width_findings
 from steepest.nn.networks import mlp
 from steepest.site.pages import report_page
+from tests.extras import need
 
 DATA = np.random.default_rng(0)
 X = DATA.standard_normal((60, 12)) + 0.5
@@ -43,7 +44,7 @@ def one_thread():
 
 def in_torch(kind, optimizer, lr, base=64, zero=False, knobs="both", make=None):
     """A network of two hidden layers in a parameterization, trained on the full batch."""
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     nn = torch.nn
 
     class Multiplied(nn.Linear):
@@ -243,7 +244,7 @@ def test_a_last_layer_that_starts_at_zero():
 
 @pytest.mark.parametrize("name", ["standard", "mup"])
 def test_the_example_mends_what_it_finds(name):
-    pytest.importorskip("torch")
+    need("torch")
     report = width_check(f"{EXAMPLE}:{name}", WIDTHS)
     alarms = [finding for finding in report.findings if finding.sign == "!"]
     if name == "mup":
@@ -313,7 +314,7 @@ def test_spectral_norms(shape):
 
 
 def test_a_module_stays_in_its_mode_and_dropout_and_batch_statistics_do_not_count():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
 
     def make(nn, n):
         layers = (nn.Linear(12, n), nn.BatchNorm1d(n), nn.ReLU(), nn.Dropout(0.5))
@@ -449,7 +450,7 @@ def test_divergence_is_a_finding():
 
 
 def test_weights_that_are_not_finite():
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
 
     def build(seed=0, width=1.0):
         parts = in_torch("mup", "adam", 1e-3, base=8)(seed, width)
@@ -545,7 +546,7 @@ def build(seed=0, width=1.0):
 
 
 def test_the_command_checks_widths(tmp_path, capsys):
-    pytest.importorskip("torch")
+    need("torch")
     (tmp_path / "net.py").write_text(FILE, "utf-8")
     where = f"{tmp_path / 'net.py'}:build"
     page = tmp_path / "page.html"

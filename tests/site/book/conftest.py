@@ -8,6 +8,7 @@ import pytest
 from steepest.engine.run import run
 from steepest.engine.store import Store
 from steepest.site.book import Book, build
+from tests.extras import need
 from tests.small import small_catalogue
 
 FRONT = """# A small book
@@ -104,8 +105,8 @@ def docs(tmp_path_factory) -> Path:
 @pytest.fixture(scope="package")
 def book(docs, results, tmp_path_factory) -> Book:
     """The book, without the reference; not to be changed."""
-    pytest.importorskip("sphinx")
-    pytest.importorskip("myst_nb")
+    need("sphinx")
+    need("myst_nb")
     out = tmp_path_factory.mktemp("site") / "book"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # other packages' deprecations

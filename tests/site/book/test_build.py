@@ -8,6 +8,7 @@ import pytest
 from steepest.app.book import write_book
 from steepest.core.errors import UserError
 from steepest.site.book import build, chapters, needs
+from tests.extras import need
 from tests.site.book.whole import problems
 
 
@@ -91,7 +92,9 @@ def test_what_a_book_needs(docs):
 
 def test_a_folder_that_is_not_a_book_is_left_alone(docs, results, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(UserError, match=r"is not a book \(thesis\.tex\), and nothing in it was touched"):
+    with pytest.raises(
+        UserError, match=r"is not a book \(thesis\.tex\), and nothing in it was touched"
+    ):
         build(docs, results, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -133,7 +136,7 @@ WRONG = {
 
 def test_what_an_author_gets_wrong_is_said(results, tmp_path):
     """Each mistake is a warning with its sentence, and the book is built all the same."""
-    pytest.importorskip("sphinx")
+    need("sphinx")
     (tmp_path / "docs" / "chapters").mkdir(parents=True)
     (tmp_path / "docs" / "index.md").write_text("# Front\n", "utf-8")
     text = "# Wrong\n\n" + "\n\n".join(WRONG)
