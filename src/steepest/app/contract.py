@@ -23,7 +23,9 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Panel
+from steepest.core.scope import meanings as meanings_of
 from steepest.core.words import Verdict
+from steepest.engine.forms import checks_of
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, build, execute
 from steepest.site.drawing import svg
@@ -63,7 +65,7 @@ def is_described(kind: type[Claim]) -> Problems:
     parameters = getattr(kind, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:
         return ["the class must be a frozen dataclass: put @dataclass(frozen=True) above it"]
-    meanings = documentation(kind)
+    meanings = meanings_of(kind, documentation)
     for field in fields(kind):
         if not re.search(r"\S.* \[[^\]]+\]$", meanings.get(field.name, "")):
             missing.append(
@@ -212,7 +214,7 @@ def same_bits(ready: Ready, result: Result) -> Problems:
     with jax.enable_x64(claim.precision == "float64"):
         for_setting, for_observation = seeded(ready.seed)
         again = claim.observe(claim.setting(for_setting), for_observation)
-        checks = claim.judge(result.predicted, again)
+        checks = checks_of(claim, result.predicted, again)
     if set(again) != set(result.observed):
         return ["another run observes other quantities"]
     missing = [

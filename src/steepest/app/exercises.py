@@ -20,6 +20,7 @@ from steepest.core.errors import UserError, nearest
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.words import LOOKS, Verdict
 from steepest.engine.fingerprint import stamp
+from steepest.engine.forms import checks_of
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, answer
 from steepest.engine.store import Store
@@ -263,7 +264,7 @@ class Exercise:
         return {name: answer[name] if name in given else guess[name] for name in self.blank}
 
     def _judged(self, prediction: Prediction, given: tuple[str, ...]) -> Attempt:
-        judge: Any = self._asked.claim.judge
+        judge: Any = partial(checks_of, self._asked.claim)
         result = self.result
         with self._precision(), np.errstate(all="ignore"):
             try:

@@ -32,6 +32,7 @@ ROOT = Path(steepest.__file__).parent
 COMPUTING = ("jax", "jaxlib", "numpy")
 """Packages whose version may change a number."""
 OF_THE_EXPERIMENT = ("setting", "hypotheses", "predict", "observe")
+OF_THE_JUDGEMENT = ("judge", "rivals", "controls", "panels", "figure", "run_conditions")
 BASE = ("steepest.claim._experiment",)
 """What every experiment depends on, imported by name or not."""
 JUDGING = ("steepest.core.checks", "steepest.core.panels", "steepest.engine.judge")
@@ -254,10 +255,20 @@ class Source:
         """Return what some definitions import, as modules and names; everything for None."""
         if names is None:
             return self.all_imported
-        mentioned = [self.uses(name) for name in names]
-        used = frozenset[str]().union(*mentioned, *map(_mentioned, self.loose))
+        nodes = [node for name in names for node in self.nodes[name]] + self.loose
+        used = frozenset[str]().union(*map(_mentioned, nodes))
         # a star may bring any name
-        return sorted({self.imports[name] for name in self.imports if name in used or "*" in name})
+        brought = [name for name in self.imports if name in used or "*" in name]
+        return sorted({pair for name in brought for pair in self._brought_by(name, nodes)})
+
+    def _brought_by(self, name: str, nodes: list[ast.AST]) -> list[tuple[str, str]]:
+        """Return what a name brings: of a package of ours, such as ``kit``, only the parts that are mentioned."""
+        module, inner = self.imports[name]
+        package = _file_of(f"{module}.{inner}", self.path.parent)
+        if package is None or package.name != "__init__.py":
+            return [(module, inner)]
+        parts = {part for node in nodes for part in _parts_of(name, node)}
+        return [(f"{module}.{inner}", part) for part in parts]
 
 
 def read(module: str, path: Path) -> Source:
@@ -354,9 +365,7 @@ def _executed(tree: ast.Module) -> Iterator[ast.AST]:
 def _is_experiment(node: ast.ClassDef) -> bool:
     """Whether a class has methods of a claim, which belong to different digests; others may be inherited."""
     methods = {inner.name for inner in node.body if isinstance(inner, ast.FunctionDef)}
-    return bool(
-        methods & {*OF_THE_EXPERIMENT, "judge", "rivals", "controls", "panels", "run_conditions"}
-    )
+    return bool(methods & {*OF_THE_EXPERIMENT, *OF_THE_JUDGEMENT})
 
 
 # What a claim says of itself: no number depends on it. Presets are part of the question that was asked.
@@ -377,6 +386,10 @@ _PROSE = frozenset(
         "contours",
         "diagram_remarks",
         "point",
+        "says",
+        "history",
+        "not_told",
+        "shared",
     }
 )
 
@@ -425,6 +438,19 @@ def _imports(node: ast.AST, module: str, path: Path) -> dict[str, tuple[str, str
         alias.asname or (star if alias.name == "*" else alias.name): (source, alias.name)
         for alias in node.names
     }
+
+
+def _parts_of(package: str, node: ast.AST) -> set[str]:
+    """The attributes of a name that a piece of source mentions; a star where the name stands by itself."""
+    whole = sum(isinstance(inner, ast.Name) and inner.id == package for inner in ast.walk(node))
+    parts = [
+        inner.attr
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.Attribute)
+        and isinstance(inner.value, ast.Name)
+        and inner.value.id == package
+    ]
+    return {*parts, *(["*"] if whole > len(parts) else [])}
 
 
 def _is_prose(node: ast.AST) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Check, Rejection, Rival, Verdict
 from steepest.core.hypotheses import Hypothesis
+from steepest.core.laws import Clause, Null, check_from_json, rejection_from_json
 from steepest.core.panels import Panel
 from steepest.core.records import plain
 
@@ -47,6 +48,9 @@ class Result:
         observed: the experiment's arrays (empty when out of range).
         rival_predictions: what the rivals predict.
         panels: what the figure shows; empty when out of range.
+        nulls: how the claim's own laws fared, flattened, reversed and tilted along their axes.
+        clauses: the clauses of the first sentence with their verdicts; empty where the claim does not say them.
+        shared: functions of the library that prediction and observation both called.
         how: how this result was come by: ``"computed"``, ``"stored"`` or ``"judged anew"``; not kept.
     """
 
@@ -74,6 +78,9 @@ class Result:
     observed: Observation = field(default_factory=Observation, repr=False)
     rival_predictions: tuple[Rival, ...] = field(default=(), repr=False)
     panels: tuple[Panel, ...] = field(default=(), repr=False)
+    nulls: tuple[Null, ...] = field(default=(), repr=False)
+    clauses: tuple[Clause, ...] = field(default=(), repr=False)
+    shared: tuple[str, ...] = field(default=(), repr=False)
     how: str = "computed"
 
     @property
@@ -108,6 +115,10 @@ class Result:
             "run_conditions": [hypothesis.to_json() for hypothesis in self.run_conditions],
             "rivals": [rejection.to_json() for rejection in self.rivals],
             "controls": [rejection.to_json() for rejection in self.controls],
+            "says": [clause.to_json() for clause in self.clauses],
+            "laws": [null.to_json() for null in self.nulls],
+            "shared": list(self.shared),
+            "scope": self.about.get("scope", {}),
             "params": self.params,
             "changes": self.changes,
             "preset": self.preset,
@@ -139,11 +150,14 @@ class Result:
             raise TypeError("versions are no mapping")
         read = {
             "verdict": Verdict(record["verdict"]),
-            "checks": tuple(Check.from_json(check) for check in record["checks"]),
+            "checks": tuple(check_from_json(check) for check in record["checks"]),
             "hypotheses": tuple(Hypothesis.from_json(one) for one in record["hypotheses"]),
             "run_conditions": tuple(Hypothesis.from_json(one) for one in record["run_conditions"]),
-            "rivals": tuple(Rejection.from_json(rival) for rival in record["rivals"]),
-            "controls": tuple(Rejection.from_json(control) for control in record["controls"]),
+            "rivals": tuple(rejection_from_json(rival) for rival in record["rivals"]),
+            "controls": tuple(rejection_from_json(control) for control in record["controls"]),
+            "nulls": tuple(Null.from_json(null) for null in record.get("laws", ())),
+            "clauses": tuple(Clause.from_json(clause) for clause in record.get("says", ())),
+            "shared": tuple(record.get("shared", ())),
             "params": _tuples(record["params"]),
             "changes": _tuples(record["changes"]),
         }

@@ -21,9 +21,13 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.fields import LARGEST_SEED, field_type
+from steepest.core.scope import meanings as meanings_of
+from steepest.core.scope import scope_of
 from steepest.engine.fingerprint import Stamp, stamp
-from steepest.engine.judge import Judgement, judge
+from steepest.engine.forms import judge, rivals_of
+from steepest.engine.judge import Judgement
 from steepest.engine.results import Result
+from steepest.engine.shared import Shared
 from steepest.engine.store import Question, Store
 
 Watch = Callable[[str], None]
@@ -181,6 +185,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     predicted = Prediction()
     observed = Observation()
     rivals: Sequence[Rival] = ()
+    shared = Shared()
     with jax.enable_x64(claim.precision == "float64"):
         for_setting, for_observation = seeded(asked.seed)
         watch("setting up")
@@ -189,11 +194,13 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
         in_range = all(hypothesis.holds for hypothesis in hypotheses)
         if in_range:
             watch("predicting")
-            predicted = claim.predict(setting)
+            with shared.predicting():
+                predicted = claim.predict(setting)
             watch("observing")
-            observed = claim.observe(setting, for_observation)
+            with shared.observing():
+                observed = claim.observe(setting, for_observation)
             watch("judging")
-            rivals = claim.rivals(setting, predicted)
+            rivals = rivals_of(claim, setting, predicted)
         judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
     now = timestamp()
     verdict, reason = judged.conclude(hypotheses, claim.headline)
@@ -207,6 +214,8 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
         run_conditions=judged.run_conditions,
         rivals=judged.rivals,
         controls=judged.controls,
+        **_of_laws(judged),
+        shared=tuple(shared.functions),
         params=asdict(claim),
         changes=changed(asked),
         preset=asked.preset,
@@ -225,6 +234,13 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     )
 
 
+def _of_laws(judged: Any) -> dict[str, Any]:
+    """Return what a judgement of laws has besides, and nothing of a claim in the first form."""
+    if isinstance(judged, Judgement):
+        return {}
+    return {"nulls": judged.nulls, "clauses": judged.says}
+
+
 def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
     """Judge the arrays of a stored result with the judgement that is here now; no experiment is run."""
     claim = asked.claim
@@ -236,7 +252,7 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
         rivals = stored.rival_predictions
         if stored.stamp["rivals"] != now.rivals:
             for_setting, _ = seeded(asked.seed)
-            rivals = tuple(claim.rivals(claim.setting(for_setting), stored.predicted))
+            rivals = tuple(rivals_of(claim, claim.setting(for_setting), stored.predicted))
         judged = judge(claim, stored.predicted, stored.observed, rivals)
     verdict, reason = judged.conclude(stored.hypotheses, claim.headline)
     return replace(
@@ -246,6 +262,7 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
         run_conditions=judged.run_conditions,
         rivals=judged.rivals,
         controls=judged.controls,
+        **_of_laws(judged),
         panels=judged.panels,
         verdict=verdict,
         reason=reason,
@@ -258,7 +275,7 @@ def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
     """Return what a claim says of itself: all that a page needs besides the result."""
     text = inspect.getdoc(sys.modules[kind.__module__]) or inspect.getdoc(kind) or ""
     try:
-        meanings = documentation(kind)
+        meanings = meanings_of(kind, documentation)
     except (OSError, TypeError):  # a class without a source, such as one typed at a prompt
         meanings = {}
     return {
@@ -270,6 +287,9 @@ def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
         "source": kind.source,
         "corrections": list(kind.corrections),
         "remarks": list(kind.remarks),
+        "history": [asdict(version) for version in getattr(kind, "history", ())],
+        "scope": {name: scope.to_json() for name, scope in scope_of(kind).items()},
+        "reasons_for_shared": dict(getattr(kind, "shared", {})),
         "chapter": entry.chapter,
         "origin": entry.origin,
         "target": entry.target,

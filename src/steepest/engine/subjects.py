@@ -16,8 +16,10 @@ from steepest.claim import Observation, Prediction, Rival, Verdict, documentatio
 from steepest.claim.subjects import Cost, Networks, OnSubject, alone, claim_of
 from steepest.core.errors import UserError
 from steepest.core.fields import field_type
+from steepest.core.scope import meanings as meanings_of
 from steepest.engine.fingerprint import stamp
-from steepest.engine.judge import Judgement, judge
+from steepest.engine.forms import judge, rivals_of
+from steepest.engine.judge import Judgement
 from steepest.engine.results import Result
 from steepest.engine.run import Watch, about, check_seed, spell, timestamp, versions
 from steepest.files import import_file
@@ -173,7 +175,7 @@ def run_on(
                 watch("observing")
                 observed = claim.observe(networks, for_observation)
                 watch("judging")
-                rivals = list(claim.rivals(networks, predicted))
+                rivals = list(rivals_of(claim, networks, predicted))
             took = time.perf_counter() - begun
         judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
     if claim.count == 1:
@@ -340,7 +342,9 @@ def _meanings(kind: type[OnSubject]) -> dict[str, str]:
     meanings: dict[str, str] = {}
     for one in (claim_of(kind), kind):
         try:
-            meanings |= {name: text for name, text in documentation(one).items() if text}
+            meanings |= {
+                name: text for name, text in meanings_of(one, documentation).items() if text
+            }
         except (OSError, TypeError):
             continue
     return {name: meanings.get(name, "") for name in kind.settable}

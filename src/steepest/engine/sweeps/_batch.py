@@ -17,6 +17,7 @@ from steepest.core.hypotheses import Hypothesis
 from steepest.core.records import plain
 from steepest.core.words import CRASHED
 from steepest.engine.fingerprint import everything
+from steepest.engine.forms import checks_of
 from steepest.engine.run import Ready, build, execute
 from steepest.engine.sweeps._cost import cost, lanes
 from steepest.engine.sweeps._plan import experiment_at
@@ -217,7 +218,7 @@ def seeded_keys(seeds: Sequence[int]) -> tuple[Any, Any]:
 def _judge(experiment: Experiment, setting: Any, observed: dict[str, np.ndarray]) -> tuple:
     predicted = experiment.predict(setting)
     assumed = [*experiment.hypotheses(setting), *experiment.run_conditions(observed)]
-    checks = experiment.judge(predicted, observed)
+    checks = checks_of(experiment, predicted, observed)
     verdict, reason = conclude_point(assumed, checks)
     judged = (verdict, reason, assumed, checks)
     return judged, experiment.quantities(predicted, observed)

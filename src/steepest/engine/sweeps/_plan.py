@@ -16,6 +16,7 @@ from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Curve
 from steepest.core.records import canonical_digest
+from steepest.core.scope import meanings as meanings_of
 from steepest.engine.fingerprint import COMPUTING, stamp
 from steepest.engine.run import build, check_seed, spell
 from steepest.engine.sweeps._axes import SEED, Axis, axes, design
@@ -232,7 +233,7 @@ class Plan:
 
     def label(self, field: str) -> str:
         """Return a field in words, with its unit, for an axis."""
-        meaning = documentation(self.kind).get(field, "")
+        meaning = meanings_of(self.kind, documentation).get(field, "")
         plain = not meaning.endswith("]") or meaning.endswith("[1]")
         unit = "" if plain else meaning[meaning.rfind("[") :]
         return f"{field} {unit}".rstrip()

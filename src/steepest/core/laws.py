@@ -1,0 +1,220 @@
+"""Laws over axes: checks of every point, nulls along each axis, clauses of a sentence, and the verdict they allow.
+
+What a claim in the form of ``steepest.kit`` has besides the checks, rivals and controls of :mod:`steepest.core.checks`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from steepest.core.checks import Check, Rejection, conclude
+from steepest.core.hypotheses import Hypothesis
+from steepest.core.records import number, plain
+from steepest.core.words import Verdict
+
+ROOM = 0.5
+"""Relative room beyond which a bound is consistent with the data and not tested by them."""
+
+
+@dataclass(frozen=True)
+class At:
+    """One point of a law: what was predicted and measured there.
+
+    Attributes:
+        where: the coordinate on each axis, such as ``{"width": 512}``.
+        predicted: the theory's number.
+        measured: the experiment's, the mean over repetitions.
+        low: lower end of an interval that holds at all points of the check at once.
+        high: its upper end.
+        verdict: HOLDS, FAILS or INCONCLUSIVE at this point.
+    """
+
+    where: Mapping[str, Any]
+    predicted: float
+    measured: float
+    low: float
+    high: float
+    verdict: Verdict
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "At":
+        """Return the inverse of ``asdict``, where numbers that are not finite are null."""
+        names = ("predicted", "measured", "low", "high")
+        numbers = {name: number(record[name]) for name in names}
+        return cls(where=record["where"], verdict=Verdict(record["verdict"]), **numbers)
+
+
+@dataclass(frozen=True)
+class LawCheck(Check):
+    """One comparison of a law with what was measured along its axes; its numbers are those of the worst point.
+
+    Attributes:
+        points: every point that was judged; none where there is but one.
+        law: the name of the predicted array.
+        axes: the axes along which it was judged.
+        also_passed_by: what each run has at hand, such as the number of steps, and passes this ranking as well.
+    """
+
+    points: tuple[At, ...] = ()
+    law: str = ""
+    axes: tuple[str, ...] = ()
+    also_passed_by: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> float:
+        """How far a one-sided bound is from the interval, relative to the bound; zero of checks with two sides."""
+        if self.kind != "bound" or self.verdict is not Verdict.HOLDS:
+            return 0.0
+        distance = min(self.interval.low - self.margin.low, self.margin.high - self.interval.high)
+        if self.predicted == 0:
+            return math.inf if distance > 0 else 0.0
+        return distance / abs(self.predicted)
+
+    @property
+    def consistent(self) -> bool:
+        """Whether it is a bound with so much room that it tests neither its constant nor its rate."""
+        return self.room > ROOM
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its form in JSON: that of a check, and its points."""
+        return super().to_json() | {"consistent": self.consistent}
+
+
+@dataclass(frozen=True)
+class Null:
+    """How a law fared that was made wrong by the program itself, along one of its axes.
+
+    Attributes:
+        law: the predicted array.
+        axis: along which it was changed.
+        kind: ``"flat"`` (its mean), ``"reversed"``, ``"steeper"`` or ``"shallower"`` (times x^±½).
+        by: ids of the checks that the claim passes and that fail for it; empty where nothing tells it from the law.
+        headline: whether a check of the claim's first sentence judges this law along this axis.
+        accepted: why these data cannot tell it, where the claim says so.
+    """
+
+    law: str
+    axis: str
+    kind: str
+    by: tuple[str, ...]
+    headline: bool = False
+    accepted: str = ""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether some check tells it from the law."""
+        return bool(self.by)
+
+    @property
+    def untold(self) -> str:
+        """What these data do not tell, in words."""
+        words = {
+            "flat": f"whether {self.law} depends on {self.axis}",
+            "reversed": f"whether {self.law} rises or falls with {self.axis}",
+            "steeper": f"{self.law} from {self.law} × {self.axis}^½",
+            "shallower": f"{self.law} from {self.law} × {self.axis}^−½",
+        }
+        return words[self.kind]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its form in JSON."""
+        return plain(asdict(self) | {"rejected": self.rejected})
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Null":
+        """Return the inverse of :meth:`to_json`."""
+        kept = {name: record[name] for name in record if name != "rejected"}
+        return cls(**kept | {"by": tuple(record["by"])})
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a claim's first sentence, with the checks that judge it.
+
+    Attributes:
+        text: as it stands in the sentence.
+        checks: their ids; empty where nothing tests it.
+        verdict: the worst of theirs, ``"consistent"`` where only bounds with room judge it, ``"not tested"`` where
+            nothing does.
+    """
+
+    text: str
+    checks: tuple[str, ...]
+    verdict: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return its form in JSON."""
+        return {"clause": self.text, "checks": list(self.checks), "verdict": self.verdict}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "Clause":
+        """Return the inverse of :meth:`to_json`."""
+        return cls(record["clause"], tuple(record["checks"]), record["verdict"])
+
+
+def check_from_json(record: Mapping[str, Any]) -> Check:
+    """Return a check, of one number or along axes, from its form in JSON."""
+    if "points" not in record:
+        return Check.from_json(record)
+    own = ("points", "law", "axes", "also_passed_by", "consistent")
+    check = Check.from_json({name: value for name, value in record.items() if name not in own})
+    return LawCheck(
+        **vars(check),
+        points=tuple(At.from_json(point) for point in record["points"]),
+        law=record["law"],
+        axes=tuple(record["axes"]),
+        also_passed_by=tuple(record["also_passed_by"]),
+    )
+
+
+def rejection_from_json(record: Mapping[str, Any]) -> Rejection:
+    """Return how a rival or a control fared, from its form in JSON."""
+    checks = tuple(check_from_json(check) for check in record["checks"])
+    return Rejection(**{**record, "by": tuple(record["by"]), "checks": checks})
+
+
+def conclude_laws(
+    hypotheses: Sequence[Hypothesis],
+    checks: Sequence[Check],
+    rivals: Sequence[Rejection],
+    controls: Sequence[Rejection],
+    headline: Sequence[str],
+    nulls: Sequence[Null],
+) -> tuple[Verdict, str]:
+    """Return the verdict of a claim that speaks in laws, and the reason in one sentence.
+
+    Besides what :func:`steepest.core.checks.conclude` asks, nothing holds whose headline a flat, reversed or tilted law
+    passes too, that no changed world fails, or that is a bound with room.
+
+    Args:
+        hypotheses: what was assumed of the setting and of the run.
+        checks: with what challenges them.
+        rivals: how the wrong theories fared.
+        controls: how the changed worlds fared.
+        headline: ids of the checks that judge the clauses of the first sentence.
+        nulls: how laws fared that were flattened, reversed and tilted along their axes.
+    """
+    verdict, reason = conclude(hypotheses, checks, rivals, controls, headline)
+    if verdict is not Verdict.HOLDS:
+        return verdict, reason
+    if untold := [n.untold for n in nulls if n.headline and not n.rejected and not n.accepted]:
+        reason = f"no power: these data do not tell {'; '.join(untold)}"
+        return Verdict.INCONCLUSIVE, reason
+    if weak := _without_power(checks, headline, controls):
+        return Verdict.INCONCLUSIVE, f"no power: {weak}"
+    return verdict, reason
+
+
+def _without_power(
+    checks: Sequence[Check], headline: Sequence[str], controls: Sequence[Rejection]
+) -> str:
+    """Say which of the headline's checks no changed world fails, or that all are bounds with room; empty if none."""
+    stated = [check for check in checks if check.id in headline]
+    worlds = {control.id for control in controls}
+    identities = [check.name for check in stated if not worlds & set(check.challenged_by)]
+    if identities:
+        return f"no changed world fails {', '.join(identities)}"
+    if all(isinstance(check, LawCheck) and check.consistent for check in stated):
+        return "its bounds have room, and test neither constant nor rate"
+    return ""

@@ -1,0 +1,436 @@
+"""The forms of check: a law is compared with what was measured at every point of its axes.
+
+Intervals hold at all points at once. Repetitions are the axes of what was measured that are not among those judged; the
+first of them is what is independent, and others are averaged within it.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray
+from numpy.typing import ArrayLike, NDArray
+
+from steepest.core.checks import Check, decide
+from steepest.core.intervals import Interval
+from steepest.core.laws import At, LawCheck
+from steepest.core.words import Verdict
+from steepest.statistics import clustered_share, fit_power, simultaneous_intervals
+
+LEVEL = 0.95
+
+
+def follows(
+    id: str,
+    law: Any,
+    seen: xarray.DataArray,
+    within: float | tuple[float, float],
+    *,
+    over: str = "",
+    absolute: bool = False,
+    each: bool = False,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check that what was measured follows a law at every point of its axes.
+
+    Args:
+        id: of the check.
+        law: the predicted array, or a number.
+        seen: what was measured; axes that are not in ``over`` are repetitions.
+        within: relative error allowed at every point, or a pair of factors ``(low, high)``; with ``absolute`` the
+            absolute error.
+        over: axes along which it is judged, separated by spaces; those of ``law`` that are no repetitions if left out.
+        absolute: whether ``within`` is absolute.
+        each: whether every repetition must agree, and not only their mean.
+        label: the quantity in words; the id without underscores where it is left out.
+        note: shown beside the check.
+
+    Raises:
+        ValueError: a margin that does not contain its own prediction.
+    """
+    theory = _array(law)
+    axes = tuple(over.split()) or tuple(map(str, theory.dims))
+    low, high = _ends(id, within, absolute)
+    deviation = seen - theory if absolute else seen / theory
+    points = _points(deviation, axes, each)
+    typical = _typical(theory, axes, points)
+    shift = typical if absolute else np.zeros_like(typical)
+    scale = np.ones_like(typical) if absolute else typical
+    margin = (low + shift, high + shift) if absolute else (low * scale, high * scale)
+    in_units = _Points(
+        points.where,
+        points.mean * scale + shift,
+        points.low * scale + shift,
+        points.high * scale + shift,
+        points.how,
+    )
+    return _check(id, "follows", label, note, in_units, typical, margin, theory, axes)
+
+
+def at_most(
+    id: str, limit: Any, seen: xarray.DataArray, *, over: str = "", **options: Any
+) -> Check:
+    """Check that what was measured stays at or below a limit at every point; options are those of :func:`follows`."""
+    return _bound(id, limit, seen, over, (-math.inf, 0.0), **options)
+
+
+def at_least(
+    id: str, limit: Any, seen: xarray.DataArray, *, over: str = "", **options: Any
+) -> Check:
+    """Check that what was measured stays at or above a limit at every point; options are those of :func:`follows`."""
+    return _bound(id, limit, seen, over, (0.0, math.inf), **options)
+
+
+def agrees(
+    id: str,
+    deviation: xarray.DataArray,
+    tolerance: float,
+    *,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check that two ways to one quantity agree to a numerical tolerance, in every entry of the array.
+
+    Args:
+        id: of the check.
+        deviation: absolute or relative, not negative.
+        tolerance: the largest deviation that counts as none.
+        label: what deviates from what, in words.
+        note: shown beside the check.
+    """
+    every = np.asarray(deviation, float).ravel()
+    largest = float(every.max()) if np.isfinite(every).all() else math.nan
+    interval = Interval(float(every.min()), largest, f"range of {every.size} values")
+    margin = Interval(-math.inf, tolerance)
+    verdict = decide(interval, margin)
+    return Check(
+        id, label or _worded(id), "agreement", 0.0, largest, interval, margin, verdict, note
+    )
+
+
+def power(
+    id: str,
+    law: Any,
+    seen: xarray.DataArray,
+    within: float,
+    *,
+    over: str,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check the exponent of a power law along one axis, and that it is a power law there.
+
+    What is fitted is measured over predicted, so that a law that bends is followed in its bend. Where the points leave
+    the line by more than the margin of the exponent allows, and by more than chance, the check is inconclusive.
+
+    Args:
+        id: of the check.
+        law: the predicted array, whose exponent is that of its own fit, or the exponent itself.
+        seen: what was measured, positive; axes other than ``over`` are repetitions.
+        within: absolute error allowed in the exponent.
+        over: the axis, which must have coordinates.
+        label: what scales with what, in words.
+        note: shown beside the check.
+    """
+    x = np.asarray(seen[over].values, float)
+    repetitions = _by_repetition(seen, (over,))
+    if isinstance(law, xarray.DataArray):
+        theory = law.mean([dim for dim in law.dims if dim != over])
+        predicted = fit_power(x, theory.values).exponent
+        expected = np.asarray(theory.values, float)
+        name = str(law.name or "")
+    else:
+        predicted = float(law)
+        expected = x**predicted
+        name = ""
+    margin = Interval(predicted - within, predicted + within)
+    if len(x) < 3:
+        few = Interval(-math.inf, math.inf, f"{len(x)} points, of which a fit needs three")
+        return LawCheck(
+            id, label or _worded(id), "exponent", predicted, math.nan, few, margin,
+            Verdict.INCONCLUSIVE, few.how, law=name, axes=(over,),
+        )  # fmt: skip
+    fit = fit_power(x, repetitions / expected)
+    interval = Interval(
+        fit.interval.low + predicted, fit.interval.high + predicted, fit.interval.how
+    )
+    verdict = decide(interval, margin)
+    allowed = within * np.log(x.max() / x.min()) / 2
+    bends = fit.refuted and np.abs(fit.residuals).max() > allowed
+    if bends and verdict is Verdict.HOLDS:
+        verdict = Verdict.INCONCLUSIVE
+        worst = int(np.abs(fit.residuals).argmax())
+        off = np.expm1(fit.residuals[worst])
+        note = "; ".join(filter(None, (note, f"no power law: {off:+.0%} at {over} = {x[worst]:g}")))
+    return LawCheck(
+        id, label or _worded(id), "exponent", predicted, fit.exponent + predicted, interval, margin,
+        verdict, note, law=name, axes=(over,),
+    )  # fmt: skip
+
+
+def share(
+    id: str,
+    law: Any,
+    seen: xarray.DataArray,
+    within: float,
+    *,
+    over: str = "",
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check how often something happens at every point: shares with Wilson's interval, which is never a point.
+
+    Args:
+        id: of the check.
+        law: the predicted share, or an array of them.
+        seen: whether it happened; axes that are not in ``over`` are repetitions, of which the first is independent.
+        within: absolute error allowed.
+        over: axes along which it is judged, separated by spaces; those of ``law`` if left out.
+        label: what happens, in words.
+        note: shown beside the check.
+    """
+    theory = _array(law)
+    axes = tuple(over.split()) or tuple(map(str, theory.dims))
+    where, flat = _flattened(seen.astype(float), axes)
+    clusters = flat.reshape(flat.shape[0], -1, flat.shape[-1])  # (independent, within, points)
+    level = 1 - (1 - LEVEL) / max(1, flat.shape[-1])
+    mean, low, high = clustered_share(clusters.sum(1), clusters.shape[1], level)
+    how = f"95% of shares among {clusters.shape[0]} × {clusters.shape[1]}, at all points at once"
+    points = _Points(where, mean, low, high, how)
+    typical = _typical(theory, axes, points)
+    margin = (typical - within, typical + within)
+    return _check(id, "share", label, note, points, typical, margin, theory, axes)
+
+
+def ranks(
+    id: str,
+    law: xarray.DataArray,
+    seen: xarray.DataArray,
+    *,
+    over: str,
+    at_hand: Mapping[str, xarray.DataArray] | None = None,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check that what was measured stands in the predicted order along an axis.
+
+    The statistic is every gap between neighbours in the predicted order, paired by repetition, and all must be positive
+    at once.
+
+    Args:
+        id: of the check.
+        law: what predicts the order, along one axis.
+        seen: what was measured; axes other than ``over`` are repetitions.
+        over: the axis.
+        at_hand: what each run has at hand anyway, such as its number of steps, by name; it is said which of it stands
+            in this order too, rising or falling.
+        label: what is ranked, in words.
+        note: shown beside the check.
+    """
+    order = np.argsort(np.asarray(law.mean([dim for dim in law.dims if dim != over])))
+    gaps = _gaps(seen, over, order)
+    points = _points(gaps, ("between",), each=False)
+    positive = (
+        np.full(points.mean.shape, np.nextafter(0.0, 1.0)),
+        np.full(points.mean.shape, math.inf),
+    )
+    passes = tuple(
+        name for name, values in (at_hand or {}).items() if _stands_in_order(values, over, order)
+    )
+    check = _check(
+        id, "order", label, note, points, np.zeros_like(points.mean), positive, law, (over,)
+    )
+    return replace(check, also_passed_by=passes)
+
+
+# ------------------------------------------------------------------------------------------------ points
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Means and simultaneous intervals at every point of the axes, flattened, shape ``(points,)``."""
+
+    where: Sequence[Mapping[str, Any]]
+    mean: NDArray
+    low: NDArray
+    high: NDArray
+    how: str
+
+
+def _points(array: xarray.DataArray, axes: tuple[str, ...], each: bool) -> _Points:
+    where, flat = _flattened(array, axes)
+    if flat.ndim == 1:
+        return _Points(where, flat, flat, flat, "deterministic")
+    count = flat.shape[0]
+    if each:
+        how = f"range over {count} repetitions"
+        flat = flat.reshape(-1, flat.shape[-1])
+        return _Points(where, flat.mean(0), flat.min(0), flat.max(0), how)
+    flat = flat.reshape(count, -1, flat.shape[-1]).mean(1)
+    low, high = simultaneous_intervals(flat, LEVEL)
+    at_once = ", at all points at once" if flat.shape[-1] > 1 else ""
+    how = f"95% of the mean over {count} repetitions{at_once}"
+    return _Points(where, flat.mean(0), low, high, how)
+
+
+def _flattened(
+    array: xarray.DataArray, axes: tuple[str, ...]
+) -> tuple[list[Mapping[str, Any]], NDArray]:
+    """Return the points of some axes, and the array as repetitions × points, ``(…, points)``."""
+    missing = [axis for axis in axes if axis not in array.dims]
+    if missing:
+        raise ValueError(f"nothing was measured along {', '.join(missing)}; it has {array.dims}")
+    repetitions = [dim for dim in array.dims if dim not in axes]
+    ordered = array.transpose(*repetitions, *axes)
+    sizes = [array.sizes[axis] for axis in axes]
+    places = np.ndindex(*sizes) if sizes else iter([()])
+    where = [
+        {axis: _coordinate(array, axis, i) for axis, i in zip(axes, place, strict=True)}
+        for place in places
+    ]
+    values = np.asarray(ordered.values, float)
+    return where, values.reshape(*values.shape[: len(repetitions)], -1)
+
+
+def _coordinate(array: xarray.DataArray, axis: str, place: int) -> Any:
+    return array[axis].values[place].item() if axis in array.coords else place
+
+
+def _by_repetition(array: xarray.DataArray, axes: tuple[str, ...]) -> NDArray:
+    """Return means within each independent repetition, ``(repetitions, points)``; ``(points,)`` of a single run."""
+    _, flat = _flattened(array, axes)
+    return flat if flat.ndim == 1 else flat.reshape(flat.shape[0], -1, flat.shape[-1]).mean(1)
+
+
+def _gaps(seen: xarray.DataArray, over: str, order: NDArray) -> xarray.DataArray:
+    sorted_ = seen.isel({over: order}).drop_vars(over, errors="ignore")
+    return sorted_.diff(over).rename({over: "between"})
+
+
+def _stands_in_order(values: xarray.DataArray, over: str, order: NDArray) -> bool:
+    means = np.asarray(values.mean([dim for dim in values.dims if dim != over]))[order]
+    gaps = np.diff(means)
+    return bool((gaps > 0).all() or (gaps < 0).all())
+
+
+# ------------------------------------------------------------------------------------------------ verdict
+
+
+def _bound(
+    id: str,
+    limit: Any,
+    seen: xarray.DataArray,
+    over: str,
+    ends: tuple[float, float],
+    *,
+    each: bool = False,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    theory = _array(limit)
+    axes = tuple(over.split()) or tuple(map(str, theory.dims))
+    points = _points(seen, axes, each)
+    typical = _typical(theory, axes, points)
+    margin = (typical + ends[0], typical + ends[1])
+    return _check(id, "bound", label, note, points, typical, margin, theory, axes)
+
+
+def _check(
+    id: str,
+    kind: str,
+    label: str,
+    note: str,
+    points: _Points,
+    predicted: NDArray,
+    margin: tuple[NDArray, NDArray],
+    law: xarray.DataArray,
+    axes: tuple[str, ...],
+) -> LawCheck:
+    """Return the check of all points, whose numbers are those of the worst."""
+    at = tuple(
+        At(
+            where,
+            float(predicted[i]),
+            float(points.mean[i]),
+            float(points.low[i]),
+            float(points.high[i]),
+            decide(_interval(points, i), Interval(float(margin[0][i]), float(margin[1][i]))),
+        )
+        for i, where in enumerate(points.where)
+    )
+    worst = _worst(at, margin)
+    several = len(at) > 1
+    note = "; ".join(filter(None, (note, _said(at[worst].where) if several else "")))
+    return LawCheck(
+        id,
+        label or _worded(id),
+        kind,
+        at[worst].predicted,
+        at[worst].measured,
+        _interval(points, worst),
+        Interval(float(margin[0][worst]), float(margin[1][worst])),
+        at[worst].verdict,
+        note,
+        points=at if several else (),
+        law=str(law.name or ""),
+        axes=axes if several else (),
+    )
+
+
+def _worst(at: Sequence[At], margin: tuple[NDArray, NDArray]) -> int:
+    """Return the point that decides: a refuted one before an undecided one, then the one that sticks out the most."""
+    grade = {Verdict.FAILS: 2, Verdict.INCONCLUSIVE: 1, Verdict.HOLDS: 0}
+    widths = margin[1] - margin[0]
+    unit = np.where(np.isfinite(widths) & (widths > 0), widths, 1.0)
+
+    def sticks_out(i: int) -> tuple[int, float]:
+        over = max(margin[0][i] - at[i].low, at[i].high - margin[1][i]) / unit[i]
+        return grade[at[i].verdict], math.inf if math.isnan(over) else float(over)
+
+    return max(range(len(at)), key=sticks_out)
+
+
+def _interval(points: _Points, i: int) -> Interval:
+    return Interval(float(points.low[i]), float(points.high[i]), points.how)
+
+
+def _typical(theory: xarray.DataArray, axes: tuple[str, ...], points: _Points) -> NDArray:
+    """Return the prediction at every point: its mean over repetitions, where it differs between them."""
+    own = [axis for axis in axes if axis in theory.dims]
+    mean = theory.mean([dim for dim in theory.dims if dim not in axes])
+    if not own:
+        return np.full(len(points.where), float(mean))
+    sizes = {axis: len({str(where[axis]) for where in points.where}) for axis in axes}
+    others = {axis: size for axis, size in sizes.items() if axis not in own}
+    full = mean.drop_vars(list(mean.coords)).expand_dims(others).transpose(*axes)
+    return np.asarray(full.values, float).ravel()
+
+
+def _ends(id: str, within: float | tuple[float, float], absolute: bool) -> tuple[float, float]:
+    centre = 0.0 if absolute else 1.0
+    low, high = within if isinstance(within, tuple) else (centre - within, centre + within)
+    if not low <= centre <= high:
+        raise ValueError(
+            f"check {id!r}: the margin {within} leaves out the prediction itself; factors go around 1, such as "
+            "(0.95, 1.15), and absolute errors around 0, such as (-0.1, 0.2)"
+        )
+    return low, high
+
+
+def _array(law: ArrayLike | xarray.DataArray) -> xarray.DataArray:
+    return law if isinstance(law, xarray.DataArray) else xarray.DataArray(law)
+
+
+def _said(where: Mapping[str, Any]) -> str:
+    places = (
+        f"{axis} = {value:g}" if isinstance(value, float | int) else f"{axis} = {value}"
+        for axis, value in where.items()
+    )
+    return f"worst at {', '.join(places)}"
+
+
+def _worded(id: str) -> str:
+    return id.replace("_", " ")

@@ -1,0 +1,182 @@
+"""The second form of a claim: it says its law once, over named axes, and is judged along them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, dataclass_transform
+
+from steepest.claim._experiment import Claim as FirstForm
+from steepest.core.scope import param
+
+if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
+    import xarray
+
+    from steepest.core.arrays import Observation, Prediction
+    from steepest.core.checks import Check, Control, Rival
+    from steepest.core.hypotheses import Hypothesis
+    from steepest.core.laws import Clause, Null
+    from steepest.core.panels import Panel
+    from steepest.kit._judging import LawJudgement
+    from steepest.nn.types import Key
+
+Setting = TypeVar("Setting")
+Kind = TypeVar("Kind", bound="Claim")
+Says = Mapping[str, "str | tuple[str, ...] | None"]
+
+
+@dataclass(frozen=True)
+class Version:
+    """What changed in a claim after its results were seen.
+
+    Attributes:
+        number: of the version.
+        changed: what is different from the one before.
+        because: what was seen that made it necessary.
+        seeds: verdicts on the fresh seeds of this version, such as ``"20 of 20 hold"``; empty where none were run.
+    """
+
+    number: int
+    changed: str
+    because: str = ""
+    seeds: str = ""
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(param,))
+def claim(kind: "type[Kind]") -> "type[Kind]":
+    """Make a class a claim: a frozen dataclass whose version is the last of its history, its headline what it says."""
+    if kind.history:
+        kind.version = kind.history[-1].number
+    named = [id for ids in kind.says.values() for id in ids_of(ids)]
+    kind.headline = tuple(dict.fromkeys(named))
+    return dataclass(frozen=True)(kind)
+
+
+def ids_of(ids: "str | tuple[str, ...] | None") -> tuple[str, ...]:
+    """Return the ids that a clause names, none, one or several, as a tuple."""
+    if ids is None:
+        return ()
+    return (ids,) if isinstance(ids, str) else tuple(ids)
+
+
+@dataclass(frozen=True)
+class Claim(FirstForm, Generic[Setting]):
+    """One statement of the theory, whose predictions are laws: arrays over named axes.
+
+    Data flow one way::
+
+        setting(key) ──► hypotheses(setting)
+                    ├──► predict(setting) ───────► law  ──┐
+                    └──► observe(setting, key) ──► seen ──┴──► judge(law, seen), figure(law, seen, rivals)
+
+    ``law`` and ``seen`` are ``xarray.Dataset``: the arrays by name, with the coordinates that :meth:`axes` gives, so
+    that ``law.step / 2`` keeps its axes and ``seen.step.mean("start")`` says what it averages. Every check is judged at
+    every point of its axes; the kit itself tries each law flat, reversed and tilted along each of its axes.
+
+    Attributes:
+        says: clauses of the first sentence of the file, as they stand there, each with the id of the check that judges
+            it, several ids, or None where nothing tests it.
+        history: the versions, oldest first, once settings changed after results were seen.
+        not_told: nulls that these data cannot reject, as ``"array.axis.kind"``, each with the reason.
+        shared: functions of the library that prediction and observation both call, each with the reason why a mistake
+            in it would not cancel.
+    """
+
+    says: ClassVar[Any] = {}
+    history: ClassVar[tuple[Version, ...]] = ()
+    not_told: ClassVar[Mapping[str, str]] = {}
+    shared: ClassVar[Mapping[str, str]] = {}
+
+    # ------------------------------------------------------------------------------ what an author writes
+
+    def axes(self) -> Mapping[str, Sequence[Any]]:
+        """Return the coordinates of the axes that design the experiment, such as widths; repetitions have none."""
+        return {}
+
+    def hypotheses(self, setting: Setting) -> "list[Hypothesis]":
+        """Check what the theorem assumes on the actual setting."""
+        del setting
+        return []
+
+    def predict(self, setting: Setting) -> "Prediction":
+        """Return the laws: ``kit.law(name=("axis axis", values))``."""
+        raise NotImplementedError
+
+    def observe(self, setting: Setting, key: "Key") -> "Observation":
+        """Run the experiment and return its arrays: ``kit.seen(name=("seed axis", values))``."""
+        raise NotImplementedError
+
+    def judge(self, law: "xarray.Dataset", seen: "xarray.Dataset") -> "Iterable[Check]":
+        """Yield the checks."""
+        raise NotImplementedError
+
+    def rivals(self, setting: Setting, law: "xarray.Dataset") -> "Iterable[Rival]":
+        """Yield wrong theories that the same observation must reject."""
+        del setting, law
+        return ()
+
+    def controls(self, seen: "xarray.Dataset") -> "Iterable[Control]":
+        """Yield changed worlds, in which the law must not hold: the judge must fail each."""
+        del seen
+        return ()
+
+    def figure(
+        self, law: "xarray.Dataset", seen: "xarray.Dataset", rivals: "Mapping[str, xarray.Dataset]"
+    ) -> "Iterable[Panel]":
+        """Yield the panels of the figure."""
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------------- what the engine asks
+
+    def checks(self, predicted: "Prediction", observed: "Observation") -> "tuple[Check, ...]":
+        """Judge arrays by name and axis."""
+        from steepest.kit._laws import labelled
+
+        return tuple(self.judge(labelled(self, predicted), labelled(self, observed)))
+
+    def wrong_theories(self, setting: Setting, predicted: "Prediction") -> "tuple[Rival, ...]":
+        """Return the rivals, each with all arrays of a prediction."""
+        from steepest.kit._laws import completed_rival, labelled
+
+        rivals = self.rivals(setting, labelled(self, predicted))
+        return tuple(completed_rival(rival, predicted) for rival in rivals)
+
+    def changed_worlds(self, observed: "Observation") -> "tuple[Control, ...]":
+        """Return the controls, each with all arrays of an observation."""
+        from steepest.kit._laws import completed_control, labelled
+
+        controls = self.controls(labelled(self, observed))
+        return tuple(completed_control(control, observed) for control in controls)
+
+    def drawn(
+        self, predicted: "Prediction", observed: "Observation", rivals: "Sequence[Rival]"
+    ) -> "tuple[Panel, ...]":
+        """Return the figure."""
+        from steepest.kit._laws import labelled
+
+        wrong = {rival.id: labelled(self, rival.prediction) for rival in rivals}
+        return tuple(self.figure(labelled(self, predicted), labelled(self, observed), wrong))
+
+    def judged(
+        self, predicted: "Prediction", observed: "Observation", rivals: "Sequence[Rival]"
+    ) -> "LawJudgement":
+        """Judge everything."""
+        from steepest.kit._judging import judge_laws
+
+        return judge_laws(self, predicted, observed, rivals)
+
+    def mutants(
+        self, predicted: "Prediction", own: "Sequence[Check]"
+    ) -> "Iterable[tuple[Null, Prediction]]":
+        """Yield the laws flattened, reversed and tilted along each of their axes."""
+        from steepest.kit._nulls import mutants
+
+        return mutants(self, predicted, own)
+
+    def clauses(self, checks: "Sequence[Check]") -> "tuple[Clause, ...]":
+        """Return the clauses of the first sentence with their verdicts."""
+        from steepest.kit._clauses import clauses
+
+        return clauses(self.says, checks)
+
+    def panels(self, predicted: "Prediction", observed: "Observation") -> "tuple[Panel, ...]":
+        """Return the figure without rivals."""
+        return self.drawn(predicted, observed, ())

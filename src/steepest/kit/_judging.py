@@ -1,0 +1,87 @@
+"""Judge a claim that speaks in laws: checks, rivals, controls, nulls, clauses, figure, and the verdict."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from steepest.core.arrays import Observation, Prediction
+from steepest.core.checks import Check, Control, Rejection, Rival, challenge, reject
+from steepest.core.hypotheses import Hypothesis
+from steepest.core.laws import Clause, Null, conclude_laws
+from steepest.core.panels import Panel
+from steepest.core.words import Verdict
+
+
+@dataclass(frozen=True)
+class LawJudgement:
+    """What a claim's judge says of its laws and of one observation.
+
+    Attributes:
+        run_conditions: what must hold of the run for its verdict to mean something.
+        checks: every comparison of a law with what was measured, with what challenges it.
+        rivals: what became of every deliberately wrong theory.
+        controls: what became of every changed world.
+        panels: the figure, as data.
+        nulls: what became of the claim's own laws, flattened, reversed and tilted along their axes.
+        says: the clauses of the first sentence, each with its verdict.
+    """
+
+    run_conditions: tuple[Hypothesis, ...]
+    checks: tuple[Check, ...]
+    rivals: tuple[Rejection, ...]
+    controls: tuple[Rejection, ...]
+    panels: tuple[Panel, ...]
+    nulls: tuple[Null, ...]
+    says: tuple[Clause, ...]
+
+    def conclude(
+        self, hypotheses: Sequence[Hypothesis], headline: Sequence[str]
+    ) -> tuple[Verdict, str]:
+        """Return the verdict with its reason in a sentence."""
+        assumed = [*hypotheses, *self.run_conditions]
+        return conclude_laws(assumed, self.checks, self.rivals, self.controls, headline, self.nulls)
+
+
+def judge_laws(
+    claim: Any, predicted: Prediction, observed: Observation, rivals: Sequence[Rival]
+) -> LawJudgement:
+    """Judge stored or fresh arrays of a claim that speaks in laws.
+
+    Args:
+        claim: the claim with its fields.
+        predicted: its laws.
+        observed: what was measured.
+        rivals: wrong theories, each with all arrays of a prediction.
+    """
+    own = claim.checks(predicted, observed)
+
+    def confront(wrong: Rival | Control) -> Rejection:
+        theory: Any = wrong.prediction if isinstance(wrong, Rival) else predicted
+        measured: Any = wrong.observation if isinstance(wrong, Control) else observed
+        return reject(wrong, own, claim.checks(theory, measured))
+
+    refuted = tuple(map(confront, rivals))
+    controls = tuple(map(confront, claim.changed_worlds(observed)))
+    checks = challenge(own, [*refuted, *controls])
+    return LawJudgement(
+        run_conditions=tuple(claim.run_conditions(observed)),
+        checks=checks,
+        rivals=refuted,
+        controls=controls,
+        panels=claim.drawn(predicted, observed, rivals),
+        nulls=judge_nulls(claim, predicted, observed, own),
+        says=claim.clauses(checks),
+    )
+
+
+def judge_nulls(
+    claim: Any, predicted: Prediction, observed: Observation, own: Sequence[Check]
+) -> tuple[Null, ...]:
+    """Judge a claim's own laws flattened, reversed and tilted along each of their axes."""
+    passed = {check.id for check in own if check.verdict is not Verdict.FAILS}
+    nulls = []
+    for null, wrong in claim.mutants(predicted, own):
+        against = claim.checks(wrong, observed)
+        failed = [check.id for check in against if check.verdict is Verdict.FAILS]
+        nulls.append(replace(null, by=tuple(id for id in failed if id in passed)))
+    return tuple(nulls)
