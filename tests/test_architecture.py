@@ -112,6 +112,7 @@ def python(code):
         ("steepest.core.checks, steepest.engine.crew, steepest.app.cli", ("jax", "matplotlib")),
         ("steepest.site.pages, steepest.app.run", ("jax", "matplotlib")),
         ("steepest.programs", ("steepest.dynamics",)),
+        ("steepest.statistics", ("jax", "scipy", "matplotlib")),
         ("steepest.engine.run, steepest.engine.sweeps", ("matplotlib", "bokeh")),
     ],
 )

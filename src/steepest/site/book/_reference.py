@@ -13,6 +13,7 @@ from typing import Any
 PACKAGES = (
     "steepest",
     "steepest.claim",
+    "steepest.statistics",
     "steepest.nn.activations",
     "steepest.nn.networks",
     "steepest.nn.losses",
