@@ -18,8 +18,8 @@ class Extrapolation:
         value: the extrapolant from all steps, a number or ``(...)``.
         error: how far the last step has moved the extrapolant, not negative, of the same shape.
         ratio: this last move over the move before, not negative, of the same shape: well below 1 where the extrapolants
-            converge. Near 1 an order is wrong, and ``error`` is too small: what is left is about error · ratio/(1 − ratio);
-            above 1 rounding or noise has taken over. NaN for two steps.
+            converge. Near 1 an order is wrong, and ``error`` is too small: what is left is about
+            error · ratio/(1 − ratio). Above 1 rounding or noise has taken over. NaN for two steps.
     """
 
     value: Any
