@@ -18,7 +18,8 @@ class Extrapolation:
         value: the extrapolant from all steps, a number or ``(...)``.
         error: how far the last step has moved the extrapolant, not negative, of the same shape.
         ratio: this last move over the move before, not negative, of the same shape: well below 1 where the extrapolants
-            converge, above 1 where rounding, noise or a wrong order has taken over; NaN for two steps.
+            converge. Near 1 an order is wrong, and ``error`` is too small: what is left is about
+            error · ratio/(1 − ratio). Above 1 rounding or noise has taken over. NaN for two steps.
     """
 
     value: Any
@@ -35,7 +36,7 @@ def extrapolate(values: ArrayLike, steps: ArrayLike, orders: Sequence[float]) ->
 
     for the m first orders p, with m = k as long as there are orders: the first extrapolant is ``values[0]``, each one
     more takes in the next finer step. The error is the difference of the last two; since it is nearly that of the
-    extrapolant before the last, it overestimates where the extrapolants converge.
+    extrapolant before the last, it overestimates where the ratio is below 1/2.
 
     Args:
         values: at the steps, shape ``(steps, ...)``.
