@@ -1,12 +1,15 @@
 """One point of the edge of stability: full-batch descent at one step size, with its sharpness."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
+import xarray
 
 from steepest.claim import (
     Arrays,
@@ -14,11 +17,13 @@ from steepest.claim import (
     Count,
     Hypothesis,
     Key,
+    Observation,
     Point,
     Positive,
     Prediction,
     Seeds,
     assume,
+    compiled,
     equal,
 )
 from steepest.claims.optimization._digits_network import (
@@ -27,9 +32,10 @@ from steepest.claims.optimization._digits_network import (
     relative_sharpness,
     tanh_on_digits,
 )
-from steepest.dynamics import Observer, Trajectory, descend
+from steepest.dynamics import Observer, Trajectory, descend, flow
 from steepest.nn.types import Params, Risk
 
+Measured = dict[str, jax.Array]  # sharpness and residual, by name
 RECORDS = 25  # points of each path at which the sharpness is measured
 
 
@@ -112,6 +118,40 @@ class EdgePoint(Point):
         return {"start_sharpness": float(start)}
 
 
+def follow_descents_and_flow(
+    point: EdgePoint, setting: Setting, step_sizes: Sequence[float]
+) -> Observation:
+    """Descend with every step size from every initial network, and follow gradient flow as long as the slowest."""
+    times = np.linspace(0, point.steps * min(step_sizes), 16)
+    visited = {"params": lambda params: params}
+
+    def follow(seed: Key) -> tuple[Trajectory, Measured, Measured]:
+        """Descend with every step size, follow the flow, then measure the sharpness of all that was visited."""
+        start = setting.net.init(seed)
+        descend_at = lambda lr: point.path(setting, start, lr, visited)
+        paths = jax.lax.map(descend_at, jnp.array(step_sizes))
+        limit = flow(setting.risk, start, times, observe=visited, rtol=1e-3, atol=1e-6)
+        descents = paths.observed.pop("params")
+        shape = paths.risk.shape
+        join = lambda a, b: jnp.concatenate([a.reshape(-1, *b.shape[1:]), b])
+        points = jax.tree.map(join, descents, limit.observed["params"])
+        measured = jax.lax.map(partial(point.sharpness, setting.risk), points)
+        cut = math.prod(shape)
+        of_descents = {name: value[:cut].reshape(shape) for name, value in measured.items()}
+        return paths, of_descents, {name: value[cut:] for name, value in measured.items()}
+
+    every = compiled(lambda seeds: jax.lax.map(follow, seeds))(setting.keys)
+    paths, of_descents, of_flow = jax.tree.map(np.asarray, every)
+    return Observation(
+        step=("record", paths.steps[0, 0], "steps"),
+        risk=("seed step_size record", paths.risk),
+        sharpness=("seed step_size record", of_descents["value"]),
+        residual=("seed step_size record", of_descents["residual"]),
+        flow_time=("time", times),
+        flow_sharpness=("seed time", of_flow["value"]),
+    )
+
+
 def starts_below_the_edge(start: np.ndarray, residual: np.ndarray) -> list[Hypothesis]:
     """Check the sharpness at the start, in units of 2/η, and the residuals of all sharpnesses."""
     lower = "choose a smaller --lr or --c_w"
@@ -142,6 +182,34 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
         0,
         f"at the pace of the end about --steps {10 * round(needed / 10)} would do",
     )
+
+
+def flow_had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
+    """Check that no flow ended below what it must reach while its sharpness was still rising.
+
+    Args:
+        sharpness: in units of what it must reach, shape ``(seeds, times)``.
+        steps: of the descent, as long as which it was followed.
+    """
+    end = sharpness[:, -1]
+    rise = end - sharpness[:, -1 - _fifth(sharpness)]
+    early = (end < 1) & (rise > 0.01 * end)
+    fifths = np.divide(1 - end, rise, out=np.zeros_like(end), where=early)
+    needed = steps * (1 + 0.2 * fifths.max())
+    return assume(
+        "flows that ended before they could pass 2/η",
+        early.mean(),
+        "==",
+        0,
+        f"at the pace of the end about --steps {10 * math.ceil(needed / 10)} would do",
+    )
+
+
+def last_fifth(sharpness: xarray.DataArray, before: int = 0) -> xarray.DataArray:
+    """Return the mean over the last fifth of the records, or over a fifth so many fifths before."""
+    fifth = _fifth(sharpness.values)
+    end = sharpness.sizes["record"] - before * fifth
+    return sharpness.isel(record=slice(end - fifth, end)).mean("record")
 
 
 def late_mean(sharpness: np.ndarray) -> np.ndarray:

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+import xarray
 from numpy.typing import NDArray
 
+from steepest import kit
 from steepest.claim import (
-    Check,
-    Control,
     Count,
     Hypothesis,
     Key,
     NonNegative,
     Observation,
-    Panel,
     Prediction,
     Seeds,
     Within,
@@ -29,6 +28,7 @@ from steepest.claims.optimization.edge_of_stability.experiment import (
     had_time,
     starts_below_the_edge,
 )
+from steepest.claims.optimization.edge_of_stability.figure import panels_of_descents
 from steepest.core.errors import UserError
 from steepest.linalg import top_eigenpairs
 from steepest.measurement import is_cross_entropy
@@ -265,21 +265,23 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             )
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        return self.judge_descents(predicted, observed)
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return self.judge_descents(law, seen)
 
-    def controls(self, observed: Observation) -> list[Control]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         if not self.batch:
             return []
         return [
-            Control(
+            kit.control(
                 "full_batch",
-                observed.replace(sharpness=observed.quantity("full_sharpness")),
                 "with small batches it is the batch's sharpness that binds, and the full batch's stays below",
                 label="the largest eigenvalue of the full batch in its place",
+                sharpness=seen.full_sharpness,
             )
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        panels = self.panels_of_descents(predicted, observed)
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
+    ) -> tuple[kit.Panel, ...]:
+        panels = panels_of_descents(self.step_sizes, law, seen)
         return retitled(panels, "Sharpness, and 2/η (dashed)", "In units of 2/η", "Risk")
