@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +175,9 @@ def show_details(console: Console, result: Result, verdict: str = "") -> None:
     for title, checks in (("check", counted), ("identities and consistency", others)):
         if checks:
             console.print(_checks(title, checks))
+    for clause in result.clauses:
+        ids = f" ({', '.join(clause.checks)})" if clause.checks else ""
+        console.print(f"  says: “{clause.text}” — {clause.verdict}{ids}", markup=False, highlight=False)
     for rival in result.rivals:
         verdict = f"rejected by {', '.join(rival.by)}" if rival.rejected else NOT_REJECTED
         if rival.accepted and not rival.rejected:
@@ -183,9 +186,24 @@ def show_details(console: Console, result: Result, verdict: str = "") -> None:
     for control in result.controls:
         verdict = f"told apart by {', '.join(control.by)}" if control.rejected else PASSES
         console.print(f"  control: {control.name} — {verdict}", markup=False, highlight=False)
+    for line in untold(result):
+        console.print(f"  {line}", markup=False, highlight=False)
     how = HOW.get(result.how, "")
     console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)
     console.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
+
+
+def untold(result: Result) -> Iterator[str]:
+    """Yield what the data of a result do not tell: laws along an axis, rankings that something at hand passes too."""
+    for null in result.nulls:
+        if not null.rejected:
+            reason = f" ({null.accepted})" if null.accepted else ""
+            yield f"not told: {null.untold}{reason}"
+    for check in result.checks:
+        for name in getattr(check, "also_passed_by", ()):
+            yield f"not told: {check.name} is the order of {name} as well"
+        if getattr(check, "consistent", False):
+            yield f"not tested: {check.name} is a bound with {check.room:.0%} of room"
 
 
 def _checks(title: str, checks: Sequence[Check]) -> Table:

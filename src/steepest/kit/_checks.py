@@ -111,6 +111,31 @@ def agrees(
     )
 
 
+def excluded(
+    id: str,
+    limit: float,
+    seen: xarray.DataArray,
+    *,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check that a search found nothing that a universal sentence excludes: every try stays above a limit.
+
+    Args:
+        id: of the check.
+        limit: at or below it a try would be an exception, such as the residual of a point that is stationary.
+        seen: what each try came to; the nearest miss decides, and the number of tries is said.
+        label: what was searched for, in words.
+        note: shown beside the check.
+    """
+    tries = np.asarray(seen, float).ravel()
+    nearest = float(tries.min()) if np.isfinite(tries).all() and tries.size else math.nan
+    interval = Interval(nearest, nearest, f"nearest of {tries.size} tries")
+    margin = Interval(float(np.nextafter(limit, math.inf)), math.inf)
+    verdict = decide(interval, margin)
+    return Check(id, label or _worded(id), "search", limit, nearest, interval, margin, verdict, note)
+
+
 def power(
     id: str,
     law: Any,
