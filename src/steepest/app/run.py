@@ -177,7 +177,9 @@ def show_details(console: Console, result: Result, verdict: str = "") -> None:
             console.print(_checks(title, checks))
     for clause in result.clauses:
         ids = f" ({', '.join(clause.checks)})" if clause.checks else ""
-        console.print(f"  says: “{clause.text}” — {clause.verdict}{ids}", markup=False, highlight=False)
+        console.print(
+            f"  says: “{clause.text}” — {clause.verdict}{ids}", markup=False, highlight=False
+        )
     for rival in result.rivals:
         verdict = f"rejected by {', '.join(rival.by)}" if rival.rejected else NOT_REJECTED
         if rival.accepted and not rival.rejected:

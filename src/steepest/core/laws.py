@@ -124,8 +124,9 @@ class Null:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Null":
         """Return the inverse of :meth:`to_json`."""
-        kept = {name: record[name] for name in record if name != "rejected"}
-        return cls(**kept | {"by": tuple(record["by"])})
+        kept: dict[str, Any] = {name: record[name] for name in record if name != "rejected"}
+        kept["by"] = tuple(record["by"])
+        return cls(**kept)
 
 
 @dataclass(frozen=True)

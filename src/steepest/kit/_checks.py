@@ -133,7 +133,9 @@ def excluded(
     interval = Interval(nearest, nearest, f"nearest of {tries.size} tries")
     margin = Interval(float(np.nextafter(limit, math.inf)), math.inf)
     verdict = decide(interval, margin)
-    return Check(id, label or _worded(id), "search", limit, nearest, interval, margin, verdict, note)
+    return Check(
+        id, label or _worded(id), "search", limit, nearest, interval, margin, verdict, note
+    )
 
 
 def power(
@@ -303,7 +305,7 @@ def _points(array: xarray.DataArray, axes: tuple[str, ...], each: bool) -> _Poin
 
 def _flattened(
     array: xarray.DataArray, axes: tuple[str, ...]
-) -> tuple[list[Mapping[str, Any]], NDArray]:
+) -> tuple[Sequence[Mapping[str, Any]], NDArray]:
     """Return the points of some axes, and the array as repetitions × points, ``(…, points)``."""
     missing = [axis for axis in axes if axis not in array.dims]
     if missing:
