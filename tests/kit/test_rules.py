@@ -196,6 +196,18 @@ def test_rule_13_twelve_of_twelve_is_no_point():
     assert check.interval.low < 0.8
 
 
+def test_rule_13_counts_that_agree_are_no_point():
+    """Eight networks with three outliers each leave room for one in three with four."""
+    counts = arrays(y=("seed width", np.full((8, 4), 3))).y
+    check = kit.follows("count", 3.0, counts, 0.5, over="width", absolute=True)
+    assert check.verdict is Verdict.HOLDS
+    assert check.interval.high > 3.25
+    assert (
+        kit.follows("count", 3.0, counts, 0.1, over="width", absolute=True).verdict
+        is Verdict.INCONCLUSIVE
+    )
+
+
 def test_rule_13_copies_are_no_repetitions():
     """A thousand starts of five data sets that agree with each other are five shares."""
     happened = np.repeat(np.array([1, 1, 0, 1, 0], bool)[:, None], 200, axis=1)

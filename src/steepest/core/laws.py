@@ -27,6 +27,8 @@ class At:
         measured: the experiment's, the mean over repetitions.
         low: lower end of an interval that holds at all points of the check at once.
         high: its upper end.
+        least: lower end of the margin; ``-inf`` where there is none.
+        most: upper end of the margin; ``inf`` where there is none.
         verdict: HOLDS, FAILS or INCONCLUSIVE at this point.
     """
 
@@ -35,6 +37,8 @@ class At:
     measured: float
     low: float
     high: float
+    least: float
+    most: float
     verdict: Verdict
 
     @classmethod
@@ -42,7 +46,10 @@ class At:
         """Return the inverse of ``asdict``, where numbers that are not finite are null."""
         names = ("predicted", "measured", "low", "high")
         numbers = {name: number(record[name]) for name in names}
-        return cls(where=record["where"], verdict=Verdict(record["verdict"]), **numbers)
+        least = number(record["least"], -math.inf)
+        most = number(record["most"], math.inf)
+        verdict = Verdict(record["verdict"])
+        return cls(where=record["where"], least=least, most=most, verdict=verdict, **numbers)
 
 
 @dataclass(frozen=True)
