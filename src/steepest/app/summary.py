@@ -55,6 +55,13 @@ def change(result: Result) -> str:
     return f"recorded {word(recorded.verdict)}{_with_other(recorded, result)}, now {word(result.verdict)}"
 
 
+def spelled_record(recorded: Record) -> str:
+    """Return a record in words, as in "holds (version 2, 2026-11-23, jax 0.10.2), holds at 20 of 20 fresh seeds"."""
+    packages = [f"{package} {version}" for package, version in recorded.versions.items()]
+    where = ", ".join(filter(None, [f"version {recorded.version}", recorded.date, *packages]))
+    return ", ".join([f"{word(recorded.verdict)} ({where})", *rates(recorded)])
+
+
 def rates(recorded: Record) -> list[str]:
     """Return how often a claim holds, as in "holds at 20 of 20 fresh seeds"; nothing where nobody has counted."""
     counted = {"fresh seeds": recorded.seeds, "other settings": recorded.settings}

@@ -5,25 +5,25 @@ from pathlib import Path
 
 from rich.console import Console
 
-from steepest.app.pictures import draw_picture
+from steepest.app.pictures import picture_of
 from steepest.catalogue import Entry
 from steepest.engine.crew import Outcome
 from steepest.engine.store import Store
 
 TOUR = (
-    "alignment-time",
+    "sawtooth",
     "logistic-max-margin",
     "two-speed-circle",
-    "margin-distribution",
-    "catapult",
-    "class-covariances",
+    "edge-of-stability",
+    "spectral-margin-bound",
     "depth-scale",
     "representer",
+    "class-covariances",
     "contrastive-transfer",
-    "sawtooth",
+    "alignment-time",
 )
-"""A claim of each chapter, in the order in which they start. The first is quick, so that there is a figure soon; the
-expensive ones follow early, as whatever starts last is waited for. Measured by ``benchmarks/cold``."""
+"""A claim of each chapter, in the order in which they start, as ``benchmarks/cold`` measures them. The first three are
+quick, so that there is something to look at; then the expensive ones, as what starts last is waited for."""
 NEXT = (
     "next: the other {others} claims. You may stop whenever you like: what is finished is kept, and the same command "
     "goes on from there"
@@ -45,8 +45,9 @@ def guide(
 ) -> Callable[[Outcome], None]:
     """Return what is to be called with each outcome of a run that starts with the tour.
 
-    It says where the first figure is. When the whole tour has landed and something of it was new, it writes the atlas
-    and says what follows; where nothing follows, the run itself ends with the atlas.
+    It says where the figure of the first claim is, which its worker has drawn. When the whole tour has landed and
+    something of it was new, it writes the atlas and says what follows; where nothing follows, the run itself ends with
+    the atlas.
 
     Args:
         tour: the claims of the tour.
@@ -70,8 +71,8 @@ def guide(
         result = outcome.result
         if result is not None and result.how != "stored":
             fresh.append(outcome.name)
-            picture = draw_picture(result, store) if len(fresh) == 1 else None
-            if picture is not None:
+            picture = picture_of(result, store)
+            if outcome.name == TOUR[0] and picture.is_file():
                 tell(f"a figure to look at: {picture}")
         if not waiting and fresh and others:
             tell(f"the tour is complete; its atlas: {write_atlas()}")
