@@ -48,14 +48,14 @@ def list_claims(chapter: str | None, results: Path, as_json: bool) -> None:
     console = wide()
     plain: Any = {"highlight": False, "soft_wrap": True}
     width = max(len(line.name) for line in lines)
-    seen = {line.name: _seen(verdicts[line.name], records[line.name]) for line in lines}
-    column = max(cell_len(text.plain) for text in seen.values())
+    signs = {line.name: _sign(verdicts[line.name], records[line.name]) for line in lines}
+    column = max(cell_len(text.plain) for text in signs.values())
     for title in dict.fromkeys(line.chapter for line in lines):
         console.print(chapter_title(title), markup=False, **plain)
         for line in lines:
             if line.chapter == title:
                 origin = "" if line.origin == catalogue.HERE else f"  [{line.origin}]"
-                verdict = seen[line.name]
+                verdict = signs[line.name]
                 verdict.pad_right(column - cell_len(verdict.plain))
                 text = f"{line.name:<{width}}  {line.says}{origin}"
                 console.print(verdict, text, markup=False, **plain)
@@ -138,7 +138,7 @@ def _record(line: Entry, verdict: str, record: Record | None) -> dict[str, Any]:
     }
 
 
-def _seen(verdict: str, record: Record | None) -> Text:
+def _sign(verdict: str, record: Record | None) -> Text:
     """The sign of a stored verdict in its colour, else that of the recorded one in grey, with the word."""
     if verdict.endswith(STALE):
         return Text("~")
