@@ -23,6 +23,7 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Panel
+from steepest.core.precision import arithmetic
 from steepest.core.words import Verdict
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, build, execute
@@ -209,7 +210,7 @@ def same_bits(ready: Ready, result: Result) -> Problems:
     claim = ready.claim
     if not result.observed:
         return []
-    with jax.enable_x64(claim.precision == "float64"):
+    with arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(ready.seed)
         again = claim.observe(claim.setting(for_setting), for_observation)
         checks = claim.judge(result.predicted, again)

@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from steepest import catalogue
 from steepest.catalogue import Entry
 from steepest.claim import Claim, documentation, seeded
@@ -21,6 +19,7 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.fields import LARGEST_SEED, field_type
+from steepest.core.precision import arithmetic
 from steepest.engine.fingerprint import Stamp, stamp
 from steepest.engine.judge import Judgement, judge
 from steepest.engine.results import Result
@@ -181,7 +180,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     predicted = Prediction()
     observed = Observation()
     rivals: Sequence[Rival] = ()
-    with jax.enable_x64(claim.precision == "float64"):
+    with arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(asked.seed)
         watch("setting up")
         setting = claim.setting(for_setting)
@@ -232,7 +231,7 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
     fresh = {"about": description, "stamp": now.to_json(), "judged_at": timestamp()}
     if not stored.observed:  # a hypothesis failed, which is part of the experiment
         return replace(stored, **fresh, how="judged anew")
-    with jax.enable_x64(claim.precision == "float64"):
+    with arithmetic(double=claim.precision == "float64"):
         rivals = stored.rival_predictions
         if stored.stamp["rivals"] != now.rivals:
             for_setting, _ = seeded(asked.seed)

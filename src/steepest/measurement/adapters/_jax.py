@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.precision import arithmetic
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of
 from steepest.measurement.adapters._dense import Dense
 from steepest.measurement.adapters._loss import Loss
@@ -93,7 +94,7 @@ class JaxSubject(Subject):
             raise UserError(
                 f"{self.name} has {self.size} weights, got a vector of shape {np.shape(values)}"
             )
-        with jax.enable_x64(self.dtype == np.float64):
+        with arithmetic(double=self.dtype == np.float64):
             return JaxSubject(self.functions, jnp.asarray(values, self.dtype), self.batches)
 
     def precise(self) -> "JaxSubject":
@@ -122,7 +123,7 @@ class JaxSubject(Subject):
 
     def _call(self, function: Callable, batch: Any, *more: Any) -> Any:
         """Call in this precision, back as NumPy arrays; floating point inputs are cast, whole numbers stay."""
-        with jax.enable_x64(self.dtype == np.float64):
+        with arithmetic(double=self.dtype == np.float64):
             cast = lambda leaf: jnp.asarray(leaf, self.dtype if _floating(leaf) else None)
             return jax.tree.map(
                 np.asarray, function(self.flat, jax.tree.map(cast, _numeric(batch)), *more)
@@ -199,7 +200,7 @@ class JaxSubject(Subject):
             return None
         if limit.skip or limit.normalized:
             return None
-        with jax.enable_x64(self.dtype == np.float64):
+        with arithmetic(double=self.dtype == np.float64):
             params = self.functions.unflatten(self.flat)
         chain = []
         last = len(limit.layers) - 1
