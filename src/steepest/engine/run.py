@@ -311,5 +311,7 @@ def timestamp() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a number may depend on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+    """Return the versions that a number may depend on, and the kind of device that computes, such as ``"cpu"``."""
+    packages = {name: version(name) for name in PACKAGES}
+    device = jax.devices()[0].device_kind
+    return {"python": platform.python_version(), **packages, "device": device}
