@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from steepest import catalogue
 from steepest.catalogue import Entry
 from steepest.claim import Claim, documentation, seeded
