@@ -100,3 +100,20 @@ def test_a_dependency_without_a_lowest_version_is_refused():
 
 def test_the_package_says_that_it_has_types():
     assert (ROOT / "src" / "steepest" / "py.typed").is_file()
+
+
+def test_the_paper_cites_what_its_bibliography_has():
+    cited = set(re.findall(r"@(\w+)", (ROOT / "paper" / "paper.md").read_text("utf-8")))
+    known = set(
+        re.findall(
+            r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text("utf-8"), re.MULTILINE
+        )
+    )
+    assert cited == known
+
+
+def test_the_paper_has_the_authors_of_the_citation_file():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    head = (ROOT / "paper" / "paper.md").read_text("utf-8").split("---")[1]
+    names = [author["name"] for author in yaml.safe_load(head)["authors"]]
+    assert names == [author["name"] for author in citation["authors"]]

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from steepest import catalogue
+from steepest import __version__, catalogue
 from steepest.catalogue import Entry
 from steepest.claim import Claim, documentation, seeded
 from steepest.core.arrays import Observation, Prediction
@@ -31,7 +31,7 @@ Watch = Callable[[str], None]
 """Called with the name of each stage as it starts."""
 
 PRESETS = ("quick", "full", "tiny")
-PACKAGES = ("steepest", "jax", "jaxlib", "numpy", "optax", "cvxpy-base", "scikit-learn")
+PACKAGES = ("jax", "jaxlib", "numpy", "optax", "cvxpy-base", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -315,5 +315,9 @@ def timestamp() -> str:
 def versions() -> dict[str, str]:
     """Return the versions that a number may depend on, and the kind of device that computes, such as ``"cpu"``."""
     packages = {name: version(name) for name in PACKAGES}
-    device = jax.devices()[0].device_kind
-    return {"python": platform.python_version(), **packages, "device": device}
+    return {
+        "python": platform.python_version(),
+        "steepest": __version__,  # an editable installation may be older than the code that runs
+        **packages,
+        "device": jax.devices()[0].device_kind,
+    }
