@@ -24,6 +24,7 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Panel
+from steepest.core.precision import arithmetic
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.scope import scope_of
 from steepest.core.words import Verdict
@@ -270,7 +271,7 @@ def same_bits(ready: Ready, result: Result) -> Problems:
     claim = ready.claim
     if not result.observed:
         return []
-    with jax.enable_x64(claim.precision == "float64"):
+    with arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(ready.seed)
         again = claim.observe(claim.setting(for_setting), for_observation)
         checks = checks_of(claim, result.predicted, again)

@@ -15,6 +15,7 @@ from steepest.core.arrays import Observation
 from steepest.core.checks import Check, Verdict, conclude_point
 from steepest.core.errors import UserError
 from steepest.core.hypotheses import Hypothesis
+from steepest.core.precision import arithmetic
 from steepest.core.records import plain
 from steepest.core.words import CRASHED
 from steepest.engine.fingerprint import everything
@@ -43,7 +44,7 @@ def compute(request: Mapping[str, Any]) -> list[Record]:
     kind = catalogue.load(entry)
     if request["whole"]:
         return [_whole(request, entry, kind, fields, seed) for fields, seed in request["points"]]
-    with jax.enable_x64(kind.precision == "float64"):
+    with arithmetic(double=kind.precision == "float64"):
         return _points(request, kind)
 
 
