@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steepest.app.api import exercise as exercise
     from steepest.app.api import run as run
     from steepest.app.api import sweep as sweep
+    from steepest.app.api import trials as trials
     from steepest.app.api import watch as watch
     from steepest.measurement import Monitor as Monitor
     from steepest.measurement import compare as compare
@@ -30,6 +31,7 @@ __all__ = [
     "measure",
     "run",
     "sweep",
+    "trials",
     "watch",
     "width_check",
 ]

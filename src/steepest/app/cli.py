@@ -128,6 +128,7 @@ COMMANDS = (
     "atlas",
     "book",
     "sweep",
+    "trials",
     "measure",
     "watch",
     "new",
@@ -168,6 +169,8 @@ def build_parser() -> argparse.ArgumentParser:
     atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages")
     _book_options(command("book", _book, "build the book: chapters, tutorials, claims, reference"))
     _sweep_options(command("sweep", _sweep, "compute a claim at many points of its fields"))
+    trials = "say how often a claim holds: at fresh seeds, and at random settings of its scope"
+    _trials_options(command("trials", _trials, trials))
     _measure_options(
         command("measure", _measure, "measure the theory's quantities of your own model")
     )
@@ -278,6 +281,36 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     )
 
 
+def _trials_options(trials: argparse.ArgumentParser) -> None:
+    trials.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    runs = whole_number(0, 500)
+    seeds = "runs at fresh seeds of the claim's version (default: 20)"
+    trials.add_argument("--seeds", type=runs, default=20, metavar="N", help=seeds)
+    settings = "runs at random settings of the claim's scope (default: 20)"
+    trials.add_argument("--settings", type=runs, default=20, metavar="N", help=settings)
+    trials.add_argument("--preset", choices=PRESETS, default="quick", help="for all other fields")
+    out = "folder of results (default: results)"
+    trials.add_argument("--results", "--out", type=Path, default=RESULTS, dest="out", help=out)
+    trials.add_argument(
+        "--on", default="local", help="local, here or dask:ADDRESS (default: local)"
+    )
+    workers = "processes of a local pool (default: one a core)"
+    trials.add_argument("--workers", type=SOME, help=workers)
+    shard = "only the I-th of N parts, counted from 1, for job arrays"
+    trials.add_argument("--shard", metavar="I/N", help=shard)
+    trials.add_argument("--force", "--again", action="store_true", help="recompute stored runs too")
+    trials.add_argument("--retry", action="store_true", help="compute again the runs that crashed")
+    json_help = "print JSON on standard output and nothing else there"
+    trials.add_argument("--json", action="store_true", help=json_help)
+    trials.add_argument("--page", type=Path, metavar="FILE", help="also write an HTML page")
+    record = "in a checkout of Steepest, of its own claims: write the counts into the record"
+    trials.add_argument("--record", action="store_true", help=record)
+    trials.epilog = (
+        "What is stored is not run again, so that trials that were stopped go on. "
+        "Exit code: 0 no run fails, 1 one fails or crashed, 2 bad input."
+    )
+
+
 def _measure_options(measure: argparse.ArgumentParser) -> None:
     model = "a function that returns (model, loss, data), or these, the optimizer and data held out"
     measure.add_argument("model", metavar="FILE.py:FUNCTION", nargs="?", help=model)
@@ -355,7 +388,13 @@ def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
         outcomes = run_several(entries, *options, known.workers)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     if known.json:
-        records = [{**result.to_json(), "how": result.how} for result in results]
+        from steepest.engine.rates import hold_rates, record_behind
+
+        rates = {result.claim: hold_rates(record_behind(result)) for result in results}
+        records = [
+            {**result.to_json(), "how": result.how, "hold_rates": rates[result.claim]}
+            for result in results
+        ]
         single = len(known.claims) == 1 and records
         print(json.dumps(records[0] if single else records, indent=1))
         for outcome in outcomes:
@@ -553,6 +592,15 @@ def _sweep(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.sweep import sweep
 
     return 1 if sweep(known, _fields(entry, words)).crashes else 0
+
+
+def _trials(known: argparse.Namespace, words: Sequence[str]) -> int:
+    catalogue.entry(known.claim)
+    _check_page(known.page)
+    _prepare()
+    from steepest.app.trials import exit_code, trials
+
+    return exit_code(trials(known))
 
 
 def _new(known: argparse.Namespace, words: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from steepest.catalogue import Entry, chapter_title
 from steepest.core.errors import UserError, nearest
 from steepest.core.words import LOOKS, STALE
 from steepest.engine.fingerprint import current, entry_of
+from steepest.engine.rates import record_of, spelled_rates
 from steepest.engine.results import Result
 from steepest.engine.store import Store
 from steepest.sources import cited, spelled
@@ -88,6 +89,9 @@ def describe(target: str) -> None:
         console.print(f"correction: {correction}", **plain)
     if line.origin != catalogue.HERE:
         console.print(f"from: {line.origin}", **plain)
+    rates = spelled_rates(record_of(line, kind.version))
+    if rates:
+        console.print(f"version {kind.version} {rates}", **plain)
     table = Table(
         "field", "quick", "full", "meaning", box=None, pad_edge=False, header_style="bold"
     )
