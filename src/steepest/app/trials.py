@@ -17,6 +17,7 @@ from steepest.engine.trials import MOST, RunKind, Tally, TrialPlan, Trials, gath
 from steepest.engine.workers import check_place
 
 TITLES = ("", "runs", "holds", "fails", "undecided", "out of range", CRASHED, "hold rate", "95 %")
+LIVE = {RunKind.SEED: "fresh seed", RunKind.SETTING: "setting, seed"}
 ROWS = {RunKind.SEED: "fresh seeds", RunKind.SETTING: "settings"}
 
 
@@ -95,7 +96,7 @@ def _compute(left: sweeps.Work[TrialPlan], known: Any) -> None:
             for number, record in zip(numbers, records, strict=True):
                 verdicts.append(record["verdict"])
                 run = left.plan.runs[number]
-                _tell(shown, f"[{len(verdicts)}/{total}] {run.kind}, seed {run.seed}", record)
+                _tell(shown, f"[{len(verdicts)}/{total}] {LIVE[run.kind]} {run.seed}", record)
             shown.update(task, completed=len(verdicts), stage=counted(verdicts))
 
         left.run(known.on, known.workers, landed=landed)

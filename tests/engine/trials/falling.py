@@ -1,4 +1,4 @@
-"""A claim in a file of its own, with a scope, whose runs cost nothing: it fails, crashes and leaves its range on order."""
+"""A claim in a file of its own, with a scope in which it holds, fails, crashes and leaves its range, at no cost."""
 
 FALLING = '''"""A ball falls by half g t² from every height."""
 

@@ -75,7 +75,9 @@ def test_what_does_not_hold_is_listed_with_its_command(whole):
     falling, trials = whole
     rows = trials.exceptions
     assert len(rows) == 14 - trials.settings.holds
-    assert [row.verdict for row in rows][: trials.settings.fails] == ["fails"] * trials.settings.fails
+    assert [row.verdict for row in rows][: trials.settings.fails] == [
+        "fails"
+    ] * trials.settings.fails
     assert all(row.command.startswith(f"steepest run {falling} --gravity ") for row in rows)
 
 
