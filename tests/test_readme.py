@@ -16,10 +16,11 @@ from steepest.engine.sweeps import plan
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
-GUIDES = README + (ROOT / "docs" / "sweeps.md").read_text("utf-8").replace("\\\n", "")
+SHOWN = ("docs/sweeps.md", "docs/trials.md")
+GUIDES = "\n".join([README, *((ROOT / page).read_text("utf-8") for page in SHOWN)])
 COMMANDS = [
     line.partition("#")[0].strip()
-    for kind, text in re.findall(r"```(\w+)\n(.*?)```", GUIDES, flags=re.DOTALL)
+    for kind, text in re.findall(r"```(\w+)\n(.*?)```", GUIDES.replace("\\\n", ""), flags=re.DOTALL)
     if kind == "sh"
     for line in text.splitlines()
     if line.startswith("steepest ")
@@ -42,7 +43,7 @@ def test_commands_are_understood(line, tmp_path, monkeypatch):
         plan(known.claim, over, sobol=known.sobol, changes=changes)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/sweeps.md"])
+@pytest.mark.parametrize("page", ["README.md", *SHOWN])
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for kind, text in re.findall(

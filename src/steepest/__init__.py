@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from steepest.app.api import exercise as exercise
     from steepest.app.api import run as run
     from steepest.app.api import sweep as sweep
+    from steepest.app.api import trials as trials
     from steepest.app.api import watch as watch
     from steepest.catalogue import catalogue as claims  # the module of this name can be called
     from steepest.claim import Claim as Claim
@@ -43,6 +44,7 @@ __all__ = [
     "read_report",
     "run",
     "sweep",
+    "trials",
     "watch",
     "width_check",
 ]

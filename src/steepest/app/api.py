@@ -9,13 +9,22 @@ from steepest import catalogue, measurement
 from steepest.app.authoring import inspected
 from steepest.app.citing import Citation, citation
 from steepest.app.exercises import Exercise
-from steepest.app.notebook import ShownResult, ShownSweep, ShownTraining, shown, shown_sweep
+from steepest.app.notebook import (
+    ShownResult,
+    ShownSweep,
+    ShownTraining,
+    ShownTrials,
+    shown,
+    shown_sweep,
+)
 from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.engine import run as engine
 from steepest.engine import sweeps
 from steepest.engine.run import ready
 from steepest.engine.store import Store
+from steepest.engine.trials import TrialPlan
+from steepest.engine.trials import gather as gather_trials
 
 
 def run(
@@ -109,6 +118,57 @@ def sweep(
         with TemporaryDirectory() as folder:
             return _swept(plan, Path(folder), on, workers, shard, force, retry)
     return _swept(plan, Path(out), on, workers, shard, force, retry)
+
+
+def trials(
+    claim: str | Path,
+    /,
+    *,
+    seeds: int = 20,
+    settings: int = 20,
+    preset: str = "quick",
+    out: str | Path | None = None,
+    on: Any = None,
+    workers: int | None = None,
+    shard: tuple[int, int] | None = None,
+    force: bool = False,
+    retry: bool = False,
+) -> ShownTrials:
+    """Try a claim at fresh seeds and at random settings of its scope, and return how often it holds.
+
+    Args:
+        claim: its name, or the path of a file that holds it.
+        seeds: runs at fresh seeds, at the preset's own fields.
+        settings: runs at settings drawn from the scope of the claim's fields, each with a fresh seed; none for a claim
+            that states no scope.
+        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
+        out: a folder that keeps every run, and from which trials that were interrupted go on; None keeps nothing.
+        on: where: None for this process, ``"local"`` for a pool of processes, ``"dask:ADDRESS"`` for a running
+            cluster, or anything with ``submit``.
+        workers: processes of a local pool; None for one a core.
+        shard: ``(i, n)`` for the i-th of n parts, counted from 1.
+        force: recompute stored runs too.
+        retry: compute again the runs that crashed.
+
+    Returns:
+        trials with ``seeds`` and ``settings`` (how many runs hold, fail, are undecided, out of range; ``interval``),
+        ``exceptions`` (runs that do not hold, each with its reason and command) and ``maps`` (where in the scope).
+
+    Raises:
+        UserError: an unknown claim or preset, more runs than a version has seeds, a cluster that does not answer.
+
+    >>> found = trials("catapult", seeds=2, settings=0, preset="tiny")
+    >>> found.seeds.runs, found.rows[0].run.seed == 1000 * found.version
+    (2, True)
+    """
+    plan = TrialPlan(str(claim), seeds, settings, preset)
+    with TemporaryDirectory() as folder:
+        kept = Path(folder) if out is None else Path(out)
+        left = sweeps.work(plan, kept, shard=shard, force=force, retry=retry)
+        if left.missing:
+            left.run(on, workers)
+        found = gather_trials(plan, kept)
+    return ShownTrials(found.plan, found.records)
 
 
 def exercise(

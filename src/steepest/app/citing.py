@@ -10,8 +10,10 @@ from steepest import __version__
 from steepest.catalogue import HERE, Entry
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import staleness
+from steepest.engine.rates import hold_rates, record_of, spelled_rates
 from steepest.engine.results import Result
 from steepest.engine.store import Store
+from steepest.record import PRESET, Record
 from steepest.sources import Source, cited, entry
 
 TITLE = "Steepest"
@@ -78,6 +80,7 @@ class Citation:
         result: the stored result, or None.
         missing: why there is no verdict; empty where there is one.
         stale: why the verdict may not be that of the code that is here; empty where it is.
+        record: what is recorded of this version of the claim with Steepest, at the quick preset; or None.
     """
 
     line: Entry
@@ -89,6 +92,7 @@ class Citation:
     result: Result | None
     missing: str = ""
     stale: str = ""
+    record: Record | None = None
 
     @property
     def sentence(self) -> str:
@@ -102,8 +106,14 @@ class Citation:
         word = LOOKS[result.verdict].word
         return (
             f"Steepest {result.versions['steepest']}, claim {self.line.name}{from_package}, version {self.version}: "
-            f"{word} at {asked}; observed on {result.observed_at}, code {result.stamp['judgement']}."
+            f"{word} at {asked}{self._rates}; observed on {result.observed_at}, code {result.stamp['judgement']}."
         )
+
+    @property
+    def _rates(self) -> str:
+        """How often it holds, behind the verdict that it stands beside."""
+        rates = spelled_rates(self.record)
+        return f", {rates}" if rates else ""
 
     @property
     def bibtex(self) -> tuple[str, ...]:
@@ -128,6 +138,7 @@ class Citation:
             "judged_at": None if result is None else result.judged_at,
             "stamp": None if result is None else dict(result.stamp),
             "versions": None if result is None else dict(result.versions),
+            "hold_rates": hold_rates(self.record),
             "missing": self.missing,
             "stale": self.stale,
             "command": self.command,
@@ -168,6 +179,7 @@ def citation(line: Entry, results: Path, preset: str = "quick", seed: int = 0) -
         result=result,
         missing="" if result else missing,
         stale=staleness(line, result) if result else "",
+        record=record_of(line, asked.claim.version) if preset == PRESET else None,
     )
 
 
@@ -192,6 +204,9 @@ def _facts(citation: Citation) -> Mapping[str, str]:
         "version": f"{citation.version} of the claim; its own block of seeds is {first}, {first + 1}, …",
         "asked": f"preset {citation.preset}, seed {citation.seed}",
     }
+    rates = spelled_rates(citation.record)
+    if rates:
+        asked["rates"] = rates
     if result is None:
         return {**asked, "verdict": f"none: {citation.missing}"}
     versions = [f"{NAMES[name]} {result.versions[name]}" for name in NAMES]

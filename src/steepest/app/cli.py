@@ -160,6 +160,7 @@ COMMANDS = (
     "atlas",
     "book",
     "sweep",
+    "trials",
     "measure",
     "watch",
     "new",
@@ -200,6 +201,8 @@ def build_parser() -> argparse.ArgumentParser:
     atlas.add_argument("--out", type=Path, default=Path("atlas"), help="folder of the pages")
     _book_options(command("book", _book, "build the book: chapters, tutorials, claims, reference"))
     _sweep_options(command("sweep", _sweep, "compute a claim at many points of its fields"))
+    trials = "say how often a claim holds: at fresh seeds, and at random settings of its scope"
+    _trials_options(command("trials", _trials, trials))
     _measure_options(
         command("measure", _measure, "measure the theory's quantities of your own model")
     )
@@ -313,6 +316,36 @@ def _sweep_options(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("--json", action="store_true", help=json_help)
     sweep.epilog = (
         "CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
+    )
+
+
+def _trials_options(trials: argparse.ArgumentParser) -> None:
+    trials.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    runs = whole_number(0, 500)
+    seeds = "runs at fresh seeds of the claim's version (default: 20)"
+    trials.add_argument("--seeds", type=runs, default=20, metavar="N", help=seeds)
+    settings = "runs at random settings of the claim's scope (default: 20)"
+    trials.add_argument("--settings", type=runs, default=20, metavar="N", help=settings)
+    trials.add_argument("--preset", choices=PRESETS, default="quick", help="for all other fields")
+    out = "folder of results (default: results)"
+    trials.add_argument("--results", "--out", type=Path, default=RESULTS, dest="out", help=out)
+    trials.add_argument(
+        "--on", default="local", help="local, here or dask:ADDRESS (default: local)"
+    )
+    workers = "processes of a local pool (default: one a core)"
+    trials.add_argument("--workers", type=SOME, help=workers)
+    shard = "only the I-th of N parts, counted from 1, for job arrays"
+    trials.add_argument("--shard", metavar="I/N", help=shard)
+    trials.add_argument("--force", "--again", action="store_true", help="recompute stored runs too")
+    trials.add_argument("--retry", action="store_true", help="compute again the runs that crashed")
+    json_help = "print JSON on standard output and nothing else there"
+    trials.add_argument("--json", action="store_true", help=json_help)
+    trials.add_argument("--page", type=Path, metavar="FILE", help="also write an HTML page")
+    record = "in a checkout of Steepest, of its own claims: write the counts into the record"
+    trials.add_argument("--record", action="store_true", help=record)
+    trials.epilog = (
+        "What is stored is not run again, so that trials that were stopped go on. "
+        "Exit code: 0 no run fails, 1 one fails or crashed, 2 bad input."
     )
 
 
@@ -564,6 +597,15 @@ def _sweep(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.sweep import sweep
 
     return 1 if sweep(known, _fields(entry, words)).crashes else 0
+
+
+def _trials(known: argparse.Namespace, words: Sequence[str]) -> int:
+    catalogue.entry(known.claim)
+    _check_page(known.page)
+    _prepare()
+    from steepest.app.trials import exit_code, trials
+
+    return exit_code(trials(known))
 
 
 def _new(known: argparse.Namespace, words: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from steepest.core.panels import Map, Panel
 from steepest.core.words import LOOKS
 from steepest.engine.results import Result
 from steepest.engine.sweeps import Sweep
+from steepest.engine.trials import Trials
 from steepest.measurement import TrainingRun
 from steepest.site.drawing import draw, svg
 
@@ -82,6 +83,29 @@ class ShownSweep(Sweep):
         """How many points have each verdict, in words."""
         counts = [f"{count} {LOOKS[verdict].word}" for verdict, count in self.counts.items()]
         return f"{', '.join(counts)} of {self.total} points"
+
+
+class ShownTrials(Trials):
+    """Trials that a notebook shows, with where in its scope the claim holds."""
+
+    def __repr__(self) -> str:
+        return f"<{self.claim}, version {self.version}: {self._counted}>"
+
+    def figure(self) -> Any:
+        """Return where the claim holds as a matplotlib ``Figure``, which a notebook shows without any magic."""
+        return draw(self.panels)
+
+    def _repr_html_(self) -> str:
+        head = f"<p><b>{escape(self.claim)}</b>, version {self.version}: {self._counted}</p>"
+        rows = [(LOOKS[row.verdict].word, row.reason, row.command) for row in self.exceptions]
+        return head + table(("verdict", "why", "command"), rows) + _picture(self.panels)
+
+    @property
+    def _counted(self) -> str:
+        """How many seeds and settings hold, in words."""
+        counts = {"fresh seeds": self.seeds, "settings": self.settings}
+        shares = [f"{one.holds} of {one.runs} {what}" for what, one in counts.items() if one.runs]
+        return f"holds at {', '.join(shares)}" if shares else "nothing was run"
 
 
 class ShownTraining(TrainingRun):

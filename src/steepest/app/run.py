@@ -30,6 +30,7 @@ from steepest.app.tour import guide, tour_of
 from steepest.catalogue import Entry
 from steepest.core.errors import UserError
 from steepest.engine.crew import Outcome, run_all, stored
+from steepest.engine.rates import hold_rates, record_behind
 from steepest.engine.store import Store
 
 
@@ -211,7 +212,11 @@ def _print_json(outcomes: Sequence[Outcome], single: bool) -> None:
         result = outcome.result
         if result is not None:
             recorded = record_for(result)
-            more = {"how": result.how, "recorded": recorded.to_json() if recorded else None}
+            more = {
+                "how": result.how,
+                "recorded": recorded.to_json() if recorded else None,
+                "hold_rates": hold_rates(record_behind(result)),
+            }
             records.append({**result.to_json(), **more})
         if result is None or change(result):
             print(f"steepest: {exception(outcome)}", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from steepest.app.console import bar, say, styled, wide
+from steepest.app.sharding import read_shard
 from steepest.core.errors import UserError
 from steepest.engine import sweeps
 from steepest.engine.workers import check_place
@@ -30,7 +30,7 @@ def sweep(known: Any, changes: Mapping[str, Any]) -> sweeps.Sweep:
     """
     _exportable(known.export)
     check_place(known.on)
-    shard = _shard(known.shard)
+    shard = read_shard(known.shard)
     over = None if known.over is None else _over(known.over)
     options = {name: getattr(known, name) for name in ("preset", "seed", "whole", "batch")}
     plan = sweeps.plan(known.claim, over, sobol=known.sobol, changes=changes, **options)
@@ -130,16 +130,6 @@ def _over(words: Sequence[str]) -> dict[str, str]:
             )
         ranges[field] = values
     return ranges
-
-
-def _shard(words: str | None) -> tuple[int, int]:
-    """``"3/40"`` as two numbers."""
-    if words is None:
-        return 1, 1
-    both = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", words)
-    if both is None:
-        raise UserError(f"--shard takes I/N such as 3/40, counted from 1, got {words!r}")
-    return int(both[1]), int(both[2])
 
 
 def _exportable(path: Path | None) -> None:

@@ -25,6 +25,8 @@ from steepest.engine.sweeps._cost import cost, lanes
 from steepest.engine.sweeps._plan import experiment_at
 
 Record = dict[str, Any]
+MAPS = 2**15
+"""Memory maps beyond which compiled programs are freed: each keeps some, and Linux allows a process 65 530."""
 
 
 def compute(request: Mapping[str, Any]) -> list[Record]:
@@ -56,6 +58,7 @@ def _whole(
     seed: int,
 ) -> Record:
     """The record of a run of the whole claim."""
+    _free_programs()
     start = time.perf_counter()
     try:
         claim = build(kind, request["preset"], {**request["fixed"], **fields})
@@ -64,6 +67,17 @@ def _whole(
         return crashed(fields, seed, trouble, time.perf_counter() - start)
     judged = (result.verdict, result.reason, result.assumptions, result.checks)
     return _record(fields, seed, judged, {}, result.seconds)
+
+
+def _free_programs() -> None:
+    """Free the compiled programs of earlier runs before they fill what the system allows a process."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            crowded = sum(1 for _ in maps) > MAPS
+    except OSError:  # a system that neither counts them nor limits their number
+        return
+    if crowded:
+        jax.clear_caches()
 
 
 def _points(request: Mapping[str, Any], kind: type[Claim]) -> list[Record]:

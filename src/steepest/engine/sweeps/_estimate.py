@@ -45,7 +45,7 @@ class Estimate:
         return f"about {_duration(self.seconds)} in one process{memory} ({first})"
 
 
-def estimate(left: Work) -> Estimate:
+def estimate(left: Work[Plan]) -> Estimate:
     """Time the first point that is missing and scale it to the others by the operations that each group needs.
 
     Args:

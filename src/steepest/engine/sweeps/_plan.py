@@ -3,30 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from steepest import catalogue
-from steepest.catalogue import Entry
 from steepest.claim import Claim, Experiment, Point, documentation
 from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Curve
-from steepest.core.records import canonical_digest
 from steepest.core.scope import meanings as meanings_of
-from steepest.engine.fingerprint import COMPUTING, stamp
 from steepest.engine.run import build, check_seed, spell
 from steepest.engine.sweeps._axes import SEED, Axis, axes, design
+from steepest.engine.sweeps._pieces import Pieces, point_key
 
 BATCH = 64
 """Most points of one compiled computation, and of one piece of work for a worker."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Pieces):
     """A sweep before it runs: a pure description, the same on every machine.
 
     Attributes:
@@ -48,6 +45,9 @@ class Plan:
     whole: bool = False
     batch: int = BATCH
     source: str = ""
+
+    folder: ClassVar[str] = "sweeps"
+    """Where plans of sweeps lie in a claim's folder of results."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch <= 2**20:
@@ -98,21 +98,6 @@ class Plan:
         return build(self.kind, self.preset, {**self.fixed, **swept})
 
     @cached_property
-    def entry(self) -> Entry:
-        """The claim's line in the catalogue."""
-        return catalogue.entry(self.target)
-
-    @property
-    def claim(self) -> str:
-        """The claim's name."""
-        return self.entry.name
-
-    @cached_property
-    def kind(self) -> type[Claim]:
-        """The claim's class."""
-        return catalogue.load(self.entry)
-
-    @cached_property
     def experiment(self) -> type[Experiment] | None:
         """What is computed at each point in batches; None where the whole claim runs at each."""
         if self.whole:
@@ -120,12 +105,6 @@ class Plan:
         if self.kind.point is not None:
             return self.kind.point
         return self.kind if self.kind.batched else None
-
-    @cached_property
-    def current_source(self) -> str:
-        """The digest of the code that is here now, judgement included, and of the versions of what computes."""
-        packages = {name: version(name) for name in COMPUTING}
-        return canonical_digest([stamp(self.entry, self.kind).judgement, packages])[:16]
 
     @property
     def stale(self) -> bool:
@@ -168,7 +147,7 @@ class Plan:
     def keys(self) -> list[str]:
         """What each point is called on disk: a hash of source, claim, version, every field, preset and seed."""
         params = asdict(self._first)
-        common = {
+        asked = {
             "claim": self.claim,
             "whole": self.experiment is None,
             "version": self.kind.version,
@@ -178,8 +157,7 @@ class Plan:
         names = []
         for point in range(len(self)):
             values, seed = self.at(point)
-            question = {**common, "params": {**params, **values}, "seed": seed}
-            names.append(canonical_digest(question)[:16])
+            names.append(point_key(asked, {**params, **values}, seed))
         return names
 
     @cached_property
@@ -260,12 +238,6 @@ class Plan:
             words.append(f"--batch {self.batch}")
         words += [f"--{name} {spell(value)}" for name, value in (self.changes or {}).items()]
         return " ".join(words)
-
-    @property
-    def key(self) -> str:
-        """What the sweep is called on disk: a hash of what it asks, whatever the code."""
-        asked = {name: value for name, value in self.to_json().items() if name != "source"}
-        return canonical_digest({**asked, "version": self.kind.version})[:16]
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan in plain words, numbers and lists."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from steepest.core.words import CRASHED
 from steepest.engine.fingerprint import everything
 from steepest.engine.store import DAMAGE, Damaged, Store, move_into_place
 from steepest.engine.sweeps._batch import Record, crashed
+from steepest.engine.sweeps._pieces import Pieces
 from steepest.engine.sweeps._plan import Plan
 from steepest.engine.sweeps._points import Points
 from steepest.engine.sweeps._table import Sweep
@@ -27,12 +28,15 @@ PLAN = 2**28
 COMPUTE = "steepest.engine.sweeps._batch:compute"
 Watch = Callable[[int, int], None]
 """Called with the finished and the total number of points."""
+Landed = Callable[[Sequence[int], Sequence[Record]], None]
+"""Called with the numbers of points and their records as they are written."""
+Planned = TypeVar("Planned", bound=Pieces)
 
 
-def keep(plan: Plan, out: Path) -> Path:
-    """Write down what a sweep is, so that its points can be found again; the same plan gives the same file."""
+def keep(plan: Pieces, out: Path) -> Path:
+    """Write down what is computed, so that its points can be found again; the same plan gives the same file."""
     record = plan.to_json() | {"claim": plan.claim, "version": plan.kind.version}
-    path = out / plan.claim / "sweeps" / f"{plan.key}.json"
+    path = out / plan.claim / plan.folder / f"{plan.key}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".new-{plan.key}-{os.getpid()}")
     temporary.write_text(
@@ -80,8 +84,13 @@ def _newest(path: Path) -> tuple[float, str]:
 
 def gather(plan: Plan, out: Path) -> Sweep:
     """Return the points of a plan that are in the store."""
+    return Sweep(plan, stored_points(plan, out))
+
+
+def stored_points(plan: Pieces, out: Path) -> tuple[Record | None, ...]:
+    """Return the record of each point of a plan; None where nothing is in the store."""
     records = Points(Path(out) / plan.claim / "points").read(dict.fromkeys(plan.keys))
-    return Sweep(plan, tuple(records.get(key) for key in plan.keys))
+    return tuple(records.get(key) for key in plan.keys)
 
 
 def stored_sweeps(out: Path) -> Iterator[Sweep]:
@@ -93,25 +102,29 @@ def stored_sweeps(out: Path) -> Iterator[Sweep]:
 
 
 @dataclass
-class Work:
-    """What is left of a sweep, for this shard.
+class Work(Generic[Planned]):
+    """What is left of a plan, for this shard.
 
     Attributes:
-        plan: of the whole sweep.
+        plan: of the whole.
         out: the folder of results.
         points: where its points are kept.
         tasks: the tasks of this shard that had missing points.
         missing: the missing points of this shard, by number; fewer while it runs.
     """
 
-    plan: Plan
+    plan: Planned
     out: Path
     points: Points
     tasks: tuple[np.ndarray, ...]
     missing: set[int]
 
     def run(
-        self, on: Any = None, count: int | None = None, watch: Watch = lambda done, total: None
+        self,
+        on: Any = None,
+        count: int | None = None,
+        watch: Watch = lambda done, total: None,
+        landed: Landed = lambda numbers, records: None,
     ) -> None:
         """Compute what is missing, wherever ``on`` says, and write each point as it comes."""
         total = len(self.missing)
@@ -119,6 +132,7 @@ class Work:
 
         def done(request: Mapping[str, Any], records: list[Record]) -> None:
             self.finish(request["numbers"], records)
+            landed(request["numbers"], records)
             watch(total - len(self.missing), total)
 
         tasks = [task for task in self.tasks if not self.missing.isdisjoint(task.tolist())]
@@ -148,17 +162,17 @@ class Work:
 
 
 def work(
-    plan: Plan,
+    plan: Planned,
     out: Path,
     *,
     shard: tuple[int, int] | None = None,
     force: bool = False,
     retry: bool = False,
-) -> Work:
-    """What is left to compute of a sweep: nothing that is in the store already.
+) -> Work[Planned]:
+    """What is left to compute of a plan: nothing that is in the store already.
 
     Args:
-        plan: the sweep.
+        plan: of a sweep, or of the trials of a claim.
         out: the folder of results.
         shard: ``(i, n)`` for every n-th task from the i-th on, counted from 1.
         force: recompute stored points too.

@@ -15,6 +15,7 @@ from steepest.core.errors import UserError
 from steepest.core.panels import Panel
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
+from steepest.engine.rates import record_behind, spelled_rates
 from steepest.engine.results import Result
 from steepest.site.drawing import svg
 from steepest.sources import cited, expand, spelled
@@ -135,6 +136,7 @@ def _parts(
         "run": run,
         "runs": runs,
         "result": result,
+        "rates": spelled_rates(record_behind(result)),
         "about": result.about,
         "prose": _text.prose(explanation) if explanation.strip() else "",
         "figures": figures,

@@ -1,0 +1,45 @@
+"""How often a claim holds, as the package records it; nothing here imports JAX."""
+
+from typing import Any
+
+from steepest import record
+from steepest.catalogue import HERE, Entry
+from steepest.engine.results import Result
+from steepest.record import HoldRate, Record
+
+
+def record_of(claim: Entry, version: int) -> Record | None:
+    """Return the record of a claim of this package; None of another version, and of claims of others."""
+    known = record.records().get(claim.name) if claim.origin == HERE else None
+    return known if known is not None and known.version == version else None
+
+
+def record_behind(result: Result) -> Record | None:
+    """Return the record of the claim that gave a result; None of a reader's network, and of another preset."""
+    ours = result.about["origin"] == HERE and "subject" not in result.about
+    known = record.records().get(result.claim) if ours and result.preset == record.PRESET else None
+    return known if known is not None and known.version == result.claim_version else None
+
+
+def hold_rates(known: Record | None) -> dict[str, Any] | None:
+    """Return the counts over fresh seeds and random settings as a JSON-ready object; None where nobody has counted."""
+    if known is None or (known.seeds is None and known.settings is None):
+        return None
+    return {"seeds": _counts(known.seeds), "settings": _counts(known.settings)}
+
+
+def spelled_rates(known: Record | None) -> str:
+    """Return how often a claim holds, in words; empty where nobody has counted.
+
+    >>> spelled_rates(Record(1, "holds", seeds=HoldRate(20), settings=HoldRate(18, out_of_range=2)))
+    'holds at 20 of 20 fresh seeds, 18 of 20 settings'
+    """
+    if known is None:
+        return ""
+    counted = {"fresh seeds": known.seeds, "settings": known.settings}
+    shares = [f"{rate.holds} of {rate.runs} {what}" for what, rate in counted.items() if rate]
+    return f"holds at {', '.join(shares)}" if shares else ""
+
+
+def _counts(rate: HoldRate | None) -> dict[str, int] | None:
+    return None if rate is None else rate.to_json()
