@@ -15,6 +15,8 @@ REPETITIONS = ("seed", "start", "draw", "sample", "samples", "trial", "repetitio
 """What claims in the older form call an axis that repeats; the newer form gives such axes no coordinates."""
 UNLESS_PREDICTED = ("network", "net", "walker", "chain", "group")
 """Names of axes that repeat too, where theory does not predict one number for each."""
+FEW = 6
+"""So many repetitions fall into one order by chance once in 360 times."""
 VARIES = 0.1
 """Relative difference along an axis beyond which an array is said to depend on it."""
 
@@ -34,11 +36,21 @@ class Coordinates:
 
 def repetitions(claim: Any, predicted: Quantities, observed: Quantities) -> frozenset[str]:
     """Return the axes that count repetitions: those without coordinates, or so called in the older form."""
-    theory = {axis for name in predicted for axis in predicted.quantity(name).dims}
+    laws = [predicted.quantity(name) for name in predicted]
+    theory = {axis for law in laws for axis in law.dims}
     axes = theory | {axis for name in observed for axis in observed.quantity(name).dims}
     if isinstance(claim, InLaws):
         return frozenset(axes - set(claim.axes()))
-    return frozenset(axis for axis in axes if _is_called_so(axis, axis in theory))
+    designs = {axis for axis in theory if any(_is_even(law, axis) for law in laws)}
+    return frozenset(axis for axis in axes - designs if _is_called_so(axis, axis in theory))
+
+
+def _is_even(law: Quantity, axis: str) -> bool:
+    """Whether a law rises or falls all along an axis, as it does not by chance: then the axis designs something."""
+    if axis not in law.dims or law.values.shape[law.dims.index(axis)] < FEW:
+        return False
+    steps = np.diff(averaged_to(law, (axis,)))
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def _is_called_so(axis: str, predicted: bool) -> bool:
