@@ -62,7 +62,9 @@ def show_review(review: Review) -> None:
 
 def _show_severity(console: Console, review: Review, severity: Severity) -> None:
     findings = review.of(severity)
-    console.print(HEADINGS[severity] if findings else NOTHING[severity], highlight=False)
+    heading = HEADINGS[severity] if findings else NOTHING[severity]
+    if heading:
+        console.print(heading, highlight=False)
     for finding in findings:
         words = said(finding)
         evidence = f" ({words.evidence})" if words.evidence else ""

@@ -157,7 +157,7 @@ def _width(finding: Finding) -> str:
 
 
 def _drawn(finding: Finding) -> str:
-    return f"{finding.array} is only drawn: no check reads it"
+    return f"no check reads the predicted {finding.array}: it is drawn at most"
 
 
 def _fails(finding: Finding) -> str:

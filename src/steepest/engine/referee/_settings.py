@@ -121,7 +121,7 @@ def _just_outside(scope: Scope) -> tuple[Any, ...]:
         return ()
     if isinstance(scope.low, int) and isinstance(scope.high, int):
         return math.ceil(scope.low / OUTSIDE) - 1, math.floor(scope.high * OUTSIDE) + 1
-    return scope.low / OUTSIDE, scope.high * OUTSIDE
+    return tuple(float(f"{value:.3g}") for value in (scope.low / OUTSIDE, scope.high * OUTSIDE))
 
 
 def _of_fields(claim: Claim) -> Iterator[tuple[str, dict[str, Any]]]:
