@@ -74,8 +74,10 @@ class Bench:
 
     @cached_property
     def own(self) -> Checks:
-        """The claim's own checks, by id."""
-        return self._judge({}, {}) or {}
+        """The claim's own checks, by id; none where nothing was observed."""
+        if not self.result.observed:
+            return {}
+        return self._asked(self.result.predicted, self.result.observed)
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -164,7 +166,14 @@ class Bench:
     ) -> Checks | None:
         """Return the checks of the result's arrays with some replaced; None where the judge refuses them."""
         self.judged += 1
-        return self._judge(predicted or {}, observed or {})
+        theory = self.result.predicted.replace(**(predicted or {}))
+        measured = self.result.observed.replace(**(observed or {}))
+        try:
+            return self._asked(theory, measured)
+        except (
+            Exception
+        ):  # what a judge raises of arrays that no experiment gives is its own affair
+            return None
 
     def outcome(self, checks: Checks | None) -> Outcome:
         """Compare checks of wrong arrays with the claim's own."""
@@ -214,18 +223,10 @@ class Bench:
     def _differs(self, id: str, checks: Checks) -> bool:
         return id not in checks or repr(checks[id]) != repr(self.own[id])
 
-    def _judge(self, predicted: Mapping[str, Any], observed: Mapping[str, Any]) -> Checks | None:
-        result = self.result
-        theory = result.predicted.replace(**predicted)
-        measured = result.observed.replace(**observed)
+    def _asked(self, predicted: Any, observed: Any) -> Checks:
         with _quietly(), jax.enable_x64(self.claim.precision == "float64"):
-            try:
-                checks = checks_of(self.claim, theory, measured)
-            except (
-                Exception
-            ):  # what a judge raises of arrays that no experiment gives is its own affair
-                return None
-        return {check.id: check for check in checks}
+            checks = checks_of(self.claim, predicted, observed)
+            return {check.id: check for check in checks}
 
 
 def bench(target: str | Path, results: str | Path = "results") -> Bench:
