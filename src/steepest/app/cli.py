@@ -165,6 +165,7 @@ COMMANDS = (
     "watch",
     "new",
     "check",
+    "referee",
 )
 
 
@@ -211,6 +212,8 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("name", metavar="NAME", help="such as my-claim, or a path such as my_claim.py")
     check = command("check", _check, "say what a claim of yours still lacks")
     check.add_argument("claim", metavar="CLAIM", help="a file such as my_claim.py, or a name")
+    referee = "say how a claim could be wrong: what a hostile reader would try, by program"
+    _referee_options(command("referee", _referee, referee))
     return parser
 
 
@@ -396,6 +399,22 @@ def _watch_options(watch: argparse.ArgumentParser) -> None:
     watch.add_argument("--page", type=Path, help=page)
     json_help = "print JSON on standard output and nothing else there"
     watch.add_argument("--json", action="store_true", help=json_help)
+
+
+def _referee_options(referee: argparse.ArgumentParser) -> None:
+    referee.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    runs = "runs at other settings, the cheapest first (default: 6); 0 reads the result alone"
+    referee.add_argument("--runs", type=whole_number(0, 1000), default=6, metavar="N", help=runs)
+    out = "folder of results (default: results)"
+    referee.add_argument("--results", "--out", type=Path, default=RESULTS, dest="out", help=out)
+    json_help = "print JSON on standard output and nothing else there"
+    referee.add_argument("--json", action="store_true", help=json_help)
+    page = "also write the findings as a page, an HTML file"
+    referee.add_argument("--page", type=Path, metavar="FILE.html", help=page)
+    referee.epilog = (
+        "It reads the result of the quick preset at seed 0, which runs where it is not stored. "
+        "Exit code: 0 nothing severe, 1 something severe, 2 bad input."
+    )
 
 
 def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
@@ -624,6 +643,16 @@ def _check(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.authoring import check_claim
 
     return 1 if check_claim(known.claim) else 0
+
+
+def _referee(known: argparse.Namespace, words: Sequence[str]) -> int:
+    line = catalogue.entry(known.claim)
+    _check_page(known.page)
+    _prepare()
+    from steepest.app.referee import referee
+
+    review = referee(line, known.out, runs=known.runs, as_json=known.json, page=known.page)
+    return 1 if review.severe else 0
 
 
 def _prepare(double: bool = True) -> None:

@@ -71,12 +71,7 @@ class LawCheck(Check):
     @property
     def room(self) -> float:
         """How far a one-sided bound is from the interval, relative to the bound; zero of checks with two sides."""
-        if self.kind != "bound" or self.verdict is not Verdict.HOLDS:
-            return 0.0
-        distance = min(self.interval.low - self.margin.low, self.margin.high - self.interval.high)
-        if self.predicted == 0:
-            return math.inf if distance > 0 else 0.0
-        return distance / abs(self.predicted)
+        return room(self)
 
     @property
     def consistent(self) -> bool:
@@ -159,6 +154,17 @@ class Clause:
     def from_json(cls, record: Mapping[str, Any]) -> "Clause":
         """Return the inverse of :meth:`to_json`."""
         return cls(record["clause"], tuple(record["checks"]), record["verdict"])
+
+
+def room(check: Check) -> float:
+    """Return how far a one-sided bound that holds is from its interval, relative to the bound; zero of other checks."""
+    if check.kind != "bound" or check.verdict is not Verdict.HOLDS:
+        return 0.0
+    interval = check.interval
+    distance = min(interval.low - check.margin.low, check.margin.high - interval.high)
+    if check.predicted == 0:
+        return math.inf if distance > 0 else 0.0
+    return distance / abs(check.predicted)
 
 
 def check_from_json(record: Mapping[str, Any]) -> Check:
