@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from steepest import catalogue
-from steepest.app.console import say
+from steepest.app.streams import say
 from steepest.app.run import run_several
 from steepest.engine.store import Store
 from steepest.site.book import Asked, Book, Shelf, build, check, docs_folder, needs

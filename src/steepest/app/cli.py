@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from steepest import __version__, catalogue
-from steepest.app.console import say_page, speak_plainly
+from steepest.app.streams import say_page, speak_plainly
 from steepest.app.fields import read_fields
 from steepest.core.errors import UserError, nearest
 
@@ -575,7 +575,7 @@ def _check(known: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _prepare(double: bool = True) -> None:
     """Set what only the command line may change: float64 unless told otherwise, and a compilation cache."""
-    from steepest.engine.cache import cache_folder
+    from steepest.cache import cache_folder
 
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder()))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
@@ -586,7 +586,7 @@ def _prepare(double: bool = True) -> None:
 def _show_warnings_in_a_sentence() -> None:
     """Print our own warnings as sentences on standard error."""
     from steepest.catalogue import Broken
-    from steepest.engine.store import Damaged
+    from steepest.engine.records import Damaged
 
     ours = (Broken, Damaged)
     for kind in ours:

@@ -12,7 +12,8 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from steepest.app.console import bar, say, styled, wide
+from steepest.app.console import bar, styled, wide
+from steepest.app.streams import say
 from steepest.catalogue import Entry
 from steepest.core.checks import Check
 from steepest.core.errors import UserError

@@ -5,7 +5,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-from steepest.app.console import bar, say, say_page, wide
+from steepest.app.console import bar, wide
+from steepest.app.streams import say, say_page
 from steepest.app.fields import read_fields
 from steepest.app.run import show_details
 from steepest.catalogue import Entry
