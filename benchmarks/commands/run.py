@@ -46,7 +46,9 @@ def main() -> None:
 def report(folder: Path, options: argparse.Namespace) -> None:
     """Time the commands on a filled store and print them."""
     start = median(YARDSTICK, folder, options.repeats)
-    print(f"{options.stored} stored results; an interpreter with NumPy takes {start:.2f} CPU-seconds")
+    print(
+        f"{options.stored} stored results; an interpreter with NumPy takes {start:.2f} CPU-seconds"
+    )
     print(f"{'command':28} {'CPU-seconds':>12} {'ratio':>7}")
     for words in commands():
         if options.only in " ".join(words):

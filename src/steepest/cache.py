@@ -31,10 +31,10 @@ def file_state(path: Path) -> str:
     Raises:
         OSError: there is no such file.
     """
-    found = path.stat()
-    if time.time_ns() - found.st_ctime_ns < TICK:
+    status = path.stat()
+    if time.time_ns() - status.st_ctime_ns < TICK:
         return ""
-    return f"{found.st_mtime_ns} {found.st_ctime_ns} {found.st_size} {found.st_ino}"
+    return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size} {status.st_ino}"
 
 
 class Table:

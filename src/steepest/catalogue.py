@@ -231,7 +231,7 @@ class _Sentences:
         """Return the first sentence of a file; errors as of :func:`first_sentence`."""
         state = file_state(path)
         match self._table.get(str(path)):
-            case [str(known), str(says)] if state and known == state:
+            case [str(earlier), str(says)] if state and earlier == state:
                 return says
         says = first_sentence(path)
         if state:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from steepest import __version__, catalogue
-from steepest.app.streams import say_page, speak_plainly
 from steepest.app.fields import read_fields
+from steepest.app.streams import say_page, speak_plainly
 from steepest.core.errors import UserError, nearest
 
 USAGE = 2
@@ -405,10 +405,10 @@ def _list(known: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _show(known: argparse.Namespace, words: Sequence[str]) -> int:
     catalogue.entry(known.claim)
-    _prepare()
-    from steepest.app.listing import describe
+    _prepare()  # a claim that its source does not describe is imported
+    from steepest.app.show import show_claim
 
-    describe(known.claim)
+    show_claim(known.claim)
     return 0
 
 

@@ -7,6 +7,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from steepest.core.words import LOOKS
 
+
 def styled(verdict: str) -> str:
     """Return a verdict as rich shows it: sign and word in its colour."""
     look = LOOKS[verdict]

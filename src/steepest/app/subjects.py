@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from steepest.app.console import bar, wide
-from steepest.app.streams import say, say_page
 from steepest.app.fields import read_fields
 from steepest.app.run import show_details
+from steepest.app.streams import say, say_page
 from steepest.catalogue import Entry
 from steepest.core.errors import UserError
 from steepest.core.words import LOOKS

@@ -90,8 +90,8 @@ def run_all(
     sources = sources_now()
     records = Records(store.root)
     for entry in entries:
-        result = None if force else stored(
-            entry, store, preset, seed, records=records, sources=sources
+        result = (
+            None if force else stored(entry, store, preset, seed, records=records, sources=sources)
         )
         if result is None:
             missing.append(entry)
@@ -144,8 +144,8 @@ def stored(
         records: those of the store, read anew where left out.
         sources: as of :func:`steepest.engine.fingerprint.stamp`.
     """
-    known = records or Records(store.root)
-    for folder, record in known.of_claim(entry.name):
+    readable = records or Records(store.root)
+    for folder, record in readable.of_claim(entry.name):
         if record.answers(preset, seed) and current(entry, record, sources=sources):
             result = store.read(folder)
             if result is not None:

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import steepest
-from steepest.catalogue import Entry, catalogue
 from steepest.cache import Table
+from steepest.catalogue import Entry, catalogue
 
 ROOT = Path(steepest.__file__).parent
 COMPUTING = ("jax", "jaxlib", "numpy")
@@ -307,7 +307,7 @@ def closure(source: Source, names: Iterable[str] | None, also: Iterable[str] = (
 
 
 def origin(module: str, name: str, near: Path) -> Source | None:
-    """Return the file in which an imported name is defined, through packages that only pass it on; None outside ours."""
+    """Return the file in which an imported name is defined, through packages that pass it on; None outside of ours."""
     path = _file_of(module, near)
     if path is None:
         return None

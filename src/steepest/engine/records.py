@@ -153,8 +153,9 @@ class Records:
     def keep(self) -> None:
         """Keep for the next run what had to be read."""
         if self._fresh:
-            there = {name: kept for name, kept in self._table.values.items() if Path(name).is_dir()}
-            self._table.replace({**there, **self._fresh})
+            earlier = self._table.values.items()
+            sound = {name: kept for name, kept in earlier if Path(name).is_dir()}
+            self._table.replace({**sound, **self._fresh})
             self._fresh = {}
 
     def _read(self, folder: Path) -> Record | None:
@@ -174,7 +175,7 @@ class Records:
 
     def _kept(self, folder: Path, state: str) -> Record | None:
         match self._table.get(str(folder.absolute())):
-            case {"state": str(known), "record": dict(record)} if state and state == known:
+            case {"state": str(earlier), "record": dict(record)} if state and state == earlier:
                 return Record.from_json(record)
         return None
 

@@ -21,6 +21,7 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.fields import LARGEST_SEED, field_type
+from steepest.engine.commands import run_command
 from steepest.engine.fingerprint import Stamp, stamp
 from steepest.engine.judge import Judgement, judge
 from steepest.engine.results import Result
@@ -281,13 +282,7 @@ def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
 
 def command(asked: Ready) -> str:
     """Return what to type to get a result again: only what differs from the preset is spelled out."""
-    words = ["steepest", "run", asked.entry.name if asked.entry.module else asked.entry.origin]
-    if asked.preset != "quick":
-        words.append(f"--preset {asked.preset}")
-    if asked.seed != 0:
-        words.append(f"--seed {asked.seed}")
-    words += [f"--{name} {spell(value)}" for name, value in changed(asked).items()]
-    return " ".join(words)
+    return run_command(asked.entry, asked.preset, asked.seed, changed(asked))
 
 
 def changed(asked: Ready) -> dict[str, Any]:
@@ -295,15 +290,6 @@ def changed(asked: Ready) -> dict[str, Any]:
     usual = build(type(asked.claim), asked.preset, {})
     values = asdict(asked.claim)
     return {name: value for name, value in values.items() if value != getattr(usual, name)}
-
-
-def spell(value: Any) -> str:
-    """Return a field's value as one types it.
-
-    >>> spell((1.0, 2.0))
-    '1.0 2.0'
-    """
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def timestamp() -> str:

@@ -23,10 +23,17 @@ from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.panels import panels_from_json, panels_to_json
 from steepest.core.records import canonical_digest
-from steepest.engine.records import DAMAGE, FORMAT, LARGEST
+from steepest.engine.records import (
+    DAMAGE,
+    FORMAT,
+    LARGEST,
+    is_key,
+    read_record,
+    read_text,
+    say_damage,
+)
 from steepest.engine.records import Damaged as Damaged
 from steepest.engine.records import Question as Question
-from steepest.engine.records import is_key, read_record, read_text, say_damage
 from steepest.engine.results import Result
 
 DAY = 86_400

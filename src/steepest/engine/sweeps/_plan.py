@@ -16,8 +16,9 @@ from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Curve
 from steepest.core.records import canonical_digest
+from steepest.engine.commands import spell
 from steepest.engine.fingerprint import COMPUTING, stamp
-from steepest.engine.run import build, check_seed, spell
+from steepest.engine.run import build, check_seed
 from steepest.engine.sweeps._axes import SEED, Axis, axes, design
 
 BATCH = 64
