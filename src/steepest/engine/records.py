@@ -8,6 +8,7 @@ import json
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -176,7 +177,8 @@ class Records:
     def _kept(self, folder: Path, state: str) -> Record | None:
         match self._table.get(str(folder.absolute())):
             case {"state": str(earlier), "record": dict(record)} if state and state == earlier:
-                return Record.from_json(record)
+                with suppress(KeyError, ValueError, TypeError):  # otherwise it is read again
+                    return Record.from_json(record)
         return None
 
 

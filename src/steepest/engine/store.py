@@ -105,20 +105,29 @@ class Store:
 
     def __iter__(self) -> Iterator[tuple[Path, Result]]:
         """Yield every sound result with its folder, claims in alphabetical order, oldest first."""
+        return self.each()
+
+    def each(self, arrays: bool = True) -> Iterator[tuple[Path, Result]]:
+        """Yield every sound result like the store itself, on request without its arrays."""
         folders = [path for path in self.root.glob("*/[0-9a-f]*") if is_key(path.name)]
         for folder in sorted(
             folders, key=lambda path: (path.parent.name, _age(path / "result.json"), path.name)
         ):
-            result = self.read(folder)
+            result = self.read(folder, arrays)
             if result is not None:
                 yield folder, result
 
-    def read(self, folder: Path) -> Result | None:
-        """Return the result in a folder, or None where there is none or it is damaged, which is said."""
+    def read(self, folder: Path, arrays: bool = True) -> Result | None:
+        """Return the result in a folder, or None where there is none or it is damaged, which is said.
+
+        Args:
+            folder: of the result.
+            arrays: whether to unpack the arrays too; their checksum is checked in any case.
+        """
         if not (folder.exists() or folder.is_symlink()):
             return None
         try:
-            return _read(folder)
+            return _read(folder, arrays)
         except DAMAGE as trouble:
             say_damage(folder, trouble)
             return None
@@ -142,11 +151,14 @@ def _write(result: Result, folder: Path) -> None:
     (folder / "result.json").write_text(json.dumps(record, indent=1, allow_nan=False), "utf-8")
 
 
-def _read(folder: Path) -> Result:
+def _read(folder: Path, with_arrays: bool) -> Result:
     record = read_record(folder)
     for name in ("arrays.npz", "panels.json"):
         if _digest(folder / name) != record["files"][name]:
             raise ValueError(f"{name} does not match its checksum")
+    panels = panels_from_json(json.loads(read_text(folder / "panels.json")))
+    if not with_arrays:
+        return Result.from_json(record, panels=panels)
     arrays = _arrays(folder / "arrays.npz", record["axes"])
     predicted = Prediction(**arrays.get("predicted", {}))
     rivals = tuple(
@@ -164,7 +176,7 @@ def _read(folder: Path) -> Result:
         predicted=predicted,
         observed=Observation(**arrays.get("observed", {})),
         rival_predictions=rivals,
-        panels=panels_from_json(json.loads(read_text(folder / "panels.json"))),
+        panels=panels,
     )
 
 
