@@ -68,7 +68,7 @@ def test_arrays_are_not_read_for_a_record(store):
 
 @pytest.mark.parametrize("same", ["size", "size and time"])
 def test_a_change_behind_what_is_kept_is_damage(store, same):
-    ((folder, record),) = listed(store)
+    ((folder, _),) = listed(store)
     path = folder / "result.json"
     times = path.stat()
     text = path.read_text("utf-8").replace('"holds"', '"fails"', 1)
