@@ -19,6 +19,7 @@ from steepest.core.errors import UserError
 from steepest.core.panels import panels_to_json
 from steepest.core.records import canonical_digest
 from steepest.engine import crew, fingerprint, sweeps
+from steepest.engine.records import Records
 from steepest.engine.run import run
 from steepest.engine.store import Damaged, Question, Store
 from steepest.site.pages import _diagrams
@@ -43,7 +44,7 @@ def whole(tmp_path_factory):
     """Results of two claims, two of the first, and the points of a sweep: what is damaged is a copy of it."""
     stamp = cache(fingerprint.stamp)  # the code stays as it is, so its digests are taken once
     with small_catalogue(tmp_path_factory.mktemp("claims")), pytest.MonkeyPatch.context() as patch:
-        for module in ("fingerprint", "crew", "run", "sweeps._plan"):
+        for module in ("fingerprint", "run", "sweeps._plan"):
             patch.setattr(f"steepest.engine.{module}.stamp", stamp)
         root = tmp_path_factory.mktemp("whole") / "results"
         for name, options in (("plain-decay", {}), ("plain-decay", {"seed": 1}), ("growing", {})):
@@ -237,11 +238,12 @@ def read_texts(root):
     for folder, result in store:
         found["store", folder.relative_to(root)] = comparable(result)
         assert store.find(Question.of(result)) is not None
-    for entry in known_claims(root):
+    records = Records(root)
+    for entry in known_claims(records):
         for result in store.of_claim(entry.name):
             key = Question.of(result).key
             assert found["store", Path(entry.name, key)] == comparable(result)
-        verdict = last_verdict(entry, root)
+        verdict = last_verdict(entry, records)
         if verdict:
             found["list", entry.name] = verdict
         for seed in (0, 1):

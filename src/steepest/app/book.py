@@ -6,8 +6,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from steepest import catalogue
-from steepest.app.console import say
 from steepest.app.run import run_several
+from steepest.app.streams import say
 from steepest.engine.store import Store
 from steepest.site.book import Asked, Book, Shelf, build, check, docs_folder, needs
 
@@ -104,7 +104,7 @@ def _sentence(text: str) -> str:
 
 def fields_of_claims() -> dict[str, str]:
     """Return the reference of the claims' fields, a page a chapter, Markdown by path."""
-    from steepest.engine.run import about, spell  # JAX is imported only where a claim is
+    from steepest.engine.run import about  # JAX is imported only where a claim is
 
     pages = {}
     lines = catalogue.built_in()

@@ -9,10 +9,12 @@ from typing import Any
 from steepest import __version__
 from steepest.catalogue import HERE, Entry
 from steepest.core.words import LOOKS
+from steepest.engine.commands import run_command
+from steepest.engine.descriptions import description
 from steepest.engine.fingerprint import staleness
 from steepest.engine.rates import hold_rates, record_of, spelled_rates
-from steepest.engine.results import Result
-from steepest.engine.store import Store
+from steepest.engine.records import Record as StoredRecord
+from steepest.engine.records import Records
 from steepest.record import PRESET, Record
 from steepest.sources import Source, cited, entry
 
@@ -77,7 +79,7 @@ class Citation:
         seed: the seed of every random number.
         command: what computes the verdict.
         works: what the claim cites.
-        result: the stored result, or None.
+        result: the record of the stored result, or None.
         missing: why there is no verdict; empty where there is one.
         stale: why the verdict may not be that of the code that is here; empty where it is.
         record: what is recorded of this version of the claim with Steepest, at the quick preset; or None.
@@ -89,7 +91,7 @@ class Citation:
     seed: int
     command: str
     works: tuple[Source, ...]
-    result: Result | None
+    result: StoredRecord | None
     missing: str = ""
     stale: str = ""
     record: Record | None = None
@@ -149,7 +151,7 @@ class Citation:
 
 
 def citation(line: Entry, results: Path, preset: str = "quick", seed: int = 0) -> Citation:
-    """Return how to cite a claim (this imports JAX).
+    """Return how to cite a claim; neither it nor JAX is imported, unless its source does not say its version.
 
     Args:
         line: the claim's line in the catalogue.
@@ -158,29 +160,39 @@ def citation(line: Entry, results: Path, preset: str = "quick", seed: int = 0) -
         seed: the seed of every random number.
 
     Raises:
-        UserError: a claim that cannot be imported.
+        UserError: a claim that cannot be read.
     """
-    from steepest.engine.run import command, ready
-
-    asked = ready(line, preset, seed)
-    result = Store(results).find(asked.question)
-    again = command(asked)
+    text = description(line)
+    result = _stored(line.name, text.version, Records(results), preset, seed)
+    again = run_command(line, preset, seed)
     missing = (
-        f"no result of {line.name} (version {asked.claim.version}, preset {preset}, seed {seed}) is stored in "
+        f"no result of {line.name} (version {text.version}, preset {preset}, seed {seed}) is stored in "
         f"{results}; {again} --out {results} computes it"
     )
     return Citation(
         line=line,
-        version=asked.claim.version,
+        version=text.version,
         preset=preset,
         seed=seed,
         command=again,
-        works=cited(asked.claim.source, known_only=False),
+        works=cited(text.source, known_only=False),
         result=result,
         missing="" if result else missing,
         stale=staleness(line, result) if result else "",
-        record=record_of(line, asked.claim.version) if preset == PRESET else None,
+        record=record_of(line, text.version) if preset == PRESET else None,
     )
+
+
+def _stored(
+    claim: str, version: int, records: Records, preset: str, seed: int
+) -> StoredRecord | None:
+    """Return the record of a version of a claim that was judged last, or None."""
+    stored = [
+        record
+        for _, record in records.of_claim(claim)
+        if record.answers(preset, seed) and record.claim_version == version
+    ]
+    return max(stored, key=lambda record: record.judged_at, default=None)
 
 
 def show_citation(citation: Citation, as_json: bool) -> None:

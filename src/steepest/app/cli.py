@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from steepest import __version__, catalogue
-from steepest.app.console import say_page, speak_plainly
 from steepest.app.fields import read_fields
 from steepest.app.standing import EXIT_CODES
+from steepest.app.streams import say_page, speak_plainly
 from steepest.core.errors import UserError, nearest
 
 USAGE = 2
@@ -468,10 +468,10 @@ def _list(known: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _show(known: argparse.Namespace, words: Sequence[str]) -> int:
     catalogue.entry(known.claim)
-    _prepare()
-    from steepest.app.listing import describe
+    _prepare()  # a claim that its source does not describe is imported
+    from steepest.app.show import show_claim
 
-    describe(known.claim)
+    show_claim(known.claim)
     return 0
 
 
@@ -657,7 +657,7 @@ def _referee(known: argparse.Namespace, words: Sequence[str]) -> int:
 
 def _prepare(double: bool = True) -> None:
     """Set what only the command line may change: float64 unless told otherwise, and a compilation cache."""
-    from steepest.engine.cache import cache_folder
+    from steepest.cache import cache_folder
 
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder()))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
@@ -668,7 +668,7 @@ def _prepare(double: bool = True) -> None:
 def _show_warnings_in_a_sentence() -> None:
     """Print our own warnings as sentences on standard error."""
     from steepest.catalogue import Broken
-    from steepest.engine.store import Damaged
+    from steepest.engine.records import Damaged
 
     ours = (Broken, Damaged)
     for kind in ours:

@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from steepest.app.console import say
+from steepest.app.streams import say
 from steepest.app.summary import as_recorded, verdict_of
 from steepest.core.words import CRASHED
 from steepest.engine.crew import Outcome

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from steepest.app.console import bar, say_page, styled, wide
+from steepest.app.console import bar, styled, wide
 from steepest.app.referee_words import HEADINGS, NOTHING, said, said_run, summary, to_json
+from steepest.app.streams import say_page
 from steepest.catalogue import Entry
 from steepest.engine.referee import Review, Severity, review
 from steepest.engine.store import Store

@@ -11,11 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
-from steepest.app.console import bar, beside, say, wide
+from steepest.app.console import bar, beside, wide
 from steepest.app.details import show_details
 from steepest.app.pictures import draw_picture
 from steepest.app.progress import shown
 from steepest.app.standing import exit_code, record_for
+from steepest.app.streams import say
 from steepest.app.summary import (
     by_chapter,
     change,

@@ -5,9 +5,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from steepest.app.console import bar, say, say_page, wide
+from steepest.app.console import bar, wide
 from steepest.app.details import show_details
 from steepest.app.fields import read_fields
+from steepest.app.streams import say, say_page
 from steepest.catalogue import Entry
 from steepest.core.errors import UserError
 from steepest.core.words import LOOKS

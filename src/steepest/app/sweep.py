@@ -10,8 +10,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from steepest.app.console import bar, say, styled, wide
+from steepest.app.console import bar, styled, wide
 from steepest.app.sharding import read_shard
+from steepest.app.streams import say
 from steepest.core.errors import UserError
 from steepest.engine import sweeps
 from steepest.engine.workers import check_place

@@ -9,8 +9,9 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from steepest.app.console import bar, say, say_page, styled, wide
+from steepest.app.console import bar, styled, wide
 from steepest.app.sharding import read_shard
+from steepest.app.streams import say, say_page
 from steepest.core.words import CRASHED, word
 from steepest.engine import sweeps
 from steepest.engine.trials import MOST, RunKind, Tally, TrialPlan, Trials, gather

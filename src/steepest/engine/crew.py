@@ -17,7 +17,8 @@ from typing import Any
 from steepest import catalogue
 from steepest.catalogue import Entry
 from steepest.core.errors import UserError
-from steepest.engine.fingerprint import stamp
+from steepest.engine.fingerprint import current, sources_now
+from steepest.engine.records import Records
 from steepest.engine.results import Result
 from steepest.engine.store import Store
 from steepest.engine.workers import drive, pool
@@ -86,12 +87,17 @@ def run_all(
         done(outcome)
 
     missing = []
+    sources = sources_now()
+    records = Records(store.root)
     for entry in entries:
-        result = None if force else stored(entry, store, preset, seed)
+        result = (
+            None if force else stored(entry, store, preset, seed, records=records, sources=sources)
+        )
         if result is None:
             missing.append(entry)
         else:
             land(Outcome(entry.name, result))
+    records.keep()
     requests = [
         {
             "name": entry.name,
@@ -128,15 +134,31 @@ def in_order(entries: Sequence[Entry], first: Sequence[str]) -> list[Entry]:
     )
 
 
-def stored(entry: Entry, store: Store, preset: str, seed: int) -> Result | None:
-    """Return the stored result of a claim at a preset, if no code has changed since; no class is loaded for it."""
-    for result in store.of_claim(entry.name):
-        if result.preset != preset or result.seed != seed or result.changes:
-            continue
-        now = stamp(entry)  # only where there is something to compare: it reads many sources
-        unchanged = now.same_experiment(result.stamp, result.versions)
-        if unchanged and result.stamp["judgement"] == now.judgement:
-            return replace(result, how="stored")
+def stored(
+    entry: Entry,
+    store: Store,
+    preset: str,
+    seed: int,
+    *,
+    records: Records | None = None,
+    sources: str = "",
+) -> Result | None:
+    """Return the stored result of a claim at a preset, if no code has changed since; no class is loaded for it.
+
+    Args:
+        entry: the claim.
+        store: where results are kept.
+        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
+        seed: seed of every random number.
+        records: those of the store, read anew where left out.
+        sources: as of :func:`steepest.engine.fingerprint.stamp`.
+    """
+    readable = records or Records(store.root)
+    for folder, record in readable.of_claim(entry.name):
+        if record.answers(preset, seed) and current(entry, record, sources=sources):
+            result = store.read(folder)
+            if result is not None:
+                return replace(result, how="stored")
     return None
 
 

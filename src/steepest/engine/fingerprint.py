@@ -20,13 +20,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, lru_cache
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import steepest
+from steepest.cache import Table
 from steepest.catalogue import Entry, catalogue
-from steepest.engine.cache import Table
 
 ROOT = Path(steepest.__file__).parent
 COMPUTING = ("jax", "jaxlib", "numpy")
@@ -37,6 +37,12 @@ BASE = ("steepest.claim._experiment",)
 """What every experiment depends on, imported by name or not."""
 JUDGING = ("steepest.core.checks", "steepest.core.panels", "steepest.engine.judge")
 """What every judgement depends on."""
+
+
+@cache
+def version(name: str) -> str:
+    """Return the installed version of a package, looked up once: it stays that of this process."""
+    return metadata.version(name)
 
 
 @dataclass(frozen=True)
@@ -63,17 +69,18 @@ class Stamp:
         return stored["experiment"] == self.experiment and computing
 
 
-def stamp(entry: Entry, kind: type | None = None) -> Stamp:
+def stamp(entry: Entry, kind: type | None = None, *, sources: str = "") -> Stamp:
     """Return the stamp of a claim's code as it is on disk now.
 
     Args:
         entry: the claim's line in the catalogue.
         kind: its class, where it has no file: a class typed in a notebook.
+        sources: what :func:`sources_now` has just returned, so that many stamps need one look at the disk.
     """
     if not entry.path.is_file():
         return _stamp_of_class(kind)
     if entry.path.is_relative_to(ROOT):  # and so is all of steepest that it may import
-        return _stamp_as_long_as(_state(), entry.module, entry.path)
+        return _stamp_as_long_as(sources or sources_now(), entry.module, entry.path)
     return _stamp_of_file(entry.module, entry.path)
 
 
@@ -94,7 +101,7 @@ def _table(state: str) -> Table:
     return Table("stamps", state)
 
 
-def _state() -> str:
+def sources_now() -> str:
     """Return a digest of when every source of ours was last written, of its size, and of the Python that reads it."""
     files = [sys.version]
     for folder, _, names in os.walk(ROOT):
@@ -116,16 +123,22 @@ def _stamp_of_file(module: str, path: Path) -> Stamp:
     return Stamp(experiment, rivals, judgement)
 
 
-def current(entry: Entry, result: Any) -> bool:
+def current(entry: Entry, result: Any, *, sources: str = "") -> bool:
     """Whether a stored result, its verdict included, is that of the code that is here now."""
-    return not staleness(entry, result)
+    return not staleness(entry, result, sources=sources)
 
 
-def staleness(entry: Entry, result: Any) -> str:
-    """Return why a stored verdict may not be that of the code that is here now; empty where it is."""
+def staleness(entry: Entry, result: Any, *, sources: str = "") -> str:
+    """Return why a stored verdict may not be that of the code that is here now; empty where it is.
+
+    Args:
+        entry: the claim's line in the catalogue.
+        result: a result, or the record of one.
+        sources: as of :func:`stamp`.
+    """
     if not entry.path.is_file():
         return "the claim's source is not here any more, so nobody can tell"
-    now = stamp(entry)
+    now = stamp(entry, sources=sources)
     if not now.same_experiment(result.stamp, result.versions):
         return "the claim, a part of it, or JAX or NumPy has changed since"
     if result.stamp["judgement"] != now.judgement:
@@ -292,20 +305,20 @@ def closure(source: Source, names: Iterable[str] | None, also: Iterable[str] = (
         if pair in done:
             continue
         done.add(pair)
-        origin = _origin(*pair, near=source.path.parent)
-        if origin is None or origin.path == source.path:
+        defined = origin(*pair, near=source.path.parent)
+        if defined is None or defined.path == source.path:
             continue
-        if str(origin.path) not in modules:
-            modules[str(origin.path)] = origin
-            waiting += origin.imported(None)
+        if str(defined.path) not in modules:
+            modules[str(defined.path)] = defined
+            waiting += defined.imported(None)
     # in an order that does not depend on where the files lie
     yield from sorted(
         f"{module.module or module.path.name}\n{module.whole}" for module in modules.values()
     )
 
 
-def _origin(module: str, name: str, near: Path) -> Source | None:
-    """The file in which an imported name is defined, through packages that only pass it on; None outside of ours."""
+def origin(module: str, name: str, near: Path) -> Source | None:
+    """Return the file in which an imported name is defined, through packages that pass it on; None outside of ours."""
     path = _file_of(module, near)
     if path is None:
         return None
@@ -316,7 +329,7 @@ def _origin(module: str, name: str, near: Path) -> Source | None:
     if name in source.imports and name not in source.own:
         further = source.imports[name]
         if further != (module, name):
-            return _origin(*further, near) or source
+            return origin(*further, near) or source
     return source
 
 

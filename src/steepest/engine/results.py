@@ -10,13 +10,7 @@ from steepest.core.hypotheses import Hypothesis
 from steepest.core.laws import Clause, Null, check_from_json, rejection_from_json
 from steepest.core.panels import Panel
 from steepest.core.records import plain
-
-TEXTS = {
-    "": "claim reason preset command observed_at judged_at",
-    "about": "says explanation experiment kind statement source chapter origin target precision",
-    "stamp": "experiment rivals judgement",
-}
-"""What must be text in a stored result, for lists and pages."""
+from steepest.engine.records import check_record
 
 
 @dataclass(frozen=True)
@@ -141,13 +135,7 @@ class Result:
             KeyError: something is missing that readers of results rely on.
             TypeError: it is not of the type that they rely on.
         """
-        for part, names in TEXTS.items():
-            texts = record if part == "" else record[part]
-            for name in names.split():
-                if not isinstance(texts[name], str):
-                    raise TypeError(f"{part} {name} is no text".lstrip())
-        if not isinstance(record["versions"], Mapping):
-            raise TypeError("versions are no mapping")
+        check_record(record)
         read = {
             "verdict": Verdict(record["verdict"]),
             "checks": tuple(check_from_json(check) for check in record["checks"]),

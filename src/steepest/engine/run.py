@@ -24,6 +24,7 @@ from steepest.core.fields import LARGEST_SEED, field_type
 from steepest.core.precision import arithmetic
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.scope import scope_of
+from steepest.engine.commands import run_command
 from steepest.engine.fingerprint import Stamp, stamp
 from steepest.engine.forms import judge, rivals_of
 from steepest.engine.judge import Judgement
@@ -302,13 +303,7 @@ def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
 
 def command(asked: Ready) -> str:
     """Return what to type to get a result again: only what differs from the preset is spelled out."""
-    words = ["steepest", "run", asked.entry.name if asked.entry.module else asked.entry.origin]
-    if asked.preset != "quick":
-        words.append(f"--preset {asked.preset}")
-    if asked.seed != 0:
-        words.append(f"--seed {asked.seed}")
-    words += [f"--{name} {spell(value)}" for name, value in changed(asked).items()]
-    return " ".join(words)
+    return run_command(asked.entry, asked.preset, asked.seed, changed(asked))
 
 
 def changed(asked: Ready) -> dict[str, Any]:
@@ -316,15 +311,6 @@ def changed(asked: Ready) -> dict[str, Any]:
     usual = build(type(asked.claim), asked.preset, {})
     values = asdict(asked.claim)
     return {name: value for name, value in values.items() if value != getattr(usual, name)}
-
-
-def spell(value: Any) -> str:
-    """Return a field's value as one types it.
-
-    >>> spell((1.0, 2.0))
-    '1.0 2.0'
-    """
-    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def timestamp() -> str:

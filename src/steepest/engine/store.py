@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import time
-import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -24,73 +23,20 @@ from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.panels import panels_from_json, panels_to_json
 from steepest.core.records import canonical_digest
+from steepest.engine.records import (
+    DAMAGE,
+    FORMAT,
+    LARGEST,
+    is_key,
+    read_record,
+    read_text,
+    say_damage,
+)
+from steepest.engine.records import Damaged as Damaged
+from steepest.engine.records import Question as Question
 from steepest.engine.results import Result
 
 DAY = 86_400
-FORMAT = 3
-"""Of the files; results of another format are outdated."""
-LARGEST = 2**31
-"""Bytes of arrays beyond which a file is not one of ours."""
-DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    EOFError,
-    MemoryError,
-    RuntimeError,  # zipfile's, of an archive that says it is encrypted or compressed in an unknown way
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-)
-"""What reading a damaged file may raise."""
-
-
-class Damaged(UserWarning):
-    """A stored result could not be trusted; it is left out and will be recomputed."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What a result answers: a claim with all its fields, at a preset and a seed.
-
-    Attributes:
-        claim: its name.
-        version: its version.
-        params: every field.
-        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
-        seed: the seed of every random number.
-    """
-
-    claim: str
-    version: int
-    params: Mapping[str, Any]
-    preset: str
-    seed: int
-
-    @property
-    def key(self) -> str:
-        """What the result's folder is called.
-
-        >>> wide = Question("catapult", 1, {"width": 10}, "quick", 0)
-        >>> wide.key != Question("catapult", 1, {"width": 11}, "quick", 0).key
-        True
-        """
-        parts = {
-            "claim": self.claim,
-            "version": self.version,
-            "params": {name: _listed(value) for name, value in self.params.items()},
-            "preset": self.preset,
-            "seed": self.seed,
-        }
-        return canonical_digest(parts)[:16]
-
-    @classmethod
-    def of(cls, result: Result) -> "Question":
-        """Return the question that a result says it answers."""
-        version = result.claim_version
-        return cls(result.claim, version, result.params, result.preset, result.seed)
 
 
 @dataclass(frozen=True)
@@ -130,7 +76,7 @@ class Store:
     def of_claim(self, claim: str) -> Iterator[Result]:
         """Yield every sound result of a claim."""
         for folder in sorted((self.root / claim).glob("[0-9a-f]*")):
-            result = self.read(folder) if _is_key(folder.name) else None
+            result = self.read(folder) if is_key(folder.name) else None
             if result is not None:
                 yield result
 
@@ -159,25 +105,31 @@ class Store:
 
     def __iter__(self) -> Iterator[tuple[Path, Result]]:
         """Yield every sound result with its folder, claims in alphabetical order, oldest first."""
-        folders = [path for path in self.root.glob("*/[0-9a-f]*") if _is_key(path.name)]
+        return self.each()
+
+    def each(self, arrays: bool = True) -> Iterator[tuple[Path, Result]]:
+        """Yield every sound result like the store itself, on request without its arrays."""
+        folders = [path for path in self.root.glob("*/[0-9a-f]*") if is_key(path.name)]
         for folder in sorted(
             folders, key=lambda path: (path.parent.name, _age(path / "result.json"), path.name)
         ):
-            result = self.read(folder)
+            result = self.read(folder, arrays)
             if result is not None:
                 yield folder, result
 
-    def read(self, folder: Path) -> Result | None:
-        """Return the result in a folder, or None where there is none or it is damaged, which is said."""
+    def read(self, folder: Path, arrays: bool = True) -> Result | None:
+        """Return the result in a folder, or None where there is none or it is damaged, which is said.
+
+        Args:
+            folder: of the result.
+            arrays: whether to unpack the arrays too; their checksum is checked in any case.
+        """
         if not (folder.exists() or folder.is_symlink()):
             return None
         try:
-            return _read(folder)
+            return _read(folder, arrays)
         except DAMAGE as trouble:
-            text = str(trouble) or type(trouble).__name__
-            reason = text.splitlines()[0][:200]
-            message = f"the result in {folder} is damaged ({reason}); it is not used"
-            warnings.warn(message, Damaged, stacklevel=3)
+            say_damage(folder, trouble)
             return None
 
 
@@ -199,18 +151,14 @@ def _write(result: Result, folder: Path) -> None:
     (folder / "result.json").write_text(json.dumps(record, indent=1, allow_nan=False), "utf-8")
 
 
-def _read(folder: Path) -> Result:
-    if folder.is_symlink() or not folder.is_dir():
-        raise ValueError("it is not a folder of ours")
-    record = json.loads(_text(folder / "result.json"))
-    digest = record.pop("digest")
-    if canonical_digest(record) != digest:
-        raise ValueError("result.json does not match its checksum")
-    if record["format"] != FORMAT:
-        raise ValueError(f"it is of format {record['format']}, and this is format {FORMAT}")
+def _read(folder: Path, with_arrays: bool) -> Result:
+    record = read_record(folder)
     for name in ("arrays.npz", "panels.json"):
         if _digest(folder / name) != record["files"][name]:
             raise ValueError(f"{name} does not match its checksum")
+    panels = panels_from_json(json.loads(read_text(folder / "panels.json")))
+    if not with_arrays:
+        return Result.from_json(record, panels=panels)
     arrays = _arrays(folder / "arrays.npz", record["axes"])
     predicted = Prediction(**arrays.get("predicted", {}))
     rivals = tuple(
@@ -223,17 +171,13 @@ def _read(folder: Path) -> Result:
         )
         for rival in record["rival_predictions"]
     )
-    result = Result.from_json(
+    return Result.from_json(
         record,
         predicted=predicted,
         observed=Observation(**arrays.get("observed", {})),
         rival_predictions=rivals,
-        panels=panels_from_json(json.loads(_text(folder / "panels.json"))),
+        panels=panels,
     )
-    question = Question.of(result)
-    if question.key != folder.name or result.claim != folder.parent.name:
-        raise ValueError("it is the result of another question")
-    return result
 
 
 def _flat(result: Result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -314,24 +258,10 @@ def remove_leftovers(parent: Path) -> None:
             continue
 
 
-def _text(path: Path) -> str:
-    if path.stat().st_size > LARGEST // 8:
-        raise ValueError(f"{path.name} is larger than any of ours")
-    return path.read_text("utf-8")
-
-
 def _digest(path: Path) -> str:
     if path.stat().st_size > LARGEST:
         raise ValueError(f"{path.name} is larger than any of ours")
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _is_key(name: str) -> bool:
-    return len(name) == 16 and set(name) <= set("0123456789abcdef")
 
 
 def _age(path: Path) -> float:

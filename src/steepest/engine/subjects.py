@@ -17,11 +17,12 @@ from steepest.claim.subjects import Cost, Networks, OnSubject, alone, claim_of
 from steepest.core.errors import UserError
 from steepest.core.fields import field_type
 from steepest.core.scope import meanings as meanings_of
+from steepest.engine.commands import spell
 from steepest.engine.fingerprint import stamp
 from steepest.engine.forms import judge, rivals_of
 from steepest.engine.judge import Judgement
 from steepest.engine.results import Result
-from steepest.engine.run import Watch, about, check_seed, spell, timestamp, versions
+from steepest.engine.run import Watch, about, check_seed, timestamp, versions
 from steepest.files import import_file
 from steepest.measurement import Builder
 from steepest.measurement.adapters import batch_gradient, quick_threads

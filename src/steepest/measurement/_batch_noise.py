@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from steepest.core.errors import UserError
 from steepest.measurement._context import Context
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import batch_forms
-from steepest.noise import batch_factor
 
 BATCHES = 32  # random batches over which both numbers are averaged
 ROUNDING = 1e-10  # of the batches' mean squared gradient, below which the full one is rounding
@@ -93,7 +92,7 @@ def _ratio(forms: np.ndarray, squares: np.ndarray) -> tuple[float, tuple[float, 
     if count < 2:
         return value, None
     residual = (forms - value * squares) / mean
-    half = float(stats.t.ppf(0.975, count - 1)) * float(residual.std(ddof=1)) / count**0.5
+    half = float(stdtrit(count - 1, 0.975)) * float(residual.std(ddof=1)) / count**0.5
     return value, (value - half, value + half)
 
 
@@ -159,6 +158,8 @@ def _noise_scale(
         size: of the batches.
     """
     name = "gradient-noise scale"
+    from steepest.noise import batch_factor  # it brings JAX along
+
     factor = batch_factor(examples, size, "fixed") if examples > 1 else 0.0
     if factor == 0:
         return Reading(name, math.nan, interpretation="a batch of all examples has no noise")
@@ -171,7 +172,7 @@ def _noise_scale(
     count = len(deviations)
     mean = float(deviations.mean())
     value = mean / factor / length
-    half = float(stats.t.ppf(0.975, count - 1)) * float(deviations.std(ddof=1)) / count**0.5
+    half = float(stdtrit(count - 1, 0.975)) * float(deviations.std(ddof=1)) / count**0.5
     half /= factor * length
     noise = mean / (length + mean)
     return Reading(

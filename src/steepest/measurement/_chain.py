@@ -2,14 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import Dense, Subject
-from steepest.nn.activations import activation, homogeneous_slopes
 
 NEAR = 1000  # examples at which model and chain are compared
 FAR = 32  # points away from the examples at which they are compared
@@ -73,6 +70,11 @@ def activation_of(layer: Dense) -> Callable[[NDArray], NDArray]:
     if slopes is not None:
         return lambda z: np.where(z > 0, slopes[1] * z, slopes[0] * z)
 
+    import jax  # only where a layer has an activation to compute
+    import jax.numpy as jnp
+
+    from steepest.nn.activations import activation
+
     def apply(z: NDArray) -> NDArray:
         with jax.enable_x64(True):
             return np.asarray(activation(layer.activation)(jnp.asarray(z)))
@@ -82,6 +84,11 @@ def activation_of(layer: Dense) -> Callable[[NDArray], NDArray]:
 
 def slopes_of(layer: Dense) -> tuple[float, float] | None:
     """Return the slopes of σ left and right of zero where it is linear on both sides; None for others."""
+    import jax
+    import jax.numpy as jnp
+
+    from steepest.nn.activations import activation, homogeneous_slopes
+
     with jax.enable_x64(True):
         sigma = activation(layer.activation)
         ends = jnp.array([-1.0, 1.0])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.linalg import Eigenpairs, ProbeEstimate, row_by_row, top_eigenpairs, trace
+from steepest.krylov import Eigenpairs, ProbeEstimate, row_by_row, top_eigenpairs, trace
 from steepest.measurement._context import Context
 from steepest.measurement._cross_entropy import check_cross_entropy
 from steepest.measurement._report import Reading

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.linalg import Eigenpairs, top_eigenpairs
+from steepest.krylov import Eigenpairs, top_eigenpairs
 from steepest.measurement._optimizer import Optimizer
 from steepest.measurement.adapters import Kind, Subject
 

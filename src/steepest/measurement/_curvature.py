@@ -1,10 +1,10 @@
 """Curvature of the mean loss: how sharp, how much in all, how it is spread, and where it sits."""
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from steepest.core.panels import Panel, observed_curve, panel
-from steepest.linalg import Density, spectral_density, top_eigenpairs, trace
+from steepest.krylov import Density, spectral_density, top_eigenpairs, trace
 from steepest.measurement._context import Context
 from steepest.measurement._health import is_dead
 from steepest.measurement._optimizer import Optimizer
@@ -134,7 +134,7 @@ def _over_examples(
     if g < 2:
         return (-np.inf, np.inf)
     variance = float((shares**2 * (forms - shares @ forms) ** 2).sum()) * g / (g - 1)
-    half = float(stats.t.ppf(0.975, g - 1)) * np.sqrt(variance + more**2)
+    half = float(stdtrit(g - 1, 0.975)) * np.sqrt(variance + more**2)
     return value - half, value + half
 
 
@@ -245,9 +245,7 @@ def _frobenius(spectrum: Density, name: str) -> Reading:
 def _share(samples: np.ndarray) -> tuple[float, float]:
     """Return the interval of a mean of shares over probes, within [0, 1]."""
     half = (
-        float(stats.t.ppf(0.975, len(samples) - 1))
-        * float(samples.std(ddof=1))
-        / len(samples) ** 0.5
+        float(stdtrit(len(samples) - 1, 0.975)) * float(samples.std(ddof=1)) / len(samples) ** 0.5
     )
     return max(0.0, float(samples.mean()) - half), min(1.0, float(samples.mean()) + half)
 
@@ -265,7 +263,7 @@ def measure_blocks(context: Context) -> list[Reading]:
     value = largest[sharpest]
     error = residuals[sharpest]
     sums = by_name[heaviest]
-    half = float(stats.t.ppf(0.975, PROBES - 1)) * float(sums.std(ddof=1)) / PROBES**0.5
+    half = float(stdtrit(PROBES - 1, 0.975)) * float(sums.std(ddof=1)) / PROBES**0.5
     return [
         Reading(
             "largest curvature of a layer",

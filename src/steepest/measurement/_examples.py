@@ -2,18 +2,14 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 from numpy.typing import NDArray
-from scipy import stats
 
 from steepest.core.errors import UserError
 from steepest.measurement._context import Context
 from steepest.measurement._report import Reading
-from steepest.programs import network_margins
 
 
 def first_examples(context: Context, count: int | None = None) -> tuple[NDArray, NDArray]:
@@ -38,8 +34,9 @@ def first_examples(context: Context, count: int | None = None) -> tuple[NDArray,
 
 def margins_of(outputs: NDArray, labels: NDArray) -> Float[ndarray, " m"]:
     """Return ``f_y − max_{j≠y} f_j`` in float64, for outputs ``(m, k)``."""
-    with jax.enable_x64(True):
-        return np.asarray(network_margins(jnp.asarray(outputs, float), jnp.asarray(labels)))
+    rows = np.asarray(outputs, float)
+    own = np.arange(rows.shape[1]) == labels[:, None]
+    return rows[own] - np.where(own, -np.inf, rows).max(1)
 
 
 def median(name: str, values: NDArray, **said: Any) -> Reading:
@@ -57,6 +54,8 @@ def median(name: str, values: NDArray, **said: Any) -> Reading:
 
 def median_interval(values: NDArray) -> tuple[float, tuple[float, float]]:
     """Return the median and its 95 % interval by order statistics, of any law."""
+    from scipy import stats  # half a second, which other quantities do not need
+
     ordered = np.sort(np.asarray(values, float))
     n = len(values)
     i, j = stats.binom.interval(0.95, n, 0.5)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels import recommended_initialization
 from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
@@ -244,7 +243,12 @@ def _cure(context: Context) -> str:
     layers = chain(context.subject)
     if layers is None or len({layer.activation for layer in layers[:-1]}) != 1 or len(layers) < 2:
         return ""
-    advice = recommended_initialization(layers[0].activation)
+    import jax
+
+    from steepest.kernels import recommended_initialization
+
+    with jax.enable_x64(True):
+        advice = recommended_initialization(layers[0].activation)
     if not advice.criticality.exists:
         return ""
     biases = f", biases of variance {advice.criticality.c_b:.3g}" if advice.criticality.c_b else ""

@@ -1,15 +1,15 @@
 """The last linear layer of a classifier, with the features that it reads."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import Subject
-from steepest.measurement.quantities import Collapse, collapse
+
+if TYPE_CHECKING:
+    from steepest.measurement.quantities import Collapse
 
 AGREES = 1e-3  # of the outputs' size: the layer gives them, in single precision
 
@@ -71,7 +71,7 @@ def last_layer(subject: Subject, outputs: NDArray) -> LastLayer:
     )
 
 
-def collapse_of(layer: LastLayer, labels: NDArray) -> Collapse:
+def collapse_of(layer: LastLayer, labels: NDArray) -> "Collapse":
     """Measure neural collapse of a last layer, in double precision.
 
     Args:
@@ -81,6 +81,11 @@ def collapse_of(layer: LastLayer, labels: NDArray) -> Collapse:
     Raises:
         UserError: as ``collapse``.
     """
+    import jax  # a last layer is found without it
+    import jax.numpy as jnp
+
+    from steepest.measurement.quantities import collapse
+
     with jax.enable_x64(True):
         measured = collapse(*map(jnp.asarray, (layer.features, labels, layer.matrix, layer.bias)))
         return jax.tree.map(np.asarray, measured)

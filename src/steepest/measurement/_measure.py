@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
@@ -13,6 +12,7 @@ from steepest.measurement._context import Context
 from steepest.measurement._findings import findings
 from steepest.measurement._fingerprint import digest_of
 from steepest.measurement._optimizer import optimizer_of
+from steepest.measurement._precision import double_precision
 from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
 from steepest.measurement._report import Finding, Reading, Report
 from steepest.measurement.adapters import KINDS, Kind, Subject
@@ -139,7 +139,7 @@ def report_on(
     for name in names:
         watch(name)
         try:
-            with jax.enable_x64(True):  # the subject keeps its own precision
+            with double_precision():  # the subject keeps its own
                 readings = QUANTITIES[name](context)
         except UserError as trouble:
             troubles.append(trouble)
@@ -151,7 +151,7 @@ def report_on(
     drawn: tuple[Finding, ...] = ()
     if find:
         watch("findings")
-        with jax.enable_x64(True):
+        with double_precision():
             drawn = findings(context, lines)
     seconds = round(time.perf_counter() - started, 3)
     spent = subject.passes - passes

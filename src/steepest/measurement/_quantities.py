@@ -1,15 +1,12 @@
 """The quantities by their ids."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 import numpy as np
-from scipy import stats
 
 from steepest.core.errors import UserError, nearest
 from steepest.measurement._batch_noise import measure_batch_noise
-from steepest.measurement._class_decomposition import measure_class_decomposition
-from steepest.measurement._classes import measure_class_covariances
-from steepest.measurement._complexity import normalized_margin
 from steepest.measurement._context import Context
 from steepest.measurement._curvature import (
     measure_blocks,
@@ -19,13 +16,9 @@ from steepest.measurement._curvature import (
 )
 from steepest.measurement._examples import margins_of, median_interval
 from steepest.measurement._health import LEARNED, constant_guess
-from steepest.measurement._inputs import measure_input_margins
 from steepest.measurement._kernel import measure_drift, measure_tangent_kernel
 from steepest.measurement._last_layer import collapse_of, last_layer
-from steepest.measurement._regions import measure_regions
 from steepest.measurement._report import ALIASES, Reading
-from steepest.measurement._signal_propagation import measure_signal_propagation
-from steepest.measurement._weights import measure_alignment, measure_norms
 
 
 def measure_risk(context: Context) -> list[Reading]:
@@ -67,6 +60,8 @@ def _held_out_risk(context: Context) -> list[Reading]:
 
 def _error_rate(margins_each: np.ndarray, name: str, what: str) -> Reading:
     """Count the margins that are not positive; the interval is Clopper and Pearson's."""
+    from scipy import stats  # half a second, which other quantities do not need
+
     n = len(margins_each)
     wrong = int((margins_each <= 0).sum())
     low, high = stats.binomtest(wrong, n).proportion_ci(method="exact")
@@ -92,6 +87,13 @@ def _held_out_errors(context: Context) -> list[Reading]:
     ]
 
 
+def _normalized_margin(context: Context) -> list[Reading]:
+    """Measure the median margin over the spectral complexity; nothing for a model that is no chain."""
+    if context.subject.dense() is None:
+        return []
+    return with_jax("_complexity", "normalized_margin")(context)
+
+
 def measure_margins(context: Context) -> list[Reading]:
     """Measure the error rate, and margins ``f_y − max_{j≠y} f_j`` of a classifier: first those without a scale.
 
@@ -115,7 +117,7 @@ def measure_margins(context: Context) -> list[Reading]:
             "given are wrong; the interval is for new examples only if these were held out of the training",
         ),
         *_held_out_errors(context),
-        *normalized_margin(context),
+        *_normalized_margin(context),
         Reading(
             "median margin over the size of the logits",
             scaled,
@@ -173,6 +175,23 @@ def measure_collapse(context: Context) -> list[Reading]:
     ]
 
 
+def with_jax(module: str, name: str) -> Callable[[Context], list[Reading]]:
+    """Return a measure that computes with JAX, in float64; its module is imported when it is first asked for.
+
+    Args:
+        module: beside this one.
+        name: of the measure in it.
+    """
+
+    def measured(context: Context) -> list[Reading]:
+        import jax
+
+        with jax.enable_x64(True):
+            return getattr(import_module(f"steepest.measurement.{module}"), name)(context)
+
+    return measured
+
+
 QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
     "risk": measure_risk,
     "sharpness": measure_sharpness,
@@ -181,14 +200,14 @@ QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
     "density": measure_density,
     "blocks": measure_blocks,
     "margins": measure_margins,
-    "input-margins": measure_input_margins,
-    "norms": measure_norms,
-    "signal-propagation": measure_signal_propagation,
-    "alignment": measure_alignment,
+    "input-margins": with_jax("_inputs", "measure_input_margins"),
+    "norms": with_jax("_weights", "measure_norms"),
+    "signal-propagation": with_jax("_signal_propagation", "measure_signal_propagation"),
+    "alignment": with_jax("_weights", "measure_alignment"),
     "collapse": measure_collapse,
-    "class-covariances": measure_class_covariances,
-    "class-decomposition": measure_class_decomposition,
-    "regions": measure_regions,
+    "class-covariances": with_jax("_classes", "measure_class_covariances"),
+    "class-decomposition": with_jax("_class_decomposition", "measure_class_decomposition"),
+    "regions": with_jax("_regions", "measure_regions"),
     "ntk": measure_tangent_kernel,
     "drift": measure_drift,
 }

@@ -245,7 +245,22 @@ def test_other_code_and_stale_results_make_pages_again(copied, made, monkeypatch
     monkeypatch.setattr(_build, "_templates", lambda: "another look")
     build(results, out)
     assert made == ["powerless/index.html"]
-    monkeypatch.setattr(_runs, "staleness", lambda *asked: "the claim has changed since")
+    monkeypatch.setattr(_runs, "staleness", lambda *asked, **more: "the claim has changed since")
     build(results, out)
     assert made == ["powerless/index.html"] * 2
     assert "the claim has changed since" in (out / "powerless" / "index.html").read_text("utf-8")
+
+
+def test_the_font_of_the_same_formulas_is_taken_over_and_a_damaged_one_is_cut_again(
+    copied, monkeypatch
+):
+    results, out = copied
+    font = out / _build._mathfont.MATH_FILE
+    whole = font.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(_build._mathfont, "font", lambda _: pytest.fail("it was cut again"))
+        build(results, out)
+    assert font.read_bytes() == whole
+    font.write_bytes(whole[:100])
+    build(results, out)
+    assert font.read_bytes() == whole

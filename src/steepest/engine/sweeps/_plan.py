@@ -14,7 +14,8 @@ from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Curve
 from steepest.core.scope import meanings as meanings_of
-from steepest.engine.run import build, check_seed, spell
+from steepest.engine.commands import spell
+from steepest.engine.run import build, check_seed
 from steepest.engine.sweeps._axes import SEED, Axis, axes, design
 from steepest.engine.sweeps._pieces import Pieces, point_key
 

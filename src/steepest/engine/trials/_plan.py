@@ -12,7 +12,8 @@ from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.core.fields import LARGEST_SEED
 from steepest.core.scope import Scope, scope_of
-from steepest.engine.run import build, spell
+from steepest.engine.commands import spell
+from steepest.engine.run import build
 from steepest.engine.sweeps import Pieces, point_key
 from steepest.engine.trials._settings import Draws, draw_settings
 

@@ -10,7 +10,7 @@ import numpy as np
 from steepest.core.panels import Curve, Panel, context_curve, observed_curve, panel
 from steepest.core.scope import Scope
 from steepest.core.words import Verdict
-from steepest.engine.run import spell
+from steepest.engine.commands import spell
 from steepest.engine.trials._tally import Tally
 
 THIRDS_FROM = 12

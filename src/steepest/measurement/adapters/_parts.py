@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError, nearest
-from steepest.linalg import Operator
+from steepest.krylov import Operator
 from steepest.measurement.adapters._batches import picked, taken
 from steepest.measurement.adapters._subject import Kind, Subject
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Integer
 
 from steepest.core.errors import UserError
-from steepest.linalg import top_eigenpairs
+from steepest.krylov import top_eigenpairs
 from steepest.measurement.quantities._class_decomposition import gather, pairs
 from steepest.measurement.quantities._collapse import class_means
 

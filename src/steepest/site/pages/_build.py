@@ -125,14 +125,35 @@ def _write(
             written[run.page] = {"shows": shown, "text": _digest(text), "thumbnail": thumbnail}
         small = Markup(written[runs[name][0].page]["thumbnail"])
         cards.append(_pages.Card(entry, runs[name][0], len(runs[name]), small, diagrams))
-    (folder / PAGES).write_text(json.dumps(written), "utf-8")
     (folder / "index.html").write_text(_pages.index(cards), "utf-8")
     pages = (page.read_text("utf-8") for page in sorted(folder.rglob("*.html")))
-    (folder / _mathfont.MATH_FILE).write_bytes(_mathfont.font(_mathfont.characters(pages)))
+    written[_mathfont.MATH_FILE] = _save_font(_mathfont.characters(pages), folder, before, earlier)
+    (folder / PAGES).write_text(json.dumps(written), "utf-8")
     (folder / "style.css").write_text(stylesheet() + _mathfont.MATH_SHEET, "utf-8")
     if sweeps:
         (folder / _diagrams.SCRIPT).write_bytes(_hover.script())
     list_files(folder, MARKER)
+
+
+def _save_font(
+    characters: str, folder: Path, before: Path, earlier: dict[str, Any]
+) -> dict[str, str]:
+    """Write the font with these characters, taken over from the atlas before where it is whole and has the same."""
+    shown = canonical_digest([everything(), characters])
+    font = _kept_font(before / _mathfont.MATH_FILE, earlier.get(_mathfont.MATH_FILE), shown)
+    font = font or _mathfont.font(characters)
+    (folder / _mathfont.MATH_FILE).write_bytes(font)
+    return {"shows": shown, "bytes": hashlib.sha256(font).hexdigest()}
+
+
+def _kept_font(path: Path, record: Any, shown: str) -> bytes | None:
+    match record:
+        case {"shows": str(shows), "bytes": str(digest)} if shows == shown:
+            with suppress(OSError):
+                font = path.read_bytes()
+                if hashlib.sha256(font).hexdigest() == digest:
+                    return font
+    return None
 
 
 def _pages_of(atlas: Path) -> dict[str, Any]:

@@ -1,15 +1,14 @@
 """Which results an atlas shows: by claim, the one to show first in front."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steepest import catalogue
 from steepest.catalogue import CHAPTERS, Entry
-from steepest.core.arrays import Observation, Prediction
 from steepest.core.errors import UserError
-from steepest.engine.fingerprint import entry_of, staleness
+from steepest.engine.fingerprint import entry_of, sources_now, staleness
 from steepest.engine.results import Result
 from steepest.engine.store import Store
 
@@ -58,16 +57,19 @@ def gather(results: Path) -> dict[str, list[Run]]:
             f"there is no folder of results at {results}; make one with `steepest run --out {results}`"
         )
     stored: dict[str, list[tuple[Path, Result]]] = {}
-    for folder, result in Store(results):
-        light = replace(result, predicted=Prediction(), observed=Observation())
-        stored.setdefault(result.claim, []).append((folder, light))
+    for folder, result in Store(results).each(arrays=False):
+        stored.setdefault(result.claim, []).append((folder, result))
     lines = entries(result for runs in stored.values() for _, result in runs)
-    return {line.name: _ordered(stored[line.name]) for line in lines if line.name in stored}
+    sources = sources_now()
+    return {
+        line.name: _ordered(stored[line.name], sources) for line in lines if line.name in stored
+    }
 
 
-def _ordered(stored: list[tuple[Path, Result]]) -> list[Run]:
+def _ordered(stored: list[tuple[Path, Result]], sources: str) -> list[Run]:
     newest_first = [
-        (folder, result, staleness(entry_of(result), result)) for folder, result in reversed(stored)
+        (folder, result, staleness(entry_of(result), result, sources=sources))
+        for folder, result in reversed(stored)
     ]
     # sorting keeps the order of those that are equal
     ranked = sorted(newest_first, key=lambda run: (bool(run[2]), not _usual(run[1])))

@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError
-from steepest.linalg._lanczos import KrylovSpace, multiply
-from steepest.linalg._operators import Operator
-from steepest.linalg._threads import sequential
-from steepest.linalg._trace import ProbeEstimate, standard_error
+from steepest.krylov._operators import Operator
+from steepest.krylov._space import KrylovSpace, multiply
+from steepest.krylov._threads import sequential
+from steepest.krylov._trace import ProbeEstimate, standard_error
 
 MEMORY = 2**30  # bytes of Krylov spaces at a time
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steepest.engine.cache import Table, cache_folder
+from steepest.cache import Table, cache_folder
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_what_others_kept_meanwhile_stays():
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, '{"state": "a", "values": 3}'])
 def test_a_damaged_file_holds_nothing(folder, text):
     folder.mkdir()
-    (folder / "sums.json").write_text(text)
+    Table("sums", "a").path.write_text(text)
     table = Table("sums", "a")
     assert table.get("x") is None
     table.put("x", 1)

@@ -3,11 +3,18 @@
 Nothing there is needed: all of it may be deleted.
 """
 
+import hashlib
 import json
 import os
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parent
+TICK = 2 * 10**9
+"""Nanoseconds within which a file system may give two versions of a file the same times."""
 
 
 def cache_folder() -> Path:
@@ -16,10 +23,25 @@ def cache_folder() -> Path:
     return home / "steepest"
 
 
+def file_state(path: Path) -> str:
+    """Return what tells whether a file is still the same without reading it; empty where nothing can tell.
+
+    A file that was written a moment ago may be written again without a trace in its times, so nothing can tell yet.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    status = path.stat()
+    if time.time_ns() - status.st_ctime_ns < TICK:
+        return ""
+    return f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size} {status.st_ino}"
+
+
 class Table:
     """Values by key, kept in one file for as long as a state is the same.
 
-    A file that is damaged, of another state, or that cannot be written costs time and nothing else.
+    A file that is damaged, of another state, or that cannot be written costs time and nothing else. Every installation
+    of steepest has tables of its own.
 
     Args:
         name: of the file, without its ending.
@@ -27,7 +49,8 @@ class Table:
     """
 
     def __init__(self, name: str, state: str) -> None:
-        self.path = cache_folder() / f"{name}.json"
+        installation = hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:8]
+        self.path = cache_folder() / f"{name}-{installation}.json"
         self.state = state
         self.values: dict[str, Any] = self._read()
 
@@ -37,11 +60,22 @@ class Table:
 
     def put(self, key: str, value: Any) -> None:
         """Keep a value that JSON can hold, beside what other processes have kept meanwhile."""
-        self.values = {**self._read(), **self.values, key: value}
+        self.update({key: value})
+
+    def update(self, values: Mapping[str, Any]) -> None:
+        """Keep several values, like :meth:`put`."""
+        self._write({**self._read(), **self.values, **values})
+
+    def replace(self, values: Mapping[str, Any]) -> None:
+        """Keep these values and forget all others."""
+        self._write(dict(values))
+
+    def _write(self, values: dict[str, Any]) -> None:
+        self.values = values
         fresh = self.path.with_name(f".{self.path.name}-{os.getpid()}")
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            fresh.write_text(json.dumps({"state": self.state, "values": self.values}), "utf-8")
+            fresh.write_text(json.dumps({"state": self.state, "values": values}), "utf-8")
             os.replace(fresh, self.path)
 
     def _read(self) -> dict[str, Any]:

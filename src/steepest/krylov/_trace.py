@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy.special import stdtrit
 
 from steepest.core.errors import UserError
-from steepest.linalg._operators import Operator
-from steepest.linalg._threads import sequential
+from steepest.krylov._operators import Operator
+from steepest.krylov._threads import sequential
 
 MEMORY = 2**25  # bytes of probes at a time
 
@@ -38,7 +38,7 @@ class ProbeEstimate(NamedTuple):
         >>> round(high - low, 4)
         0.4456
         """
-        half = float(stats.t.ppf((1 + level) / 2, self.probes - 1)) * self.standard_error
+        half = float(stdtrit(self.probes - 1, (1 + level) / 2)) * self.standard_error
         return self.value - half, self.value + half
 
 

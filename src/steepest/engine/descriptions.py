@@ -1,0 +1,257 @@
+"""What a claim says of itself, read from its source: no claim is imported for it, and so no JAX.
+
+Nearly every claim writes its texts, presets and defaults as literals. Where one does not, its class is imported.
+"""
+
+import ast
+import io
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from steepest import catalogue
+from steepest.catalogue import Entry
+from steepest.engine.fingerprint import Source, origin, read
+
+
+@dataclass(frozen=True)
+class FieldText:
+    """A field of a claim in words.
+
+    Attributes:
+        name: of the field.
+        quick: its default.
+        full: its value at the full preset.
+        meaning: the comment behind it.
+    """
+
+    name: str
+    quick: str
+    full: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a claim says of itself; each attribute means what it means in :class:`steepest.claim.Claim`.
+
+    Attributes:
+        explanation: the module's docstring after its first paragraph.
+        diagram: the fields that span the claim's own phase diagram.
+    """
+
+    explanation: str
+    kind: str
+    statement: str
+    source: str
+    corrections: tuple[str, ...]
+    version: int
+    diagram: tuple[str, ...]
+    fields: tuple[FieldText, ...]
+
+
+def description(entry: Entry) -> Description:
+    """Return what a claim says of itself.
+
+    Raises:
+        UserError: a claim that says something which only its import tells, and that cannot be imported.
+    """
+    try:
+        return _from_source(entry)
+    except _NotLiteralError:
+        return _from_class(entry)
+
+
+def _from_class(entry: Entry) -> Description:
+    from steepest.engine.run import about, build  # JAX is imported only where a claim is
+
+    kind = catalogue.load(entry)
+    text = about(entry, kind)
+    full = build(kind, "full", {})
+    described = (
+        FieldText(
+            field.name,
+            str(field.default),
+            str(getattr(full, field.name)),
+            text["meanings"][field.name],
+        )
+        for field in fields(kind)
+    )
+    return Description(
+        explanation=text["explanation"],
+        kind=text["kind"],
+        statement=text["statement"],
+        source=text["source"],
+        corrections=tuple(text["corrections"]),
+        version=kind.version,
+        diagram=tuple(text["diagram"]),
+        fields=tuple(described),
+    )
+
+
+class _NotLiteralError(Exception):
+    """A source that says something in a way which only its import tells."""
+
+
+def _from_source(entry: Entry) -> Description:
+    text = entry.path.read_text("utf-8")
+    source = read(entry.module, entry.path)
+    claim = _claim(source)
+    values = _assigned(claim)
+    said = {name: _value(node, source) for name, node in values.items() if name in _SAID}
+    if not {"statement", "source"} <= set(said):
+        raise _NotLiteralError
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    return Description(
+        explanation=docstring.partition("\n\n")[2],
+        kind=said.get("kind", ""),
+        statement=said["statement"],
+        source=said["source"],
+        corrections=tuple(said.get("corrections", ())),
+        version=said.get("version", 1),
+        diagram=_diagram(values, source),
+        fields=tuple(_fields(claim, said.get("full", {}), source, text)),
+    )
+
+
+_SAID = frozenset({"kind", "statement", "source", "corrections", "version", "full"})
+_REAL = frozenset({"float", "Positive", "NonNegative", "Fraction"})
+_OTHER = frozenset({"int", "str", "bool", "Count", "Seeds"})
+"""Words in the types of fields: of real numbers, and of whole numbers and words."""
+
+
+def _claim(source: Source) -> ast.ClassDef:
+    """Return the class of a file that is a claim and nothing else; its fields are all its own."""
+    classes = [node for node in source.tree.body if isinstance(node, ast.ClassDef)]
+    claims = [node for node in classes if "Claim" in map(ast.unparse, node.bases)]
+    heirs = {ast.unparse(base) for node in classes for base in node.bases}
+    if len(claims) != 1 or len(claims[0].bases) != 1 or claims[0].name in heirs:
+        raise _NotLiteralError
+    if source.imports.get("Claim") != ("steepest.claim", "Claim"):
+        raise _NotLiteralError
+    return claims[0]
+
+
+def _assigned(claim: ast.ClassDef) -> dict[str, ast.expr]:
+    """Return the expressions that a class assigns to names, by name."""
+    values: dict[str, ast.expr] = {}
+    for node in claim.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                values[name] = value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                values[name] = value
+    return values
+
+
+def _value(node: ast.expr, source: Source) -> Any:
+    """Return the value of a literal, or of a constant that a file of ours gives a literal."""
+    if isinstance(node, ast.Name):
+        return _value(*_constant(node.id, source))
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise _NotLiteralError from None
+
+
+def _constant(name: str, source: Source) -> tuple[ast.expr, Source]:
+    """Return the expression that a name of a file stands for, and the file in which it is written."""
+    where, original = _defined(name, source)
+    top = ast.ClassDef("", [], [], where.tree.body, [])
+    values = _assigned(top)
+    if original not in values:
+        raise _NotLiteralError
+    return values[original], where
+
+
+def _defined(name: str, source: Source) -> tuple[Source, str]:
+    """Return the file in which a name of a file is defined, and its name there."""
+    if name in source.own:
+        return source, name
+    module, original = source.imports.get(name, ("", ""))
+    where = origin(module, original, near=source.path.parent) if module else None
+    if where is None or original not in where.own:
+        raise _NotLiteralError
+    return where, original
+
+
+def _diagram(values: Mapping[str, ast.expr], source: Source) -> tuple[str, ...]:
+    """Return the fields of a claim's diagram, or of its point's where it has one."""
+    point = values.get("point")
+    if isinstance(point, ast.Name):
+        where, name = _defined(point.id, source)
+        (kind,) = (
+            node for node in where.tree.body if isinstance(node, ast.ClassDef) and node.name == name
+        )
+        if [ast.unparse(base) for base in kind.bases] != ["Point"]:
+            raise _NotLiteralError
+        return _diagram(_assigned(kind), where)
+    diagram = values.get("diagram")
+    return () if diagram is None else tuple(_value(diagram, source))
+
+
+def _fields(
+    claim: ast.ClassDef, full: Mapping[str, Any], source: Source, text: str
+) -> list[FieldText]:
+    meanings = _meanings(claim, text)
+    described = []
+    for node in claim.body:
+        if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
+            continue
+        if node.value is None:
+            raise _NotLiteralError
+        name = ast.unparse(node.target)
+        quick = _value(node.value, source)
+        held = _held(full.get(name, quick), _is_real(node.annotation, source))
+        described.append(FieldText(name, str(quick), str(held), meanings.get(name, "")))
+    return described
+
+
+def _is_real(hint: ast.expr, source: Source) -> bool:
+    """Whether the type of a field, or of its elements, is of real numbers."""
+    match hint:
+        case ast.Name(id=name) if name in _REAL | _OTHER:
+            return name in _REAL
+        case ast.Name(id=name):
+            return _is_real(*_constant(name, source))
+        case ast.Subscript(value=ast.Name(id="Literal")):
+            return False
+        case ast.Subscript(value=ast.Name(id="Annotated" | "tuple"), slice=ast.Tuple(elts=parts)):
+            return _is_real(parts[0], source)
+    raise _NotLiteralError
+
+
+def _held(value: Any, real: bool) -> Any:
+    """Return a value as a claim holds it: lists are tuples, and where numbers are real they are floats."""
+    if isinstance(value, list | tuple):
+        return tuple(_held(element, real) for element in value)
+    return float(value) if real and value is not None else value
+
+
+def _meanings(claim: ast.ClassDef, text: str) -> dict[str, str]:
+    """Return the comment of each field: behind the field, or in the lines above it."""
+    comments = _comments(claim, text)
+    meanings = {}
+    last = claim.lineno - 1
+    for node in claim.body:
+        end = node.end_lineno or node.lineno
+        if isinstance(node, ast.AnnAssign):
+            own = (comments[line] for line in sorted(comments) if last < line <= end)
+            meanings[ast.unparse(node.target)] = " ".join(own).strip()
+        last = end
+    return meanings
+
+
+def _comments(claim: ast.ClassDef, text: str) -> dict[int, str]:
+    """Return the comments among the fields of a class, by line of its file."""
+    ends = [node.end_lineno or 0 for node in claim.body if isinstance(node, ast.AnnAssign)]
+    if not ends:
+        return {}
+    before = claim.lineno - 1
+    lines = io.StringIO("".join(text.splitlines(keepends=True)[before : max(ends)]))
+    return {
+        before + token.start[0]: token.string.lstrip("# ")
+        for token in tokenize.generate_tokens(lines.readline)
+        if token.type == tokenize.COMMENT
+    }

@@ -1,0 +1,75 @@
+"""What a claim says of itself is the same whether its source is read or its class is imported."""
+
+import pytest
+
+from steepest.catalogue import catalogue, entry
+from steepest.engine import descriptions
+from steepest.engine.descriptions import description
+from tests.small import SOURCE
+
+FEW = ("catapult", "xor-sample-complexity", "width-helps", "factorization-landscape", "sawtooth")
+"""A point in a file of its own, defaults and types that are named elsewhere, a diagram, a preset that is no literal."""
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_reading_says_what_the_class_says(name):
+    line = catalogue()[name]
+    assert description(line) == descriptions._from_class(line)
+
+
+def test_nearly_all_claims_are_described_without_an_import(monkeypatch):
+    imported = []
+    monkeypatch.setattr(descriptions, "_from_class", lambda line: imported.append(line.name))
+    for line in catalogue().values():
+        description(line)
+    assert len(imported) <= 3, imported
+
+
+SEEDS = "    seeds: Seeds = 4  # repetitions [1]"
+CHANGES = {
+    "as it is": ("", ""),
+    "a computed default": ("rate: Positive = 0.5", "rate: Positive = 1 / 2"),
+    "a whole number where real ones are held": ("rate: Positive = 0.5", "rate: Positive = 1"),
+    "a type in quotes": ("bias: float = 0.0", "bias: 'float' = 0.0"),
+    "a comment above": (SEEDS, "    # repetitions\n    # [1]\n    seeds: Seeds = 4"),
+    "a preset of names": ('full = {{"seeds": 8}}', 'full = {{"seeds": MANY}}'),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_ones_own_file_is_described_alike(change, tmp_path):
+    path = tmp_path / "my_decay.py"
+    source = SOURCE.replace("@dataclass", "MANY = 9\n\n\n@dataclass", 1).replace(*change, 1)
+    path.write_text(source.format(says="It decays."), "utf-8")
+    line = entry(path)
+    assert description(line) == descriptions._from_class(line)
+
+
+BASE = """
+from dataclasses import dataclass
+
+from steepest.claim import Claim
+
+
+@dataclass(frozen=True)
+class Base(Claim):
+    more: int = 1  # of mine [1]
+"""
+
+
+def test_fields_that_are_inherited_are_described_too(tmp_path):
+    (tmp_path / "base_of_mine.py").write_text(BASE, "utf-8")
+    path = tmp_path / "my_decay.py"
+    source = SOURCE.replace("class Trial(Claim):", "class Trial(Base):")
+    source = source.replace("import numpy", "from base_of_mine import Base\nimport numpy", 1)
+    path.write_text(source.format(says="It decays."), "utf-8")
+    assert description(entry(path)).fields[0].name == "more"
+
+
+def test_a_file_without_a_claim_is_refused_as_ever(tmp_path):
+    from steepest.core.errors import UserError
+
+    path = tmp_path / "no_claim.py"
+    path.write_text('"""Nothing."""\n', "utf-8")
+    with pytest.raises(UserError, match="must define exactly one claim"):
+        description(entry(path))
