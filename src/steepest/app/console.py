@@ -114,8 +114,9 @@ def bar() -> Progress:
         TextColumn("{task.fields[claim]}: {task.fields[stage]}", markup=False),
     )
     console = Console(file=sys.stderr)
-    # where no bar can be drawn, rich would leave an empty line behind
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    # where no bar can be drawn, rich would leave an empty line behind, older versions even if it is disabled
+    console.quiet = not console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=console.quiet)
 
 
 def say(text: str) -> None:
