@@ -52,5 +52,6 @@ def bar() -> Progress:
         TextColumn("{task.fields[claim]}: {task.fields[stage]}", markup=False),
     )
     console = beside()
-    # where no bar can be drawn, rich would leave an empty line behind
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    # where no bar can be drawn, rich would leave an empty line behind, older versions even if it is disabled
+    console.quiet = not console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=console.quiet)

@@ -1,5 +1,6 @@
 """Random forms on the sphere, and all their critical points by Newton's method from many starts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import combinations_with_replacement
@@ -223,7 +224,7 @@ def sphere_newton(
 
 
 @cache
-def _compiled(degree: int, dimension: int) -> "jax.stages.Wrapped":
+def _compiled(degree: int, dimension: int) -> Callable[..., Arrivals]:
     """Return Newton's method for one kind of form, compiled once for all its forms."""
     return compile_quickly(partial(sphere_newton, degree=degree))
 
