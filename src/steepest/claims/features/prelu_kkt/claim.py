@@ -367,7 +367,7 @@ class PreluKkt(kit.Claim[Setting]):
         """Return wrong theories of which networks are KKT points."""
         only = lambda *names: law.residual.where(law.network.isin(names), NO_KKT)
         at_two = law.power == 2
-        return [
+        rivals = [
             kit.rival(
                 "centres_only",
                 "the discussion expects the centres for higher p",
@@ -387,13 +387,16 @@ class PreluKkt(kit.Claim[Setting]):
                 residual=only("centres", "uneven", "averages"),
                 shared_weight=xarray.ones_like(law.shared_weight),
             ),
-            kit.rival(
+        ]
+        if at_two.any():
+            no_ties = kit.rival(
                 "no_ties",
                 "p = 2 as every other power",
                 label="unequal weights are no KKT point at p = 2 either",
                 unequal=law.unequal.where(~at_two, NO_KKT),
-            ),
-        ]
+            )
+            rivals.append(no_ties)
+        return rivals
 
     def rivals_of_margins(self, law: xarray.Dataset) -> list[kit.Rival]:
         """Return wrong theories of the margins of KKT points."""
