@@ -4,16 +4,23 @@ import jax
 import numpy as np
 import pytest
 
+from steepest import kit
 from steepest.bayes import posterior_scale
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear import theory
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.claim import BayesianDeepLinear
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear.data import data_of_size
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.experiment import (
-    Shape,
-    data_of_size,
-    draw_first_layer,
+    PRIOR_DRAWS,
     evidence_ratios,
-    gibbs_over_layers,
-    padded,
     prior_scales,
+    spread_by_chain,
+    untaught_networks,
+)
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear.gibbs import gibbs_over_layers
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear.slices import (
+    Shape,
+    draw_first_layer,
+    padded,
     product_row,
 )
 from steepest.core.errors import UserError
@@ -127,6 +134,94 @@ def test_gibbs_over_layers_keeps_the_joint_law():
     change = np.square(after) - np.square(before)
     assert change.mean() == pytest.approx(0, abs=4 * change.std() / np.sqrt(networks))
     assert np.corrcoef(before, after)[0, 1] < 0.9
+
+
+def test_moments_of_the_scale_are_those_of_the_posterior():
+    first, second = theory.scale_moments((5, 7), 6, 2.0)
+    assert first == pytest.approx(posterior_scale((5, 7), 6, 2.0))
+    assert second == pytest.approx(posterior_scale((5, 7), 6, 2.0, 2))
+    assert theory.scale_moments((), 6, 2.0) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("widths", [theory.equal_widths, theory.two_widths_in_turn])
+def test_networks_of_the_limit_have_its_effective_depth(widths):
+    assert 100 * sum(1 / n for n in widths(100, 3.0)) == pytest.approx(3.0)
+
+
+def test_spread_by_chain_has_the_ratio_as_its_mean():
+    square = np.random.default_rng(0).exponential(size=(2, 50, 200))
+    ratio = (square**2).mean((1, 2)) / square.mean((1, 2)) ** 2
+    np.testing.assert_allclose(spread_by_chain(square).mean(1), ratio)
+
+
+def test_untaught_networks_have_the_moments_of_the_prior():
+    drawn = untaught_networks((6, 9), 12, 8, 50, np.random.default_rng(7))
+    assert drawn.scale.shape == (50, PRIOR_DRAWS)
+    for measured, exact in ((drawn.scale, 1.0), (drawn.square, 8 / 12)):
+        error = measured.std() / np.sqrt(measured.size)
+        assert measured.mean() == pytest.approx(exact, abs=4 * error)
+
+
+def as_predicted(claim):
+    """Return an observation that follows the law, with some scatter between repetitions."""
+    law = claim.predict(None)
+    scatter = 1 + 0.01 * np.linspace(-1, 1, 8)
+    repeated = lambda name: law[name][..., None] * scatter
+    gibbs = ("gibbs_scale", "gibbs_perp", "gibbs_spread")
+    sliced = ("perp", "spread")
+    flat = ("limit", "gap", "best_variance")
+    return kit.seen(
+        **{name: ("kind gibbs_size gibbs_chain", repeated(name)) for name in gibbs},
+        **{f"prior_{name}": ("gibbs_chain", 3 * scatter) for name in gibbs},
+        **{name: ("network chain", repeated(name)) for name in sliced},
+        **{f"prior_{name}": ("network chain", 3 * repeated(name)) for name in sliced},
+        **{name: (law.quantity(name).dims, law[name]) for name in flat},
+        evidence=("group layers", scatter[:, None] * law["evidence"]),
+        far=("architecture limit_size depth", 1.1 * law["limit"]),
+        along=("network chain", 0.001 * repeated("perp")),
+        residual=("network chain", 0 * repeated("perp")),
+        gibbs_residual=("kind gibbs_size gibbs_chain", 0 * repeated("gibbs_perp")),
+        first_scales=("chain record", 1 + np.random.default_rng(0).random((8, 20))),
+    )
+
+
+def test_laws_flat_reversed_and_tilted_fail():
+    claim = BayesianDeepLinear()
+    law = claim.predict(None)
+    nulls = {
+        (null.law, null.axis, null.kind): null
+        for null in kit.judge_laws(_without_run(claim), law, as_predicted(claim), ()).nulls
+    }
+    assert nulls["gibbs_scale", "gibbs_size", "reversed"].by == ("gibbs_scale",)
+    assert {("perp", "network", "reversed"), ("limit", "depth", "flat")} <= set(nulls)
+    assert [null for null in nulls.values() if not null.rejected] == []
+
+
+def _without_run(claim):
+    """Return the claim without conditions on the run, of which nothing is observed here."""
+
+    class WithoutRun(type(claim)):
+        def run_conditions(self, observed):
+            return []
+
+    return WithoutRun()
+
+
+def test_every_wrong_theory_and_changed_world_fails():
+    claim = _without_run(BayesianDeepLinear())
+    law = claim.predict(None)
+    judgement = claim.judged(law, as_predicted(claim), claim.wrong_theories(None, law))
+    assert {check.verdict for check in judgement.checks} == {"holds"}
+    assert [rival.id for rival in judgement.rivals if not rival.rejected] == []
+    assert [control.id for control in judgement.controls if not control.rejected] == []
+    assert [clause.verdict for clause in judgement.says] == ["holds", "holds"]
+
+
+def test_heavy_evidences_are_out_of_range():
+    claim = BayesianDeepLinear(uneven_size=6.0)
+    with jax.enable_x64(True):
+        hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assert [one.holds for one in hypotheses].count(False) == 1
 
 
 @pytest.mark.parametrize(

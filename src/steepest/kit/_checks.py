@@ -4,6 +4,7 @@ Intervals hold at all points at once. Repetitions are the axes of what was measu
 first of them is what is independent, and others are averaged within it.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -330,18 +331,15 @@ def _flattened(
         raise ValueError(f"nothing was measured along {', '.join(missing)}; it has {array.dims}")
     repetitions = [dim for dim in array.dims if dim not in axes]
     ordered = array.transpose(*repetitions, *axes)
-    sizes = [array.sizes[axis] for axis in axes]
-    places = np.ndindex(*sizes) if sizes else iter([()])
-    where = [
-        {axis: _coordinate(array, axis, i) for axis, i in zip(axes, place, strict=True)}
-        for place in places
-    ]
+    coordinates = [_coordinates(array, axis) for axis in axes]
+    where = [dict(zip(axes, place, strict=True)) for place in itertools.product(*coordinates)]
     values = np.asarray(ordered.values, float)
     return where, values.reshape(*values.shape[: len(repetitions)], -1)
 
 
-def _coordinate(array: xarray.DataArray, axis: str, place: int) -> Any:
-    return array[axis].values[place].item() if axis in array.coords else place
+def _coordinates(array: xarray.DataArray, axis: str) -> list[Any]:
+    """Return what the points of an axis are called: its coordinates, else their places."""
+    return array[axis].values.tolist() if axis in array.coords else list(range(array.sizes[axis]))
 
 
 def _by_repetition(array: xarray.DataArray, axes: tuple[str, ...]) -> NDArray:

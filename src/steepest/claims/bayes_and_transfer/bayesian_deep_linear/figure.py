@@ -1,0 +1,94 @@
+"""What the figure of bayesian-deep-linear shows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.bayes import limit_scale, scale_density
+
+
+def panel_of_depth(
+    depth: Sequence[float],
+    sizes: Sequence[float],
+    law: xarray.Dataset,
+    seen: xarray.Dataset,
+    per_share: float,
+) -> kit.Panel:
+    """Draw the mean square of θ_⊥, per direction, over the effective depth, beside its limits."""
+    grid = np.linspace(0, max(depth) * 1.3, 80)
+    limits = [
+        kit.predicted_curve(
+            grid, [limit_scale(x, size) for x in grid], f"limit, A = {size:g}", shade=0.8 * i
+        )
+        for i, size in enumerate(sorted(set(sizes), reverse=True))
+    ]
+    measured = seen.perp.mean("chain") * per_share
+    return kit.panel(
+        "Depth learns the scale of the data",
+        "effective depth λ = PΣ1/n_l",
+        "n_0 E‖θ_⊥‖²/(n_0 − P)",
+        kit.observed_curve(depth, measured, "sampled", kind="points"),
+        kit.predicted_curve(depth, law.perp * per_share, "exact", kind="points"),
+        *limits,
+        kit.rival_curve(grid, 1 + 0 * grid, "kernel"),
+    )
+
+
+def panel_of_scale(
+    name: str, widths: Sequence[int], points: int, size: float, seen: xarray.Dataset
+) -> kit.Panel:
+    """Draw the distribution of s of one network: sampled, of the posterior and of the prior."""
+    scale = seen.first_scales.values.ravel()
+    u = np.linspace(-8.0, np.log(scale.max()) + 0.3, 600)
+    prior = scale_density(widths, u)
+    posterior = prior * np.exp(-points / 2 * (u + size * np.exp(-u)))
+    quantiles = np.linspace(0, 1, 101)
+    return kit.panel(
+        f"The scale's posterior, {name}",
+        "s",
+        "share below",
+        kit.observed_curve(np.quantile(scale, quantiles), quantiles, "sampled", kind="steps"),
+        kit.predicted_curve(np.exp(u), np.cumsum(posterior) / posterior.sum(), "exact"),
+        kit.rival_curve(np.exp(u), np.cumsum(prior) * (u[1] - u[0]), "prior"),
+        xlim=(0, 2 * float(np.quantile(scale, 0.95))),
+    )
+
+
+def panel_of_evidence(
+    title: str,
+    layers: Sequence[int],
+    exact: Sequence[float],
+    limit: Sequence[float],
+    seen: xarray.Dataset,
+) -> kit.Panel:
+    """Draw the logarithm of the evidence over depth."""
+    return kit.panel(
+        title,
+        "hidden layers L",
+        "log Z(L)/Z(0)",
+        kit.observed_curve(
+            seen.layers, np.log(seen.evidence.mean("group")), "networks of the prior", kind="points"
+        ),
+        kit.predicted_curve(layers, np.log(exact), "exact"),
+        kit.rival_curve(layers, np.log(limit), "limit P → ∞"),
+        log="x",
+    )
+
+
+def panel_of_best_variance(law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+    """Draw the logarithm of the best prior variance over the number of data."""
+    many = law.many.values
+    return kit.curves(
+        "The best prior variance tends to A",
+        law.best_variance,
+        seen.best_variance,
+        over="many",
+        by="best_layers",
+        x="data P",
+        y="log(σ̃²/A)",
+        name="L = {}",
+        more=(kit.rival_curve(many, 2 / many, "mean for mode, L = 1"),),
+        log="xy",
+    )

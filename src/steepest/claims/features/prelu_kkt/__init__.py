@@ -1,0 +1,1 @@
+"""The claim prelu-kkt: what it says, its networks and descents, and its figure."""
