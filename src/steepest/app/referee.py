@@ -35,14 +35,14 @@ def referee(
     with bar() as shown:
         task = shown.add_task("", total=None, claim=entry.name, stage="starting")
         watch = lambda stage: shown.update(task, stage=stage)
-        found = review(entry, Store(results), runs=runs, watch=watch)
+        reviewed = review(entry, Store(results), runs=runs, watch=watch)
     if as_json:
-        print(json.dumps(to_json(found), indent=1, allow_nan=False))
+        print(json.dumps(to_json(reviewed), indent=1, allow_nan=False))
     else:
-        show_review(found)
+        show_review(reviewed)
     if page is not None:
-        say_page(write_review(found, page), as_json)
-    return found
+        say_page(write_review(reviewed, page), as_json)
+    return reviewed
 
 
 def show_review(review: Review) -> None:

@@ -147,7 +147,7 @@ def _clause(finding: Finding) -> str:
 
 
 def _search(finding: Finding) -> str:
-    words = _either([f"“{found}”" for found in dict.fromkeys(finding.numbers["words"])])
+    words = _either([f"“{one}”" for one in dict.fromkeys(finding.numbers["words"])])
     return f"{words} needs a search for an exception, and no check is one"
 
 

@@ -87,8 +87,8 @@ def _kinds(bench: Bench, name: str, axis: str) -> list[str]:
     quantity = bench.result.predicted.quantity(name)
     along = bench.along(name, axis)
     kinds = wrong_along(quantity.values, quantity.dims.index(axis), along.values)
-    known = along.source == "claim"
-    return list(kinds) if known or "flat" in kinds else []
+    stated = along.source == "claim"
+    return list(kinds) if stated or "flat" in kinds else []
 
 
 def _means(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ def wrong_law(
     Raises:
         KeyError: a kind that does not change this array.
 
-    >>> wrong_law(np.array([1.0, 3.0]), "reversed")
+    >>> wrong_law(np.array([1.0, 3.0]), "reversed", 0, [10, 20])
     array([3., 1.])
     """
     if kind in SIZES:

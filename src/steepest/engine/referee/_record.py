@@ -100,7 +100,7 @@ def _clauses(bench: Bench) -> Iterator[Finding]:
 
 
 def _search(bench: Bench, text: str, ids: tuple[str, ...]) -> Iterator[Finding]:
-    words = [found[0] for found in UNIVERSAL.finditer(text)]
+    words = [match[0] for match in UNIVERSAL.finditer(text)]
     searched = any(bench.own[id].kind == "search" for id in ids if id in bench.own)
     if words and not searched:
         numbers = {"words": words, "clause": text}
