@@ -146,7 +146,7 @@ class Claim(FirstForm, Generic[Setting]):
         controls = self.controls(labelled(self, observed))
         return tuple(completed_control(control, observed) for control in controls)
 
-    def drawn(
+    def draw_figure(
         self, predicted: "Prediction", observed: "Observation", rivals: "Sequence[Rival]"
     ) -> "tuple[Panel, ...]":
         """Return the figure."""
@@ -179,4 +179,4 @@ class Claim(FirstForm, Generic[Setting]):
 
     def panels(self, predicted: "Prediction", observed: "Observation") -> "tuple[Panel, ...]":
         """Return the figure without rivals."""
-        return self.drawn(predicted, observed, ())
+        return self.draw_figure(predicted, observed, ())

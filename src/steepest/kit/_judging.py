@@ -68,7 +68,7 @@ def judge_laws(
         checks=checks,
         rivals=refuted,
         controls=controls,
-        panels=claim.drawn(predicted, observed, rivals),
+        panels=claim.draw_figure(predicted, observed, rivals),
         nulls=judge_nulls(claim, predicted, observed, own),
         says=claim.clauses(checks),
     )
