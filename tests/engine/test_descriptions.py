@@ -2,12 +2,20 @@
 
 import pytest
 
+from steepest.app.authoring import write_template
 from steepest.catalogue import catalogue, entry
 from steepest.engine import descriptions
 from steepest.engine.descriptions import description
 from tests.small import SOURCE
 
-FEW = ("catapult", "xor-sample-complexity", "width-helps", "factorization-landscape", "sawtooth")
+FEW = (
+    "catapult",
+    "edge-of-stability",
+    "xor-sample-complexity",
+    "width-helps",
+    "factorization-landscape",
+    "sawtooth",
+)
 """A point in a file of its own, defaults and types that are named elsewhere, a diagram, a preset that is no literal."""
 
 
@@ -73,3 +81,11 @@ def test_a_file_without_a_claim_is_refused_as_ever(tmp_path):
     path.write_text('"""Nothing."""\n', "utf-8")
     with pytest.raises(UserError, match="must define exactly one claim"):
         description(entry(path))
+
+
+def test_a_new_claim_is_described_without_an_import(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = entry(write_template("fresh-claim"))
+    imported = descriptions._from_class(line)
+    monkeypatch.setattr(descriptions, "_from_class", lambda line: pytest.fail("it was imported"))
+    assert description(line) == imported

@@ -109,13 +109,13 @@ def _from_source(entry: Entry) -> Description:
         statement=said["statement"],
         source=said["source"],
         corrections=tuple(said.get("corrections", ())),
-        version=said.get("version", 1),
+        version=_version(values, source),
         diagram=_diagram(values, source),
         fields=tuple(_fields(claim, said.get("full", {}), source, text)),
     )
 
 
-_SAID = frozenset({"kind", "statement", "source", "corrections", "version", "full"})
+_SAID = frozenset({"kind", "statement", "source", "corrections", "full"})
 _REAL = frozenset({"float", "Positive", "NonNegative", "Fraction"})
 _OTHER = frozenset({"int", "str", "bool", "Count", "Seeds"})
 """Words in the types of fields: of real numbers, and of whole numbers and words."""
@@ -124,13 +124,26 @@ _OTHER = frozenset({"int", "str", "bool", "Count", "Seeds"})
 def _claim(source: Source) -> ast.ClassDef:
     """Return the class of a file that is a claim and nothing else; its fields are all its own."""
     classes = [node for node in source.tree.body if isinstance(node, ast.ClassDef)]
-    claims = [node for node in classes if "Claim" in map(ast.unparse, node.bases)]
+    claims = [
+        node for node in classes if [_kit_name(base, source) for base in node.bases] == ["Claim"]
+    ]
     heirs = {ast.unparse(base) for node in classes for base in node.bases}
-    if len(claims) != 1 or len(claims[0].bases) != 1 or claims[0].name in heirs:
-        raise _NotLiteralError
-    if source.imports.get("Claim") != ("steepest.claim", "Claim"):
+    if len(claims) != 1 or claims[0].name in heirs:
         raise _NotLiteralError
     return claims[0]
+
+
+def _kit_name(node: ast.expr, source: Source) -> str:
+    """Return what a name of the kit is called there, as in ``Claim`` or ``kit.Claim[Setting]``; empty for others."""
+    match node:
+        case ast.Subscript(value=value):
+            return _kit_name(value, source)
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return name if source.imports.get(module) == ("steepest", "kit") else ""
+        case ast.Name(id=name):
+            module, original = source.imports.get(name, ("", ""))
+            return original if module in ("steepest.claim", "steepest.kit") else ""
+    return ""
 
 
 def _assigned(claim: ast.ClassDef) -> dict[str, ast.expr]:
@@ -176,6 +189,18 @@ def _defined(name: str, source: Source) -> tuple[Source, str]:
     return where, original
 
 
+def _version(values: Mapping[str, ast.expr], source: Source) -> int:
+    """Return the version of a claim: as it is set, or the last of its history."""
+    history = values.get("history", ast.Tuple([]))
+    match history:
+        case ast.Tuple(elts=[]):
+            return _value(values.get("version", ast.Constant(1)), source)
+        case ast.Tuple(elts=[*_, ast.Call(func=called, args=[number, *_])]):
+            if _kit_name(called, source) == "Version":
+                return _value(number, source)
+    raise _NotLiteralError
+
+
 def _diagram(values: Mapping[str, ast.expr], source: Source) -> tuple[str, ...]:
     """Return the fields of a claim's diagram, or of its point's where it has one."""
     point = values.get("point")
@@ -184,7 +209,7 @@ def _diagram(values: Mapping[str, ast.expr], source: Source) -> tuple[str, ...]:
         (kind,) = (
             node for node in where.tree.body if isinstance(node, ast.ClassDef) and node.name == name
         )
-        if [ast.unparse(base) for base in kind.bases] != ["Point"]:
+        if [_kit_name(base, where) for base in kind.bases] != ["Point"]:
             raise _NotLiteralError
         return _diagram(_assigned(kind), where)
     diagram = values.get("diagram")
@@ -202,16 +227,31 @@ def _fields(
         if node.value is None:
             raise _NotLiteralError
         name = ast.unparse(node.target)
-        quick = _value(node.value, source)
+        default, meaning = _default(node.value, source)
+        quick = _value(default, source)
         held = _held(full.get(name, quick), _is_real(node.annotation, source))
-        described.append(FieldText(name, str(quick), str(held), meanings.get(name, "")))
+        meaning = meanings.get(name, "") if meaning is None else meaning
+        described.append(FieldText(name, str(quick), str(held), meaning))
     return described
+
+
+def _default(node: ast.expr, source: Source) -> tuple[ast.expr, str | None]:
+    """Return the default of a field, and its meaning where ``kit.param`` says it."""
+    if not isinstance(node, ast.Call):
+        return node, None
+    options = {keyword.arg: keyword.value for keyword in node.keywords}
+    if _kit_name(node.func, source) != "param" or len(node.args) != 2 or None in options:
+        raise _NotLiteralError
+    unit = _value(options.get("unit", ast.Constant("1")), source)
+    return node.args[0], f"{_value(node.args[1], source)} [{unit}]"
 
 
 def _is_real(hint: ast.expr, source: Source) -> bool:
     """Whether the type of a field, or of its elements, is of real numbers."""
     match hint:
         case ast.Name(id=name) if name in _REAL | _OTHER:
+            return name in _REAL
+        case ast.Attribute(attr=name) if _kit_name(hint, source) in _REAL | _OTHER:
             return name in _REAL
         case ast.Name(id=name):
             return _is_real(*_constant(name, source))
