@@ -12,7 +12,11 @@ from steepest.claims.bayes_and_transfer.bayesian_deep_linear.data import (
     draw_digits,
     draw_gaussian,
 )
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear.gibbs import gibbs_over_layers
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.slices import draw_first_layer
+
+Measured = dict[str, tuple[str, np.ndarray]]  # axes and values, by name
+KINDS = ("Gaussian", "digits")  # of the data of the Gibbs chains
 
 PRIOR_DRAWS = 400
 """Networks of the prior for each chain."""
@@ -47,10 +51,8 @@ def draw_setting(
     )
 
 
-def read_first_layers(
-    rows: kit.Values, data: Sequence[Data], rng: np.random.Generator
-) -> dict[str, tuple[str, kit.Values]]:
-    """Draw the first layers of networks sampled by slices, and read θ off the products.
+def read_rows(rows: kit.Values, data: Sequence[Data], rng: np.random.Generator) -> Measured:
+    """Draw the first layers of networks sampled by slices, and read s and θ off the products.
 
     Args:
         rows: product rows, ``(networks, chains, records, n)``.
@@ -58,14 +60,51 @@ def read_first_layers(
         rng: of the first layers.
     """
     drawn = [draw_first_layer(row, one, rng) for row, one in zip(rows, data, strict=True)]
+    scales = (rows**2).sum(-1)
     square = np.stack([one.square for one in drawn])
     along = np.stack([one.along.mean(-1) for one in drawn])
     residual = np.stack([one.residual.max(-1) for one in drawn])
     return {
+        "first_scales": ("chain record", scales[0]),
+        "time": ("network", np.array([correlation_time(scale) for scale in scales])),
         "perp": ("network chain", square.mean(-1)),
         "spread": ("network chain", spread_by_chain(square)),
         "along": ("network chain", along / np.sqrt(square.mean((1, 2)))[:, None]),
         "residual": ("network chain", residual),
+    }
+
+
+def sample_by_gibbs(
+    data: Sequence[Data],
+    widths: Sequence[int],
+    *,
+    chains: int,
+    sweeps: int,
+    burn: int,
+    rng: np.random.Generator,
+) -> Measured:
+    """Sample whole networks, and read s and θ off their products.
+
+    Args:
+        data: of every kind and size, the sizes of one kind side by side.
+        widths: of the hidden layers.
+        chains: for each data.
+        sweeps: of each chain.
+        burn: sweeps that are not recorded.
+        rng: of the chains.
+    """
+    drawn = gibbs_over_layers(data, widths, chains, sweeps, rng)
+    shape = (len(KINDS), len(data) // len(KINDS), chains, -1)
+    scale = drawn.scale[..., burn:].reshape(shape)
+    square = drawn.square[..., burn:].reshape(shape)
+    times = [[correlation_time(one) for one in of_kind] for of_kind in scale]
+    dims = "kind gibbs_size gibbs_chain"
+    return {
+        "gibbs_time": ("kind gibbs_size", np.array(times)),
+        "gibbs_scale": (dims, scale.mean(-1)),
+        "gibbs_perp": (dims, square.mean(-1)),
+        "gibbs_spread": (dims, spread_by_chain(square)),
+        "gibbs_residual": (dims, drawn.residual.reshape(shape).max(-1)),
     }
 
 
@@ -122,6 +161,44 @@ def untaught_networks(
         row = row @ matrix / np.sqrt(fan_in)
     last = rng.standard_normal((chains, PRIOR_DRAWS, row.shape[-1], off))
     return Untaught((row**2).sum((2, 3)), ((row @ last) ** 2).sum((2, 3)) / inputs)
+
+
+def read_untaught(
+    architectures: Sequence[Sequence[int]],
+    gibbs_widths: Sequence[int],
+    inputs: int,
+    off: int,
+    rng: np.random.Generator,
+    *,
+    chains: int,
+    gibbs_chains: int,
+) -> Measured:
+    """Read the same moments off networks that never saw the data, of every architecture and of the Gibbs chains'."""
+    drawn = [untaught_networks(widths, inputs, off, chains, rng) for widths in architectures]
+    square = np.stack([one.square for one in drawn])
+    of_gibbs = untaught_networks(gibbs_widths, inputs, off, gibbs_chains, rng)
+    return {
+        "prior_perp": ("network chain", square.mean(-1)),
+        "prior_spread": ("network chain", spread_by_chain(square)),
+        "prior_gibbs_scale": ("gibbs_chain", of_gibbs.scale.mean(-1)),
+        "prior_gibbs_perp": ("gibbs_chain", of_gibbs.square.mean(-1)),
+        "prior_gibbs_spread": ("gibbs_chain", spread_by_chain(of_gibbs.square)),
+    }
+
+
+def measure_evidence(
+    layers: Sequence[int],
+    points: int,
+    size: float,
+    *,
+    groups: int,
+    networks: int,
+    rng: np.random.Generator,
+) -> kit.Values:
+    """Return Z(L)/Z(0) of networks whose width is P, from networks of the prior, ``(groups, layers)``."""
+    scales = prior_scales(points, max(layers), groups, networks, rng)
+    chosen = np.array(layers) - 1
+    return evidence_ratios(scales[..., chosen], points, size)
 
 
 def prior_scales(

@@ -135,14 +135,14 @@ def exact_network(x: np.ndarray, y: np.ndarray, power: float, name: str) -> Neur
 
 def _class_weights(count: int, power: float, name: str) -> np.ndarray:
     """Return how the neurons of one class weigh its centres, ``(neurons, count)``."""
-    each = np.eye(count)
+    single = np.eye(count)
     if name == "centres":
-        return each
+        return single
     if name == "averages":
         return np.ones((1, count))
     if name == "uneven":
-        return np.stack([each[0], 1 - each[0]])
-    shared = each[1:].copy()
+        return np.stack([single[0], 1 - single[0]])
+    shared = single[1:].copy()
     shared[:, 0] = (count - 1) ** (-1 / power)
     return shared
 
@@ -336,13 +336,13 @@ def search(
     y = setting.y[:k]
 
     def look(power: float, weights: np.ndarray, strengths: np.ndarray) -> list[float]:
-        found = zip(weights @ x, strengths, strict=True)
-        networks = (network(w, y, strength) for w, strength in found)
+        drawn = zip(weights @ x, strengths, strict=True)
+        networks = [network(w, y, strength) for w, strength in drawn]
         return [residuals(one, x=x, y=y, power=power).largest for one in networks]
 
     def differ(power: float, weights: np.ndarray, strengths: np.ndarray) -> np.ndarray:
-        each = zip(weights, strengths, strict=True)
-        return np.array([disagreement(w, strength, power) for w, strength in each])
+        drawn = zip(weights, strengths, strict=True)
+        return np.array([disagreement(w, strength, power) for w, strength in drawn])
 
     tied = random_weights(y, 2.0, tries, rng)
     residual_at_two = np.array(look(2.0, *tied))
