@@ -209,8 +209,9 @@ print(f"multiple=5: {outside.verdict}, {outside.reason}")
 print(f"    {outside.hypotheses[0]}: {outside.hypotheses[0].note}")
 
 # %% [markdown]
-# *Out of range* is a verdict of its own, and the experiment was not run. On the command line the exit code tells the
-# verdicts apart: zero holds, one fails, two is bad input, three is neither. A field that does not exist is bad input,
+# *Out of range* is a verdict of its own, and the experiment was not run. On the command line the exit code of a run
+# with fields of your own tells the verdicts apart: zero holds, one fails, two is bad input, three is neither. (A claim
+# as it stands is compared with its recorded verdict: zero is "as recorded".) A field that does not exist is bad input,
 # and you get one sentence.
 
 # %%

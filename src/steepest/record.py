@@ -22,6 +22,8 @@ SEED = 0
 """The seed of recorded verdicts."""
 VERSION = re.compile(r"^    version(?:\s*:[^=\n]+)?\s*=\s*\(?\s*(\d+)", re.MULTILINE)
 """Where a claim's source states its version."""
+IN_HISTORY = re.compile(r"\bVersion\(\s*(\d+)")
+"""Where a claim in the form of ``steepest.kit`` states its versions, of which the last is its own."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,10 @@ def recorded(claim: Entry) -> Record | None:
 
 def installed_version(source: Path) -> int:
     """Return the version that a claim's source states; 1 where it states none. Nothing is imported."""
-    stated = VERSION.search(source.read_text("utf-8"))
+    text = source.read_text("utf-8")
+    if history := IN_HISTORY.findall(text):
+        return int(history[-1])
+    stated = VERSION.search(text)
     return int(stated[1]) if stated else 1
 
 

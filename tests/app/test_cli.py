@@ -170,8 +170,14 @@ def test_a_damaged_result_is_reported_in_one_sentence_and_recomputed(capsys, tmp
 def test_run_of_everything_ends_with_verdicts_and_the_atlas(capsys, tmp_path):
     assert main(["run", *ALONE]) in (0, 1, 3)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == f"atlas: {tmp_path / 'atlas' / 'index.html'}"
+    assert lines[-2] == f"atlas: {tmp_path / 'atlas' / 'index.html'}"
     assert (tmp_path / "atlas" / "index.html").is_file()
+    assert [line.split()[:3] for line in lines[:2]] == [
+        ["first", "steps", "3"],
+        ["last", "steps", "3"],
+    ]
+    assert main(["run", "--table", *ALONE]) in (0, 1, 3)
+    lines = capsys.readouterr().out.splitlines()
     assert sum("holds" in line for line in lines) >= 3
 
 
@@ -180,7 +186,7 @@ def test_a_crash_in_one_claim_does_not_cost_the_others(capsys, monkeypatch):
 
     kind = load("wide-decay")
     monkeypatch.setattr(kind, "observe", lambda self, setting, key: 1 / 0)
-    assert main(["run", "--out", "crash", *ALONE]) == 1
+    assert main(["run", "--table", "--out", "crash", *ALONE]) == 1
     said = capsys.readouterr()
     assert "crashed" in said.out
     assert "ZeroDivisionError" in said.err

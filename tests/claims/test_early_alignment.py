@@ -59,6 +59,6 @@ def test_meetings_are_read_before_the_kink():
     times = np.linspace(0, 2, 21) ** 2
     line = 0.1 * (times - 1.234)
     least = np.where(line > 0, 20 * line, line)
-    products = np.stack([np.sqrt(1 - least**2), least], -1)[None, :, None]
+    products = np.stack([np.sqrt(np.maximum(1 - least**2, 0)), least], -1)[None, :, None]
     np.testing.assert_allclose(_meeting(times, products), 1.234)
     assert np.isinf(_meeting(times, -np.abs(products))).all()

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 from steepest.catalogue import load
 from steepest.claims.structure._trained import Training, lanes
-from steepest.claims.structure.hessian_outliers import class_rows
+from steepest.claims.structure.hessian_outliers.experiment import class_rows
 from steepest.measurement.quantities import three_levels
 
 
@@ -39,7 +39,7 @@ def test_lanes_are_balanced_and_centred():
 
 def test_prediction_follows_the_classes():
     claim = load("hessian-outliers")(classes=(4, 7))
-    assert claim.predict(None)["outliers"].tolist() == [3, 6]
+    assert claim.predict(None)["leading"].tolist() == [3, 6]
 
 
 def test_class_rows_are_those_of_three_levels():

@@ -3,9 +3,10 @@
     python -m tests.contract.green
 
 goes through every claim whose source has changed since: the contract on its tiny run, then the quick preset or the
-stored result of the same code. It writes ``green.json``. A verdict that differs from the recorded one is written down
-like any other: the difference in the commit is what a reviewer sees. A tiny run that breaks the contract is not
-recorded.
+stored result of the same code. It writes ``green.json``, which holds what the tests need (digests of code), and
+``src/steepest/record.json``, which holds what users need (version, verdict, day, versions of jax and numpy). A verdict
+that differs from the recorded one is written down like any other: the difference in the commit is what a reviewer sees.
+A tiny run that breaks the contract is not recorded.
 """
 
 import hashlib
@@ -18,11 +19,13 @@ from typing import Any
 
 import jax
 
-from steepest import catalogue
+from steepest import catalogue, record
 from steepest.app import contract
 from steepest.engine.fingerprint import closure, read, stamp
+from steepest.engine.results import Result
 from steepest.engine.run import answer, ready
 from steepest.engine.store import Store
+from steepest.record import Record, renewed, spelled
 
 PATH = Path(__file__).with_name("green.json")
 RESULTS = Path(__file__).parents[2] / ".cache" / "green"
@@ -63,8 +66,24 @@ def _pipeline() -> str:
     return "".join([source.whole, *sorted(closure(source, None))])
 
 
+def record_of(result: Result) -> Record:
+    """Return what a run of the quick preset at seed 0 tells users of its claim."""
+    versions = {package: result.versions[package] for package in ("jax", "numpy")}
+    return Record(result.claim_version, result.verdict, result.judged_at[:10], versions)
+
+
+def keep(result: Result, path: Path = record.PATH) -> None:
+    """Write a run into the record that the package carries, and leave out claims that are gone."""
+    record.records.cache_clear()
+    known = dict(record.records())
+    known[result.claim] = renewed(known.get(result.claim), record_of(result))
+    ours = {name: known[name] for name in catalogue.built_in() if name in known}
+    path.write_text(spelled(ours), "utf-8")
+    record.records.cache_clear()
+
+
 def main() -> None:
-    """Run what has changed and write the record."""
+    """Run what has changed and write both records."""
     green = recorded()
     names = catalogue.built_in()
 
@@ -91,6 +110,7 @@ def main() -> None:
             verdict=str(result.verdict),
             missing=missing,
         )
+        keep(result)
 
 
 if __name__ == "__main__":

@@ -141,13 +141,20 @@ def test_the_most_expensive_claims_start_first(store, monkeypatch):
     assert started == ["wide-decay", "growing", "powerless", "plain-decay"]
 
 
-def test_one_claim_may_go_before_all_others(store, monkeypatch):
-    """A reader has something to look at while the expensive ones run."""
+def test_some_claims_may_go_before_all_others(store, monkeypatch):
+    """A reader has something to look at while the expensive ones run; a name that is not asked for is no matter."""
     started = []
     monkeypatch.setattr(crew, "recorded_costs", lambda: {"wide-decay": 30.0, "plain-decay": 2.0})
     done = lambda outcome: started.append(outcome.name)
-    run_all([entry(name) for name in NAMES], store, workers=1, first="plain-decay", done=done)
-    assert started[:2] == ["plain-decay", "wide-decay"]
+    first = ("powerless", "unrun", "plain-decay")
+    run_all([entry(name) for name in NAMES], store, workers=1, first=first, done=done)
+    assert started == ["powerless", "plain-decay", "wide-decay", "growing"]
+
+
+def test_no_source_is_read_where_nothing_is_stored(store, monkeypatch):
+    """A first run starts at once."""
+    monkeypatch.setattr(crew, "stamp", lambda entry: pytest.fail("it read the sources"))
+    assert stored(entry("plain-decay"), store, "quick", 0) is None
 
 
 def test_a_worker_that_died_is_an_outcome(store, monkeypatch):

@@ -16,7 +16,7 @@ def test_the_cone_program_against_a_fine_grid_of_neurons():
     best = squared_neurons(X, Y, 0.3)
     angle = np.linspace(0, 2 * np.pi, 3000, endpoint=False)
     columns = np.maximum(X @ np.stack([np.cos(angle), np.sin(angle)]), 0)
-    model = Lasso(alpha=0.3 / 7, fit_intercept=False, tol=1e-10, max_iter=100_000)
+    model = Lasso(alpha=0.3 / 7, fit_intercept=False, tol=1e-6, max_iter=100_000)
     c = model.fit(columns, Y).coef_
     on_grid = ((columns @ c - Y) ** 2).sum() / 2 + 0.3 * np.abs(c).sum()
     assert best.value <= on_grid + 1e-9

@@ -5,7 +5,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from steepest import measurement
+from steepest import catalogue, measurement
+from steepest.app.authoring import inspected
+from steepest.app.citing import Citation, citation
 from steepest.app.exercises import Exercise
 from steepest.app.notebook import (
     ShownResult,
@@ -231,6 +233,51 @@ def watch(log: str | Path, /, training: int | None = None) -> ShownTraining:
     return ShownTraining(run.file, run.records, run.number, run.total)
 
 
+def cite(
+    claim: str | Path,
+    /,
+    *,
+    results: str | Path = "results",
+    preset: str = "quick",
+    seed: int = 0,
+) -> Citation:
+    """Say how to cite a claim's verdict and the works that it rests on; nothing is run, and nothing written.
+
+    Args:
+        claim: its name, such as ``"edge-of-stability"``, or the path of a file that holds one.
+        results: the folder of results that has the verdict.
+        preset: of the verdict: ``"quick"``, ``"full"`` or ``"tiny"``.
+        seed: of the verdict.
+
+    Returns:
+        a citation with ``sentence``, ``bibtex``, ``works``, ``result`` and, where there is no verdict, ``missing``.
+
+    Raises:
+        UserError: unknown claim or preset.
+
+    >>> works = cite("edge-of-stability", results="no-such-folder").works
+    >>> "cohen2021" in [work.key for work in works]
+    True
+    """
+    return citation(catalogue.entry(claim), Path(results), preset, seed)
+
+
+def check(claim: str | Path, /) -> list[str]:
+    """Return what a claim still lacks, in plain words, after a tiny and a quick run; nothing for one that is complete.
+
+    Args:
+        claim: the path of a file that holds one, or its name.
+
+    Raises:
+        UserError: unknown claim, or a file that cannot be imported.
+    """
+    return [
+        f"{title}: {problem}"
+        for title, problems in inspected(catalogue.entry(claim))
+        for problem in problems
+    ]
+
+
 def _swept(
     plan: sweeps.Plan,
     out: Path,
@@ -250,7 +297,6 @@ def _on_subject(
     claim: str | Path | Claim, subject: Any, preset: str, seed: int, fields: Mapping[str, Any]
 ) -> ShownResult:
     """Put a claim to a reader's own network."""
-    from steepest import catalogue
     from steepest.engine.subjects import run_on
 
     if isinstance(claim, Claim) or preset != "quick":

@@ -3,8 +3,8 @@
 import ast
 import keyword
 import re
+from collections.abc import Iterator
 from importlib import resources
-from itertools import chain
 from pathlib import Path
 
 from steepest import catalogue
@@ -58,14 +58,19 @@ def _imported(text: str) -> set[str]:
     return {alias.asname or alias.name for node in nodes for alias in node.names}
 
 
-def check_claim(target: str) -> int:
-    """Print what a claim still lacks, in plain words; return how many things that are."""
+def inspected(entry: catalogue.Entry) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a claim was looked at for, and what it lacks there, in plain words; the quick preset comes last."""
     from steepest.app.contract import problems, problems_of_verdict  # they import JAX
 
+    yield from problems(entry)
+    yield problems_of_verdict(entry)
+
+
+def check_claim(target: str) -> int:
+    """Print what a claim still lacks, in plain words; return how many things that are."""
     entry = catalogue.entry(target)
     count = 0
-    last = (problems_of_verdict(one) for one in (entry,))  # after the cheap ones are printed
-    for title, missing in chain(problems(entry), last):
+    for title, missing in inspected(entry):
         print(f"{'✗' if missing else '✓'} {title}")
         for problem in missing:
             print(f"    {problem}")

@@ -65,7 +65,6 @@ def command_line(parser: argparse.ArgumentParser) -> str:
     parts = [
         "# The command line\n",
         f"{parser.description}\n",
-        "Exit code: 0 all hold, 1 something fails, 2 bad input, 3 something is inconclusive or out of range.\n",
     ]
     for action in parser._subparsers._group_actions if parser._subparsers else ():
         for name, sub in dict(action.choices or {}).items():

@@ -5,21 +5,29 @@ import errno
 import json
 import os
 import re
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 from steepest import __version__, catalogue
 from steepest.app.console import say_page, speak_plainly
 from steepest.app.fields import read_fields
+from steepest.app.standing import EXIT_CODES
 from steepest.core.errors import UserError, nearest
 
 USAGE = 2
-"""Exit code of bad input; 0 is all hold, 1 something fails, 3 something is inconclusive or out of range."""
+"""Exit code of bad input; ``EXIT_CODES`` in ``standing.py`` says what the others mean."""
+STOPPED = 130
+"""Exit code where Ctrl-C stopped a command; SIGTERM gives 143, as shells have it."""
+TERMINATED = 143
 PRESETS = ("quick", "full", "tiny")
 RESULTS = Path("results")
+KEPT = "stopped; what is finished is kept, run the same command to go on"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,13 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, fields = read(sys.argv[1:] if arguments is None else arguments)
     _show_warnings_in_a_sentence()
     try:
-        code = options.action(options, fields)
+        with ended_in_order():
+            code = options.action(options, fields)
         sys.stdout.flush()
         return code
     except UserError as trouble:
         return _refuse(str(trouble))
+    except Terminated:
+        return _refuse(KEPT, TERMINATED)
     except KeyboardInterrupt:
-        return _refuse("stopped; what is finished is kept, run the same command to go on", 130)
+        return _refuse(KEPT, STOPPED)
     except BrokenPipeError:  # the reader of a pipe, such as head, went away
         _close_output()
         return 0
@@ -48,6 +59,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_output()
         where = f" {trouble.filename}" if trouble.filename else ""
         return _refuse(f"cannot read or write{where} ({trouble.strerror or trouble})", 1)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived."""
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Let SIGTERM stop a command as Ctrl-C does: its workers end, and nothing is left half-written."""
+
+    def stop(number: int, frame: Any) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def read(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -133,6 +165,7 @@ COMMANDS = (
     "watch",
     "new",
     "check",
+    "referee",
 )
 
 
@@ -179,6 +212,8 @@ def build_parser() -> argparse.ArgumentParser:
     new.add_argument("name", metavar="NAME", help="such as my-claim, or a path such as my_claim.py")
     check = command("check", _check, "say what a claim of yours still lacks")
     check.add_argument("claim", metavar="CLAIM", help="a file such as my_claim.py, or a name")
+    referee = "say how a claim could be wrong: what a hostile reader would try, by program"
+    _referee_options(command("referee", _referee, referee))
     return parser
 
 
@@ -191,10 +226,15 @@ def _run_options(run: argparse.ArgumentParser) -> None:
         "print JSON on standard output and nothing else there: an object for one claim, else a list"
     )
     run.add_argument("--json", action="store_true", help=json_help)
-    run.add_argument(
-        "--out", type=Path, default=RESULTS, help="folder of results (default: results)"
-    )
+    results = "folder of results (default: results)"
+    run.add_argument("--out", "--results", type=Path, default=RESULTS, help=results)
     run.add_argument("--force", "--again", action="store_true", help="run even what is stored")
+    tour = "run the tour alone: one claim of each chapter, in about a minute"
+    run.add_argument("--tour", action="store_true", help=tour)
+    rows = "when all claims are run: end with a row for each claim, not for each chapter"
+    run.add_argument("--table", action="store_true", help=rows)
+    strict = "exit code 0 only if all hold, whatever is recorded"
+    run.add_argument("--strict", action="store_true", help=strict)
     run.add_argument("--workers", type=SOME, help="processes (default: as many as fit)")
     run.add_argument(
         "--atlas",
@@ -208,9 +248,10 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--page", type=Path, help=page)
     yes = "with --subject: start even what takes more than ten minutes"
     run.add_argument("--yes", action="store_true", help=yes)
-    run.epilog = (
+    fields = (
         "One CLAIM also takes its own fields, as --field value; steepest show CLAIM lists them."
     )
+    run.epilog = f"{fields} {EXIT_CODES}"
 
 
 def _cite_options(cite: argparse.ArgumentParser) -> None:
@@ -360,12 +401,30 @@ def _watch_options(watch: argparse.ArgumentParser) -> None:
     watch.add_argument("--json", action="store_true", help=json_help)
 
 
+def _referee_options(referee: argparse.ArgumentParser) -> None:
+    referee.add_argument("claim", metavar="CLAIM", help="a name, or a file such as my_claim.py")
+    runs = "runs at other settings, the cheapest first (default: 6); 0 reads the result alone"
+    referee.add_argument("--runs", type=whole_number(0, 1000), default=6, metavar="N", help=runs)
+    out = "folder of results (default: results)"
+    referee.add_argument("--results", "--out", type=Path, default=RESULTS, dest="out", help=out)
+    json_help = "print JSON on standard output and nothing else there"
+    referee.add_argument("--json", action="store_true", help=json_help)
+    page = "also write the findings as a page, an HTML file"
+    referee.add_argument("--page", type=Path, metavar="FILE.html", help=page)
+    referee.epilog = (
+        "It reads the result of the quick preset at seed 0, which runs where it is not stored. "
+        "Exit code: 0 nothing severe, 1 something severe, 2 bad input."
+    )
+
+
 def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
     entries = list(dict.fromkeys(catalogue.entry(name) for name in known.claims))
     if known.subject is not None:
         return _run_on_subject(known, entries, words)
     if known.page is not None or known.yes:
         raise UserError("--page and --yes of run go with --subject; steepest run --help says more")
+    if known.tour and entries:
+        raise UserError(f"--tour chooses its own claims; leave it out, or {known.claims[0]}")
     if not entries:
         entries = list(catalogue.catalogue().values())
     if words and len(entries) != 1:
@@ -373,44 +432,9 @@ def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
             f"fields such as {words[0]} need exactly one claim, got {len(entries)}; name one before them"
         )
     _prepare()
-    if not known.claims:
-        from steepest.site.pages import refuse
+    from steepest.app.run import run
 
-        refuse(known.out, known.atlas)
-    from steepest.app.run import run_one, run_several, show_outcomes
-    from steepest.engine.store import Store
-
-    store = Store(known.out)
-    options = (store, known.preset, known.seed, known.force)
-    if len(entries) == 1:
-        outcomes = [run_one(entries[0], _fields(entries[0], words), *options)]
-    else:
-        outcomes = run_several(entries, *options, known.workers)
-    results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    if known.json:
-        from steepest.engine.rates import hold_rates, record_behind
-
-        rates = {result.claim: hold_rates(record_behind(result)) for result in results}
-        records = [
-            {**result.to_json(), "how": result.how, "hold_rates": rates[result.claim]}
-            for result in results
-        ]
-        single = len(known.claims) == 1 and records
-        print(json.dumps(records[0] if single else records, indent=1))
-        for outcome in outcomes:
-            if outcome.result is None:
-                print(f"steepest: {outcome.name} crashed: {outcome.crash}", file=sys.stderr)
-    else:
-        show_outcomes(outcomes, store)
-    if not known.claims and results:
-        from steepest.site.pages import build
-
-        page = build(known.out, known.atlas)
-        print(f"atlas: {page}", file=sys.stderr if known.json else sys.stdout)
-    verdicts = {str(result.verdict) for result in results}
-    if len(results) < len(outcomes) or "fails" in verdicts:
-        return 1
-    return 3 if verdicts - {"holds"} else 0
+    return run(known, entries, _fields(entries[0], words))
 
 
 def _run_on_subject(
@@ -619,6 +643,16 @@ def _check(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.authoring import check_claim
 
     return 1 if check_claim(known.claim) else 0
+
+
+def _referee(known: argparse.Namespace, words: Sequence[str]) -> int:
+    line = catalogue.entry(known.claim)
+    _check_page(known.page)
+    _prepare()
+    from steepest.app.referee import referee
+
+    review = referee(line, known.out, runs=known.runs, as_json=known.json, page=known.page)
+    return 1 if review.severe else 0
 
 
 def _prepare(double: bool = True) -> None:

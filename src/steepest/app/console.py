@@ -104,6 +104,11 @@ class _Output(Console):
         raise BrokenPipeError
 
 
+def beside() -> Console:
+    """Return standard error, for what is said while something runs: standard output stays free for its result."""
+    return Console(file=sys.stderr)
+
+
 def bar() -> Progress:
     """Return a bar on standard error: standard output stays free for JSON."""
     columns = (
@@ -113,7 +118,7 @@ def bar() -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.fields[claim]}: {task.fields[stage]}", markup=False),
     )
-    console = Console(file=sys.stderr)
+    console = beside()
     # where no bar can be drawn, rich would leave an empty line behind
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 

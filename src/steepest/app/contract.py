@@ -6,6 +6,7 @@ that needs little arithmetic, whatever its verdict. Problems of the *verdict* ne
 
 import ast
 import inspect
+import itertools
 import json
 import re
 import sys
@@ -23,7 +24,9 @@ from steepest.core.arrays import Observation, Prediction
 from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 from steepest.core.panels import Panel
+from steepest.core.precision import arithmetic
 from steepest.core.scope import meanings as meanings_of
+from steepest.core.scope import scope_of
 from steepest.core.words import Verdict
 from steepest.engine.forms import checks_of
 from steepest.engine.results import Result
@@ -97,6 +100,63 @@ def _unknown_works(text: str) -> Problems:
     except UserError as refusal:
         return [f"source: {refusal}"]
     return []
+
+
+ORDER = (
+    "fields", "kind", "says", "statement", "source", "corrections", "remarks", "history", "not_told", "shared",
+    "tiny", "full", "out_of_scope", "precision", "point", "properties", "axes", "check_fields", "setting",
+    "hypotheses", "predict", "observe", "run_conditions", "judge", "rivals", "controls", "figure",
+)  # fmt: skip
+"""Of the parts of a claim in the form of ``steepest.kit``."""
+
+
+def speaks_in_laws(kind: type[Claim]) -> Problems:
+    """Clauses stand in the first sentence, the preset in its scope, surviving nulls are named, parts are in order."""
+    says = getattr(kind, "says", None)
+    if says is None:
+        return []
+    text = inspect.getdoc(sys.modules[kind.__module__]) or ""
+    first = text.split("\n\n")[0].replace("\n", " ")
+    missing = [
+        f"says: the first sentence has no clause {part!r}" for part in says if part not in first
+    ]
+    if not any(says.values()):
+        missing.append("says: no clause names the check that judges it")
+    scope = scope_of(kind)
+    if not scope:
+        missing.append(
+            "scope: no field says where the claim holds; give param(…, scope=between(low, high))"
+        )
+    for name, own in scope.items():
+        default = field_types(kind)[name].default
+        if default not in own:
+            missing.append(f"{name}: the preset's {default} lies outside of its scope, {own}")
+    for null in getattr(kind, "not_told", {}):
+        if not re.fullmatch(rf"{ID}\.{ID}\.(flat|reversed|steeper|shallower)", null):
+            missing.append(f"not_told: {null!r} is no array.axis.kind, such as step.width.flat")
+    return missing + _out_of_order(kind)
+
+
+def _out_of_order(kind: type[Claim]) -> Problems:
+    """Name the first part of a claim that stands before one that it should follow."""
+    body = _body(kind)
+    places = [(ORDER.index(part), part) for part in map(_part, body) if part in ORDER]
+    for (before, first), (after, second) in itertools.pairwise(places):
+        if after < before:
+            return [f"{second} stands below {first}; the order is {', '.join(ORDER)}"]
+    return []
+
+
+def _part(node: ast.stmt) -> str:
+    """What a statement of a class's body is: a field, a property, or the name of an attribute or a method."""
+    if isinstance(node, ast.AnnAssign):
+        return "fields"
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    if isinstance(node, ast.FunctionDef):
+        decorators = [ast.unparse(one) for one in node.decorator_list]
+        return "properties" if "property" in decorators else node.name
+    return ""
 
 
 def keeps_apart(kind: type[Claim]) -> Problems:
@@ -211,7 +271,7 @@ def same_bits(ready: Ready, result: Result) -> Problems:
     claim = ready.claim
     if not result.observed:
         return []
-    with jax.enable_x64(claim.precision == "float64"):
+    with arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(ready.seed)
         again = claim.observe(claim.setting(for_setting), for_observation)
         checks = checks_of(claim, result.predicted, again)
@@ -248,6 +308,18 @@ def is_challenged(result: Result) -> Problems:
         if not rival.rejected and not rival.accepted
     ]
     missing += [f"the judge passes the control {c.id}" for c in result.controls if not c.rejected]
+    missing += [
+        f"these data do not tell {null.untold}; say why in not_told, or judge it"
+        for null in result.nulls
+        if not null.rejected and not null.accepted
+    ]
+    reasons = result.about.get("reasons_for_shared", {})
+    if result.clauses:
+        missing += [
+            f"prediction and observation both call {name}: say in shared why a mistake in it would not cancel"
+            for name in result.shared
+            if name not in reasons
+        ]
     for check in result.checks:
         refuted = check.verdict is Verdict.FAILS  # whether a rival fails it too says nothing then
         if not check.counts and not check.idle and not refuted:
@@ -259,6 +331,7 @@ def is_challenged(result: Result) -> Problems:
 
 STATIC: dict[str, Callable[[type[Claim]], Problems]] = {
     "fields, statement and source are described": is_described,
+    "clauses, scope and order of its parts": speaks_in_laws,
     "prediction and observation are kept apart": keeps_apart,
     "nothing is drawn or written by the claim itself": is_thin,
     "fields refuse what they cannot be": refuses_bad_fields,
@@ -272,14 +345,18 @@ TINY: dict[str, Callable[[Ready, Result], Problems]] = {
 }
 
 
-def _methods(kind: type[Claim]) -> dict[str, ast.FunctionDef]:
+def _body(kind: type[Claim]) -> list[ast.stmt]:
     tree = ast.parse(inspect.getsource(sys.modules[kind.__module__]))
     (body,) = [
         node.body
         for node in tree.body
         if isinstance(node, ast.ClassDef) and node.name == kind.__name__
     ]
-    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+    return body
+
+
+def _methods(kind: type[Claim]) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in _body(kind) if isinstance(node, ast.FunctionDef)}
 
 
 def _reached(methods: dict[str, Any], start: str) -> set[str]:

@@ -8,7 +8,6 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-import jax
 import numpy as np
 
 from steepest.app.notebook import TITLES, cells, listed, table
@@ -18,6 +17,7 @@ from steepest.core.arrays import Prediction, Quantities
 from steepest.core.checks import Check, Rejection, reject
 from steepest.core.errors import UserError, nearest
 from steepest.core.hypotheses import Hypothesis
+from steepest.core.precision import arithmetic
 from steepest.core.words import LOOKS, Verdict
 from steepest.engine.fingerprint import stamp
 from steepest.engine.forms import checks_of
@@ -293,7 +293,7 @@ class Exercise:
         return stored if same else None
 
     def _precision(self) -> Any:
-        return jax.enable_x64(self._asked.claim.precision == "float64")
+        return arithmetic(double=self._asked.claim.precision == "float64")
 
     def __repr__(self) -> str:
         return f"Exercise({self.claim!r}): {self.question}"

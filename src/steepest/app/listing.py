@@ -5,18 +5,24 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
+from rich.text import Text
 
 from steepest import catalogue
 from steepest.app.console import wide
+from steepest.app.summary import spelled_record
 from steepest.catalogue import Entry, chapter_title
 from steepest.core.errors import UserError, nearest
 from steepest.core.words import LOOKS, STALE
 from steepest.engine.fingerprint import current, entry_of
-from steepest.engine.rates import record_of, spelled_rates
 from steepest.engine.results import Result
 from steepest.engine.store import Store
+from steepest.record import Record, recorded
 from steepest.sources import cited, spelled
+
+GREY = "bright_black"
+"""The colour of what is recorded, and was not run here."""
 
 
 def list_claims(chapter: str | None, results: Path, as_json: bool) -> None:
@@ -34,16 +40,25 @@ def list_claims(chapter: str | None, results: Path, as_json: bool) -> None:
             titles = [chapter_title(name) for name in chapters]
             raise UserError(f"there is no chapter {chapter!r}; {nearest(chapter, titles)}")
     verdicts = {line.name: last_verdict(line, results) for line in lines}
+    records = {line.name: recorded(line) for line in lines}
     if as_json:
-        print(json.dumps([_record(line, verdicts[line.name]) for line in lines], indent=1))
+        blocks = [_record(line, verdicts[line.name], records[line.name]) for line in lines]
+        print(json.dumps(blocks, indent=1))
         return
+    console = wide()
+    plain: Any = {"highlight": False, "soft_wrap": True}
     width = max(len(line.name) for line in lines)
+    signs = {line.name: _sign(verdicts[line.name], records[line.name]) for line in lines}
+    column = max(cell_len(text.plain) for text in signs.values())
     for title in dict.fromkeys(line.chapter for line in lines):
-        print(chapter_title(title))
+        console.print(chapter_title(title), markup=False, **plain)
         for line in lines:
             if line.chapter == title:
                 origin = "" if line.origin == catalogue.HERE else f"  [{line.origin}]"
-                print(f"{_sign(verdicts[line.name])} {line.name:<{width}}  {line.says}{origin}")
+                verdict = signs[line.name]
+                verdict.pad_right(column - cell_len(verdict.plain))
+                text = f"{line.name:<{width}}  {line.says}{origin}"
+                console.print(verdict, text, markup=False, **plain)
     if any(verdict.endswith(STALE) for verdict in verdicts.values()):
         print(f"~ {STALE}: the code has changed since; steepest run judges or computes it again")
 
@@ -89,9 +104,9 @@ def describe(target: str) -> None:
         console.print(f"correction: {correction}", **plain)
     if line.origin != catalogue.HERE:
         console.print(f"from: {line.origin}", **plain)
-    rates = spelled_rates(record_of(line, kind.version))
-    if rates:
-        console.print(f"version {kind.version} {rates}", **plain)
+    record = recorded(line)
+    if record is not None:
+        console.print(f"recorded: {spelled_record(record)}", **plain)
     table = Table(
         "field", "quick", "full", "meaning", box=None, pad_edge=False, header_style="bold"
     )
@@ -112,20 +127,24 @@ def _plain(chapter: str) -> str:
     return chapter.replace("-", " ").replace("_", " ")
 
 
-def _record(line: Entry, verdict: str) -> dict[str, str]:
+def _record(line: Entry, verdict: str, record: Record | None) -> dict[str, Any]:
     return {
         "claim": line.name,
         "chapter": line.chapter,
         "says": line.says,
         "origin": line.origin,
         "verdict": verdict,
+        "recorded": record.to_json() if record else None,
     }
 
 
-def _sign(verdict: str) -> str:
-    if not verdict:
-        return " "
-    return "~" if verdict.endswith(STALE) else LOOKS[verdict].sign
+def _sign(verdict: str, record: Record | None) -> Text:
+    """The sign of a stored verdict in its colour, else that of the recorded one in grey, with the word."""
+    if verdict.endswith(STALE):
+        return Text("~")
+    if verdict:
+        return Text(LOOKS[verdict].sign, style=LOOKS[verdict].colour)
+    return Text(f"{LOOKS[record.verdict].sign} recorded", style=GREY) if record else Text(" ")
 
 
 def _usual(result: Result) -> bool:

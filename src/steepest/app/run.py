@@ -1,30 +1,96 @@
 """``steepest run``: one claim in this process, several in processes of their own."""
 
-import os
+import argparse
+import json
 import sys
+import time
 import traceback
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
-from rich.live import Live
-from rich.markup import escape
-from rich.table import Table
 
-from steepest.app.console import bar, say, styled, wide
+from steepest.app.console import bar, beside, say, wide
+from steepest.app.details import show_details
+from steepest.app.pictures import draw_picture
+from steepest.app.progress import shown
+from steepest.app.standing import exit_code, record_for
+from steepest.app.summary import (
+    by_chapter,
+    change,
+    duration,
+    exception,
+    rates,
+    show_exceptions,
+    table,
+    verdict_of,
+)
+from steepest.app.tour import guide, tour_of
 from steepest.catalogue import Entry
-from steepest.core.checks import Check
 from steepest.core.errors import UserError
-from steepest.core.hypotheses import Hypothesis
-from steepest.core.words import CRASHED
 from steepest.engine.crew import Outcome, run_all, stored
-from steepest.engine.results import Result
-from steepest.engine.store import Question, Store, move_into_place
+from steepest.engine.rates import hold_rates, record_behind
+from steepest.engine.store import Store
 
-FIRST = "edge-of-stability"
-"""The claim that a run of many starts with: a reader has a verdict and a figure to look at while the others run."""
-HOW = {"stored": ", stored earlier: --force runs it again", "judged anew": ", judged anew"}
+
+def run(known: argparse.Namespace, entries: Sequence[Entry], changes: Mapping[str, Any]) -> int:
+    """Run claims as the command line asks, show what became of them, and return the exit code.
+
+    Args:
+        known: the options of ``steepest run``.
+        entries: the claims.
+        changes: fields of a single claim that differ from the preset.
+    """
+    store = Store(known.out)
+    if known.claims:
+        outcomes = _run_named(known, entries, changes, store)
+        _show(known, entries, outcomes, store)
+    else:
+        outcomes = _run_everything(known, entries, store)
+    return exit_code(outcomes, known.strict)
+
+
+def _run_named(
+    known: argparse.Namespace, entries: Sequence[Entry], changes: Mapping[str, Any], store: Store
+) -> list[Outcome]:
+    """Run one claim here, or several in the order of their cost."""
+    options = (store, known.preset, known.seed, known.force)
+    if len(entries) == 1:
+        return [run_one(entries[0], changes, *options)]
+    return run_several(entries, *options, known.workers)
+
+
+def _run_everything(
+    known: argparse.Namespace, entries: Sequence[Entry], store: Store
+) -> list[Outcome]:
+    """Run the tour, and unless only the tour is asked for all other claims; end with the atlas."""
+    from steepest.site.pages import build, refuse
+
+    start = time.monotonic()
+    refuse(known.out, known.atlas)
+    console = beside()
+    write_atlas = partial(build, known.out, known.atlas)
+    tour = tour_of(entries)
+    asked = tour if known.tour else entries
+    landed = guide(tour, len(asked) - len(tour), store, console, write_atlas)
+    outcomes = run_several(
+        asked,
+        store,
+        known.preset,
+        known.seed,
+        known.force,
+        known.workers,
+        first=[entry.name for entry in tour],
+        landed=landed,
+        console=console,
+    )
+    _show(known, asked, outcomes, store)
+    if any(outcome.result for outcome in outcomes):
+        output = sys.stderr if known.json else sys.stdout
+        print(f"atlas: {write_atlas()}", file=output)
+        print(f"{len(outcomes)} claims in {duration(time.monotonic() - start)}", file=output)
+    return outcomes
 
 
 def run_one(
@@ -47,9 +113,9 @@ def run_one(
     from steepest.engine.run import answer, ready  # JAX is imported only where something runs
 
     asked = ready(entry, preset, seed, changes)
-    with bar() as shown:
-        task = shown.add_task("", total=1, completed=0, claim=entry.name, stage="starting")
-        watch = lambda stage: shown.update(task, stage=stage)
+    with bar() as progress:
+        task = progress.add_task("", total=1, completed=0, claim=entry.name, stage="starting")
+        watch = lambda stage: progress.update(task, stage=stage)
         try:
             return Outcome(entry.name, answer(asked, store=store, force=force, watch=watch))
         except UserError:
@@ -60,161 +126,98 @@ def run_one(
 
 
 def run_several(
-    entries: Sequence[Entry], store: Store, preset: str, seed: int, force: bool, workers: int | None
+    entries: Sequence[Entry],
+    store: Store,
+    preset: str,
+    seed: int,
+    force: bool,
+    workers: int | None,
+    first: Sequence[str] = (),
+    landed: Callable[[Outcome], None] = lambda outcome: None,
+    console: Console | None = None,
 ) -> list[Outcome]:
-    """Run several claims on all cores; each verdict is shown as it lands, with how many are left."""
-    landed: dict[str, Outcome] = {}
-    console = Console(file=sys.stderr)
+    """Run several claims on all cores; each verdict is shown as it lands, with how many are left.
 
-    def progress() -> Table:
-        table = _table([landed[e.name] for e in entries if e.name in landed])
-        table.caption = f"{len(landed)} of {len(entries)} claims"
-        return table
+    Args:
+        entries: the claims.
+        store: where results are kept, and found.
+        preset: ``"quick"``, ``"full"`` or ``"tiny"``.
+        seed: seed of every random number.
+        force: run even what is in the store.
+        workers: processes; None for as many as fit.
+        first: names of the claims to start with.
+        landed: called with each outcome, after it is shown.
+        console: where they are shown; None for standard error.
+    """
+    names = [entry.name for entry in entries]
+    with shown(console or beside(), names, first) as show:
 
-    options: dict[str, Any] = {
-        "preset": preset,
-        "seed": seed,
-        "force": force,
-        "workers": workers,
-        "function": "steepest.app.worker:work",
-        "first": FIRST,
-    }
+        def done(outcome: Outcome) -> None:
+            show(outcome)
+            landed(outcome)
 
-    def show_first(outcome: Outcome) -> None:
-        """Say where the first figure is, while there is still much to wait for."""
-        result = outcome.result
-        if outcome.name != FIRST or result is None or result.how == "stored":
-            return
-        if len(landed) < len(entries):
-            picture = draw_picture(result, store)
-            console.print(f"a figure to look at: {picture}", highlight=False, soft_wrap=True)
-
-    if not console.is_terminal:
-
-        def print_line(outcome: Outcome) -> None:
-            landed[outcome.name] = outcome
-            result = outcome.result
-            word = f"{result.verdict} ({result.seconds:.1f} s)" if result else CRASHED
-            how = ", stored earlier" if result and result.how == "stored" else ""
-            say(f"[{len(landed)}/{len(entries)}] {outcome.name}: {word}{how}")
-            show_first(outcome)
-
-        return run_all(entries, store, done=print_line, **options)
-    with Live(progress(), console=console, transient=True, refresh_per_second=4) as live:
-
-        def refresh(outcome: Outcome) -> None:
-            landed[outcome.name] = outcome
-            live.update(progress())
-            show_first(outcome)
-
-        return run_all(entries, store, done=refresh, **options)
+        return run_all(
+            entries,
+            store,
+            preset=preset,
+            seed=seed,
+            force=force,
+            workers=workers,
+            function="steepest.app.worker:work",
+            first=first,
+            done=done,
+        )
 
 
-def show_outcomes(outcomes: Sequence[Outcome], store: Store) -> None:
-    """Print the verdicts; of a single claim its checks too, and where its picture is."""
-    console = wide()
+def _show(
+    known: argparse.Namespace, entries: Sequence[Entry], outcomes: Sequence[Outcome], store: Store
+) -> None:
+    """Print what became of the claims: as JSON, one in detail, some in a table, all of them by chapter."""
+    if known.json:
+        _print_json(outcomes, single=len(known.claims) == 1)
+        return
     for outcome in outcomes:
         if outcome.trace:
             say(outcome.trace)
+    console = wide()
     if len(outcomes) == 1 and outcomes[0].result is not None:
-        show_details(console, outcomes[0].result)
-        picture = draw_picture(outcomes[0].result, store)
-        if picture is not None:
-            console.print(f"  picture: {picture}", markup=False, highlight=False, soft_wrap=True)
+        _show_one(console, outcomes[0], store)
         return
-    console.print(_table(outcomes))
+    if known.claims or known.tour or known.table:
+        console.print(table(outcomes))
+    else:
+        console.print(by_chapter(entries, outcomes))
+    show_exceptions(console, outcomes)
 
 
-def draw_picture(result: Result, store: Store) -> Path | None:
-    """Write the figure of a result beside it as SVG, once; None where nothing was observed."""
-    if not result.panels:
-        return None
-    folder = store.root / result.claim / Question.of(result).key
-    path = folder / "figure.svg"
-    if result.how != "stored" or not path.is_file():
-        from steepest.site.drawing import svg  # matplotlib only where something is drawn
+def _show_one(console: Console, outcome: Outcome, store: Store) -> None:
+    result = outcome.result
+    assert result is not None
+    show_details(console, result, f"{verdict_of(outcome)} —")
+    recorded = record_for(result)
+    picture = draw_picture(result, store)
+    lines = [
+        change(result),
+        *(rates(recorded) if recorded else ()),
+        f"picture: {picture}" if picture else "",
+    ]
+    for line in filter(None, lines):
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
-        temporary = folder / f".new-{path.name}-{os.getpid()}"
-        temporary.write_text(svg(result.panels), "utf-8")
-        move_into_place(temporary, path)
-    return path
 
-
-def _table(outcomes: Sequence[Outcome]) -> Table:
-    columns = ("claim", "verdict", "why", "seconds")
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+def _print_json(outcomes: Sequence[Outcome], single: bool) -> None:
+    """Print results on standard output, and on standard error what differs from the record or crashed."""
+    records = []
     for outcome in outcomes:
         result = outcome.result
-        if result is None:
-            table.add_row(outcome.name, styled(CRASHED), escape(outcome.crash), "")
-            continue
-        note = {"stored": " (stored)", "judged anew": " (judged anew)"}.get(result.how, "")
-        table.add_row(
-            result.claim,
-            styled(result.verdict) + note,
-            escape(result.reason),
-            f"{result.seconds:.1f}",
-        )
-    return table
-
-
-def show_details(console: Console, result: Result, verdict: str = "") -> None:
-    """Print verdict, assumptions, checks, rivals and controls of one result.
-
-    Args:
-        console: where to.
-        result: the result.
-        verdict: the sign or word in front of the reason, as rich shows it; the usual one where it is left out.
-    """
-    word = verdict or f"{styled(result.verdict)} —"
-    console.print(f"[bold]{result.claim}[/]: {word} {escape(result.reason)}", highlight=False)
-    for hypothesis in result.assumptions:
-        console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
-    counted = [check for check in result.checks if check.decides]
-    others = [check for check in result.checks if not check.decides]
-    for title, checks in (("check", counted), ("identities and consistency", others)):
-        if checks:
-            console.print(_checks(title, checks))
-    for rival in result.rivals:
-        verdict = f"rejected by {', '.join(rival.by)}" if rival.rejected else NOT_REJECTED
-        if rival.accepted and not rival.rejected:
-            verdict = f"accepted: {rival.accepted}"
-        console.print(f"  rival: {rival.name} — {verdict}", markup=False, highlight=False)
-    for control in result.controls:
-        verdict = f"told apart by {', '.join(control.by)}" if control.rejected else PASSES
-        console.print(f"  control: {control.name} — {verdict}", markup=False, highlight=False)
-    how = HOW.get(result.how, "")
-    console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)
-    console.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _checks(title: str, checks: Sequence[Check]) -> Table:
-    titles = (title, "predicted", "measured", "interval", "margin", "would notice", "verdict")
-    table = Table(*titles, box=None, header_style="bold")
-    for check in checks:
-        table.add_row(
-            escape(check.name),
-            f"{check.predicted:.4g}",
-            f"{check.measured:.4g}",
-            _span(check, "interval"),
-            _span(check, "margin"),
-            check.would_notice,
-            styled(check.verdict),
-        )
-    return table
-
-
-NOT_REJECTED = "not rejected: this run cannot tell the claim from this wrong theory"
-PASSES = "passes: the judge does not see that the law must not hold for it"
-
-
-def _assumption(hypothesis: Hypothesis) -> str:
-    advice = f" — {hypothesis.note}" if hypothesis.note and not hypothesis.holds else ""
-    return f"{'✓' if hypothesis.holds else '✗'} {hypothesis}{advice}"
-
-
-def _span(check: Check, which: str) -> str:
-    interval = getattr(check, which)
-    if interval.low == interval.high:
-        return interval.how
-    return f"{interval.low:.4g} … {interval.high:.4g}"
+        if result is not None:
+            recorded = record_for(result)
+            more = {
+                "how": result.how,
+                "recorded": recorded.to_json() if recorded else None,
+                "hold_rates": hold_rates(record_behind(result)),
+            }
+            records.append({**result.to_json(), **more})
+        if result is None or change(result):
+            print(f"steepest: {exception(outcome)}", file=sys.stderr)
+    print(json.dumps(records[0] if single and records else records, indent=1))

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from steepest.app.console import bar, say, say_page, wide
+from steepest.app.details import show_details
 from steepest.app.fields import read_fields
-from steepest.app.run import show_details
 from steepest.catalogue import Entry
 from steepest.core.errors import UserError
 from steepest.core.words import LOOKS

@@ -1,98 +1,115 @@
-"""Gradient descent on a quadratic multiplies the error by 1 − ηλ at every step.
+"""Gradient descent on a quadratic multiplies the error by 1 − ηλ at every step, whatever the start.
 
 Replace this claim by yours: the first line of this text is the statement in one sentence, the rest explains it.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import numpy as np
 import optax
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    assume,
-    equal,
-    observed_curve,
-    panel,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import descend
 
 
-@dataclass(frozen=True)
-class Template(Claim):
+class Setting(NamedTuple):
+    """What theory and experiment may both see."""
+
+    start: jax.Array  # starting points, shape (seeds,)
+
+
+@kit.claim
+class Template(kit.Claim[Setting]):
     """A quadratic in one dimension, from random starts."""
 
-    lr: Positive = 0.5  # η, step size [1/curvature]
-    curvature: Positive = 1.0  # λ, second derivative of the risk [1]
-    steps: Count = 10  # steps of descent [steps]
-    seeds: Seeds = 5  # random starting points [1]
+    lr: kit.Positive = kit.param(
+        0.5, "η, step size", unit="1/curvature", scope=kit.between(0.1, 1.9, "2/λ is unstable")
+    )
+    curvature: kit.Positive = kit.param(
+        1.0, "λ, second derivative of the risk", scope=kit.between(0.5, 1.0)
+    )
+    steps: kit.Count = kit.param(10, "steps of descent", unit="steps", scope=kit.between(5, 20))
+    seeds: kit.Seeds = kit.param(5, "random starting points")
 
     kind = "theorem"
+    # parts of the first sentence, each with the id of the check that judges it, or None
+    says = {"multiplies the error by 1 − ηλ at every step": "ratio", "whatever the start": "ratio"}
     statement = r"w_t = (1 - \eta\lambda)^t\, w_0"
     source = "any course on optimization"
-    full = {"seeds": 50}
     tiny = {"seeds": 3}
+    full = {"seeds": 50}
     out_of_scope = {"lr": 2.5}
     # a sweep over the step size runs as one compiled program: observe is pure JAX, and no array's shape depends on lr
     batched = ("lr",)
     diagram = {"lr": "linear:0.1:1.9:10", "curvature": "0.5,1"}
 
-    def setting(self, key: Key) -> jax.Array:
-        """Draw what theory and experiment may both see: here the starting points, shape (seeds,)."""
-        return 1 + jax.random.uniform(key, (self.seeds,))
+    def axes(self) -> dict[str, np.ndarray]:
+        """Return the coordinates of the axes that are designed; repetitions, such as seeds, have none."""
+        return {"step": np.arange(self.steps + 1)}
 
-    def hypotheses(self, setting: jax.Array) -> list[Hypothesis]:
+    def setting(self, key: kit.Key) -> Setting:
+        """Draw what theory and experiment may both see."""
+        return Setting(1 + jax.random.uniform(key, (self.seeds,)))
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         """Check what the theorem assumes; where it fails the verdict is out of range."""
         product = self.lr * self.curvature
-        return [assume("ηλ", product, between=(0, 2), note="choose a smaller --lr")]
+        return [kit.assume("ηλ", product, between=(0, 2), note="choose a smaller --lr")]
 
-    def predict(self, setting: jax.Array) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         """Use theory only: w_t/w_0 at every step."""
         steps = np.arange(self.steps + 1)
-        return Prediction(ratio=("step", (1 - self.lr * self.curvature) ** steps))
+        return kit.law(ratio=("step", (1 - self.lr * self.curvature) ** steps))
 
-    def observe(self, setting: jax.Array, key: Key) -> Observation:
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         """Run the experiment; it never sees the prediction."""
 
-        def path(start: jax.Array) -> jax.Array:
-            risk = lambda w: 0.5 * self.curvature * w**2
+        def path(start: jax.Array, curvature: float) -> jax.Array:
+            risk = lambda w: 0.5 * curvature * w**2
             ratio = {"ratio": lambda w: w / start}
             return descend(risk, start, optax.sgd(self.lr), self.steps, observe=ratio).observed[
                 "ratio"
             ]
 
-        return Observation(ratio=("seed step", jax.vmap(path)(setting)))
+        paths = jax.vmap(path, (0, None))
+        return kit.seen(
+            ratio=("seed step", paths(setting.start, self.curvature)),
+            steeper=("seed step", paths(setting.start, 1.1 * self.curvature)),
+        )
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        """Compare, within a margin that was written down before the first run."""
-        end = observed["ratio"][:, -1]
-        label = "w_t/w_0 at the end"
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare at every step, within a margin that was written down before the first run."""
+        label = "w_t/w_0"
         return [
-            equal("final_ratio", predicted["ratio"][-1], end, 1e-9, aggregate="all", label=label)
+            kit.follows("ratio", law.ratio, seen.ratio, 1e-9, absolute=True, each=True, label=label)
         ]
 
-    def rivals(self, setting: jax.Array, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         """Name wrong theories that the same data must reject: the nearer they miss, the better."""
-        flow = np.exp(-self.lr * self.curvature * np.arange(self.steps + 1))
-        wrong = predicted.replace(ratio=("step", flow))
-        return [Rival("gradient_flow", wrong, "descent is its Euler discretization")]
+        flow = np.exp(-self.lr * self.curvature * law.step)
+        return [kit.rival("gradient_flow", "descent is its Euler discretization", ratio=flow)]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        """Name worlds in which the law must not hold: the same judge must fail them."""
+        why = "its curvature is another"
+        return [kit.control("steeper", why, label="a steeper quadratic", ratio=seen.steeper)]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: dict[str, xarray.Dataset]
+    ) -> list[kit.Panel]:
         """Say what the figure shows, as data."""
-        steps = np.arange(self.steps + 1)
-        descent = observed_curve(steps, np.abs(observed["ratio"]), "descent")
-        theory = predicted_curve(steps, np.abs(predicted["ratio"]), "(1−ηλ)^t")
         title = "The error shrinks geometrically"
-        return (panel(title, "step", "|w_t/w_0|", descent, theory, log="y"),)
+        wrong = {label: abs(rivals[label].ratio) for label in rivals}
+        return [
+            kit.curves(
+                title,
+                abs(law.ratio),
+                abs(seen.ratio),
+                over="step",
+                y="|w_t/w_0|",
+                rivals=wrong,
+                log="y",
+            )
+        ]

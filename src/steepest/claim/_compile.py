@@ -3,9 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
-
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -22,4 +20,4 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     >>> float(compiled(lambda x: x**2)(jnp.array(3.0)))
     9.0
     """
-    return jax.jit(function, compiler_options=ONCE, **options)
+    return compile_quickly(function, **options)

@@ -27,6 +27,8 @@ class At:
         measured: the experiment's, the mean over repetitions.
         low: lower end of an interval that holds at all points of the check at once.
         high: its upper end.
+        least: lower end of the margin; ``-inf`` where there is none.
+        most: upper end of the margin; ``inf`` where there is none.
         verdict: HOLDS, FAILS or INCONCLUSIVE at this point.
     """
 
@@ -35,6 +37,8 @@ class At:
     measured: float
     low: float
     high: float
+    least: float
+    most: float
     verdict: Verdict
 
     @classmethod
@@ -42,7 +46,10 @@ class At:
         """Return the inverse of ``asdict``, where numbers that are not finite are null."""
         names = ("predicted", "measured", "low", "high")
         numbers = {name: number(record[name]) for name in names}
-        return cls(where=record["where"], verdict=Verdict(record["verdict"]), **numbers)
+        least = number(record["least"], -math.inf)
+        most = number(record["most"], math.inf)
+        verdict = Verdict(record["verdict"])
+        return cls(where=record["where"], least=least, most=most, verdict=verdict, **numbers)
 
 
 @dataclass(frozen=True)
@@ -64,12 +71,7 @@ class LawCheck(Check):
     @property
     def room(self) -> float:
         """How far a one-sided bound is from the interval, relative to the bound; zero of checks with two sides."""
-        if self.kind != "bound" or self.verdict is not Verdict.HOLDS:
-            return 0.0
-        distance = min(self.interval.low - self.margin.low, self.margin.high - self.interval.high)
-        if self.predicted == 0:
-            return math.inf if distance > 0 else 0.0
-        return distance / abs(self.predicted)
+        return room(self)
 
     @property
     def consistent(self) -> bool:
@@ -124,8 +126,9 @@ class Null:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Null":
         """Return the inverse of :meth:`to_json`."""
-        kept = {name: record[name] for name in record if name != "rejected"}
-        return cls(**kept | {"by": tuple(record["by"])})
+        kept: dict[str, Any] = {name: record[name] for name in record if name != "rejected"}
+        kept["by"] = tuple(record["by"])
+        return cls(**kept)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,17 @@ class Clause:
     def from_json(cls, record: Mapping[str, Any]) -> "Clause":
         """Return the inverse of :meth:`to_json`."""
         return cls(record["clause"], tuple(record["checks"]), record["verdict"])
+
+
+def room(check: Check) -> float:
+    """Return how far a one-sided bound that holds is from its interval, relative to the bound; zero of other checks."""
+    if check.kind != "bound" or check.verdict is not Verdict.HOLDS:
+        return 0.0
+    interval = check.interval
+    distance = min(interval.low - check.margin.low, check.margin.high - interval.high)
+    if check.predicted == 0:
+        return math.inf if distance > 0 else 0.0
+    return distance / abs(check.predicted)
 
 
 def check_from_json(record: Mapping[str, Any]) -> Check:

@@ -62,7 +62,7 @@ def run_all(
     force: bool = False,
     workers: int | None = None,
     function: str = FUNCTION,
-    first: str = "",
+    first: Sequence[str] = (),
     done: Done = lambda outcome: None,
 ) -> list[Outcome]:
     """Run claims, as many at once as there are cores and memory, and return their outcomes in the order given.
@@ -75,7 +75,7 @@ def run_all(
         force: run even what is in the store.
         workers: processes; None for as many as fit.
         function: what a worker does with a request, as ``"module:function"``.
-        first: the name of the claim to start with, for something to look at soon; then the most expensive ones.
+        first: names of claims to start with, in this order; the most expensive of the others follow.
         done: called with each outcome as it lands.
     """
     store.prepare()
@@ -92,8 +92,6 @@ def run_all(
             missing.append(entry)
         else:
             land(Outcome(entry.name, result))
-    costs = recorded_costs()
-    missing.sort(key=lambda entry: (entry.name != first, -costs.get(entry.name, UNKNOWN)))
     requests = [
         {
             "name": entry.name,
@@ -103,7 +101,7 @@ def run_all(
             "force": force,
             "out": str(store.root),
         }
-        for entry in missing
+        for entry in in_order(missing, first)
     ]
 
     def answered(request: Mapping[str, Any], answer: Mapping[str, str]) -> None:
@@ -119,13 +117,25 @@ def run_all(
     return [outcomes[entry.name] for entry in entries]
 
 
+def in_order(entries: Sequence[Entry], first: Sequence[str]) -> list[Entry]:
+    """Return claims in the order in which they start: some first, as given, then the most expensive ones."""
+    costs = recorded_costs()
+    place = {name: rank for rank, name in enumerate(first)}
+    last = len(place)
+    return sorted(
+        entries,
+        key=lambda entry: (place.get(entry.name, last), -costs.get(entry.name, UNKNOWN)),
+    )
+
+
 def stored(entry: Entry, store: Store, preset: str, seed: int) -> Result | None:
     """Return the stored result of a claim at a preset, if no code has changed since; no class is loaded for it."""
-    now = stamp(entry)
     for result in store.of_claim(entry.name):
-        asked = result.preset == preset and result.seed == seed and not result.changes
+        if result.preset != preset or result.seed != seed or result.changes:
+            continue
+        now = stamp(entry)  # only where there is something to compare: it reads many sources
         unchanged = now.same_experiment(result.stamp, result.versions)
-        if asked and unchanged and result.stamp["judgement"] == now.judgement:
+        if unchanged and result.stamp["judgement"] == now.judgement:
             return replace(result, how="stored")
     return None
 

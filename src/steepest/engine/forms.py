@@ -4,7 +4,7 @@ Claims go over to the second form one by one. The judgement of those in the firs
 that their stored verdicts stay valid: this is the one place that knows of both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from steepest.core.arrays import Observation, Prediction
@@ -15,6 +15,10 @@ from steepest.engine import judge as first_form
 @runtime_checkable
 class InLaws(Protocol):
     """A claim in the form of ``steepest.kit``, whose arrays are laws over axes."""
+
+    def axes(self) -> Mapping[str, Sequence[Any]]:
+        """Return the coordinates of the axes that design the experiment."""
+        ...
 
     def judged(self, predicted: Prediction, observed: Observation, rivals: Sequence[Rival]) -> Any:
         """Judge everything."""

@@ -14,13 +14,14 @@ from typing import Any
 
 import jax
 
-from steepest import catalogue
+from steepest import __version__, catalogue
 from steepest.catalogue import Entry
 from steepest.claim import Claim, documentation, seeded
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.fields import LARGEST_SEED, field_type
+from steepest.core.precision import arithmetic
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.scope import scope_of
 from steepest.engine.fingerprint import Stamp, stamp
@@ -34,7 +35,7 @@ Watch = Callable[[str], None]
 """Called with the name of each stage as it starts."""
 
 PRESETS = ("quick", "full", "tiny")
-PACKAGES = ("steepest", "jax", "jaxlib", "numpy", "optax", "cvxpy-base", "scikit-learn")
+PACKAGES = ("jax", "jaxlib", "numpy", "optax", "cvxpy-base", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     observed = Observation()
     rivals: Sequence[Rival] = ()
     shared = Shared()
-    with jax.enable_x64(claim.precision == "float64"):
+    with arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(asked.seed)
         watch("setting up")
         setting = claim.setting(for_setting)
@@ -248,7 +249,7 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
     fresh = {"about": description, "stamp": now.to_json(), "judged_at": timestamp()}
     if not stored.observed:  # a hypothesis failed, which is part of the experiment
         return replace(stored, **fresh, how="judged anew")
-    with jax.enable_x64(claim.precision == "float64"):
+    with arithmetic(double=claim.precision == "float64"):
         rivals = stored.rival_predictions
         if stored.stamp["rivals"] != now.rivals:
             for_setting, _ = seeded(asked.seed)
@@ -332,5 +333,11 @@ def timestamp() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a number may depend on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+    """Return the versions that a number may depend on, and the kind of device that computes, such as ``"cpu"``."""
+    packages = {name: version(name) for name in PACKAGES}
+    return {
+        "python": platform.python_version(),
+        "steepest": __version__,  # an editable installation may be older than the code that runs
+        **packages,
+        "device": jax.devices()[0].device_kind,
+    }

@@ -179,7 +179,11 @@ def pool(count: int, ahead: int = 2) -> Iterator[Workers]:
 
 
 def _attend() -> None:
-    """How a process of the pool begins: Ctrl-C is its parent's to answer, and it does not outlive its parent."""
+    """How a process of the pool begins: Ctrl-C is its parent's to answer, and it does not outlive its parent.
+
+    JAX on a GPU would take most of its memory at once, and nothing would be left for the next process.
+    """
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = multiprocessing.parent_process()
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.kernels._recursion import chi_parallel, chi_perpendicular
 from steepest.nn.activations import Activation, gaussian_mean, homogeneous_slopes, one_sided_taylor
 
@@ -172,13 +171,13 @@ def moments(activation: Activation, k) -> tuple:
     return tuple(moment if moment.ndim else moment.item() for moment in moments)
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=ONCE)
+@partial(compile_quickly, static_argnums=0)
 def _one_sided_taylors(activation: Activation):
     """Taylor coefficients on the left and on the right of zero, by one program instead of one an operation."""
     return [one_sided_taylor(activation, side) for side in (-1, 1)]
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=ONCE)
+@partial(compile_quickly, static_argnums=0)
 def _traced_moments(activation: Activation, k):
     second = gaussian_mean(lambda z: activation(z) ** 2, k, activation.kinks).value
     return second, chi_parallel(activation, 1.0, k), chi_perpendicular(activation, 1.0, k)

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from scipy.optimize import brentq
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.kernels._criticality import VARIANCES, cleaned, grid_roots, moments
 from steepest.kernels._recursion import check_variances, dual, pair_mean
@@ -105,7 +105,7 @@ def _fixed_variance(activation: Activation, c_w: float, c_b: float, start: float
     return float(max(roots[roots < start], default=c_b + c_w * moments(activation, 0.0)[0]))
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=ONCE)
+@partial(compile_quickly, static_argnums=0)
 def _mean_slopes(activation: Activation, triple: Any) -> Any:
     """E σ'(u)σ'(v) of a pair with these covariances, by one program instead of one an operation."""
     return pair_mean(activation.slope, activation.slope, triple, activation.kinks).value

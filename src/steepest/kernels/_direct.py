@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from steepest.core.precision import arithmetic
 from steepest.kernels._layers import predict_signal
 from steepest.kernels._tabulated import cosines, square_range, squares, symmetric
 from steepest.nn.activations import DualForm, closed_form, homogeneous_slopes, jumps
@@ -58,7 +59,7 @@ class Direct:
 
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
-        with jax.enable_x64(rows[0].dtype == np.float64):
+        with arithmetic(double=rows[0].dtype == np.float64):
             kernel, theta = _tile(self.limit, rows, columns, same)
         return kernel, theta if not any(
             value for _, value, _ in jumps(self.limit.activation)

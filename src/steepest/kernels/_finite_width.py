@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.kernels._recursion import check_variances, chi_parallel
 from steepest.nn.activations import Activation, gaussian_mean, homogeneous_slopes
@@ -76,7 +76,7 @@ def finite_width(
     return FiniteWidth(kernel, variance, 3 * _over(variance, kernel**2), shift)
 
 
-@partial(jax.jit, static_argnums=0, compiler_options=ONCE)
+@partial(compile_quickly, static_argnums=0)
 def _finite_width(activation, c_w, c_b, start, widths):
     def layer(state, width):
         k, spread, shift = state

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.kernels._pair_mean import Triple, pair_mean
 from steepest.nn.activations import Activation, closed_form, gaussian_mean, one_sided_taylor
@@ -112,7 +112,7 @@ def propagate(
     return _propagate(activation, c_w, c_b, start, depth)
 
 
-@partial(jax.jit, static_argnums=(0, 4), compiler_options=ONCE)
+@partial(compile_quickly, static_argnums=(0, 4))
 def _propagate(activation, c_w, c_b, start, depth):
     step = layer_map(activation, c_w, c_b)
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
+from steepest.core.precision import arithmetic
 from steepest.kernels._table import Factors, Table, tabulate
 from steepest.nn.activations import angle_of
 from steepest.nn.networks import Limit
@@ -77,7 +78,7 @@ class Tabulated:
 
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
-        with jax.enable_x64(rows[0].dtype == np.float64):
+        with arithmetic(double=rows[0].dtype == np.float64):
             angles = tuple(factors.angles.astype(rows[0].dtype) for factors in self.factors)
             kernels = _tile(rows, columns, angles, same)
             return (
@@ -87,7 +88,7 @@ class Tabulated:
 
 def put(rows: tuple[NDArray, ...]) -> tuple[Array, ...]:
     """Put the arrays where tiles are computed, once for all tiles that need them."""
-    with jax.enable_x64(rows[0].dtype == np.float64):
+    with arithmetic(double=rows[0].dtype == np.float64):
         return tuple(jnp.asarray(array) for array in rows)
 
 

@@ -39,6 +39,7 @@ from steepest.core.scope import scope_of as scope_of
 from steepest.kit._checks import agrees as agrees
 from steepest.kit._checks import at_least as at_least
 from steepest.kit._checks import at_most as at_most
+from steepest.kit._checks import excluded as excluded
 from steepest.kit._checks import follows as follows
 from steepest.kit._checks import power as power
 from steepest.kit._checks import ranks as ranks
@@ -47,6 +48,7 @@ from steepest.kit._claim import Claim as Claim
 from steepest.kit._claim import Version as Version
 from steepest.kit._claim import claim as claim
 from steepest.kit._clauses import clauses as clauses
+from steepest.kit._conditions import converged as converged
 from steepest.kit._figure import curves as curves
 from steepest.kit._judging import judge_laws as judge_laws
 from steepest.kit._laws import control as control

@@ -17,7 +17,7 @@ from steepest.core.checks import Check, decide
 from steepest.core.intervals import Interval
 from steepest.core.laws import At, LawCheck
 from steepest.core.words import Verdict
-from steepest.statistics import clustered_share, fit_power, simultaneous_intervals
+from steepest.statistics import clustered_share, fit_power, simultaneous_intervals, wilson
 
 LEVEL = 0.95
 
@@ -108,6 +108,33 @@ def agrees(
     verdict = decide(interval, margin)
     return Check(
         id, label or _worded(id), "agreement", 0.0, largest, interval, margin, verdict, note
+    )
+
+
+def excluded(
+    id: str,
+    limit: float,
+    seen: xarray.DataArray,
+    *,
+    label: str = "",
+    note: str = "",
+) -> Check:
+    """Check that a search found nothing that a universal sentence excludes: every try stays above a limit.
+
+    Args:
+        id: of the check.
+        limit: at or below it a try would be an exception, such as the residual of a point that is stationary.
+        seen: what each try came to; the nearest miss decides, and the number of tries is said.
+        label: what was searched for, in words.
+        note: shown beside the check.
+    """
+    tries = np.asarray(seen, float).ravel()
+    nearest = float(tries.min()) if np.isfinite(tries).all() and tries.size else math.nan
+    interval = Interval(nearest, nearest, f"nearest of {tries.size} tries")
+    margin = Interval(float(np.nextafter(limit, math.inf)), math.inf)
+    verdict = decide(interval, margin)
+    return Check(
+        id, label or _worded(id), "search", limit, nearest, interval, margin, verdict, note
     )
 
 
@@ -230,12 +257,15 @@ def ranks(
         label: what is ranked, in words.
         note: shown beside the check.
     """
-    order = np.argsort(np.asarray(law.mean([dim for dim in law.dims if dim != over])))
+    means = np.asarray(law.mean([dim for dim in law.dims if dim != over]))
+    order = np.argsort(means, kind="stable")
     gaps = _gaps(seen, over, order)
     points = _points(gaps, ("between",), each=False)
+    rises = np.diff(means[order]) > 0
+    # a law that is flat between two neighbours predicts no gap there
     positive = (
-        np.full(points.mean.shape, np.nextafter(0.0, 1.0)),
-        np.full(points.mean.shape, math.inf),
+        np.where(rises, np.nextafter(0.0, 1.0), 0.0),
+        np.where(rises, math.inf, 0.0),
     )
     passes = tuple(
         name for name, values in (at_hand or {}).items() if _stands_in_order(values, over, order)
@@ -271,14 +301,29 @@ def _points(array: xarray.DataArray, axes: tuple[str, ...], each: bool) -> _Poin
         return _Points(where, flat.mean(0), flat.min(0), flat.max(0), how)
     flat = flat.reshape(count, -1, flat.shape[-1]).mean(1)
     low, high = simultaneous_intervals(flat, LEVEL)
+    unsure = _unsure_of_counts(flat)
+    low = np.minimum(low, flat.mean(0) - unsure)
+    high = np.maximum(high, flat.mean(0) + unsure)
     at_once = ", at all points at once" if flat.shape[-1] > 1 else ""
     how = f"95% of the mean over {count} repetitions{at_once}"
     return _Points(where, flat.mean(0), low, high, how)
 
 
+def _unsure_of_counts(flat: NDArray) -> NDArray:
+    """Return how far a mean of whole numbers may be off that all agree, and zero elsewhere, ``(points,)``.
+
+    Equal counts have no spread, but others may be rarer than they are many: the share of those that differ, by one at
+    least, is Wilson's for none of them.
+    """
+    count, points = flat.shape
+    level = 1 - (1 - LEVEL) / points
+    alike = (flat == np.round(flat)).all(0) & (np.ptp(flat, axis=0) == 0)
+    return np.where(alike, wilson(0, count, level)[1], 0.0)
+
+
 def _flattened(
     array: xarray.DataArray, axes: tuple[str, ...]
-) -> tuple[list[Mapping[str, Any]], NDArray]:
+) -> tuple[Sequence[Mapping[str, Any]], NDArray]:
     """Return the points of some axes, and the array as repetitions × points, ``(…, points)``."""
     missing = [axis for axis in axes if axis not in array.dims]
     if missing:
@@ -357,6 +402,8 @@ def _check(
             float(points.mean[i]),
             float(points.low[i]),
             float(points.high[i]),
+            float(margin[0][i]),
+            float(margin[1][i]),
             decide(_interval(points, i), Interval(float(margin[0][i]), float(margin[1][i]))),
         )
         for i, where in enumerate(points.where)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from steepest.core.arrays import Observation, Prediction, Quantities
+from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Control, Rival
 from steepest.core.errors import UserError
 
@@ -26,7 +26,7 @@ def seen(**arrays: Any) -> Observation:
     return Observation(**{name: _entry(entry) for name, entry in arrays.items()})
 
 
-def labelled(claim: Any, arrays: Quantities) -> xarray.Dataset:
+def labelled(claim: Any, arrays: Any) -> xarray.Dataset:
     """Return arrays as a dataset, with the coordinates of the claim's axes.
 
     Raises:

@@ -14,9 +14,7 @@ VARIES = 0.1
 """Relative difference along an axis beyond which a law is said to depend on it."""
 
 
-def mutants(
-    claim: Any, predicted: Prediction, own: Sequence[Check]
-) -> Iterator[tuple[Null, Prediction]]:
+def mutants(claim: Any, predicted: Prediction, own: Sequence[Check]) -> Iterator[tuple[Null, Any]]:
     """Yield every null of every law along every axis that designs the experiment, with the prediction that it makes.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.optimize import linprog
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.nn.types import Key
 
@@ -136,7 +136,7 @@ def clarke(program: Program, x: Float[Any, " d"], key: Key, *, directions: int =
         around = jax.random.normal(key, (directions, point.size))
         return jax.vmap(lambda u: directional_gradient(program, point, u))(around)
 
-    gradients = np.asarray(jax.jit(every, compiler_options=ONCE)(point, key), float)
+    gradients = np.asarray(compile_quickly(every)(point, key), float)
     if not np.isfinite(gradients).all():
         raise UserError("the program has no finite gradient next to this point; try another point")
     grain = SAME * max(1.0, float(np.abs(gradients).max()))

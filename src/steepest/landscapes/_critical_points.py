@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.nn.types import Key
 
@@ -225,7 +225,7 @@ def sphere_newton(
 @cache
 def _compiled(degree: int, dimension: int) -> "jax.stages.Wrapped":
     """Return Newton's method for one kind of form, compiled once for all its forms."""
-    return jax.jit(partial(sphere_newton, degree=degree), compiler_options=ONCE)
+    return compile_quickly(partial(sphere_newton, degree=degree))
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.linalg import hessian_product, row_by_row, top_eigenpairs
 from steepest.nn.types import Params, Risk
@@ -80,11 +80,8 @@ def strict_saddle(
     if dense if dense is not None else flat.size <= DENSE:
         points = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params)
         return strict_saddles(risk, points, tolerance=tolerance)[0]
-    value, gradient = jax.jit(partial(_slope, risk), compiler_options=ONCE)(params)
-    product = jax.jit(
-        lambda at, v: hessian_product(risk, at)(v),
-        compiler_options=ONCE,
-    )
+    value, gradient = compile_quickly(partial(_slope, risk))(params)
+    product = compile_quickly(lambda at, v: hessian_product(risk, at)(v))
     start = np.random.default_rng(SEED).standard_normal(flat.size)
     operator = row_by_row(lambda v: product(params, v))
     pair = top_eigenpairs(operator, start, which="smallest", tolerance=1e-8)
@@ -119,7 +116,7 @@ def strict_saddles(risk: Risk, points: Params, *, tolerance: float = 1e-9) -> li
     def every(points: Params) -> tuple[jax.Array, jax.Array, jax.Array]:
         return jax.lax.map(partial(_second_order, risk), points)
 
-    values, gradients, matrices = jax.jit(every, compiler_options=ONCE)(points)
+    values, gradients, matrices = compile_quickly(every)(points)
     found = []
     for value, gradient, matrix in zip(
         np.asarray(values), np.asarray(gradients), np.asarray(matrices, float), strict=True

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.integrate import cumulative_simpson, simpson
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.nn.types import Values
 
@@ -63,7 +63,7 @@ def kramers(
     if not (np.isfinite(beta) and beta > 0):
         raise UserError(f"kramers: expected an inverse temperature β above zero, got {beta}")
     ends = jnp.asarray(np.stack([np.asarray(minimum, float), np.asarray(saddle, float)]))
-    derivatives = jax.jit(lambda x: jax.vmap(_derivatives(f))(x), compiler_options=ONCE)(ends)
+    derivatives = compile_quickly(lambda x: jax.vmap(_derivatives(f))(x))(ends)
     value, slope, hessian, third, fourth = (np.asarray(part, float) for part in derivatives)
     size = max(1, ends[0].size)
     curvatures = np.linalg.eigvalsh(hessian.reshape(2, size, size))

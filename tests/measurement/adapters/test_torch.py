@@ -229,3 +229,18 @@ def test_losses_that_are_no_mean_are_refused():
         assert subject(column, fine, (x, y)).risk() > 0
     weighted = nn.CrossEntropyLoss(weight=torch.tensor([1.0, 3.0]))
     assert subject(nn.Linear(2, 2), weighted, (x, y.long() % 2)).risk() > 0
+
+
+def test_weights_on_several_devices_are_refused():
+    """Meta tensors stand for those of another device."""
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1, device="meta"))
+    with pytest.raises(UserError, match="one device, got cpu, meta"):
+        subject(model, nn.MSELoss(), (torch.ones(4, 3), torch.ones(4, 1)))
+
+
+def test_a_device_without_double_precision_is_refused_where_that_is_needed(monkeypatch):
+    model = nn.Linear(3, 1)
+    found = subject(model, nn.MSELoss(), (torch.ones(4, 3), torch.ones(4, 1)))
+    monkeypatch.setattr(found, "device", torch.device("mps"))
+    with pytest.raises(UserError, match="has no float64"):
+        found.precise()

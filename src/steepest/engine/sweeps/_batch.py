@@ -11,9 +11,11 @@ import numpy as np
 
 from steepest import catalogue
 from steepest.claim import Claim, Experiment
+from steepest.core.arrays import Observation
 from steepest.core.checks import Check, Verdict, conclude_point
 from steepest.core.errors import UserError
 from steepest.core.hypotheses import Hypothesis
+from steepest.core.precision import arithmetic
 from steepest.core.records import plain
 from steepest.core.words import CRASHED
 from steepest.engine.fingerprint import everything
@@ -44,7 +46,7 @@ def compute(request: Mapping[str, Any]) -> list[Record]:
     kind = catalogue.load(entry)
     if request["whole"]:
         return [_whole(request, entry, kind, fields, seed) for fields, seed in request["points"]]
-    with jax.enable_x64(kind.precision == "float64"):
+    with arithmetic(double=kind.precision == "float64"):
         return _points(request, kind)
 
 
@@ -95,6 +97,7 @@ def _points(request: Mapping[str, Any], kind: type[Claim]) -> list[Record]:
             troubles[i] = trouble
     sound = [i for i in range(len(points)) if i not in troubles]
     observed: dict[str, np.ndarray] = {}
+    lanes: Any = None
     if sound:
         # a point without a setting gets a neighbour's, so that the others keep their places in the batch
         filled = [i if i in sound else sound[0] for i in range(len(points))]
@@ -112,7 +115,7 @@ def _points(request: Mapping[str, Any], kind: type[Claim]) -> list[Record]:
         try:
             if i in troubles:
                 raise troubles[i]
-            arrays = {name: value[i] for name, value in observed.items()}
+            arrays = lanes.named({name: value[i] for name, value in observed.items()})
             judged, quantities = _judge(experiments[i], settings[i], arrays)
             seconds = share + time.perf_counter() - start
             records.append(_record(fields, seed, judged, quantities, seconds))
@@ -154,6 +157,13 @@ class Lanes:
             for name in example
         }
 
+    def named(self, arrays: dict[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        """Return the arrays of one point with the names of their axes, where its experiment gave these."""
+        dims = self.program.dims
+        if set(dims) != set(arrays):
+            return arrays
+        return Observation(**{name: (dims[name], values) for name, values in arrays.items()})
+
     def _one_by_one(
         self, piece: list[int], troubles: dict[int, Exception]
     ) -> dict[int, dict[str, np.ndarray]]:
@@ -187,9 +197,15 @@ class Program:
         self.experiment = experiment
         self.batched = batched
         self._lanes: dict[int, int] = {}
+        self.dims: dict[str, tuple[str, ...]] = {}
 
         def one(values: Mapping[str, Any], setting: Any, key: Any) -> Any:
-            return dict(experiment.traced(values).observe(setting, key))
+            observed = experiment.traced(values).observe(setting, key)
+            if isinstance(
+                observed, Observation
+            ):  # the names of axes do not pass through the compiler
+                self.dims |= {name: observed.quantity(name).dims for name in observed}
+            return dict(observed)
 
         self.run = jax.jit(jax.vmap(one))
 
@@ -229,7 +245,7 @@ def seeded_keys(seeds: Sequence[int]) -> tuple[Any, Any]:
     return both[:, 0], both[:, 1]
 
 
-def _judge(experiment: Experiment, setting: Any, observed: dict[str, np.ndarray]) -> tuple:
+def _judge(experiment: Experiment, setting: Any, observed: Mapping[str, np.ndarray]) -> tuple:
     predicted = experiment.predict(setting)
     assumed = [*experiment.hypotheses(setting), *experiment.run_conditions(observed)]
     checks = checks_of(experiment, predicted, observed)

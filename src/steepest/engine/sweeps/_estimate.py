@@ -4,9 +4,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 
+from steepest.core.precision import arithmetic
 from steepest.engine.run import build
 from steepest.engine.sweeps._batch import compute, seeded_keys
 from steepest.engine.sweeps._cost import MEMORY, Cost, cost
@@ -89,7 +89,7 @@ def estimate(left: Work[Plan]) -> Estimate:
 
 def _cost(plan: Plan, point: int) -> Cost:
     """The cost of a point; nothing where it cannot be traced, for then it will be recorded as crashed."""
-    with suppress(Exception), jax.enable_x64(plan.kind.precision == "float64"):
+    with suppress(Exception), arithmetic(double=plan.kind.precision == "float64"):
         fields, seed = plan.at(point)
         experiment = experiment_at(build(plan.kind, plan.preset, {**plan.fixed, **fields}))
         for_setting, for_observation = seeded_keys([seed])

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.precision import arithmetic
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of
 from steepest.measurement.adapters._dense import Dense
 from steepest.measurement.adapters._loss import Loss
@@ -57,6 +58,7 @@ class JaxSubject(Subject):
                 f"the weights need one floating point type, float32 or float64, got {sorted(kinds) or 'none'}; "
                 "cast the parameters with jax.tree.map"
             )
+        _one_place([leaf for (_, leaf), real in zip(leaves, floating, strict=True) if real])
         names = [_name(path) for path, _ in leaves]
         for name, (_, leaf), real in zip(names, leaves, floating, strict=True):
             if real and not bool(jnp.isfinite(leaf).all()):
@@ -93,12 +95,23 @@ class JaxSubject(Subject):
             raise UserError(
                 f"{self.name} has {self.size} weights, got a vector of shape {np.shape(values)}"
             )
-        with jax.enable_x64(self.dtype == np.float64):
-            return JaxSubject(self.functions, jnp.asarray(values, self.dtype), self.batches)
+        with arithmetic(double=self.dtype == np.float64):
+            return self._with(jnp.asarray(values, self.dtype))
 
     def precise(self) -> "JaxSubject":
         with jax.enable_x64(True):
-            return JaxSubject(self.functions, jnp.asarray(self.flat, np.float64), self.batches)
+            return self._with(jnp.asarray(self.flat, np.float64))
+
+    def _with(self, flat: Array) -> "JaxSubject":
+        """Return a copy with other weights, on the same device."""
+        return JaxSubject(self.functions, self._beside(flat), self.batches)
+
+    def _beside(self, array: Array) -> Array:
+        """Put an array on the device that the user chose for the weights; JAX refuses to mix devices."""
+        devices = self.flat.devices()
+        if not self.flat.committed or len(devices) > 1:  # JAX may place it as it likes
+            return array
+        return jax.device_put(array, *devices)
 
     def now(self, model: Any) -> "JaxSubject":
         return self.at(self.flatten(model[1]))
@@ -122,8 +135,10 @@ class JaxSubject(Subject):
 
     def _call(self, function: Callable, batch: Any, *more: Any) -> Any:
         """Call in this precision, back as NumPy arrays; floating point inputs are cast, whole numbers stay."""
-        with jax.enable_x64(self.dtype == np.float64):
-            cast = lambda leaf: jnp.asarray(leaf, self.dtype if _floating(leaf) else None)
+        with arithmetic(double=self.dtype == np.float64):
+            cast = lambda leaf: self._beside(
+                jnp.asarray(leaf, self.dtype if _floating(leaf) else None)
+            )
             return jax.tree.map(
                 np.asarray, function(self.flat, jax.tree.map(cast, _numeric(batch)), *more)
             )
@@ -199,7 +214,7 @@ class JaxSubject(Subject):
             return None
         if limit.skip or limit.normalized:
             return None
-        with jax.enable_x64(self.dtype == np.float64):
+        with arithmetic(double=self.dtype == np.float64):
             params = self.functions.unflatten(self.flat)
         chain = []
         last = len(limit.layers) - 1
@@ -270,6 +285,26 @@ class _Functions:
             return jax.vjp(lambda w: losses(w, batch), w)[1](slopes / len(slopes))[0]
 
         return dict(zip(KINDS, map(_several, (hessian, gauss_newton, fisher)), strict=True))
+
+
+def _one_place(leaves: list[Any]) -> None:
+    """Refuse weights of which some were put on one device and some on another.
+
+    Raises:
+        UserError: they were. Weights that are each spread over the same devices are in one place.
+    """
+    placed = {frozenset(map(str, leaf.devices())) for leaf in leaves if _committed(leaf)}
+    if len(placed) > 1:
+        devices = sorted(set().union(*placed))
+        raise UserError(
+            f"the weights must be on one device, or all spread over the same ones, got {', '.join(devices)}; "
+            "gather them with jax.device_put(params, jax.devices()[0])"
+        )
+
+
+def _committed(leaf: Any) -> bool:
+    """Tell whether somebody chose a device for an array; NumPy's have none."""
+    return isinstance(leaf, Array) and leaf.committed
 
 
 def _swapped(forward: Callable, x: Array, w: Array) -> Array:

@@ -35,6 +35,23 @@ STOCHASTIC = (
 )
 
 
+SINGLE = ("mps",)
+"""Kinds of devices without float64."""
+
+
+def _one_place(tensors: Mapping[str, Tensor]) -> None:
+    """Refuse weights on several devices.
+
+    Raises:
+        UserError: they are.
+    """
+    devices = sorted({str(tensor.device) for tensor in tensors.values()})
+    if len(devices) > 1:
+        raise UserError(
+            f"the weights must be on one device, got {', '.join(devices)}; use model.to({devices[0]!r})"
+        )
+
+
 class TorchSubject(Subject):
     """A module with a loss and data; make it with ``subject``. The module itself is never changed.
 
@@ -101,6 +118,7 @@ class TorchSubject(Subject):
                 f"the weights need one type, float32 or float64, got {kinds or 'no weights that require gradients'}; "
                 "use model.float() or model.double()"
             )
+        _one_place(tensors)
         for name, weight in tensors.items():
             if not bool(torch.isfinite(weight).all()):
                 raise UserError(
@@ -129,6 +147,10 @@ class TorchSubject(Subject):
         return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
 
     def precise(self) -> "TorchSubject":
+        if self.device.type in SINGLE:
+            raise UserError(
+                f"the device {self.device.type!r} has no float64, which this needs; use model.cpu()"
+            )
         tensors = {name: tensor.double() for name, tensor in self.tensors.items()}
         return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from steepest.core.compiling import ONCE
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.nn.data._dataset import Dataset
 from steepest.nn.types import Key
@@ -216,7 +216,7 @@ def balanced_choices(
     return shuffled[:, first[:, None] + np.arange(per_class)]
 
 
-@partial(jax.jit, compiler_options=ONCE)
+@compile_quickly
 def _shuffled(classes: Int[Array, " n"], draws: Key) -> Int[Array, "draws n"]:
     """Return the examples by class, at random within it, one order a key."""
     one = lambda key: jnp.argsort(classes + jax.random.uniform(key, classes.shape))
@@ -238,7 +238,7 @@ def _take(data: Dataset, n: int | None, key: Key | None) -> Dataset:
     return Dataset(jnp.asarray(x), jnp.asarray(y), data.name, data.known)
 
 
-@partial(jax.jit, static_argnums=(1, 2), compiler_options=ONCE)
+@partial(compile_quickly, static_argnums=(1, 2))
 def _choice(key: Key, total: int, n: int) -> Int[Array, " n"]:
     return jax.random.choice(key, total, (n,), replace=False)
 

@@ -11,14 +11,16 @@ results that were recorded, so that a sentence that has gone stale is noticed.
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from steepest.core.checks import Check
 from steepest.core.errors import UserError, nearest
+from steepest.core.laws import At, LawCheck
 from steepest.engine.results import Result
 
 KINDS = (
@@ -125,7 +127,8 @@ def value(number: Number, result: Result, arrays: Mapping[str, Any]) -> float:
     """Return what a result says of a number.
 
     ``measured``, ``predicted``, ``low`` and ``high`` (of the interval), ``least`` and ``most`` (of the margin) and
-    ``ratio`` (measured over predicted) are of a check; ``rival`` is a rival's prediction, of ``RIVAL CHECK``;
+    ``ratio`` (measured over predicted) are of a check, or of one point of a law, ``CHECK[0]`` and so on;
+    ``rival`` is a rival's prediction, of ``RIVAL CHECK``;
     ``setting`` a field of the claim; ``assumed`` the value of a hypothesis or run condition whose name begins so;
     ``array`` an element of an array, such as ``observed/risk[0, -1]``, or ``mean``, ``median``, ``min``, ``max`` or
     ``count`` of such a part.
@@ -147,29 +150,34 @@ def value(number: Number, result: Result, arrays: Mapping[str, Any]) -> float:
         raise UserError(f"{result.claim} assumes nothing that begins with {what!r}")
     if number.kind == "array":
         return _element(what, result.claim, arrays)
-    checks = {check.id: check for check in result.checks}
+    checks = _by_id(result.checks)
     if number.kind == "rival":
         rival, _, what = what.partition(" ")
         rivals = {one.id: one for one in (*result.rivals, *result.controls)}
         if rival not in rivals:
             raise UserError(f"{result.claim} has no rival {rival!r}; {nearest(rival, rivals)}")
-        checks = {check.id: check for check in rivals[rival].checks}
+        checks = _by_id(rivals[rival].checks)
     if what not in checks:
         raise UserError(f"{result.claim} has no check {what!r}; {nearest(what, checks)}")
     check = checks[what]
     match number.kind:
-        case "low" | "high":
-            return getattr(check.interval, number.kind)
-        case "least":
-            return check.margin.low
-        case "most":
-            return check.margin.high
         case "ratio":
             return check.measured / check.predicted
-        case "measured":
-            return check.measured
-        case _:
+        case "rival":
             return check.predicted
+        case kind:
+            return getattr(check, kind)
+
+
+def _by_id(checks: Sequence[Check]) -> dict[str, At]:
+    """Return checks by id, and each point of a law by ``id[place]``, in one form."""
+    found = {}
+    for check in checks:
+        ends = (check.interval.low, check.interval.high, check.margin.low, check.margin.high)
+        found[check.id] = At({}, check.predicted, check.measured, *ends, check.verdict)
+        points = check.points if isinstance(check, LawCheck) else ()
+        found |= {f"{check.id}[{place}]": point for place, point in enumerate(points)}
+    return found
 
 
 def _element(what: str, claim: str, arrays: Mapping[str, Any]) -> float:

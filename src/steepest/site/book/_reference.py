@@ -97,8 +97,8 @@ def public_names(module: ModuleType) -> dict[str, str]:
     tree = ast.parse(inspect.getsource(module))
     homes: dict[str, str] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("steepest"):
-            file = node.module.rpartition(".")[2].lstrip("_")
+        if isinstance(node, ast.ImportFrom) and _of_steepest(node):
+            file = str(node.module).rpartition(".")[2].lstrip("_")
             homes |= {
                 alias.name: file
                 for alias in node.names
@@ -112,6 +112,11 @@ def public_names(module: ModuleType) -> dict[str, str]:
         name: file for name, file in homes.items() if not inspect.ismodule(getattr(module, name))
     }
     return dict(sorted(shown.items(), key=lambda pair: pair[0].lower()))
+
+
+def _of_steepest(node: ast.ImportFrom) -> bool:
+    """Tell whether an import is from a file of ours: a neighbour, or one with its full name."""
+    return bool(node.module) and (node.level > 0 or str(node.module).startswith("steepest"))
 
 
 def _members(module: ModuleType, names: Iterable[str]) -> list[str]:
@@ -142,7 +147,8 @@ def _text_below(module: ModuleType, name: str) -> str:
             and node.module
             and name in [a.name for a in node.names]
         ):
-            return _text_below(importlib.import_module(node.module), name)
+            home = "." * node.level + node.module
+            return _text_below(importlib.import_module(home, module.__package__), name)
     body = ast.parse(inspect.getsource(module)).body
     for node, below in itertools.pairwise(body):
         targets = node.targets if isinstance(node, ast.Assign) else []

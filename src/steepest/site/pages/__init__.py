@@ -18,6 +18,7 @@ from ._pages import environment as environment
 from ._pages import figure as figure
 from ._pages import figures_alike as figures_alike
 from ._pages import parts as parts
+from ._referee import referee_page as referee_page
 from ._report import comparison_page as comparison_page
 from ._report import report_page as report_page
 from ._runs import Run as Run

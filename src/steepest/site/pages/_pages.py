@@ -214,6 +214,7 @@ def judged(result: Result) -> dict[str, Any]:
         "rivals": [_confronted(rival, result) for rival in result.rivals],
         "controls": [_confronted(control, result) for control in result.controls],
         "parameters": list(_parameters(result)),
+        "nulls": result.nulls,
     }
 
 

@@ -1,0 +1,97 @@
+"""One result on the terminal: verdict, assumptions, checks, rivals and controls."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from steepest.app.console import styled
+from steepest.core.checks import Check
+from steepest.core.hypotheses import Hypothesis
+from steepest.core.laws import LawCheck
+from steepest.engine.results import Result
+
+HOW = {"stored": ", stored earlier: --force runs it again", "judged anew": ", judged anew"}
+NOT_REJECTED = "not rejected: this run cannot tell the claim from this wrong theory"
+PASSES = "passes: the judge does not see that the law must not hold for it"
+
+
+def show_details(console: Console, result: Result, verdict: str = "") -> None:
+    """Print verdict, assumptions, checks, rivals and controls of one result.
+
+    Args:
+        console: where to.
+        result: the result.
+        verdict: the sign or word in front of the reason, as rich shows it; the usual one where it is left out.
+    """
+    word = verdict or f"{styled(result.verdict)} —"
+    console.print(f"[bold]{result.claim}[/]: {word} {escape(result.reason)}", highlight=False)
+    for hypothesis in result.assumptions:
+        console.print(f"  assumes {_assumption(hypothesis)}", markup=False)
+    counted = [check for check in result.checks if check.decides]
+    others = [check for check in result.checks if not check.decides]
+    for title, checks in (("check", counted), ("identities and consistency", others)):
+        if checks:
+            console.print(_checks(title, checks))
+    for clause in result.clauses:
+        ids = f" ({', '.join(clause.checks)})" if clause.checks else ""
+        console.print(
+            f"  says: “{clause.text}” — {clause.verdict}{ids}", markup=False, highlight=False
+        )
+    for rival in result.rivals:
+        verdict = f"rejected by {', '.join(rival.by)}" if rival.rejected else NOT_REJECTED
+        if rival.accepted and not rival.rejected:
+            verdict = f"accepted: {rival.accepted}"
+        console.print(f"  rival: {rival.name} — {verdict}", markup=False, highlight=False)
+    for control in result.controls:
+        verdict = f"told apart by {', '.join(control.by)}" if control.rejected else PASSES
+        console.print(f"  control: {control.name} — {verdict}", markup=False, highlight=False)
+    for line in untold(result):
+        console.print(f"  {line}", markup=False, highlight=False)
+    how = HOW.get(result.how, "")
+    console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)
+    console.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
+
+
+def untold(result: Result) -> Iterator[str]:
+    """Yield what the data of a result do not tell: laws along an axis, rankings that something at hand passes too."""
+    for null in result.nulls:
+        if not null.rejected:
+            reason = f" ({null.accepted})" if null.accepted else ""
+            yield f"not told: {null.untold}{reason}"
+    for check in result.checks:
+        if not isinstance(check, LawCheck):
+            continue
+        for name in check.also_passed_by:
+            yield f"not told: {check.name} is the order of {name} as well"
+        if check.consistent:
+            yield f"not tested: {check.name} is a bound with {check.room:.0%} of room"
+
+
+def _checks(title: str, checks: Sequence[Check]) -> Table:
+    titles = (title, "predicted", "measured", "interval", "margin", "would notice", "verdict")
+    table = Table(*titles, box=None, header_style="bold")
+    for check in checks:
+        table.add_row(
+            escape(check.name),
+            f"{check.predicted:.4g}",
+            f"{check.measured:.4g}",
+            _span(check, "interval"),
+            _span(check, "margin"),
+            check.would_notice,
+            styled(check.verdict),
+        )
+    return table
+
+
+def _assumption(hypothesis: Hypothesis) -> str:
+    advice = f" — {hypothesis.note}" if hypothesis.note and not hypothesis.holds else ""
+    return f"{'✓' if hypothesis.holds else '✗'} {hypothesis}{advice}"
+
+
+def _span(check: Check, which: str) -> str:
+    interval = getattr(check, which)
+    if interval.low == interval.high:
+        return interval.how
+    return f"{interval.low:.4g} … {interval.high:.4g}"

@@ -1,0 +1,26 @@
+"""The figure of a stored result, as a file beside it."""
+
+import os
+from pathlib import Path
+
+from steepest.engine.results import Result
+from steepest.engine.store import Question, Store, move_into_place
+
+
+def draw_picture(result: Result, store: Store) -> Path | None:
+    """Write the figure of a result beside it as SVG, once; None where nothing was observed."""
+    if not result.panels:
+        return None
+    path = picture_of(result, store)
+    if result.how != "stored" or not path.is_file():
+        from steepest.site.drawing import svg  # matplotlib only where something is drawn
+
+        temporary = path.with_name(f".new-{path.name}-{os.getpid()}")
+        temporary.write_text(svg(result.panels), "utf-8")
+        move_into_place(temporary, path)
+    return path
+
+
+def picture_of(result: Result, store: Store) -> Path:
+    """Return where the figure of a result is, once it is drawn."""
+    return store.root / result.claim / Question.of(result).key / "figure.svg"

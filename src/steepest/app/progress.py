@@ -1,0 +1,94 @@
+"""What is seen while claims run: a line for each that lands, or on a terminal a few lines that stay in place."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from steepest.app.console import say
+from steepest.app.summary import as_recorded, verdict_of
+from steepest.core.words import CRASHED
+from steepest.engine.crew import Outcome
+
+RECENT = 5
+"""Claims that the live display shows: those that landed last."""
+
+
+@contextmanager
+def shown(
+    console: Console, names: Sequence[str], tour: Sequence[str] = ()
+) -> Iterator[Callable[[Outcome], None]]:
+    """Show what lands; yield what is to be called with each outcome.
+
+    Args:
+        console: where to.
+        names: all claims that run.
+        tour: those of them with which the run starts; they have a count of their own until they have landed.
+    """
+    if not console.is_terminal:
+        yield _lines(len(names))
+        return
+    with _live(console, names, tour) as show:
+        yield show
+
+
+def _lines(total: int) -> Callable[[Outcome], None]:
+    count = 0
+
+    def show(outcome: Outcome) -> None:
+        nonlocal count
+        count += 1
+        say(f"[{count}/{total}] {line(outcome)}")
+
+    return show
+
+
+def line(outcome: Outcome) -> str:
+    """Return what became of a claim on one line, in plain words."""
+    result = outcome.result
+    if result is None:
+        return f"{outcome.name}: {CRASHED}"
+    how = ", stored earlier" if result.how == "stored" else ""
+    return f"{outcome.name}: {result.verdict}{as_recorded(outcome)} ({result.seconds:.1f} s){how}"
+
+
+@contextmanager
+def _live(
+    console: Console, names: Sequence[str], tour: Sequence[str]
+) -> Iterator[Callable[[Outcome], None]]:
+    """The claims that landed last above a bar; both go when the run ends."""
+    recent: deque[Outcome] = deque(maxlen=RECENT)
+    waiting = set(tour)
+    columns = (BarColumn(20), TextColumn("{task.description}"), TimeElapsedColumn())
+    progress = Progress(*columns, console=console)
+    task = progress.add_task(_count(0, names, waiting, tour), total=len(names))
+
+    with Live(progress, console=console, transient=True, refresh_per_second=4) as live:
+
+        def show(outcome: Outcome) -> None:
+            recent.append(outcome)
+            waiting.discard(outcome.name)
+            progress.advance(task)
+            landed = int(progress.tasks[0].completed)
+            progress.update(task, description=_count(landed, names, waiting, tour))
+            live.update(Group(_table(recent), progress))
+
+        yield show
+
+
+def _count(landed: int, names: Sequence[str], waiting: set[str], tour: Sequence[str]) -> str:
+    """How far a run is."""
+    of_tour = f" · tour {len(tour) - len(waiting)} of {len(tour)}" if waiting else ""
+    return f"{landed} of {len(names)} claims{of_tour}"
+
+
+def _table(recent: Sequence[Outcome]) -> Table:
+    rows = Table.grid(padding=(0, 2))
+    for outcome in recent:
+        seconds = f"{outcome.result.seconds:.1f} s" if outcome.result else ""
+        rows.add_row(outcome.name, verdict_of(outcome), seconds)
+    return rows

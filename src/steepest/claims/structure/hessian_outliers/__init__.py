@@ -1,0 +1,1 @@
+"""The claim hessian-outliers: what it says, its experiment and its figure."""

@@ -1,0 +1,374 @@
+"""The rules of verdicts 9 to 19, each with a mutant that it catches."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import xarray
+
+from steepest import kit
+from steepest.core.arrays import Observation, Prediction
+from steepest.core.words import Verdict
+from steepest.engine.run import run
+from steepest.kit._laws import labelled
+from steepest.statistics import extrapolate
+from tests.kit.decay import Decay
+
+FILE = str(Path(__file__).with_name("decay.py"))
+WIDTHS = np.array([10.0, 20, 40, 80])
+RNG = np.random.default_rng(0)
+
+
+def arrays(**variables):
+    """A dataset over widths, from ``name=(axes, values)``."""
+    return xarray.Dataset(
+        {n: (dims.split(), v) for n, (dims, v) in variables.items()}, {"width": WIDTHS}
+    )
+
+
+@pytest.fixture(scope="module")
+def decay():
+    return run(FILE)
+
+
+def judged(changes=None, law=None, seen=None):
+    """The verdict on the sample claim with some of its arrays replaced."""
+    claim = Decay(**(changes or {}))
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting).replace(**(law or {}))
+    observed = claim.observe(setting, jax.random.key(1)).replace(**(seen or {}))
+    judgement = claim.judged(predicted, observed, claim.wrong_theories(setting, predicted))
+    return judgement, judgement.conclude([], claim.headline)[0]
+
+
+def test_the_sample_holds(decay):
+    assert decay.verdict is Verdict.HOLDS, decay.reason
+
+
+# --------------------------------------------------------------------------------------------------- 9
+
+
+@pytest.mark.parametrize("kind", ["flat", "reversed", "steeper", "shallower"])
+def test_rule_9_a_law_that_is_wrong_along_its_axis_fails(kind):
+    law = {"y": ("width", kit.wrong_along(1 / WIDTHS, 0, WIDTHS)[kind])}
+    assert judged(law=law)[1] is Verdict.FAILS
+
+
+def test_rule_9_the_kit_tries_them_itself(decay):
+    tried = {(null.law, null.kind): null for null in decay.nulls}
+    assert set(tried) == {
+        ("y", "flat"), ("y", "reversed"), ("y", "steeper"), ("y", "shallower"),
+        ("p", "steeper"), ("p", "shallower"),
+    }  # fmt: skip
+    assert all(null.rejected and null.headline for null in decay.nulls)
+
+
+def test_rule_9_what_survives_leaves_the_claim_undecided():
+    """A law of which only the mean along its argument is judged."""
+    law = arrays(y=("width", 1 / WIDTHS))
+    seen = arrays(
+        y=("seed width", np.ones((5, 1)) / WIDTHS * (1 + 0.3 * RNG.standard_normal((5, 4))))
+    )
+    wide = kit.follows("follows", law.y, seen.y, 50.0)
+    assert wide.verdict is Verdict.HOLDS
+    flat = kit.follows("follows", law.y.mean() + 0 * law.y, seen.y, 50.0)
+    assert (
+        flat.verdict is Verdict.HOLDS
+    )  # so that the null is not rejected, and the headline has no power
+
+    class Wide(Decay):
+        def judge(self, law, seen):
+            yield kit.follows("follows", law.y, seen.y, 50.0)
+
+        def rivals(self, setting, law):
+            yield kit.rival("thousand", "units", y=law.y / 1000)
+
+        def controls(self, seen):
+            yield kit.control("huge", "other units", y=1000 * seen.y)
+
+    claim = Wide()
+    claim_headline = ("follows",)
+    type(claim).headline = claim_headline
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    judgement = claim.judged(predicted, observed, claim.wrong_theories(setting, predicted))
+    verdict, reason = judgement.conclude([], claim_headline)
+    assert verdict is Verdict.INCONCLUSIVE
+    assert "whether y depends on width" in reason
+    silent = [null.kind for null in judgement.nulls if null.law == "y" and not null.rejected]
+    assert silent == ["flat", "reversed", "shallower", "steeper"] or set(silent) >= {
+        "flat",
+        "reversed",
+    }
+
+
+def test_rule_9_intervals_hold_at_all_points_at_once():
+    one = arrays(y=("seed width", 1 + 0.1 * RNG.standard_normal((6, 4)))).y
+    wide = kit.follows("a", arrays(y=("width", np.ones(4))).y, one, 0.5)
+    (alone,) = [p for p in wide.points if p.where == {"width": 10.0}]
+    narrow = kit.follows("a", 1.0, one.isel(width=0), 0.5)
+    assert alone.high - alone.low > 1.3 * (narrow.interval.high - narrow.interval.low)
+
+
+def test_rule_9_a_bent_line_is_no_power_law():
+    bent = arrays(
+        y=("seed width", (1 / WIDTHS + 8 / WIDTHS**2) * (1 + 0.001 * RNG.standard_normal((8, 4))))
+    ).y
+    slope = np.polyfit(np.log(WIDTHS), np.log(bent.mean("seed")), 1)[0]
+    check = kit.power("exponent", float(slope), bent, 0.02, over="width")
+    assert check.verdict is Verdict.INCONCLUSIVE
+    straight = arrays(y=("seed width", WIDTHS**slope * (1 + 0.001 * RNG.standard_normal((8, 4))))).y
+    assert (
+        kit.power("exponent", float(slope), straight, 0.02, over="width").verdict is Verdict.HOLDS
+    )
+
+
+def test_rule_9_two_points_are_no_power_law():
+    two = arrays(y=("seed width", np.ones((4, 4)))).y.isel(width=[0, 1])
+    assert kit.power("exponent", 0.0, two, 0.1, over="width").verdict is Verdict.INCONCLUSIVE
+
+
+# -------------------------------------------------------------------------------------------------- 10
+
+
+def test_rule_10_each_clause_has_its_verdict(decay):
+    verdicts = {clause.text: clause.verdict for clause in decay.clauses}
+    assert verdicts == {
+        "fall like 1/n": "holds",
+        "one in four networks succeeds": "holds",
+        "whatever its width": "not tested",
+    }
+
+
+def test_rule_10_a_clause_whose_check_fails_fails():
+    judgement, verdict = judged(seen={"success": ("seed start width", np.ones((8, 400, 4), bool))})
+    assert verdict is Verdict.FAILS
+    assert [c.verdict for c in judgement.says] == ["holds", "fails", "not tested"]
+
+
+# -------------------------------------------------------------------------------------------------- 11
+
+
+def test_rule_11_what_no_changed_world_fails_is_an_identity():
+    class Identity(Decay):
+        def controls(self, seen):
+            yield kit.control("always", "no chance", success=seen.always)
+
+    claim = Identity()
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    judgement = claim.judged(predicted, observed, claim.wrong_theories(setting, predicted))
+    verdict, reason = judgement.conclude([], claim.headline)
+    assert verdict is Verdict.INCONCLUSIVE
+    assert "no changed world fails" in reason
+
+
+# -------------------------------------------------------------------------------------------------- 12
+
+
+def test_rule_12_what_is_at_hand_ranks_too():
+    order = arrays(
+        law=("width", WIDTHS),
+        y=("seed width", np.sqrt(WIDTHS) + 0.01 * RNG.standard_normal((5, 4))),
+    )
+    at_hand = {
+        "steps": arrays(s=("seed width", -np.ones((5, 1)) * WIDTHS)).s,
+        "risk": arrays(s=("seed width", np.ones((5, 1)) * np.array([3.0, 1, 2, 0]))).s,
+    }
+    check = kit.ranks("order", order.law, order.y, over="width", at_hand=at_hand)
+    assert check.verdict is Verdict.HOLDS
+    assert check.also_passed_by == ("steps",)
+    against = kit.ranks("order", -order.law, order.y, over="width")
+    assert against.verdict is Verdict.FAILS
+
+
+# -------------------------------------------------------------------------------------------------- 13
+
+
+def test_rule_13_twelve_of_twelve_is_no_point():
+    """Wilson's interval of 12 of 12 begins at 0.757: Student's was [1, 1], and held within 0.1."""
+    all_of_them = xarray.DataArray(np.ones(12, bool), dims=["seed"])
+    check = kit.share("share", 1.0, all_of_them, 0.1)
+    assert check.verdict is Verdict.INCONCLUSIVE
+    assert check.interval.low < 0.8
+
+
+def test_rule_13_counts_that_agree_are_no_point():
+    """Eight networks with three outliers each leave room for one in three with four."""
+    counts = arrays(y=("seed width", np.full((8, 4), 3))).y
+    check = kit.follows("count", 3.0, counts, 0.5, over="width", absolute=True)
+    assert check.verdict is Verdict.HOLDS
+    assert check.interval.high > 3.25
+    assert (
+        kit.follows("count", 3.0, counts, 0.1, over="width", absolute=True).verdict
+        is Verdict.INCONCLUSIVE
+    )
+
+
+def test_rule_13_copies_are_no_repetitions():
+    """A thousand starts of five data sets that agree with each other are five shares."""
+    happened = np.repeat(np.array([1, 1, 0, 1, 0], bool)[:, None], 200, axis=1)
+    check = kit.share("share", 0.6, xarray.DataArray(happened, dims=["seed", "start"]), 0.1)
+    assert check.verdict is Verdict.INCONCLUSIVE
+
+
+# -------------------------------------------------------------------------------------------------- 14
+
+
+def test_rule_14_settings_are_drawn_in_the_scope():
+    scope = kit.scope_of(Decay)
+    rng = np.random.default_rng(1)
+    assert set(scope) == {"widths", "noise"}
+    drawn = [scope["noise"].draw(rng) for _ in range(50)]
+    assert all(value in scope["noise"] for value in drawn)
+    assert len(set(drawn)) > 20
+    assert scope["widths"].draw(rng) in ((10, 20, 40, 80), (8, 16, 64))
+    assert 0.5 not in scope["noise"]
+
+
+def test_rule_14_a_scope_of_factors_is_drawn_in_the_logarithm():
+    rng = np.random.default_rng(1)
+    drawn = [kit.between(1, 1000).draw(rng) for _ in range(400)]
+    assert 0.4 < np.mean(np.array(drawn) < 32) < 0.6
+    assert all(isinstance(value, int) for value in drawn)
+
+
+# -------------------------------------------------------------------------------------------------- 15
+
+
+def test_rule_15_an_extrapolation_that_moves_is_out_of_range():
+    steps = np.array([0.8, 0.4, 0.2, 0.1])
+    exact = extrapolate(1 + 0.3 * steps + 0.2 * steps**2, steps, (1, 2))
+    assert all(h.holds for h in kit.converged("limit", exact, 0.01))
+    wrong = extrapolate(1 + 0.3 * np.sqrt(steps), steps, (1, 2))
+    assert not all(h.holds for h in kit.converged("limit", wrong, 0.02))
+
+
+# -------------------------------------------------------------------------------------------------- 16
+
+
+def test_rule_16_what_both_sides_call_is_listed(tmp_path, decay):
+    text = Path(FILE).read_text("utf-8").replace("class Decay", "class Circular")
+    text = text.replace(
+        "from steepest import kit\n",
+        "from steepest import kit\nfrom steepest.kernels import walsh_eigenvalues\n",
+    )
+    text = text.replace(
+        "        rng = kit", "        walsh_eigenvalues([1.0, 0.0, 1.0])\n        rng = kit"
+    )
+    text = text.replace(
+        "        return kit.law(",
+        "        walsh_eigenvalues([1.0, 0.0, 1.0])\n        return kit.law(",
+    )
+    (tmp_path / "circular.py").write_text(text)
+    shared = run(str(tmp_path / "circular.py")).shared
+    assert "steepest.kernels._walsh.walsh_eigenvalues" in shared
+    assert decay.shared == ()
+
+
+# -------------------------------------------------------------------------------------------------- 17
+
+
+def test_rule_17_a_bound_with_room_is_consistent():
+    seen = arrays(y=("seed width", 1 + 0.01 * RNG.standard_normal((5, 4)))).y
+    near = kit.at_most("bound", 1.2, seen, over="width")
+    far = kit.at_most("bound", 4.0, seen, over="width")
+    assert (near.consistent, far.consistent) == (False, True)
+    assert near.verdict is far.verdict is Verdict.HOLDS
+    assert kit.at_most("bound", 0.5, seen, over="width").verdict is Verdict.FAILS
+
+
+def test_rule_17_a_headline_of_room_is_undecided():
+    class Room(Decay):
+        def judge(self, law, seen):
+            yield kit.at_most("share", 100.0, seen.y, over="width")
+
+        def rivals(self, setting, law):
+            return ()
+
+        def controls(self, seen):
+            yield kit.control("huge", "other units", y=1e6 * seen.y)
+
+    claim = Room()
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    judgement = claim.judged(predicted, observed, ())
+    assert [c.verdict for c in judgement.says] == ["not tested", "consistent", "not tested"]
+    verdict, reason = judgement.conclude([], ("share",))
+    assert verdict is Verdict.INCONCLUSIVE
+    assert "room" in reason
+
+
+# -------------------------------------------------------------------------------------------------- 18
+
+
+def test_rule_18_a_search_says_how_many_tries_and_the_nearest_miss():
+    residuals = xarray.DataArray(np.geomspace(1e-3, 1, 400), dims=["try"])
+    check = kit.excluded("others", 1e-6, residuals)
+    assert check.verdict is Verdict.HOLDS
+    assert check.measured == pytest.approx(1e-3)
+    assert "400 tries" in check.interval.how
+    with_one = xarray.concat([residuals, xarray.DataArray([1e-9], dims=["try"])], "try")
+    assert kit.excluded("others", 1e-6, with_one).verdict is Verdict.FAILS
+
+
+# ------------------------------------------------------------------------------------------- arrays
+
+
+def test_arrays_that_disagree_on_an_axis_are_refused():
+    observed = Observation(a=("width", np.ones(4)), b=("width", np.ones(3)))
+    with pytest.raises(kit.UserError, match="the axis 'width' has 4 entries in a and 3 in b"):
+        labelled(Decay(), observed)
+
+
+def test_a_rival_of_an_unknown_array_is_refused():
+    from steepest.kit._laws import completed_rival
+
+    with pytest.raises(kit.UserError, match="a rival predicts 'z'"):
+        completed_rival(kit.rival("z", "why", z=1.0), Prediction(y=1.0))
+
+
+def test_a_law_inherits_its_axes():
+    law = arrays(y=("width", 1 / WIDTHS))
+    entry = kit.rival("half", "why", y=law.y / 2).prediction["y"]
+    assert entry[0] == ("width",)
+    assert entry[1] == pytest.approx(0.5 / WIDTHS)
+
+
+@pytest.mark.parametrize("within", [(1.1, 1.2), (-0.5, -0.1)])
+def test_a_margin_goes_around_its_prediction(within):
+    seen = arrays(y=("seed width", np.ones((3, 4)))).y
+    with pytest.raises(ValueError, match="leaves out the prediction"):
+        kit.follows("a", 1.0, seen, within, over="width")
+
+
+def test_what_is_not_finite_fails():
+    values = np.ones((3, 4))
+    values[1, 2] = np.nan
+    check = kit.follows("a", 1.0, arrays(y=("seed width", values)).y, 0.1, over="width")
+    assert check.verdict is Verdict.FAILS
+    assert [point.verdict for point in check.points].count(Verdict.FAILS) == 1
+
+
+def test_a_law_that_differs_between_repetitions_is_compared_with_each():
+    factors = np.array([1.0, 5.0, 25.0])[:, None]
+    law = arrays(y=("seed width", factors / WIDTHS)).y
+    seen = arrays(y=("seed width", factors / WIDTHS * 1.01)).y
+    check = kit.follows("a", law, seen, 0.02, over="width")
+    assert check.verdict is Verdict.HOLDS
+    assert kit.follows("a", law, seen, 0.005, over="width").verdict is Verdict.FAILS
+
+
+def test_the_result_survives_json(decay):
+    from steepest.engine.results import Result
+
+    record = decay.to_json()
+    again = Result.from_json(record, predicted=decay.predicted, observed=decay.observed)
+    assert again.to_json() == record
+    assert {clause["clause"] for clause in record["says"]} >= {"fall like 1/n"}
+    assert {law["kind"] for law in record["laws"]} == {"flat", "reversed", "steeper", "shallower"}
+    assert record["scope"]["noise"] == {"low": 0.01, "high": 0.04, "why": ""}
