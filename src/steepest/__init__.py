@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "steepest.app.api": ("check", "cite", "exercise", "run", "sweep", "watch"),
+    "steepest.app.api": ("check", "cite", "exercise", "run", "sweep", "trials", "watch"),
     "steepest.claim": ("Claim",),
     "steepest.engine.results": ("Result",),
     "steepest.measurement": (

@@ -8,10 +8,11 @@ import pytest
 from steepest import record
 from steepest.app.cli import main
 from steepest.app.standing import Standing, exit_code, record_for, standing
-from steepest.app.summary import by_chapter, change, exception, rates, spelled_record, verdict_of
+from steepest.app.summary import by_chapter, change, exception, spelled_record, verdict_of
 from steepest.catalogue import entry
 from steepest.core.words import Verdict
 from steepest.engine.crew import Outcome
+from steepest.engine.rates import spelled_rates
 from steepest.engine.run import run
 from steepest.record import HoldRate, Record
 from tests.small import small_catalogue
@@ -144,9 +145,9 @@ def test_a_recorded_failure_is_a_result(held, recorded):
 
 
 def test_rates_are_said_where_they_are_recorded():
-    assert rates(Record(1, Verdict.HOLDS)) == []
+    assert spelled_rates(Record(1, Verdict.HOLDS)) == ""
     known = Record(1, Verdict.HOLDS, "2026-11-23", seeds=HoldRate(20), settings=HoldRate(9, 1))
-    assert rates(known) == ["holds at 20 of 20 fresh seeds", "holds at 9 of 10 other settings"]
+    assert spelled_rates(known) == "holds at 20 of 20 fresh seeds, 9 of 10 settings"
     assert spelled_record(known).startswith("holds (version 1, 2026-11-23), holds at 20 of 20")
 
 

@@ -133,6 +133,7 @@ def test_the_record_takes_the_counts_and_every_run(ours, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["hold_rates"] == counts
     main(["atlas"])
     assert rates in (tmp_path / "atlas" / "falling" / "index.html").read_text("utf-8")
+    capsys.readouterr()
     main(["run", ours, "--preset", "tiny", "--json"])
     assert json.loads(capsys.readouterr().out)["hold_rates"] is None
 

@@ -24,7 +24,6 @@ from steepest.engine import sweeps
 from steepest.engine.run import ready
 from steepest.engine.store import Store
 from steepest.engine.trials import TrialPlan
-from steepest.engine.trials import gather as gather_trials
 
 
 def run(
@@ -167,8 +166,7 @@ def trials(
         left = sweeps.work(plan, kept, shard=shard, force=force, retry=retry)
         if left.missing:
             left.run(on, workers)
-        found = gather_trials(plan, kept)
-    return ShownTrials(found.plan, found.records)
+        return ShownTrials(plan, sweeps.stored_points(plan, kept))
 
 
 def exercise(

@@ -8,6 +8,7 @@ from steepest import record
 from steepest.catalogue import HERE
 from steepest.core.errors import UserError
 from steepest.core.records import plain
+from steepest.engine.rates import record_of
 from steepest.engine.store import move_into_place
 from steepest.engine.trials import TrialPlan, TrialRow, Trials
 
@@ -28,8 +29,7 @@ def check_recordable(plan: TrialPlan) -> None:
         raise UserError("--record writes into a checkout of Steepest, and this one is installed")
     if plan.preset != record.PRESET:
         raise UserError(f"the record is of preset {record.PRESET}, got --preset {plan.preset}")
-    known = record.records().get(plan.claim)
-    if known is None or known.version != plan.version:
+    if record_of(plan.entry, plan.version) is None:
         raise UserError(
             f"there is no recorded verdict of version {plan.version} of {plan.claim}; "
             "python -m tests.contract.green writes it"

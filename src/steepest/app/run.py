@@ -22,7 +22,6 @@ from steepest.app.summary import (
     change,
     duration,
     exception,
-    rates,
     show_exceptions,
     table,
     verdict_of,
@@ -31,7 +30,7 @@ from steepest.app.tour import guide, tour_of
 from steepest.catalogue import Entry
 from steepest.core.errors import UserError
 from steepest.engine.crew import Outcome, run_all, stored
-from steepest.engine.rates import hold_rates, record_behind
+from steepest.engine.rates import hold_rates, record_behind, spelled_rates
 from steepest.engine.store import Store
 
 
@@ -199,7 +198,7 @@ def _show_one(console: Console, outcome: Outcome, store: Store) -> None:
     picture = draw_picture(result, store)
     lines = [
         change(result),
-        *(rates(recorded) if recorded else ()),
+        spelled_rates(recorded),
         f"picture: {picture}" if picture else "",
     ]
     for line in filter(None, lines):

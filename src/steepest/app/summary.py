@@ -12,8 +12,9 @@ from steepest.app.standing import Standing, record_for, standing
 from steepest.catalogue import Entry, chapter_title
 from steepest.core.words import CRASHED, word
 from steepest.engine.crew import Outcome
+from steepest.engine.rates import spelled_rates
 from steepest.engine.results import Result
-from steepest.record import HoldRate, Record
+from steepest.record import Record
 
 HOW = {"stored": " (stored)", "judged anew": " (judged anew)"}
 MOVED = (Standing.CHANGED, Standing.UNSETTLED)
@@ -59,13 +60,8 @@ def spelled_record(recorded: Record) -> str:
     """Return a record in words, as in "holds (version 2, 2026-11-23, jax 0.10.2), holds at 20 of 20 fresh seeds"."""
     packages = [f"{package} {version}" for package, version in recorded.versions.items()]
     where = ", ".join(filter(None, [f"version {recorded.version}", recorded.date, *packages]))
-    return ", ".join([f"{word(recorded.verdict)} ({where})", *rates(recorded)])
-
-
-def rates(recorded: Record) -> list[str]:
-    """Return how often a claim holds, as in "holds at 20 of 20 fresh seeds"; nothing where nobody has counted."""
-    counted = {"fresh seeds": recorded.seeds, "other settings": recorded.settings}
-    return [_rate(rate, where) for where, rate in counted.items() if rate is not None]
+    parts = (f"{word(recorded.verdict)} ({where})", spelled_rates(recorded))
+    return ", ".join(filter(None, parts))
 
 
 def table(outcomes: Sequence[Outcome]) -> Table:
@@ -144,10 +140,6 @@ def _counted(parts: Counter[str]) -> str:
         if parts[part]:
             words.append(f"[{colour}]{parts[part]} {one if parts[part] == 1 else several}[/]")
     return ", ".join(words)
-
-
-def _rate(rate: HoldRate, where: str) -> str:
-    return f"holds at {rate.holds} of {rate.runs} {where}"
 
 
 def _with_other(recorded: Record, result: Result) -> str:

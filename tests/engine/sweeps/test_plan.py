@@ -120,7 +120,7 @@ def test_points_of_other_code_have_other_names(monkeypatch):
     same = plan("toy", {"scale": "1,2"})
     assert usual.keys == same.keys
     assert not usual.stale
-    monkeypatch.setattr("steepest.engine.sweeps._plan.version", lambda package: "0.0")
+    monkeypatch.setattr("steepest.engine.sweeps._pieces.version", lambda package: "0.0")
     other = plan("toy", {"scale": "1,2"})
     assert set(other.keys).isdisjoint(usual.keys)
     assert other.key == usual.key  # the same question, asked of other code

@@ -166,6 +166,11 @@ def test_where_it_holds():
     assert x.panel.xscale == "log"
 
 
+def test_large_whole_numbers_are_spelled_out():
+    (steps,) = where_it_holds({"n": between(900, 1500)}, [{"n": 1300}], ["holds"])
+    assert [str(region) for region in steps.regions] == ["900 to 1199", "1200 to 1500"]
+
+
 def test_a_range_is_cut_into_thirds_where_there_are_settings_enough():
     settings = [{"n": n} for n in range(12)]
     (n,) = where_it_holds({"n": between(0, 11)}, settings, ["holds"] * 12)

@@ -36,7 +36,8 @@ class Region:
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return spell(self.value)
-        return f"{self.low:.3g}" if self.low == self.high else f"{self.low:.3g} to {self.high:.3g}"
+        ends = dict.fromkeys((_short(self.low), _short(self.high)))
+        return " to ".join(ends)
 
     def to_json(self) -> dict[str, Any]:
         """Return the part with its counts."""
@@ -151,6 +152,15 @@ def _ends(scope: Scope, edges: Sequence[float], part: int) -> tuple[float, float
     if not (isinstance(scope.low, int) and isinstance(scope.high, int)):
         return edges[part], edges[part + 1]
     return math.ceil(edges[part]), scope.high if last else math.ceil(edges[part + 1]) - 1
+
+
+def _short(value: float) -> str:
+    """Return the end of a range to three digits, without an exponent where it is whole.
+
+    >>> _short(0.37512), _short(1200)
+    ('0.375', '1200')
+    """
+    return str(value) if isinstance(value, int) else f"{value:.3g}"
 
 
 def _by_region(
