@@ -220,7 +220,7 @@ def test_new_writes_a_claim_that_runs(capsys, tmp_path):
     assert main(["new", "fresh-claim"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("fresh_claim.py: run it with steepest run fresh_claim.py")
-    assert "class FreshClaim(Claim)" in (tmp_path / "fresh_claim.py").read_text("utf-8")
+    assert "class FreshClaim(kit.Claim" in (tmp_path / "fresh_claim.py").read_text("utf-8")
     assert main(["run", "fresh_claim.py", "--preset", "tiny", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["claim"], record["command"]) == (
@@ -240,7 +240,7 @@ def test_new_writes_a_claim_that_runs(capsys, tmp_path):
         ("Bad Name", "a claim's name is lower-case words joined by hyphens, got 'Bad Name'"),
         ("", "a claim's name is lower-case words joined by hyphens, got ''"),
         ("none", "the class of 'none' would be called None, which means something else"),
-        ("prediction", "would be called Prediction, which means something else in its file"),
+        ("named-tuple", "would be called NamedTuple, which means something else in its file"),
         ("plain-decay", "there is a claim 'plain-decay' in steepest already"),
         ("there.py", "there.py is there already and was not touched"),
         ("no/where/claim.py", "there is no folder no/where; make it first"),

@@ -153,7 +153,7 @@ def test_some_claims_may_go_before_all_others(store, monkeypatch):
 
 def test_no_source_is_read_where_nothing_is_stored(store, monkeypatch):
     """A first run starts at once."""
-    monkeypatch.setattr(crew, "stamp", lambda entry: pytest.fail("it read the sources"))
+    monkeypatch.setattr(crew, "current", lambda *_, **__: pytest.fail("it read the sources"))
     assert stored(entry("plain-decay"), store, "quick", 0) is None
 
 

@@ -10,15 +10,16 @@ from steepest.record import HoldRate, Record
 
 def record_of(claim: Entry, version: int) -> Record | None:
     """Return the record of a claim of this package; None of another version, and of claims of others."""
-    known = record.records().get(claim.name) if claim.origin == HERE else None
-    return known if known is not None and known.version == version else None
+    written = record.records().get(claim.name) if claim.origin == HERE else None
+    return written if written is not None and written.version == version else None
 
 
 def record_behind(result: Result) -> Record | None:
     """Return the record of the claim that gave a result; None of a reader's network, and of another preset."""
     ours = result.about["origin"] == HERE and "subject" not in result.about
-    known = record.records().get(result.claim) if ours and result.preset == record.PRESET else None
-    return known if known is not None and known.version == result.claim_version else None
+    usual = ours and result.preset == record.PRESET
+    written = record.records().get(result.claim) if usual else None
+    return written if written is not None and written.version == result.claim_version else None
 
 
 def hold_rates(known: Record | None) -> dict[str, Any] | None:

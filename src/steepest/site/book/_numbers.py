@@ -171,13 +171,13 @@ def value(number: Number, result: Result, arrays: Mapping[str, Any]) -> float:
 
 def _by_id(checks: Sequence[Check]) -> dict[str, At]:
     """Return checks by id, and each point of a law by ``id[place]``, in one form."""
-    found = {}
+    by_id = {}
     for check in checks:
         ends = (check.interval.low, check.interval.high, check.margin.low, check.margin.high)
-        found[check.id] = At({}, check.predicted, check.measured, *ends, check.verdict)
+        by_id[check.id] = At({}, check.predicted, check.measured, *ends, check.verdict)
         points = check.points if isinstance(check, LawCheck) else ()
-        found |= {f"{check.id}[{place}]": point for place, point in enumerate(points)}
-    return found
+        by_id |= {f"{check.id}[{place}]": point for place, point in enumerate(points)}
+    return by_id
 
 
 def _element(what: str, claim: str, arrays: Mapping[str, Any]) -> float:

@@ -178,6 +178,14 @@ class BayesianDeepLinear(kit.Claim[Setting]):
             seeds="4 of 6 hold, 2 are inconclusive",
         ),
     )
+    shared = {
+        "steepest.bayes._scale_mixture.scale_mixture": (
+            "no sampler calls it: what is observed with it are large networks, which are compared with the limit alone"
+        ),
+        "steepest.bayes._scale_mixture.limit_scale": (
+            "observed is the distance of finite networks to it, which would not fall if it were wrong"
+        ),
+    }
     tiny = {
         "chains": 4,
         "sweeps": 400,
@@ -199,14 +207,6 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         "limit_points": 1024,
     }
     out_of_scope = {"points": 20}
-    shared = {
-        "steepest.bayes._scale_mixture.scale_mixture": (
-            "no sampler calls it: what is observed with it are large networks, which are compared with the limit alone"
-        ),
-        "steepest.bayes._scale_mixture.limit_scale": (
-            "observed is the distance of finite networks to it, which would not fall if it were wrong"
-        ),
-    }
     point = BayesianDeepLinearPoint
 
     # ------------------------------------------------------------------------------------------- the design

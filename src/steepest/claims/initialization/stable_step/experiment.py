@@ -92,7 +92,7 @@ def largest_steps(
     def every(numbers: Array) -> list[Array]:
         return [_steps_of_shape(shape, laws[shape], numbers, setting, search) for shape in laws]
 
-    found = kit.compiled(every)(setting.numbers)
+    measured = kit.compiled(every)(setting.numbers)
     return {
         (shape, law): np.array(steps, float)
         for shape, of_shape in zip(laws, found, strict=True)

@@ -102,7 +102,6 @@ class HessianOutliers(kit.Claim[Setting]):
             "that fails",
         ),
     )
-    full = {"classes": (4, 5, 6, 10), "seeds": 12, "width": 48, "steps": 3000}
     tiny = {
         "classes": (4, 5, 6),
         "seeds": 3,
@@ -112,6 +111,7 @@ class HessianOutliers(kit.Claim[Setting]):
         "batch": 10,
         "steps": 200,
     }
+    full = {"classes": (4, 5, 6, 10), "seeds": 12, "width": 48, "steps": 3000}
     out_of_scope = {"classes": (4, 6), "seeds": 3, "steps": 60, "lr": 1e-4}
 
     def axes(self) -> dict[str, tuple]:
