@@ -95,7 +95,7 @@ def largest_steps(
     measured = kit.compiled(every)(setting.numbers)
     return {
         (shape, law): np.array(steps, float)
-        for shape, of_shape in zip(laws, found, strict=True)
+        for shape, of_shape in zip(laws, measured, strict=True)
         for law, steps in zip(laws[shape], of_shape, strict=True)
     }
 
