@@ -124,14 +124,6 @@ class StableStep(kit.Claim[Setting]):
         "A parameterization is run as what it is, weights that are a multiplier times a parameter, and descent moves "
         "the parameter.",
     )
-    shared = {
-        "steepest.nn.activations._activation.activation": "theory takes its Gaussian expectations in closed form, "
-        "descent its values and slopes",
-        "steepest.nn.networks._mlp.mlp": "theory reads variances from it, descent runs it as a program; kernels by "
-        "automatic differentiation agree with both in a test",
-        "steepest.nn.networks._parameterization.parameterization": "it names exponents; multipliers and scales of the "
-        "trained networks are written in the claim",
-    }
     history = (
         kit.Version(1, "the largest depth over the smallest width had to be small"),
         kit.Version(2, "depth over width for each law", "wide and shallow networks were refused"),
@@ -159,6 +151,14 @@ class StableStep(kit.Claim[Setting]):
             "at one seed the range over networks, which differ, left undecided whether the edge depends on depth",
         ),
     )
+    shared = {
+        "steepest.nn.activations._activation.activation": "theory takes its Gaussian expectations in closed form, "
+        "descent its values and slopes",
+        "steepest.nn.networks._mlp.mlp": "theory reads variances from it, descent runs it as a program; kernels by "
+        "automatic differentiation agree with both in a test",
+        "steepest.nn.networks._parameterization.parameterization": "it names exponents; multipliers and scales of the "
+        "trained networks are written in the claim",
+    }
     tiny = {
         "widths": (64, 96, 128),
         "depths": (1, 2, 3),
