@@ -8,6 +8,7 @@ from pathlib import Path
 from steepest import catalogue
 from steepest.app.run import run_several
 from steepest.app.streams import say
+from steepest.engine.commands import spell
 from steepest.engine.store import Store
 from steepest.site.book import Asked, Book, Shelf, build, check, docs_folder, needs
 

@@ -92,10 +92,10 @@ def largest_steps(
     def every(numbers: Array) -> list[Array]:
         return [_steps_of_shape(shape, laws[shape], numbers, setting, search) for shape in laws]
 
-    measured = kit.compiled(every)(setting.numbers)
+    by_shape = kit.compiled(every)(setting.numbers)
     return {
         (shape, law): np.array(steps, float)
-        for shape, of_shape in zip(laws, measured, strict=True)
+        for shape, of_shape in zip(laws, by_shape, strict=True)
         for law, steps in zip(laws[shape], of_shape, strict=True)
     }
 
