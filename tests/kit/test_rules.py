@@ -208,6 +208,11 @@ def test_rule_13_counts_that_agree_are_no_point():
     )
 
 
+def test_rule_13_a_number_that_happens_to_be_whole_is_no_count():
+    exact = arrays(y=("seed width", np.ones((8, 4)))).y
+    assert kit.follows("ratio", 1.0, exact, 0.01, over="width").verdict is Verdict.HOLDS
+
+
 def test_rule_13_copies_are_no_repetitions():
     """A thousand starts of five data sets that agree with each other are five shares."""
     happened = np.repeat(np.array([1, 1, 0, 1, 0], bool)[:, None], 200, axis=1)

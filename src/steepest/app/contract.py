@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -113,7 +113,7 @@ ORDER = (
 def speaks_in_laws(kind: type[Claim]) -> Problems:
     """Clauses stand in the first sentence, the preset in its scope, surviving nulls are named, parts are in order."""
     says = getattr(kind, "says", None)
-    if says is None:
+    if not isinstance(says, Mapping):
         return []
     text = inspect.getdoc(sys.modules[kind.__module__]) or ""
     first = text.split("\n\n")[0].replace("\n", " ")

@@ -262,7 +262,9 @@ class Source:
     @cached_property
     def all_imported(self) -> list[tuple[str, str]]:
         """What the file imports, as modules and names."""
-        return sorted(set(self.imports.values()))
+        return sorted(
+            {pair for name in self.imports for pair in self._brought_by(name, [self.tree])}
+        )
 
     def imported(self, names: Iterable[str] | None) -> list[tuple[str, str]]:
         """Return what some definitions import, as modules and names; everything for None."""
@@ -281,6 +283,8 @@ class Source:
         if package is None or package.name != "__init__.py":
             return [(module, inner)]
         parts = {part for node in nodes for part in _parts_of(name, node)}
+        if not parts:  # it is only passed on
+            return [(module, inner)]
         return [(f"{module}.{inner}", part) for part in parts]
 
 

@@ -56,7 +56,7 @@ def follows(
     axes = tuple(over.split()) or tuple(map(str, theory.dims))
     low, high = _ends(id, within, absolute)
     deviation = seen - theory if absolute else seen / theory
-    points = _points(deviation, axes, each)
+    points = _points(deviation, axes, each, counts=absolute and seen.dtype.kind in "iu")
     typical = _typical(theory, axes, points)
     shift = typical if absolute else np.zeros_like(typical)
     scale = np.ones_like(typical) if absolute else typical
@@ -291,7 +291,9 @@ class _Points:
     how: str
 
 
-def _points(array: xarray.DataArray, axes: tuple[str, ...], each: bool) -> _Points:
+def _points(
+    array: xarray.DataArray, axes: tuple[str, ...], each: bool, counts: bool = False
+) -> _Points:
     where, flat = _flattened(array, axes)
     if flat.ndim == 1:
         return _Points(where, flat, flat, flat, "deterministic")
@@ -302,23 +304,24 @@ def _points(array: xarray.DataArray, axes: tuple[str, ...], each: bool) -> _Poin
         return _Points(where, flat.mean(0), flat.min(0), flat.max(0), how)
     flat = flat.reshape(count, -1, flat.shape[-1]).mean(1)
     low, high = simultaneous_intervals(flat, LEVEL)
-    unsure = _unsure_of_counts(flat)
-    low = np.minimum(low, flat.mean(0) - unsure)
-    high = np.maximum(high, flat.mean(0) + unsure)
+    if counts:
+        unsure = _unsure_of_counts(flat)
+        low = np.minimum(low, flat.mean(0) - unsure)
+        high = np.maximum(high, flat.mean(0) + unsure)
     at_once = ", at all points at once" if flat.shape[-1] > 1 else ""
     how = f"95% of the mean over {count} repetitions{at_once}"
     return _Points(where, flat.mean(0), low, high, how)
 
 
 def _unsure_of_counts(flat: NDArray) -> NDArray:
-    """Return how far a mean of whole numbers may be off that all agree, and zero elsewhere, ``(points,)``.
+    """Return how far a mean of counts may be off that all agree, and zero elsewhere, ``(points,)``.
 
     Equal counts have no spread, but others may be rarer than they are many: the share of those that differ, by one at
     least, is Wilson's for none of them.
     """
     count, points = flat.shape
     level = 1 - (1 - LEVEL) / points
-    alike = (flat == np.round(flat)).all(0) & (np.ptp(flat, axis=0) == 0)
+    alike = np.ptp(flat, axis=0) == 0
     return np.where(alike, wilson(0, count, level)[1], 0.0)
 
 
