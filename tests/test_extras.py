@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,7 +15,6 @@ from tests.extras import EXTRA_OF, EXTRAS, ROOT, MissingPackage, missing_package
 OPTIONAL = [extra for extra in EXTRAS if extra != "test"]
 WITHOUT = """
 import sys
-import pytest
 
 class Missing:
     @staticmethod
@@ -22,22 +23,24 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing)
-sys.exit(pytest.main({words!r}))
 """
-"""A program that runs pytest as on a machine where some packages are not installed."""
+"""What makes every Python process that starts with it one of a machine where some packages are not installed."""
 
 
 def without(extras, *words, cwd):
     """Run pytest in a folder without the packages of these extras; return its exit code and output."""
     blocked = [package for extra in extras for package in EXTRAS[extra]]
-    program = WITHOUT.format(blocked=blocked, words=list(words))
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "STEEPEST_TEST_LISTS": str(cwd / "lists")},
-        capture_output=True,
-        text=True,
-    )
+    with TemporaryDirectory() as folder:
+        # workers of pytest are processes of their own, which read this too
+        (Path(folder) / "sitecustomize.py").write_text(WITHOUT.format(blocked=blocked))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words],
+            cwd=cwd,
+            env=os.environ
+            | {"PYTHONPATH": f"{folder}:{ROOT}", "STEEPEST_TEST_LISTS": str(cwd / "lists")},
+            capture_output=True,
+            text=True,
+        )
     return done.returncode, done.stdout + done.stderr
 
 

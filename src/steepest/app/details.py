@@ -74,7 +74,7 @@ def _checks(title: str, checks: Sequence[Check]) -> Table:
     table = Table(*titles, box=None, header_style="bold")
     for check in checks:
         table.add_row(
-            escape(check.name),
+            escape(_named(check)),
             f"{check.predicted:.4g}",
             f"{check.measured:.4g}",
             _span(check, "interval"),
@@ -88,6 +88,13 @@ def _checks(title: str, checks: Sequence[Check]) -> Table:
 def _assumption(hypothesis: Hypothesis) -> str:
     advice = f" — {hypothesis.note}" if hypothesis.note and not hypothesis.holds else ""
     return f"{'✓' if hypothesis.holds else '✗'} {hypothesis}{advice}"
+
+
+def _named(check: Check) -> str:
+    """Return a check's name, and of a law the point whose numbers are shown: the worst of several."""
+    if not isinstance(check, LawCheck) or not check.points:
+        return check.name
+    return f"{check.name} ({len(check.points)} points, {check.note})"
 
 
 def _span(check: Check, which: str) -> str:
