@@ -94,6 +94,11 @@ def test_the_tour_goes_without_names(small, capsys):
     assert capsys.readouterr().err.startswith("steepest: --tour chooses its own claims")
 
 
+def listening_to_interrupts():
+    """Hear Ctrl-C again: a shell lets what it starts in the background ignore it, and the tests may run there."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.mark.parametrize(
     ("stop", "code"),
     [
@@ -102,6 +107,7 @@ def test_the_tour_goes_without_names(small, capsys):
     ],
 )
 def test_stopping_behind_the_tour_loses_nothing(small, capsys, monkeypatch, tmp_path, stop, code):
+    listening_to_interrupts()
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(
         catalogue.load("wide-decay"), "observe", lambda self, setting, key: stop() or time.sleep(9)
@@ -130,7 +136,13 @@ def test_a_run_in_processes_stops_in_order(tmp_path, number, code):
     names = ["quick_decay.py", "slow_decay.py", "tired_decay.py"]
     words = [sys.executable, "-m", "steepest", "run", *names, "--workers", "2"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        words,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=listening_to_interrupts,
+    )
     assert process.stderr is not None
     first = process.stderr.readline()
     process.send_signal(number)

@@ -44,7 +44,7 @@ def whole(tmp_path_factory):
     """Results of two claims, two of the first, and the points of a sweep: what is damaged is a copy of it."""
     stamp = cache(fingerprint.stamp)  # the code stays as it is, so its digests are taken once
     with small_catalogue(tmp_path_factory.mktemp("claims")), pytest.MonkeyPatch.context() as patch:
-        for module in ("fingerprint", "run", "sweeps._plan"):
+        for module in ("fingerprint", "run", "sweeps._pieces"):
             patch.setattr(f"steepest.engine.{module}.stamp", stamp)
         root = tmp_path_factory.mktemp("whole") / "results"
         for name, options in (("plain-decay", {}), ("plain-decay", {"seed": 1}), ("growing", {})):
