@@ -229,7 +229,7 @@ def _run_options(run: argparse.ArgumentParser) -> None:
     results = "folder of results (default: results)"
     run.add_argument("--out", "--results", type=Path, default=RESULTS, help=results)
     run.add_argument("--force", "--again", action="store_true", help="run even what is stored")
-    tour = "run the tour alone: one claim of each chapter, in about a minute"
+    tour = "run the tour alone: one claim of each chapter, in a minute or two"
     run.add_argument("--tour", action="store_true", help=tour)
     rows = "when all claims are run: end with a row for each claim, not for each chapter"
     run.add_argument("--table", action="store_true", help=rows)
