@@ -94,6 +94,15 @@ def test_the_tour_goes_without_names(small, capsys):
     assert capsys.readouterr().err.startswith("steepest: --tour chooses its own claims")
 
 
+LISTENING = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from steepest.app.cli import main
+sys.exit(main())
+"""
+"""The command, which hears Ctrl-C wherever the tests run."""
+
+
 def listening_to_interrupts():
     """Hear Ctrl-C again: a shell lets what it starts in the background ignore it, and the tests may run there."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -134,14 +143,13 @@ def test_a_run_in_processes_stops_in_order(tmp_path, number, code):
     for name, text in {"quick_decay": SOURCE, "slow_decay": slow, "tired_decay": slow}.items():
         (tmp_path / f"{name}.py").write_text(text.format(says="It decays."), "utf-8")
     names = ["quick_decay.py", "slow_decay.py", "tired_decay.py"]
-    words = [sys.executable, "-m", "steepest", "run", *names, "--workers", "2"]
+    words = [sys.executable, "-c", LISTENING, "run", *names, "--workers", "2"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     process = subprocess.Popen(
         words,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
-        preexec_fn=listening_to_interrupts,
     )
     assert process.stderr is not None
     first = process.stderr.readline()
