@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steepest.core.hypotheses import Hypothesis
-from steepest.core.intervals import Interval, estimate, fit_exponent
+from steepest.core.intervals import Basis, Interval, estimate, fit_exponent
 from steepest.core.records import number, plain
 from steepest.core.words import Verdict
 
@@ -128,7 +128,10 @@ class Check:
             "predicted": number(record["predicted"]),
             "measured": number(record["measured"]),
             "interval": Interval(
-                number(interval["low"], -end), number(interval["high"], end), interval["how"]
+                number(interval["low"], -end),
+                number(interval["high"], end),
+                interval["how"],
+                Basis(interval.get("basis", Basis.OTHER)),
             ),
             "margin": Interval(
                 number(margin["low"], -math.inf), number(margin["high"], math.inf), margin["how"]

@@ -2,9 +2,29 @@
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+
+class Basis(StrEnum):
+    """What an interval rests on."""
+
+    EXACT = "exact"
+    """One number, without repetitions."""
+    MEAN = "mean"
+    """Student's interval of a mean."""
+    RANGE = "range"
+    """All repetitions, as each must agree."""
+    SHARE = "share"
+    """Wilson's interval of a share."""
+    FIT = "fit"
+    """The residuals of a fit."""
+    SEARCH = "search"
+    """The nearest of many tries."""
+    OTHER = ""
+    """What its author says in words."""
 
 
 @dataclass(frozen=True)
@@ -15,11 +35,13 @@ class Interval:
         low: lower end, possibly ``-inf``.
         high: upper end, possibly ``inf``.
         how: what the interval stands for, such as ``"95% of the mean over 8 seeds"`` or ``"deterministic"``.
+        basis: the same for programs.
     """
 
     low: float
     high: float
     how: str = ""
+    basis: Basis = Basis.OTHER
 
     def inside(self, other: "Interval") -> bool:
         """Whether every point of this interval lies in the other."""
@@ -43,9 +65,8 @@ def mean_interval(samples: ArrayLike, level: float = 0.95) -> Interval:
         )
     half = _quantile((1 + level) / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
     centre = values.mean()
-    return Interval(
-        centre - half, centre + half, f"{level:.0%} of the mean over {values.size} seeds"
-    )
+    how = f"{level:.0%} of the mean over {values.size} seeds"
+    return Interval(centre - half, centre + half, how, Basis.MEAN)
 
 
 def estimate(measured: ArrayLike, aggregate: str) -> tuple[float, Interval, str]:
@@ -61,10 +82,12 @@ def estimate(measured: ArrayLike, aggregate: str) -> tuple[float, Interval, str]
         where = f"not finite in {bad} of {values.size} seeds" if values.ndim else "not finite"
         return float("nan"), Interval(float("nan"), float("nan"), where), where
     if values.ndim == 0:
-        return float(values), Interval(float(values), float(values), "deterministic"), ""
+        alone = float(values)
+        return alone, Interval(alone, alone, "deterministic", Basis.EXACT), ""
     if aggregate == "all":
         how = f"range over {values.size} seeds"
-        return float(values.mean()), Interval(float(values.min()), float(values.max()), how), ""
+        ends = (float(values.min()), float(values.max()))
+        return float(values.mean()), Interval(*ends, how, Basis.RANGE), ""
     return float(values.mean()), mean_interval(values), ""
 
 
@@ -90,7 +113,8 @@ def fit_exponent(x: ArrayLike, y: ArrayLike) -> tuple[float, Interval]:
     rest = up - slope * across
     error = math.sqrt(rest @ rest / (x.size - 2) / spread)
     half = _quantile(0.975, x.size - 2) * error
-    return slope, Interval(slope - half, slope + half, f"95% of the fit to {x.size} points")
+    how = f"95% of the fit to {x.size} points"
+    return slope, Interval(slope - half, slope + half, how, Basis.FIT)
 
 
 def _quantile(level: float, freedom: int) -> float:

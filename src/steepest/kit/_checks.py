@@ -15,7 +15,7 @@ import xarray
 from numpy.typing import ArrayLike, NDArray
 
 from steepest.core.checks import Check, decide
-from steepest.core.intervals import Interval
+from steepest.core.intervals import Basis, Interval
 from steepest.core.laws import At, LawCheck
 from steepest.core.words import Verdict
 from steepest.statistics import clustered_share, fit_power, simultaneous_intervals, wilson
@@ -67,6 +67,7 @@ def follows(
         points.low * scale + shift,
         points.high * scale + shift,
         points.how,
+        points.basis,
     )
     return _check(id, "follows", label, note, in_units, typical, margin, theory, axes)
 
@@ -104,7 +105,8 @@ def agrees(
     """
     every = np.asarray(deviation, float).ravel()
     largest = float(every.max()) if np.isfinite(every).all() else math.nan
-    interval = Interval(float(every.min()), largest, f"range of {every.size} values")
+    how = f"range of {every.size} values"
+    interval = Interval(float(every.min()), largest, how, Basis.RANGE)
     margin = Interval(-math.inf, tolerance)
     verdict = decide(interval, margin)
     return Check(
@@ -131,7 +133,7 @@ def excluded(
     """
     tries = np.asarray(seen, float).ravel()
     nearest = float(tries.min()) if np.isfinite(tries).all() and tries.size else math.nan
-    interval = Interval(nearest, nearest, f"nearest of {tries.size} tries")
+    interval = Interval(nearest, nearest, f"nearest of {tries.size} tries", Basis.SEARCH)
     margin = Interval(float(np.nextafter(limit, math.inf)), math.inf)
     verdict = decide(interval, margin)
     return Check(
@@ -164,39 +166,45 @@ def power(
         note: shown beside the check.
     """
     x = np.asarray(seen[over].values, float)
-    repetitions = _by_repetition(seen, (over,))
-    if isinstance(law, xarray.DataArray):
-        theory = law.mean([dim for dim in law.dims if dim != over])
-        predicted = fit_power(x, theory.values).exponent
-        expected = np.asarray(theory.values, float)
-        name = str(law.name or "")
-    else:
-        predicted = float(law)
-        expected = x**predicted
-        name = ""
+    predicted, expected = _power_of(law, over, x)
     margin = Interval(predicted - within, predicted + within)
-    if len(x) < 3:
-        few = Interval(-math.inf, math.inf, f"{len(x)} points, of which a fit needs three")
-        return LawCheck(
-            id, label or _worded(id), "exponent", predicted, math.nan, few, margin,
-            Verdict.INCONCLUSIVE, few.how, law=name, axes=(over,),
-        )  # fmt: skip
-    fit = fit_power(x, repetitions / expected)
-    interval = Interval(
-        fit.interval.low + predicted, fit.interval.high + predicted, fit.interval.how
+    few = Interval(-math.inf, math.inf, f"{len(x)} points, of which a fit needs three")
+    check = LawCheck(
+        id,
+        label or _worded(id),
+        "exponent",
+        predicted,
+        math.nan,
+        few,
+        margin,
+        Verdict.INCONCLUSIVE,
+        note,
+        law=_name_of(law),
+        axes=(over,),
     )
+    if len(x) < 3:
+        return replace(check, note=_joined(note, few.how))
+    fit = fit_power(x, _by_repetition(seen, (over,)) / expected)
+    ends = (fit.interval.low + predicted, fit.interval.high + predicted)
+    interval = Interval(*ends, fit.interval.how, fit.interval.basis)
     verdict = decide(interval, margin)
     allowed = within * np.log(x.max() / x.min()) / 2
-    bends = fit.refuted and np.abs(fit.residuals).max() > allowed
-    if bends and verdict is Verdict.HOLDS:
+    if verdict is Verdict.HOLDS and fit.refuted and np.abs(fit.residuals).max() > allowed:
         verdict = Verdict.INCONCLUSIVE
         worst = int(np.abs(fit.residuals).argmax())
         off = np.expm1(fit.residuals[worst])
-        note = "; ".join(filter(None, (note, f"no power law: {off:+.0%} at {over} = {x[worst]:g}")))
-    return LawCheck(
-        id, label or _worded(id), "exponent", predicted, fit.exponent + predicted, interval, margin,
-        verdict, note, law=name, axes=(over,),
-    )  # fmt: skip
+        note = _joined(note, f"no power law: {off:+.0%} at {over} = {x[worst]:g}")
+    measured = fit.exponent + predicted
+    return replace(check, measured=measured, interval=interval, verdict=verdict, note=note)
+
+
+def _power_of(law: Any, over: str, x: NDArray) -> tuple[float, NDArray]:
+    """Return the exponent of a law along an axis, by its own fit, and the law itself up to a factor, ``(points,)``."""
+    if not isinstance(law, xarray.DataArray):
+        exponent = float(law)
+        return exponent, x**exponent
+    values = np.asarray(law.mean([dim for dim in law.dims if dim != over]).values, float)
+    return float(np.polyfit(np.log(x), np.log(values), 1)[0]), values
 
 
 def share(
@@ -227,7 +235,7 @@ def share(
     level = 1 - (1 - LEVEL) / max(1, flat.shape[-1])
     mean, low, high = clustered_share(clusters.sum(1), clusters.shape[1], level)
     how = f"95% of shares among {clusters.shape[0]} × {clusters.shape[1]}, at all points at once"
-    points = _Points(where, mean, low, high, how)
+    points = _Points(where, mean, low, high, how, Basis.SHARE)
     typical = _typical(theory, axes, points)
     margin = (typical - within, typical + within)
     return _check(id, "share", label, note, points, typical, margin, theory, axes)
@@ -289,6 +297,7 @@ class _Points:
     low: NDArray
     high: NDArray
     how: str
+    basis: Basis
 
 
 def _points(
@@ -296,12 +305,12 @@ def _points(
 ) -> _Points:
     where, flat = _flattened(array, axes)
     if flat.ndim == 1:
-        return _Points(where, flat, flat, flat, "deterministic")
+        return _Points(where, flat, flat, flat, "deterministic", Basis.EXACT)
     count = flat.shape[0]
     if each:
         how = f"range over {count} repetitions"
         flat = flat.reshape(-1, flat.shape[-1])
-        return _Points(where, flat.mean(0), flat.min(0), flat.max(0), how)
+        return _Points(where, flat.mean(0), flat.min(0), flat.max(0), how, Basis.RANGE)
     flat = flat.reshape(count, -1, flat.shape[-1]).mean(1)
     low, high = simultaneous_intervals(flat, LEVEL)
     if counts:
@@ -310,7 +319,7 @@ def _points(
         high = np.maximum(high, flat.mean(0) + unsure)
     at_once = ", at all points at once" if flat.shape[-1] > 1 else ""
     how = f"95% of the mean over {count} repetitions{at_once}"
-    return _Points(where, flat.mean(0), low, high, how)
+    return _Points(where, flat.mean(0), low, high, how, Basis.MEAN)
 
 
 def _unsure_of_counts(flat: NDArray) -> NDArray:
@@ -411,7 +420,7 @@ def _check(
     )
     worst = _worst(at, margin)
     several = len(at) > 1
-    note = "; ".join(filter(None, (note, _said(at[worst].where) if several else "")))
+    note = _joined(note, _said(at[worst].where) if several else "")
     return LawCheck(
         id,
         label or _worded(id),
@@ -423,7 +432,7 @@ def _check(
         at[worst].verdict,
         note,
         points=at if several else (),
-        law=str(law.name or ""),
+        law=_name_of(law),
         axes=axes if several else (),
     )
 
@@ -442,17 +451,17 @@ def _worst(at: Sequence[At], margin: tuple[NDArray, NDArray]) -> int:
 
 
 def _interval(points: _Points, i: int) -> Interval:
-    return Interval(float(points.low[i]), float(points.high[i]), points.how)
+    return Interval(float(points.low[i]), float(points.high[i]), points.how, points.basis)
 
 
 def _typical(theory: xarray.DataArray, axes: tuple[str, ...], points: _Points) -> NDArray:
     """Return the prediction at every point: its mean over repetitions, where it differs between them."""
-    own = [axis for axis in axes if axis in theory.dims]
+    of_law = [axis for axis in axes if axis in theory.dims]
     mean = theory.mean([dim for dim in theory.dims if dim not in axes])
-    if not own:
+    if not of_law:
         return np.full(len(points.where), float(mean))
     sizes = {axis: len({str(where[axis]) for where in points.where}) for axis in axes}
-    others = {axis: size for axis, size in sizes.items() if axis not in own}
+    others = {axis: size for axis, size in sizes.items() if axis not in of_law}
     full = mean.drop_vars(list(mean.coords)).expand_dims(others).transpose(*axes)
     return np.asarray(full.values, float).ravel()
 
@@ -478,6 +487,15 @@ def _said(where: Mapping[str, Any]) -> str:
         for axis, value in where.items()
     )
     return f"worst at {', '.join(places)}"
+
+
+def _name_of(law: Any) -> str:
+    """Return the name of the predicted array; empty of a number."""
+    return str(law.name or "") if isinstance(law, xarray.DataArray) else ""
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _worded(id: str) -> str:

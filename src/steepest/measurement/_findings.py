@@ -11,7 +11,7 @@ from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
-from steepest.measurement._report import Finding, Reading
+from steepest.measurement._report import Finding, Reading, Regime
 
 MOST = 5
 SMALL = 0.05  # of the stable step: far below it
@@ -280,7 +280,7 @@ def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:
 def _regime(by_name: dict[str, Reading]) -> Finding | None:
     """Say whether training is lazy or rich, of a network that has moved."""
     reading = by_name.get("relative change of the tangent kernel")
-    if reading is None or not reading.interpretation.startswith(("rich", "lazy", "between")):
+    if reading is None or reading.regime in (None, Regime.UNKNOWN):
         return None
     return Finding("✓", reading.interpretation, reading.name)
 

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.measurement._context import Context
-from steepest.measurement._report import Reading
+from steepest.measurement._report import Reading, Regime
 from steepest.measurement._sample import Sample, sample
 from steepest.measurement.adapters import Subject
 
 ENTRIES = 120  # rows of the kernel: examples times outputs
+RICH = 0.5  # relative change of the kernel above which features have changed
 LAZY = 0.1  # relative change of the kernel below which the network has been nearly linear in its weights
 FAR = 0.1  # relative change of outputs and of the risk above which that says something
 
@@ -84,6 +85,7 @@ def measure_drift(context: Context) -> list[Reading]:
     step = np.linalg.norm(subject.values() - context.since)
     turned = 1 - _ratio(float((now * before).sum()), np.linalg.norm(now) * np.linalg.norm(before))
     way = _way(context, subject, earlier)
+    regime = _regime(moved, way)
     return [
         Reading(
             "relative change of the weights",
@@ -101,7 +103,8 @@ def measure_drift(context: Context) -> list[Reading]:
             moved,
             theory="0 in the kernel regime",
             compared=0.0,
-            interpretation=_regime(moved, way),
+            interpretation=_meaning(regime, way),
+            regime=regime,
         ),
         Reading(
             "turn of the tangent kernel",
@@ -140,15 +143,24 @@ def _way(context: Context, now: Subject, earlier: Subject) -> Way:
     return Way(moved, change, said)
 
 
-def _regime(moved: float, way: Way) -> str:
-    """Say what a change of the kernel means, beside the way that the network has gone."""
-    if moved > 0.5:
-        return "rich: features have changed since the checkpoint"
+def _regime(moved: float, way: Way) -> Regime:
+    """Return what a change of the kernel means, beside the way that the network has gone."""
+    if moved > RICH:
+        return Regime.RICH
     if moved >= LAZY:
-        return "between lazy and rich"
-    if way.far:
-        return f"lazy so far: nearly linear in its weights on the way that it has gone; {way.said}"
-    return f"nothing follows yet, as the network has hardly moved: {way.said}"
+        return Regime.BETWEEN
+    return Regime.LAZY if way.far else Regime.UNKNOWN
+
+
+def _meaning(regime: Regime, way: Way) -> str:
+    """Say a regime in words."""
+    words = {
+        Regime.RICH: "rich: features have changed since the checkpoint",
+        Regime.BETWEEN: "between lazy and rich",
+        Regime.LAZY: f"lazy so far: nearly linear in its weights on the way that it has gone; {way.said}",
+        Regime.UNKNOWN: f"nothing follows yet, as the network has hardly moved: {way.said}",
+    }
+    return words[regime]
 
 
 def _ratio(part: float | np.floating, whole: float | np.floating) -> float:

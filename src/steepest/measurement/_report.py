@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -42,6 +43,16 @@ BRIEF = {
 """The same where there is little room; ``ERRORS`` explains them."""
 
 
+class Regime(StrEnum):
+    """Whether training has left the kernel of the start."""
+
+    LAZY = "lazy"
+    BETWEEN = "between"
+    RICH = "rich"
+    UNKNOWN = "unknown"
+    """The network has hardly moved, so that nothing follows."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One measured number.
@@ -60,6 +71,7 @@ class Reading:
         over_examples: 95 % interval of where the number would lie for other examples like these, if that is known.
         panel: a picture, as data, if one number does not tell.
         id: of the quantity that it belongs to; a quantity may have several readings.
+        regime: of training, where the reading tells it.
     """
 
     name: str
@@ -74,6 +86,7 @@ class Reading:
     over_examples: tuple[float, float] | None = None
     panel: Panel | None = None
     id: str = ""
+    regime: Regime | None = None
 
 
 @dataclass(frozen=True)
@@ -288,6 +301,7 @@ def _reading(entry: Mapping[str, Any]) -> Reading:
         over_examples=_ends(entry["over_examples"]),
         panel=None if panel is None else panels_from_json([panel])[0],
         id=_kept(entry.get("id", ""), str),
+        regime=None if entry.get("regime") is None else Regime(entry["regime"]),
     )
 
 

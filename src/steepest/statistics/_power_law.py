@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steepest.core.errors import UserError
-from steepest.core.intervals import Interval, mean_interval
+from steepest.core.intervals import Basis, Interval, mean_interval
 from steepest.statistics._means import simultaneous_intervals
 from steepest.statistics._quantiles import student_quantile
 
@@ -98,7 +98,8 @@ def _interval_from_residuals(
     freedom = log_x.size - 2
     error = np.sqrt(residuals @ residuals / freedom / (across @ across))
     half = float(student_quantile(level, freedom) * error)
-    return Interval(slope - half, slope + half, f"{level:.0%} of the fit to {log_x.size} points")
+    how = f"{level:.0%} of the fit to {log_x.size} points"
+    return Interval(slope - half, slope + half, how, Basis.FIT)
 
 
 def _rounding(y: np.ndarray) -> float:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from steepest.core.checks import Check
+from steepest.core.intervals import Basis
 from steepest.core.laws import ROOM, room
 from steepest.core.words import Verdict
 from steepest.engine.referee._bench import Bench
@@ -69,10 +70,10 @@ def _relative_error(check: Check) -> float:
 def _width(bench: Bench, check: Check) -> Iterator[Finding]:
     """Yield an interval that is a point although something was repeated."""
     interval = check.interval
-    repeated = interval.how != "deterministic" and check.kind not in EXACT
+    repeated = interval.basis is not Basis.EXACT and check.kind not in EXACT
     if repeated and interval.low == interval.high:
         stated = check.id in bench.headline
-        worst = Severity.WEAK if interval.how.startswith("range") else Severity.SEVERE
+        worst = Severity.WEAK if interval.basis is Basis.RANGE else Severity.SEVERE
         severity = (
             worst
             if stated
