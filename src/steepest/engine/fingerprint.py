@@ -220,10 +220,15 @@ class Source:
                 if (
                     isinstance(node, ast.ClassDef) and node.bases
                 ):  # it may be a claim that inherits all
-                    nodes.setdefault(f"class {node.name}", []).append(node)
+                    nodes.setdefault(_head(node), []).append(node)
             for name in _assigned(node):
                 nodes.setdefault(name, []).append(node)
         return nodes
+
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        """What stands for the heads of its classes."""
+        return frozenset(_head(node) for node in self.tree.body if isinstance(node, ast.ClassDef))
 
     @cached_property
     def loose(self) -> list[ast.AST]:
@@ -242,7 +247,7 @@ class Source:
     def reached(self, methods: Iterable[str]) -> frozenset[str]:
         """Return the definitions that some methods reach: what they mention, what that mentions, and so on."""
         waiting = [name for name in methods if name in self.nodes]
-        waiting += [name for name in self.nodes if name.startswith("class ")]
+        waiting += [name for name in self.nodes if name in self.heads]
         loose = frozenset[str]().union(*map(_mentioned, self.loose))
         waiting += [name for name in loose if name in self.nodes]
         reached: set[str] = set()
@@ -411,10 +416,15 @@ _PROSE = frozenset(
 )
 
 
+def _head(node: ast.ClassDef) -> str:
+    """Return what stands for the head of a class among the definitions of a file; no name of its own looks so."""
+    return f"class {node.name}"
+
+
 def _parts_of_experiment(node: ast.ClassDef) -> dict[str, list[ast.AST]]:
     """A claim's class, method by method; ``class NAME`` stands for its head and its fields."""
     head: list[ast.AST] = [*node.bases, *node.decorator_list]
-    parts: dict[str, list[ast.AST]] = {f"class {node.name}": head}
+    parts: dict[str, list[ast.AST]] = {_head(node): head}
     for inner in node.body:
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
             parts.setdefault(inner.name, []).append(inner)

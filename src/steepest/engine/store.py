@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from steepest.core.arrays import Observation, Prediction, Quantities
+from steepest.core.arrays import Observation, Prediction, Quantities, Quantity
 from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.panels import panels_from_json, panels_to_json
@@ -182,24 +182,30 @@ def _read(folder: Path, with_arrays: bool) -> Result:
 
 def _flat(result: Result) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """All arrays under one name each, and their axes; of rivals what differs from the prediction."""
-    sides: dict[str, Quantities] = {"predicted": result.predicted, "observed": result.observed}
+    parts = {
+        **_under("predicted", result.predicted),
+        **_under("observed", result.observed),
+    }
     for rival in result.rival_predictions:
         if isinstance(rival.prediction, Quantities):
-            sides[f"rival:{rival.id}"] = rival.prediction
-    arrays: dict[str, np.ndarray] = {}
-    axes: dict[str, Any] = {}
-    for side, quantities in sides.items():
-        for name in quantities:
-            quantity = quantities.quantity(name)
-            if side.startswith("rival:") and _same(result.predicted, name, quantity.values):
-                continue
-            path = f"{side}/{name}"
-            arrays[path] = quantity.values
-            axes[path] = [list(quantity.dims), quantity.unit]
+            parts |= _under(f"rival:{rival.id}", rival.prediction, but=result.predicted)
+    arrays = {path: quantity.values for path, quantity in parts.items()}
+    axes = {path: [list(quantity.dims), quantity.unit] for path, quantity in parts.items()}
     return arrays, axes
 
 
-def _same(predicted: Prediction, name: str, values: np.ndarray) -> bool:
+def _under(
+    side: str, quantities: Quantities, but: Mapping[str, np.ndarray] | None = None
+) -> dict[str, Quantity]:
+    """Return quantities by ``side/name``, without those that are the same in other ones."""
+    return {
+        f"{side}/{name}": quantities.quantity(name)
+        for name in quantities
+        if but is None or not _same(but, name, quantities[name])
+    }
+
+
+def _same(predicted: Mapping[str, np.ndarray], name: str, values: np.ndarray) -> bool:
     return name in predicted and np.array_equal(predicted[name], values, equal_nan=True)
 
 

@@ -255,8 +255,8 @@ def check_place(on: Any) -> None:
     Raises:
         UserError: an unknown word, or an address that cannot be one.
     """
-    if isinstance(on, str) and on.startswith("dask:") and len(on) > len("dask:"):
-        address = on.removeprefix("dask:")
+    scheme, _, address = on.partition(":") if isinstance(on, str) else ("", "", "")
+    if scheme == "dask" and address:
         if not re.fullmatch(ADDRESS, address):
             raise UserError(
                 f"a scheduler's address is like tcp://HOST:PORT, got {address!r}; try --on dask:tcp://localhost:8786"
