@@ -49,7 +49,7 @@ class HoldRate:
 
     def to_json(self) -> dict[str, int]:
         """Return the counts by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
 
 
 @dataclass(frozen=True)

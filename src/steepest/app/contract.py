@@ -102,11 +102,12 @@ def _unknown_works(text: str) -> Problems:
     return []
 
 
-ORDER = (
-    "fields", "kind", "says", "statement", "source", "corrections", "remarks", "history", "not_told", "shared",
-    "tiny", "full", "out_of_scope", "precision", "point", "properties", "axes", "check_fields", "setting",
-    "hypotheses", "predict", "observe", "run_conditions", "judge", "rivals", "controls", "figure",
-)  # fmt: skip
+SAID = ("kind", "says", "statement", "source", "corrections", "remarks")
+TESTED = ("history", "not_told", "shared")
+SETTINGS = ("tiny", "full", "out_of_scope", "precision", "point")
+GIVEN = ("axes", "check_fields", "setting", "hypotheses")
+DONE = ("predict", "observe", "run_conditions", "judge", "rivals", "controls", "figure")
+ORDER = ("fields", *SAID, *TESTED, *SETTINGS, "properties", *GIVEN, *DONE)
 """Of the parts of a claim in the form of ``steepest.kit``."""
 
 
@@ -127,10 +128,10 @@ def speaks_in_laws(kind: type[Claim]) -> Problems:
         missing.append(
             "scope: no field says where the claim holds; give param(…, scope=between(low, high))"
         )
-    for name, own in scope.items():
+    for name, limits in scope.items():
         default = field_types(kind)[name].default
-        if default not in own:
-            missing.append(f"{name}: the preset's {default} lies outside of its scope, {own}")
+        if default not in limits:
+            missing.append(f"{name}: the preset's {default} lies outside of its scope, {limits}")
     for null in getattr(kind, "not_told", {}):
         if not re.fullmatch(rf"{ID}\.{ID}\.(flat|reversed|steeper|shallower)", null):
             missing.append(f"not_told: {null!r} is no array.axis.kind, such as step.width.flat")
@@ -141,8 +142,8 @@ def _out_of_order(kind: type[Claim]) -> Problems:
     """Name the first part of a claim that stands before one that it should follow."""
     body = _body(kind)
     places = [(ORDER.index(part), part) for part in map(_part, body) if part in ORDER]
-    for (before, first), (after, second) in itertools.pairwise(places):
-        if after < before:
+    for (rank, first), (after, second) in itertools.pairwise(places):
+        if after < rank:
             return [f"{second} stands below {first}; the order is {', '.join(ORDER)}"]
     return []
 
@@ -154,7 +155,7 @@ def _part(node: ast.stmt) -> str:
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id
     if isinstance(node, ast.FunctionDef):
-        decorators = [ast.unparse(one) for one in node.decorator_list]
+        decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
         return "properties" if "property" in decorators else node.name
     return ""
 

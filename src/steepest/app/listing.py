@@ -37,14 +37,14 @@ def list_claims(chapter: str | None, results: Path, as_json: bool) -> None:
             raise UserError(f"there is no chapter {chapter!r}; {nearest(chapter, titles)}")
     sources = sources_now()
     verdicts = {line.name: last_verdict(line, records, sources) for line in lines}
-    before = {line.name: recorded(line) for line in lines}
+    records_of = {line.name: recorded(line) for line in lines}
     records.keep()
     if as_json:
-        blocks = [_record(line, verdicts[line.name], before[line.name]) for line in lines]
+        blocks = [_record(line, verdicts[line.name], records_of[line.name]) for line in lines]
         print(json.dumps(blocks, indent=1))
         return
     _print_lines(
-        lines, {line.name: _sign(verdicts[line.name], before[line.name]) for line in lines}
+        lines, {line.name: _sign(verdicts[line.name], records_of[line.name]) for line in lines}
     )
     if any(verdict.endswith(STALE) for verdict in verdicts.values()):
         print(f"~ {STALE}: the code has changed since; steepest run judges or computes it again")

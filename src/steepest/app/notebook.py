@@ -104,7 +104,11 @@ class ShownTrials(Trials):
     def _counted(self) -> str:
         """How many seeds and settings hold, in words."""
         counts = {"fresh seeds": self.seeds, "settings": self.settings}
-        shares = [f"{one.holds} of {one.runs} {what}" for what, one in counts.items() if one.runs]
+        shares = [
+            f"{counted.holds} of {counted.runs} {what}"
+            for what, counted in counts.items()
+            if counted.runs
+        ]
         return f"holds at {', '.join(shares)}" if shares else "nothing was run"
 
 

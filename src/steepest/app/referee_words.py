@@ -147,7 +147,7 @@ def _clause(finding: Finding) -> str:
 
 
 def _search(finding: Finding) -> str:
-    words = _either([f"“{one}”" for one in dict.fromkeys(finding.numbers["words"])])
+    words = _either([f"“{word}”" for word in dict.fromkeys(finding.numbers["words"])])
     return f"{words} needs a search for an exception, and no check is one"
 
 
@@ -306,5 +306,5 @@ def _changes(changes: Mapping[str, Any]) -> str:
 
 def _spelled(value: Any) -> str:
     if isinstance(value, tuple):
-        return " ".join(_spelled(one) for one in value)
+        return " ".join(_spelled(part) for part in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -79,7 +79,7 @@ def exit_code(outcomes: "Iterable[Outcome]", strict: bool = False) -> int:
         outcomes: what became of each claim.
         strict: only ``holds`` is good, whatever is recorded.
     """
-    codes = {_strict_code(one) if strict else CODES[standing(one)] for one in outcomes}
+    codes = {_strict_code(outcome) if strict else CODES[standing(outcome)] for outcome in outcomes}
     return next((code for code in (1, 3) if code in codes), 0)
 
 

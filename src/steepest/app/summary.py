@@ -136,9 +136,9 @@ def _part(outcome: Outcome) -> str:
 
 def _counted(parts: Counter[str]) -> str:
     words = []
-    for part, (one, several, colour) in PARTS.items():
+    for part, (singular, several, colour) in PARTS.items():
         if parts[part]:
-            words.append(f"[{colour}]{parts[part]} {one if parts[part] == 1 else several}[/]")
+            words.append(f"[{colour}]{parts[part]} {singular if parts[part] == 1 else several}[/]")
     return ", ".join(words)
 
 

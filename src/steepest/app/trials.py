@@ -161,9 +161,11 @@ def _cells(tally: Tally) -> list[str]:
 def _map(result: Trials) -> Table:
     """A row for each field of the scope: how many of the settings in each part of its range hold."""
     table = Table("holds where", box=None, header_style="bold", show_header=True)
-    for _ in range(max(len(one.regions) for one in result.maps)):
+    for _ in range(max(len(scope_map.regions) for scope_map in result.maps)):
         table.add_column("")
-    for one in result.maps:
-        cells = [f"{region}: {region.tally.holds} of {region.tally.runs}" for region in one.regions]
-        table.add_row(one.field, *(escape(cell) for cell in cells))
+    for scope_map in result.maps:
+        cells = [
+            f"{region}: {region.tally.holds} of {region.tally.runs}" for region in scope_map.regions
+        ]
+        table.add_row(scope_map.field, *(escape(cell) for cell in cells))
     return table

@@ -126,9 +126,9 @@ class Null:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "Null":
         """Return the inverse of :meth:`to_json`."""
-        kept: dict[str, Any] = {name: record[name] for name in record if name != "rejected"}
-        kept["by"] = tuple(record["by"])
-        return cls(**kept)
+        fields: dict[str, Any] = {name: record[name] for name in record if name != "rejected"}
+        fields["by"] = tuple(record["by"])
+        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,8 @@ def check_from_json(record: Mapping[str, Any]) -> Check:
     """Return a check, of one number or along axes, from its form in JSON."""
     if "points" not in record:
         return Check.from_json(record)
-    own = ("points", "law", "axes", "also_passed_by", "consistent")
-    check = Check.from_json({name: value for name, value in record.items() if name not in own})
+    of_laws = ("points", "law", "axes", "also_passed_by", "consistent")
+    check = Check.from_json({name: value for name, value in record.items() if name not in of_laws})
     return LawCheck(
         **vars(check),
         points=tuple(At.from_json(point) for point in record["points"]),

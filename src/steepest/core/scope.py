@@ -23,6 +23,13 @@ class Scope:
     choices: tuple[Any, ...] = ()
     why: str = ""
 
+    @property
+    def logarithmic(self) -> bool:
+        """Whether draws are even in the logarithm: the ends are positive and a factor of four apart."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > 0 and self.high >= 4 * self.low
+
     def draw(self, rng: np.random.Generator) -> Any:
         """Draw a value: evenly in the logarithm where the ends are positive and a factor of four apart."""
         if self.choices:
@@ -30,7 +37,7 @@ class Scope:
         assert self.low is not None
         assert self.high is not None
         whole = isinstance(self.low, int) and isinstance(self.high, int)
-        if self.low > 0 and self.high >= 4 * self.low:
+        if self.logarithmic:
             value = float(np.exp(rng.uniform(np.log(self.low), np.log(self.high))))
         else:
             value = float(rng.uniform(self.low, self.high))
@@ -80,9 +87,9 @@ def param(default: Any, doc: str, *, unit: str = "1", scope: Scope | None = None
 def scope_of(kind: type) -> dict[str, Scope]:
     """Return the scope of every field of a claim that has one, by name."""
     return {
-        one.name: one.metadata["scope"]
-        for one in fields(kind)
-        if one.metadata.get("scope") is not None
+        parameter.name: parameter.metadata["scope"]
+        for parameter in fields(kind)
+        if parameter.metadata.get("scope") is not None
     }
 
 
@@ -93,8 +100,12 @@ def meanings(kind: type, of_comments: Callable[[type], Mapping[str, str]]) -> di
         kind: the claim.
         of_comments: reads the comments behind fields, for claims in the older form.
     """
-    own = {one.name: one.metadata["doc"] for one in fields(kind) if "doc" in one.metadata}
-    return own if len(own) == len(fields(kind)) else {**of_comments(kind), **own}
+    declared = {
+        parameter.name: parameter.metadata["doc"]
+        for parameter in fields(kind)
+        if "doc" in parameter.metadata
+    }
+    return declared if len(declared) == len(fields(kind)) else {**of_comments(kind), **declared}
 
 
 def _spell(value: Any) -> str:

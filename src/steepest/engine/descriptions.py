@@ -277,8 +277,8 @@ def _meanings(claim: ast.ClassDef, text: str) -> dict[str, str]:
     for node in claim.body:
         end = node.end_lineno or node.lineno
         if isinstance(node, ast.AnnAssign):
-            own = (comments[line] for line in sorted(comments) if last < line <= end)
-            meanings[ast.unparse(node.target)] = " ".join(own).strip()
+            texts = (comments[line] for line in sorted(comments) if last < line <= end)
+            meanings[ast.unparse(node.target)] = " ".join(texts).strip()
         last = end
     return meanings
 
@@ -288,10 +288,10 @@ def _comments(claim: ast.ClassDef, text: str) -> dict[int, str]:
     ends = [node.end_lineno or 0 for node in claim.body if isinstance(node, ast.AnnAssign)]
     if not ends:
         return {}
-    before = claim.lineno - 1
-    lines = io.StringIO("".join(text.splitlines(keepends=True)[before : max(ends)]))
+    first_line = claim.lineno - 1
+    lines = io.StringIO("".join(text.splitlines(keepends=True)[first_line : max(ends)]))
     return {
-        before + token.start[0]: token.string.lstrip("# ")
+        first_line + token.start[0]: token.string.lstrip("# ")
         for token in tokenize.generate_tokens(lines.readline)
         if token.type == tokenize.COMMENT
     }

@@ -46,12 +46,12 @@ class Shared:
             if event == "call":
                 called.add(frame.f_code)
 
-        before = sys.getprofile()
+        profiler = sys.getprofile()
         sys.setprofile(note)
         try:
             yield
         finally:
-            sys.setprofile(before)
+            sys.setprofile(profiler)
 
 
 def _in_library(code: CodeType) -> bool:

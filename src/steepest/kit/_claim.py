@@ -1,5 +1,6 @@
 """The second form of a claim: it says its law once, over named axes, and is judged along them."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, dataclass_transform
@@ -96,17 +97,17 @@ class Claim(FirstForm, Generic[Setting]):
         del setting
         return []
 
+    @abstractmethod
     def predict(self, setting: Setting) -> "Prediction":
         """Return the laws: ``kit.law(name=("axis axis", values))``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def observe(self, setting: Setting, key: "Key") -> "Observation":
         """Run the experiment and return its arrays: ``kit.seen(name=("seed axis", values))``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def judge(self, law: "xarray.Dataset", seen: "xarray.Dataset") -> "Iterable[Check]":
         """Yield the checks."""
-        raise NotImplementedError
 
     def rivals(self, setting: Setting, law: "xarray.Dataset") -> "Iterable[Rival]":
         """Yield wrong theories that the same observation must reject."""
@@ -118,11 +119,11 @@ class Claim(FirstForm, Generic[Setting]):
         del seen
         return ()
 
+    @abstractmethod
     def figure(
         self, law: "xarray.Dataset", seen: "xarray.Dataset", rivals: "Mapping[str, xarray.Dataset]"
     ) -> "Iterable[Panel]":
         """Yield the panels of the figure."""
-        raise NotImplementedError
 
     # --------------------------------------------------------------------------------- what the engine asks
 

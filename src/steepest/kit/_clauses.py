@@ -26,8 +26,8 @@ def clauses(says: Any, checks: Sequence[Check]) -> tuple[Clause, ...]:
 
 
 def _clause(text: str, ids: tuple[str, ...], by_id: Mapping[str, Check]) -> Clause:
-    own = [by_id[id] for id in ids if id in by_id]
-    return Clause(text, ids, _verdict(own))
+    judging = [by_id[id] for id in ids if id in by_id]
+    return Clause(text, ids, _verdict(judging))
 
 
 def _verdict(own: Sequence[Check]) -> str:

@@ -49,22 +49,22 @@ def curves(
         log: names of the logarithmic axes.
         **limits: ``xlim`` and ``ylim``.
     """
-    drawn: list[Curve] = []
+    lines: list[Curve] = []
     values = _values(by, seen if seen is not None else law)
     for place, value in enumerate(values):
         shade = place / max(1, len(values) - 1) * 0.8
         label = name.format(f"{value:g}" if isinstance(value, float) else value) if by else ""
         if seen is not None:
-            own = _line(seen, over, by, place)
-            drawn.append(observed_curve(*own, label or "measured", kind=kind, shade=shade))
+            points = _line(seen, over, by, place)
+            lines.append(observed_curve(*points, label or "measured", kind=kind, shade=shade))
         if law is not None:
-            drawn.append(
+            lines.append(
                 predicted_curve(*_line(law, over, by, place), "" if by else "theory", shade=shade)
             )
     for label, wrong in (rivals or {}).items():
         for place in range(len(_values(by if by in wrong.dims else "", wrong))):
-            drawn.append(rival_curve(*_line(wrong, over, by, place), label if place == 0 else ""))
-    return panel(title, x or over, y, *drawn, *more, log=log, **limits)
+            lines.append(rival_curve(*_line(wrong, over, by, place), label if place == 0 else ""))
+    return panel(title, x or over, y, *lines, *more, log=log, **limits)
 
 
 def _values(by: str, array: xarray.DataArray | None) -> list[Any]:
@@ -75,8 +75,8 @@ def _values(by: str, array: xarray.DataArray | None) -> list[Any]:
 
 def _line(array: xarray.DataArray, over: str, by: str, place: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abscissae and ordinates of one curve: the mean over all axes but one."""
-    one = array.isel({by: place}) if by and by in array.dims else array
-    mean = one.mean([dim for dim in one.dims if dim != over])
-    across = one[over].values
+    line = array.isel({by: place}) if by and by in array.dims else array
+    mean = line.mean([dim for dim in line.dims if dim != over])
+    across = line[over].values
     up = mean.values if over in mean.dims else np.full(len(across), float(mean))
     return np.asarray(across), np.asarray(up, float)

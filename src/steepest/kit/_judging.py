@@ -53,23 +53,23 @@ def judge_laws(
         observed: what was measured.
         rivals: wrong theories, each with all arrays of a prediction.
     """
-    own = claim.checks(predicted, observed)
+    stated = claim.checks(predicted, observed)
 
     def confront(wrong: Rival | Control) -> Rejection:
         theory: Any = wrong.prediction if isinstance(wrong, Rival) else predicted
         measured: Any = wrong.observation if isinstance(wrong, Control) else observed
-        return reject(wrong, own, claim.checks(theory, measured))
+        return reject(wrong, stated, claim.checks(theory, measured))
 
     refuted = tuple(map(confront, rivals))
     controls = tuple(map(confront, claim.changed_worlds(observed)))
-    checks = challenge(own, [*refuted, *controls])
+    checks = challenge(stated, [*refuted, *controls])
     return LawJudgement(
         run_conditions=tuple(claim.run_conditions(observed)),
         checks=checks,
         rivals=refuted,
         controls=controls,
         panels=claim.draw_figure(predicted, observed, rivals),
-        nulls=judge_nulls(claim, predicted, observed, own),
+        nulls=judge_nulls(claim, predicted, observed, stated),
         says=claim.clauses(checks),
     )
 

@@ -102,8 +102,8 @@ def _ritz(
         if settled.all() or spent == limit or k == size:
             break
         if k == room:
-            kept = max(count + min(settled.sum(), (room - count) // 2), room // 3)
-            space.cut(values, turn, kept)
+            restart = max(count + min(settled.sum(), (room - count) // 2), room // 3)
+            space.cut(values, turn, restart)
     rows = turn[:, :count].T @ space.basis[: len(turn)]
     images = turn[:, :count].T @ space.images[: len(turn)]
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)

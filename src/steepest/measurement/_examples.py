@@ -35,8 +35,8 @@ def first_examples(context: Context, count: int | None = None) -> tuple[NDArray,
 def margins_of(outputs: NDArray, labels: NDArray) -> Float[ndarray, " m"]:
     """Return ``f_y − max_{j≠y} f_j`` in float64, for outputs ``(m, k)``."""
     rows = np.asarray(outputs, float)
-    own = np.arange(rows.shape[1]) == labels[:, None]
-    return rows[own] - np.where(own, -np.inf, rows).max(1)
+    of_label = np.arange(rows.shape[1]) == labels[:, None]
+    return rows[of_label] - np.where(of_label, -np.inf, rows).max(1)
 
 
 def median(name: str, values: NDArray, **said: Any) -> Reading:

@@ -72,7 +72,7 @@ def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _kendall(x: np.ndarray, y: np.ndarray) -> list[float]:
     """Compare all pairs of ``(repetitions, points)``, one repetition at a time for the memory of it."""
-    return [_kendall_of_one(one, other) for one, other in zip(x, y, strict=True)]
+    return [_kendall_of_one(ranked, other) for ranked, other in zip(x, y, strict=True)]
 
 
 def _kendall_of_one(x: np.ndarray, y: np.ndarray) -> float:

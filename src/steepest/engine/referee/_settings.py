@@ -64,8 +64,8 @@ def run_settings(
         most: how many there may be.
         watch: called with each setting as it starts.
     """
-    for one in proposals(claim)[:most]:
-        asked = ready(entry, "quick", FRESH_SEED, one.changes)
+    for proposal in proposals(claim)[:most]:
+        asked = ready(entry, "quick", FRESH_SEED, proposal.changes)
         line = command(asked)
         watch(line)
         start = time.perf_counter()
@@ -77,7 +77,7 @@ def run_settings(
         except Exception as trouble:  # a crash is what a referee looks for
             reason = f"{type(trouble).__name__}: {trouble}".splitlines()[0][:300]
         seconds = time.perf_counter() - start
-        yield SettingRun(one.changes, one.place, verdict, reason, line, round(seconds, 3))
+        yield SettingRun(proposal.changes, proposal.place, verdict, reason, line, round(seconds, 3))
 
 
 def judge_setting(run: SettingRun) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _of_fields(claim: Claim) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _scaled(kind: FieldType, value: Any, factor: float) -> Any:
     if kind.many:
-        return tuple(_scaled_one(kind, one, factor) for one in value)
+        return tuple(_scaled_one(kind, element, factor) for element in value)
     return _scaled_one(kind, value, factor)
 
 
@@ -167,12 +167,12 @@ def _accepts(claim: Claim, changes: Mapping[str, Any]) -> bool:
 
 def _cost(claim: Claim, changes: Mapping[str, Any]) -> float:
     """The product of the whole numbers that change, relative to the claim's own."""
-    own = asdict(claim)
+    values = asdict(claim)
     kinds = field_types(type(claim))
     ratios = [
-        _size(value) / _size(own[name])
+        _size(value) / _size(values[name])
         for name, value in changes.items()
-        if kinds[name].base is int and own[name] is not None
+        if kinds[name].base is int and values[name] is not None
     ]
     return math.prod(ratios)
 

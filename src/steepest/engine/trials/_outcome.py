@@ -114,7 +114,7 @@ class Trials:
     @property
     def panels(self) -> tuple[Panel, ...]:
         """A panel for each field that has an axis."""
-        return tuple(one.panel for one in self.maps if one.panel is not None)
+        return tuple(scope_map.panel for scope_map in self.maps if scope_map.panel is not None)
 
     def to_json(self) -> dict[str, Any]:
         """Return counts, intervals, the map of the scope and every run as a JSON-ready object."""
@@ -129,7 +129,7 @@ class Trials:
             "given_up": plan.given_up,
             "seeds": self.seeds.to_json(),
             "settings": self.settings.to_json() if plan.scope else None,
-            "where": [one.to_json() for one in self.maps],
+            "where": [scope_map.to_json() for scope_map in self.maps],
             "runs": [row.to_json() for row in self.rows],
         }
 

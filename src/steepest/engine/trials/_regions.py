@@ -102,18 +102,12 @@ def where_it_holds(
     """
     parts = 3 if len(settings) >= THIRDS_FROM else 2
     maps = []
-    for field, one in scope.items():
+    for field, limits in scope.items():
         values = tuple(setting[field] for setting in settings)
-        find = _listed if one.choices else _cut
-        regions = find(one, values, verdicts, parts)
-        maps.append(FieldMap(field, regions, values, tuple(verdicts), _logarithmic(one)))
+        find = _listed if limits.choices else _cut
+        regions = find(limits, values, verdicts, parts)
+        maps.append(FieldMap(field, regions, values, tuple(verdicts), limits.logarithmic))
     return tuple(maps)
-
-
-def _logarithmic(scope: Scope) -> bool:
-    """Whether :meth:`Scope.draw` draws evenly in the logarithm."""
-    low, high = scope.low, scope.high
-    return low is not None and high is not None and low > 0 and high >= 4 * low
 
 
 def _listed(
@@ -134,7 +128,7 @@ def _cut(
     """Return equal parts of a range, on the scale on which it is drawn from; parts without a value are left out."""
     assert scope.low is not None
     assert scope.high is not None
-    spaced = np.geomspace if _logarithmic(scope) else np.linspace
+    spaced = np.geomspace if scope.logarithmic else np.linspace
     edges = [float(edge) for edge in spaced(scope.low, scope.high, parts + 1)]
     places = np.searchsorted(edges[1:-1], np.array(values, float), side="right")
     regions = []

@@ -58,8 +58,8 @@ def _first_accepted(
     """Return the first draw that the claim takes, or None, and how many it refused."""
     for attempt in range(ATTEMPTS):
         place = f"{name} {kind.version} {number} {attempt}"
-        drawn = {field: _draw(one, f"{place} {field}") for field, one in scope.items()}
-        accepted = _accepted(kind, preset, drawn)
+        values = {field: _draw(limits, f"{place} {field}") for field, limits in scope.items()}
+        accepted = _accepted(kind, preset, values)
         if accepted is not None:
             return accepted, attempt
     return None, ATTEMPTS

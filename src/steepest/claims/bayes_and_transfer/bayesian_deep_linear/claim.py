@@ -528,7 +528,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
 
     def judge_programs(self, seen: xarray.Dataset) -> list[kit.Check]:
         """Check what holds by construction: these test the programs, not the theory."""
-        drawn = "W^(1) is drawn so: it tests the program, not the theory"
+        why = "W^(1) is drawn so: it tests the program, not the theory"
         residual = np.append(seen.residual, seen.gibbs_residual)
         interpolates = kit.agrees(
             "interpolates", xarray.DataArray(residual), 1e-9, label="‖Xᵀθ − y‖/‖y‖"
@@ -541,7 +541,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
             absolute=True,
             label="mean component of θ_⊥ along one direction",
         )
-        return [kit.idle(interpolates, drawn), kit.idle(direction, drawn)]
+        return [kit.idle(interpolates, why), kit.idle(direction, why)]
 
     # ------------------------------------------------------------------------- wrong theories, changed worlds
 

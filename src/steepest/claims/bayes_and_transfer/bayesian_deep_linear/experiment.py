@@ -59,11 +59,13 @@ def read_rows(rows: kit.Values, data: Sequence[Data], rng: np.random.Generator) 
         data: of each network.
         rng: of the first layers.
     """
-    drawn = [draw_first_layer(row, one, rng) for row, one in zip(rows, data, strict=True)]
+    first_layers = [
+        draw_first_layer(row, data_set, rng) for row, data_set in zip(rows, data, strict=True)
+    ]
     scales = (rows**2).sum(-1)
-    square = np.stack([one.square for one in drawn])
-    along = np.stack([one.along.mean(-1) for one in drawn])
-    residual = np.stack([one.residual.max(-1) for one in drawn])
+    square = np.stack([draws.square for draws in first_layers])
+    along = np.stack([draws.along.mean(-1) for draws in first_layers])
+    residual = np.stack([draws.residual.max(-1) for draws in first_layers])
     return {
         "first_scales": ("chain record", scales[0]),
         "time": ("network", np.array([correlation_time(scale) for scale in scales])),
@@ -93,18 +95,18 @@ def sample_by_gibbs(
         burn: sweeps that are not recorded.
         rng: of the chains.
     """
-    drawn = gibbs_over_layers(data, widths, chains, sweeps, rng)
+    chain = gibbs_over_layers(data, widths, chains, sweeps, rng)
     shape = (len(KINDS), len(data) // len(KINDS), chains, -1)
-    scale = drawn.scale[..., burn:].reshape(shape)
-    square = drawn.square[..., burn:].reshape(shape)
-    times = [[correlation_time(one) for one in of_kind] for of_kind in scale]
+    scale = chain.scale[..., burn:].reshape(shape)
+    square = chain.square[..., burn:].reshape(shape)
+    times = [[correlation_time(series) for series in of_kind] for of_kind in scale]
     dims = "kind gibbs_size gibbs_chain"
     return {
         "gibbs_time": ("kind gibbs_size", np.array(times)),
         "gibbs_scale": (dims, scale.mean(-1)),
         "gibbs_perp": (dims, square.mean(-1)),
         "gibbs_spread": (dims, spread_by_chain(square)),
-        "gibbs_residual": (dims, drawn.residual.reshape(shape).max(-1)),
+        "gibbs_residual": (dims, chain.residual.reshape(shape).max(-1)),
     }
 
 
@@ -174,8 +176,8 @@ def read_untaught(
     gibbs_chains: int,
 ) -> Measured:
     """Read the same moments off networks that never saw the data, of every architecture and of the Gibbs chains'."""
-    drawn = [untaught_networks(widths, inputs, off, chains, rng) for widths in architectures]
-    square = np.stack([one.square for one in drawn])
+    networks = [untaught_networks(widths, inputs, off, chains, rng) for widths in architectures]
+    square = np.stack([draws.square for draws in networks])
     of_gibbs = untaught_networks(gibbs_widths, inputs, off, gibbs_chains, rng)
     return {
         "prior_perp": ("network chain", square.mean(-1)),

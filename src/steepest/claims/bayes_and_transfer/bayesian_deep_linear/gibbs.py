@@ -83,9 +83,9 @@ class _Problem(NamedTuple):
 
 
 def _problem(data: Sequence[Data], chains: int) -> _Problem:
-    inputs = np.stack([one.x for one in data])[:, None]
-    targets = np.stack([one.y for one in data])[:, None, None]
-    inverses = np.stack([one.inverse for one in data])[:, None]
+    inputs = np.stack([data_set.x for data_set in data])[:, None]
+    targets = np.stack([data_set.y for data_set in data])[:, None, None]
+    inverses = np.stack([data_set.inverse for data_set in data])[:, None]
     lanes = (len(data), chains)
     return _Problem(
         np.broadcast_to(inputs, (*lanes, *inputs.shape[2:])),

@@ -25,10 +25,8 @@ def scale_moments(
 ) -> tuple[float, float]:
     """Return E s and E s² under the prior of s times s^(−power/2) e^(−PA/2s); the posterior has the power P."""
     power = points if power is None else power
-    none, one, two = (
-        scale_mixture(widths, power / 2 - moment, points * size / 2) for moment in (0, 1, 2)
-    )
-    return float(np.exp(one - none)), float(np.exp(two - none))
+    logs = [scale_mixture(widths, power / 2 - moment, points * size / 2) for moment in (0, 1, 2)]
+    return float(np.exp(logs[1] - logs[0])), float(np.exp(logs[2] - logs[0]))
 
 
 def spread(first: kit.Values, second: kit.Values, off: int) -> kit.Values:

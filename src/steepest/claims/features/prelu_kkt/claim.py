@@ -508,7 +508,7 @@ class PreluKkt(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: dict[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         wrong = {"the smaller one": "other_end", "crossing at 2.9": "late_crossing"}
-        drawn = {label: rivals[id].end for label, id in wrong.items() if id in rivals}
+        shown = {label: rivals[id].end for label, id in wrong.items() if id in rivals}
         return (
             panel_of_residuals(law, seen),
             kit.curves(
@@ -522,7 +522,7 @@ class PreluKkt(kit.Claim[Setting]):
                 name="p = {}",
                 log="xy",
             ),
-            panel_of_ends(law, seen, drawn),
+            panel_of_ends(law, seen, shown),
             kit.curves(
                 "Neurons that share a centre weigh it alike",
                 law.shared_weight,

@@ -72,9 +72,9 @@ def draw_setting(
 
     noise, starts = kit.compiled(draw)(for_noise, kit.keys(for_starts, seeds))
     # rows are μ_i with products overlap, made of the identity and its mean
-    own = np.sqrt(max(1 - overlap, 0.0))
-    common = (np.sqrt(own**2 + clusters * overlap) - own) / clusters
-    centres = own * np.eye(clusters) + common
+    orthogonal = np.sqrt(max(1 - overlap, 0.0))
+    common = (np.sqrt(orthogonal**2 + clusters * overlap) - orthogonal) / clusters
+    centres = orthogonal * np.eye(clusters) + common
     x = centres + spread / np.sqrt(clusters) * np.asarray(noise)
     return Setting(x, alternating_signs(clusters), jax.tree.map(np.asarray, starts))
 
@@ -90,8 +90,8 @@ def starts_that_miss_a_class(starts: Neurons, clusters: Sequence[int]) -> int:
     for k in clusters:
         for first, sign in enumerate((1.0, -1.0)):
             sees_all = (starts.w[..., first:k:2] > 0).all(-1)
-            own = sign * starts.v > 0
-            count += int((~(sees_all & own).any(1)).sum())
+            same_class = sign * starts.v > 0
+            count += int((~(sees_all & same_class).any(1)).sum())
     return count
 
 
@@ -121,13 +121,13 @@ def exact_network(x: np.ndarray, y: np.ndarray, power: float, name: str) -> Neur
     signs = []
     strengths = []
     for sign in (1.0, -1.0):
-        own = np.flatnonzero(y == sign)
-        weights = _class_weights(len(own), power, name)
+        of_class = np.flatnonzero(y == sign)
+        weights = _class_weights(len(of_class), power, name)
         if name == "overlapping":
             strength = (weights**2).sum(1) ** (power / 2)  # each sees a centre that no other does
         else:
             strength = weights.sum(1) ** (power / 2)  # of groups that share no centre
-        rows.append(weights @ x[own])
+        rows.append(weights @ x[of_class])
         signs.append(np.full(len(weights), sign))
         strengths.append(strength)
     return network(np.concatenate(rows), np.concatenate(signs), np.concatenate(strengths))
@@ -163,12 +163,12 @@ def random_weights(
     alone. Then all weights of a centre are multiplied by one number until its margin is that of the others, as far as
     the groups allow it.
     """
-    own = y[:, None] == y
+    same_class = y[:, None] == y
     shape = (tries, len(y), len(y))
     spread = np.exp(1.5 * rng.standard_normal(shape))
     groups = (rng.random(shape) < 0.5) | np.eye(len(y), dtype=bool)  # every centre is in some
     grouped = np.arange(tries) % 2 == 1
-    weights = own * np.where(grouped[:, None, None], groups, spread)
+    weights = same_class * np.where(grouped[:, None, None], groups, spread)
     strengths = np.exp(rng.standard_normal((tries, len(y))))
     for _ in range(SCALINGS):
         weights /= np.linalg.norm(weights, axis=2, keepdims=True)
@@ -176,7 +176,7 @@ def random_weights(
         weights *= margins[:, None] ** (-0.5 / power)
     weights /= np.linalg.norm(weights, axis=2, keepdims=True)
     margins = np.einsum("tj,tji->ti", strengths, weights**power)
-    of_class = margins @ own / own.sum(0)
+    of_class = margins @ same_class / same_class.sum(0)
     return weights, strengths / of_class
 
 
@@ -336,13 +336,13 @@ def search(
     y = setting.y[:k]
 
     def look(power: float, weights: np.ndarray, strengths: np.ndarray) -> list[float]:
-        drawn = zip(weights @ x, strengths, strict=True)
-        networks = [network(w, y, strength) for w, strength in drawn]
-        return [residuals(one, x=x, y=y, power=power).largest for one in networks]
+        directions = zip(weights @ x, strengths, strict=True)
+        networks = [network(w, y, strength) for w, strength in directions]
+        return [residuals(params, x=x, y=y, power=power).largest for params in networks]
 
     def differ(power: float, weights: np.ndarray, strengths: np.ndarray) -> np.ndarray:
-        drawn = zip(weights, strengths, strict=True)
-        return np.array([disagreement(w, strength, power) for w, strength in drawn])
+        pairs = zip(weights, strengths, strict=True)
+        return np.array([disagreement(w, strength, power) for w, strength in pairs])
 
     tied = random_weights(y, 2.0, tries, rng)
     residual_at_two = np.array(look(2.0, *tied))
@@ -350,9 +350,9 @@ def search(
     nearest = np.zeros(len(powers))
     nearest_at_two = np.zeros(len(powers))
     for i, power in enumerate(powers):
-        drawn = random_weights(y, power, tries, rng)
-        largest[:, i] = look(power, *drawn)
-        nearest[i] = _least_ratio(largest[:, i], differ(power, *drawn))
+        weights = random_weights(y, power, tries, rng)
+        largest[:, i] = look(power, *weights)
+        nearest[i] = _least_ratio(largest[:, i], differ(power, *weights))
         nearest_at_two[i] = _least_ratio(residual_at_two, differ(power, *tied))
     return {
         "random": ("try other_power", largest),

@@ -268,20 +268,23 @@ class SelectionWidth(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        own, other = products_of_pairs(setting.pairs)
+        with_own, other = products_of_pairs(setting.pairs)
         sets = setting.sets
         products = np.einsum("sthd,snd->sthn", sets.start.w, sets.x) > 0
         of_own_class = sets.start.v[..., None] * sets.y[:, None, None] > 0
         half = np.full(len(self.mus), 0.5)
-        sees_own = self.laws(setting, own > 0, half, (products & of_own_class).any(-1))
+        sees_own = self.laws(setting, with_own > 0, half, (products & of_own_class).any(-1))
         sees_any = self.laws(
             setting,
-            (own > 0) | (other > 0),
+            (with_own > 0) | (other > 0),
             0.25 + share_living_on_pairs(self.mus),
             products.any(-1),
         )
         all_live = self.laws(
-            setting, np.ones_like(own, bool), np.ones_like(half), np.ones_like(products[..., 0])
+            setting,
+            np.ones_like(with_own, bool),
+            np.ones_like(half),
+            np.ones_like(products[..., 0]),
         )
         return [
             kit.rival(
@@ -333,11 +336,13 @@ class SelectionWidth(kit.Claim[Setting]):
 
 def _cycled(other: xarray.DataArray, like: xarray.DataArray) -> xarray.DataArray:
     """Return the starts of another experiment, over again where there are too few, on the axes of this one."""
-    kept = [dim for dim in ("width", "neuron") if dim in like.dims]
-    starts = [dim for dim in other.dims if dim not in kept]
-    flat = other.stack(of=starts).transpose("of", *kept).values
-    own = [dim for dim in like.dims if dim not in kept]
-    count = int(np.prod([like.sizes[dim] for dim in own]))
+    along = [dim for dim in ("width", "neuron") if dim in like.dims]
+    starts = [dim for dim in other.dims if dim not in along]
+    flat = other.stack(of=starts).transpose("of", *along).values
+    repetitions = [dim for dim in like.dims if dim not in along]
+    count = int(np.prod([like.sizes[dim] for dim in repetitions]))
     over_again = flat[np.arange(count) % len(flat)]
-    sizes = [like.sizes[dim] for dim in (*own, *kept)]
-    return xarray.DataArray(over_again.reshape(sizes), dims=(*own, *kept)).transpose(*like.dims)
+    sizes = [like.sizes[dim] for dim in (*repetitions, *along)]
+    return xarray.DataArray(over_again.reshape(sizes), dims=(*repetitions, *along)).transpose(
+        *like.dims
+    )

@@ -108,6 +108,6 @@ def _learn(
     first = Neurons(start.w * present[:, None], start.v * present)
     risk = log_margin_risk(exponential, net.apply, x, y)
     end = descend(risk, first, log_risk_steps(LR), steps, record=steps).params
-    own = jnp.sign(y) * jnp.sign(end.v)[:, None] > 0
-    lives = ((end.w @ x.T > 0) & own).any(1)
+    same_class = jnp.sign(y) * jnp.sign(end.v)[:, None] > 0
+    lives = ((end.w @ x.T > 0) & same_class).any(1)
     return (y * net.apply(end, x)).min() > 0, lives

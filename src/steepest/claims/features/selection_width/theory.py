@@ -35,9 +35,9 @@ def living_on_pairs(pairs: Pairs) -> NDArray:
     A neuron that sees only the other example is pushed off it, along it. What is left of the neuron then is its part
     orthogonal to the other example, and that sees the neuron's own or does not.
     """
-    own, other = products_of_pairs(pairs)
+    with_own, other = products_of_pairs(pairs)
     cosine = (pairs.x[:, 0] * pairs.x[:, 1]).sum(-1)[:, None]
-    return (own > 0) | ((other > 0) & (own - cosine * other > 0))
+    return (with_own > 0) | ((other > 0) & (with_own - cosine * other > 0))
 
 
 def products_of_pairs(pairs: Pairs) -> tuple[NDArray, NDArray]:
@@ -55,18 +55,19 @@ def living_on_sets(sets: Sets) -> NDArray:
     ``u' = (I − u uᵀ) s Σ_i y_i x_i 1[⟨u, x_i⟩ > 0]``, s the sign of the output weight: the limit ε → 0, by Euler's
     steps. A neuron that sees its own class once sees it for ever.
     """
-    seeds, dimension = len(sets.x), sets.x.shape[-1]
+    seeds = len(sets.x)
+    dimension = sets.x.shape[-1]
     u = sets.start.w.reshape(seeds, -1, dimension)
     sign = np.sign(sets.start.v).reshape(seeds, -1, 1)
     longest = np.linalg.norm(sets.x, axis=-1).sum(-1)[:, None, None]
     pull_of = sets.y[..., None] * sets.x / longest
     across = np.swapaxes(sets.x, -1, -2)
-    own = sign * sets.y[:, None, :] > 0
+    same_class = sign * sets.y[:, None, :] > 0
     lives = np.zeros(u.shape[:-1], bool)
     for _ in range(int(HORIZON / TURN)):
         u = u / np.linalg.norm(u, axis=-1, keepdims=True)
         gates = u @ across > 0
-        lives |= (gates & own).any(-1)
+        lives |= (gates & same_class).any(-1)
         u = u + TURN * sign * (gates @ pull_of)
     return lives.reshape(sets.start.v.shape)
 

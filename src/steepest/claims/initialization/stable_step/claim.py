@@ -237,14 +237,14 @@ class StableStep(kit.Claim[Setting]):
         ]
 
     def predict(self, setting: Setting) -> kit.Prediction:
-        own = {case: 2 / top[:, 0] for case, top in setting.top.items()}
+        edge = {case: 2 / top[:, 0] for case, top in setting.top.items()}
         limits = [limit_of(*case) for case in self.cases]
         steps = steps_of_limits(np.asarray(setting.x, float), limits)
         limit = dict(zip(self.cases, steps, strict=True))
         by_width = dict(zip(LAWS, _on_axes(limit, self.wide), strict=True))
         return kit.law(
-            edge=("seed law width", _on_axes(own, self.wide)),
-            deep_edge=("seed activation layers", _on_axes(own, self.deep)),
+            edge=("seed law width", _on_axes(edge, self.wide)),
+            deep_edge=("seed activation layers", _on_axes(edge, self.deep)),
             **{name: ("width", of_law) for name, of_law in by_width.items()},
             deep=("activation layers", _on_axes(limit, self.deep)),
         )

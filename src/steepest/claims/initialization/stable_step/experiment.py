@@ -55,12 +55,11 @@ def draw(key: kit.Key, cases: Sequence[Case], *, examples: int, seeds: int, coun
     """Draw networks with their siblings, all shapes from the same numbers, and measure their tangent kernels."""
     x, direction = pooled_digits(examples)
     shapes = sorted({shape for shape, _ in cases})
-    most = max(map(numbers_in, shapes))
+    largest = max(map(numbers_in, shapes))
 
     def one(key: kit.Key) -> tuple[Array, list[Array]]:
-        numbers = jax.random.normal(key, (count, most))
-        measure = lambda shape: jax.vmap(lambda own: kernel_parts(shape, cut_out(shape, own), x))
-        return numbers[0], [measure(shape)(numbers) for shape in shapes]
+        numbers = jax.random.normal(key, (count, largest))
+        return numbers[0], [_kernels_of_shape(shape, numbers, x) for shape in shapes]
 
     every = lambda key: jax.lax.map(one, kit.keys(key, seeds))
     numbers, measured = kit.compiled(every)(key)
@@ -118,10 +117,17 @@ def _steps_of_shape(
     """Return the largest stable steps of all networks of one shape, ``(laws, seeds)``: one program for all laws."""
     every = [roles(shape, law) for law in laws]
     stacked = jax.tree.map(lambda *of_laws: jnp.stack(of_laws), *every)
-    of_law = lambda role: jax.lax.map(
-        lambda own: _largest_step(shape, role, cut_out(shape, own), setting, search), numbers
-    )
+
+    def of_law(role: Roles) -> Array:
+        search_one = lambda row: _largest_step(shape, role, cut_out(shape, row), setting, search)
+        return jax.lax.map(search_one, numbers)
+
     return jax.lax.map(of_law, stacked)
+
+
+def _kernels_of_shape(shape: Shape, numbers: Array, x: kit.Values) -> Array:
+    """Return the parts of the tangent kernel of all siblings of one shape."""
+    return jax.vmap(lambda row: kernel_parts(shape, cut_out(shape, row), x))(numbers)
 
 
 def _largest_step(

@@ -116,10 +116,10 @@ class StableStepOnSubject(OnSubject, StableStep):
     def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
         every = np.ones(setting.subjects[0].size)
         ends = (self.smallest, self.largest)
-        steps = [self.search(one, every, ends, self.halvings) for one in setting.subjects]
+        steps = [self.search(subject, every, ends, self.halvings) for subject in setting.subjects]
         of_few = [
-            self.search(one, weak_half(one), (step / BELOW, step * ABOVE), FEW_HALVINGS)
-            for one, step in zip(setting.subjects, steps, strict=True)
+            self.search(subject, weak_half(subject), (step / BELOW, step * ABOVE), FEW_HALVINGS)
+            for subject, step in zip(setting.subjects, steps, strict=True)
         ]
         return kit.seen(
             step=("seed", self.stacked(steps)), step_of_few=("seed", self.stacked(of_few))

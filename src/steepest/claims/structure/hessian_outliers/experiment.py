@@ -85,19 +85,22 @@ def _stacked(
     networks: list[Network], classes: tuple[int, ...], seeds: int
 ) -> dict[str, tuple[str, Any]]:
     """Return what was measured as classes × seeds; ranks beyond 2C + 1 are NaN."""
-    most = 2 * max(classes) + 1
+    ranks = 2 * max(classes) + 1
     pad = lambda values: np.append(
-        values, np.full((*values.shape[:-1], most - values.shape[-1]), np.nan), -1
+        values, np.full((*values.shape[:-1], ranks - values.shape[-1]), np.nan), -1
     )
     shape = lambda values: np.reshape(values, (len(classes), seeds, *np.shape(values)[1:]))
-    column = lambda name: shape(np.stack([getattr(one, name) for one in networks]))
-    shares = shape(np.stack([pad(one.class_share) for one in networks]))
-    spaces = [one.space for one in networks]
+    column = lambda name: shape(np.stack([getattr(network, name) for network in networks]))
+    shares = shape(np.stack([pad(network.class_share) for network in networks]))
+    spaces = [network.space for network in networks]
     following = np.roll(np.arange(len(spaces)).reshape(len(classes), -1), -1, 1).ravel()
     # the top spaces of one network against those of the next with as many classes
     others = [subspace_overlap(spaces[i], spaces[k]) for i, k in enumerate(following)]
     return {
-        "values": ("classes seed rank", shape(np.stack([pad(one.values) for one in networks]))),
+        "values": (
+            "classes seed rank",
+            shape(np.stack([pad(network.values) for network in networks])),
+        ),
         "class_share": ("classes seed rank", shares[:, :, 0]),
         "random_share": ("classes seed rank", shares[:, :, 1]),
         "share": ("classes seed moment", column("share")),
@@ -177,10 +180,10 @@ def class_rows(
     outputs, back = jax.vjp(lambda w: training.outputs(w, lane), w)
     p = softmax(outputs)
     one_hot = jax.nn.one_hot(lane.y, p.shape[1])
-    own = (p * one_hot).sum(1, keepdims=True)
-    cotangent = own * (one_hot - p) / len(p)
+    of_label = (p * one_hot).sum(1, keepdims=True)
+    cotangent = of_label * (one_hot - p) / len(p)
     members = jax.nn.one_hot(groups, p.shape[1]).T  # (10, n)
-    weight = members @ (1 - own) / len(p)  # w_c, (10, 1)
+    weight = members @ (1 - of_label) / len(p)  # w_c, (10, 1)
     sums = jax.vmap(lambda member: back(member[:, None] * cotangent)[0])(members)
     return sums / jnp.sqrt(jnp.where(weight > 0, weight, 1.0))
 
