@@ -11,10 +11,10 @@ BOUND = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9][0-9A-Za-z.]*)")
 
 def constraint(requirement: str) -> str:
     """Return the constraint that allows only the lower bound of a requirement, such as ``numpy>=2.0``."""
-    found = BOUND.fullmatch(requirement)
-    if found is None:
+    match = BOUND.fullmatch(requirement)
+    if match is None:
         sys.exit(f"pyproject.toml: {requirement!r} has no lower bound; write it as 'name>=version'")
-    name, lowest = found.groups()
+    name, lowest = match.groups()
     return f"{name}=={lowest}"
 
 

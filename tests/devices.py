@@ -3,6 +3,7 @@
 import hashlib
 import json
 import tempfile
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -37,10 +38,10 @@ def claim_bits(name):
 def kernel_bits(x):
     """Kernels in memory and on disk."""
     limit = WIDE.limit()
-    found = gram(limit, x)
+    kernel = gram(limit, x)
     with tempfile.TemporaryDirectory() as folder:
         tiled = tiled_gram(limit, x, folder, tile=4).ntk.toarray()
-    return digest({"nngp": found.nngp, "ntk": found.ntk, "tiled": tiled})
+    return digest({"nngp": kernel.nngp, "ntk": kernel.ntk, "tiled": tiled})
 
 
 def loss(outputs, targets):
@@ -76,9 +77,10 @@ def main():
     params = NET.init(jax.random.key(0))
     on_last = lambda tree: jax.device_put(tree, last)
     risk = lambda params, batch: loss(NET.apply(params, batch[0]), batch[1])
-    curved = lambda params, batch: float(
-        sharpness(lambda p: risk(p, batch), params, jax.random.key(1)).value
-    )
+
+    def curved(params, batch):
+        return float(sharpness(partial(risk, batch=batch), params, jax.random.key(1)).value)
+
     report = {
         "devices": jax.device_count(),
         "claims": {name: claim_bits(name) for name in CLAIMS},

@@ -24,11 +24,27 @@ EXTRAS = {
     "dask": ("distributed", "dask"),
     "export": ("pandas", "pyarrow", "xarray"),
     "book": (
-        "sphinx", "docutils", "myst_nb", "furo", "jupytext", "nbclient", "nbformat", "ipykernel",
+        "sphinx",
+        "docutils",
+        "myst_nb",
+        "furo",
+        "jupytext",
+        "nbclient",
+        "nbformat",
+        "ipykernel",
     ),
     "integrations": ("lightning", "transformers", "accelerate", "tensorboard", "wandb"),
-    "test": ("hypothesis", "beartype", "mpmath", "diffrax", "blackjax", "equinox", "networkx", "yaml"),
-}  # fmt: skip
+    "test": (
+        "hypothesis",
+        "beartype",
+        "mpmath",
+        "diffrax",
+        "blackjax",
+        "equinox",
+        "networkx",
+        "yaml",
+    ),
+}
 """The packages that each extra of the project brings, as they are imported."""
 EXTRA_OF = {package: extra for extra, packages in EXTRAS.items() for package in packages}
 

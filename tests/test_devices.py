@@ -27,9 +27,9 @@ def several():
         command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["devices"] == SEVERAL
-    return found
+    printed = json.loads(done.stdout)
+    assert printed["devices"] == SEVERAL
+    return printed
 
 
 @pytest.mark.parametrize("name", devices.CLAIMS)
@@ -40,7 +40,7 @@ def test_a_claim_has_the_same_bits_with_several_devices(name, several):
 @pytest.mark.parametrize("part", ["kernels", "readings", "sharpness"])
 def test_numbers_are_the_same_wherever_weights_and_data_are(part, several):
     first, *others = several[part]
-    assert all(found == first for found in others)
+    assert all(bits == first for bits in others)
 
 
 def test_weights_on_several_devices_are_refused(several):

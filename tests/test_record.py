@@ -39,7 +39,7 @@ def small(tmp_path, monkeypatch):
 
 def test_every_claim_has_a_record_of_its_version_and_of_the_verdict_that_tests_know():
     lines = catalogue.built_in()
-    verdicts = {name: seen["verdict"] for name, seen in green.recorded().items()}
+    verdicts = {name: green_run["verdict"] for name, green_run in green.recorded().items()}
     assert {name: str(record.recorded(line).verdict) for name, line in lines.items()} == verdicts
     assert set(record.records()) == set(lines)
 

@@ -104,12 +104,12 @@ def test_the_package_says_that_it_has_types():
 
 def test_the_paper_cites_what_its_bibliography_has():
     cited = set(re.findall(r"@(\w+)", (ROOT / "paper" / "paper.md").read_text("utf-8")))
-    known = set(
+    declared = set(
         re.findall(
             r"^@\w+\{(\w+),", (ROOT / "paper" / "paper.bib").read_text("utf-8"), re.MULTILINE
         )
     )
-    assert cited == known
+    assert cited == declared
 
 
 def test_the_paper_has_the_authors_of_the_citation_file():

@@ -37,8 +37,8 @@ def recorded(monkeypatch):
     """Set what the package records of the small claim."""
 
     def set_record(verdict, **more):
-        known = {} if verdict is None else {NAME: Record(1, Verdict(verdict), **more)}
-        monkeypatch.setattr(record, "records", lambda: known)
+        recorded = {} if verdict is None else {NAME: Record(1, Verdict(verdict), **more)}
+        monkeypatch.setattr(record, "records", lambda: recorded)
 
     return set_record
 
@@ -146,9 +146,9 @@ def test_a_recorded_failure_is_a_result(held, recorded):
 
 def test_rates_are_said_where_they_are_recorded():
     assert spelled_rates(Record(1, Verdict.HOLDS)) == ""
-    known = Record(1, Verdict.HOLDS, "2026-11-23", seeds=HoldRate(20), settings=HoldRate(9, 1))
-    assert spelled_rates(known) == "holds at 20 of 20 fresh seeds, 9 of 10 settings"
-    assert spelled_record(known).startswith("holds (version 1, 2026-11-23), holds at 20 of 20")
+    recorded = Record(1, Verdict.HOLDS, "2026-11-23", seeds=HoldRate(20), settings=HoldRate(9, 1))
+    assert spelled_rates(recorded) == "holds at 20 of 20 fresh seeds, 9 of 10 settings"
+    assert spelled_record(recorded).startswith("holds (version 1, 2026-11-23), holds at 20 of 20")
 
 
 def test_the_summary_has_a_line_for_each_chapter(held, recorded):

@@ -154,9 +154,9 @@ def test_a_run_in_processes_stops_in_order(tmp_path, number, code):
     assert process.stderr is not None
     first = process.stderr.readline()
     process.send_signal(number)
-    _, rest = process.communicate(timeout=30)
+    _, remaining = process.communicate(timeout=30)
     assert first.startswith("[1/3] quick-decay: holds")
-    assert rest.splitlines()[-1].startswith("steepest: stopped; what is finished is kept")
+    assert remaining.splitlines()[-1].startswith("steepest: stopped; what is finished is kept")
     assert process.returncode == code
     assert [path.name for path in tmp_path.glob("results/*") if path.is_dir()] == ["quick-decay"]
 

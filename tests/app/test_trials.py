@@ -32,8 +32,8 @@ def ours(falling, tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").touch()
     monkeypatch.setattr(recording, "PROJECT", tmp_path)
     monkeypatch.setattr(record, "PATH", tmp_path / "record.json")
-    known = Record(1, Verdict.HOLDS, "2026-11-23")
-    (tmp_path / "record.json").write_text(record.spelled({"falling": known}), "utf-8")
+    recorded = Record(1, Verdict.HOLDS, "2026-11-23")
+    (tmp_path / "record.json").write_text(record.spelled({"falling": recorded}), "utf-8")
     record.records.cache_clear()
     yield "falling"
     record.records.cache_clear()
@@ -53,16 +53,16 @@ def test_it_says_how_often_and_shows_what_does_not_hold(falling, tmp_path, capsy
     assert main(["trials", falling, *FEW, "--json"]) == 1
     out, said = capsys.readouterr()
     assert "0 runs to compute" in said
-    found = json.loads(out)
-    assert found["seeds"]["holds"] == found["seeds"]["runs"] == 2
-    assert found["settings"]["runs"] == 3
-    assert [run["kind"] for run in found["runs"]] == ["seed"] * 2 + ["setting"] * 3
-    assert set(found["scope"]) == set(found["runs"][-1]["fields"])
+    printed = json.loads(out)
+    assert printed["seeds"]["holds"] == printed["seeds"]["runs"] == 2
+    assert printed["settings"]["runs"] == 3
+    assert [run["kind"] for run in printed["runs"]] == ["seed"] * 2 + ["setting"] * 3
+    assert set(printed["scope"]) == set(printed["runs"][-1]["fields"])
 
 
 def test_a_run_that_is_shown_has_the_same_verdict_by_its_command(falling, capsys):
-    found = steepest.trials(falling, seeds=0, settings=4)
-    row = next(row for row in found.rows if row.verdict == "fails")
+    trials = steepest.trials(falling, seeds=0, settings=4)
+    row = next(row for row in trials.rows if row.verdict == "fails")
     assert main(row.command.split()[1:]) == 1
     assert row.reason in capsys.readouterr().out
 
@@ -72,17 +72,17 @@ def test_a_claim_without_a_scope_says_so(tmp_path, capsys):
     assert main(["trials", "older_decay.py", *FEW, "--json"]) == 0
     out, said = capsys.readouterr()
     assert "older-decay states no scope, so no settings are drawn" in said
-    found = json.loads(out)
-    assert found["settings"] is None
-    assert found["seeds"]["holds"] == 2
+    printed = json.loads(out)
+    assert printed["settings"] is None
+    assert printed["seeds"]["holds"] == 2
 
 
 def test_python_gives_the_same(falling, tmp_path):
-    found = steepest.trials(falling, seeds=2, settings=3, out=tmp_path / "out")
-    assert repr(found).startswith("<falling, version 1: holds at 2 of 2 fresh seeds, ")
-    assert "<table>" in found._repr_html_()
+    trials = steepest.trials(falling, seeds=2, settings=3, out=tmp_path / "out")
+    assert repr(trials).startswith("<falling, version 1: holds at 2 of 2 fresh seeds, ")
+    assert "<table>" in trials._repr_html_()
     again = steepest.trials(falling, seeds=2, settings=3, out=tmp_path / "out")
-    assert again.to_json() == found.to_json()
+    assert again.to_json() == trials.to_json()
 
 
 @pytest.mark.parametrize(
@@ -112,21 +112,21 @@ def test_bad_input_is_one_sentence(words, sentence, falling, capsys):
 def test_the_record_takes_the_counts_and_every_run(ours, tmp_path, capsys):
     main(["trials", ours, *FEW, "--record"])
     (tmp_path / "results").rename(tmp_path / "kept")
-    known = record.records()[ours]
-    assert known.seeds == HoldRate(2)
-    assert known.settings.runs == 3
-    assert known.date == "2026-11-23"
+    recorded = record.records()[ours]
+    assert recorded.seeds == HoldRate(2)
+    assert recorded.settings.runs == 3
+    assert recorded.date == "2026-11-23"
     lines = (tmp_path / "benchmarks" / "trials" / "falling.jsonl").read_text("utf-8").splitlines()
     runs = [json.loads(line) for line in lines]
     assert [run["seed"] for run in runs] == [1000, 1001, 1500, 1501, 1502]
     assert set(runs[0]) == {"claim", "version", "kind", "seed", "fields", "verdict", "reason"}
     capsys.readouterr()
-    rates = f"holds at 2 of 2 fresh seeds, {known.settings.holds} of 3 settings"
+    rates = f"holds at 2 of 2 fresh seeds, {recorded.settings.holds} of 3 settings"
     main(["show", ours])
     assert rates in capsys.readouterr().out
     main(["run", ours, "--json"])
     counts = json.loads(capsys.readouterr().out)["hold_rates"]
-    assert counts == {"seeds": known.seeds.to_json(), "settings": known.settings.to_json()}
+    assert counts == {"seeds": recorded.seeds.to_json(), "settings": recorded.settings.to_json()}
     main(["cite", ours])
     assert f"holds at preset quick, seed 0, {rates};" in capsys.readouterr().out
     main(["cite", ours, "--json"])

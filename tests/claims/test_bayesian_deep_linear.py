@@ -221,7 +221,7 @@ def test_heavy_evidences_are_out_of_range():
     claim = BayesianDeepLinear(uneven_size=6.0)
     with jax.enable_x64(True):
         hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
-    assert [one.holds for one in hypotheses].count(False) == 1
+    assert [hypothesis.holds for hypothesis in hypotheses].count(False) == 1
 
 
 @pytest.mark.parametrize(

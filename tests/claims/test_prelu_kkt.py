@@ -120,10 +120,10 @@ def test_residuals_lie_between_multiples_of_the_disagreement(power):
     np.testing.assert_allclose(margins[::2], 1, rtol=0.01)  # every second has all weights
     low = min(1.0, power / 2**0.5)
     high = max(1.0, power / 2**0.5)
-    for drawn, strength in zip(weights[::2], strengths[::2], strict=True):
-        far = disagreement(drawn, strength, power)
-        found = residuals(network(drawn @ x, y, strength), x=x, y=y, power=power).largest
-        assert 0.99 * low * far <= found <= 1.01 * high * far
+    for directions, strength in zip(weights[::2], strengths[::2], strict=True):
+        far = disagreement(directions, strength, power)
+        residual = residuals(network(directions @ x, y, strength), x=x, y=y, power=power).largest
+        assert 0.99 * low * far <= residual <= 1.01 * high * far
 
 
 def test_a_partition_disagrees_about_nothing():
@@ -132,9 +132,11 @@ def test_a_partition_disagrees_about_nothing():
 
 
 def test_search_finds_the_ties_at_two():
-    found = search(PreluKkt().setting(jax.random.key(0)), (3.0,), 6, 20, np.random.default_rng(0))
-    assert found["nearest"][1] >= 1
-    assert found["nearest_at_two"][1] < 1e-6
+    searched = search(
+        PreluKkt().setting(jax.random.key(0)), (3.0,), 6, 20, np.random.default_rng(0)
+    )
+    assert searched["nearest"][1] >= 1
+    assert searched["nearest_at_two"][1] < 1e-6
 
 
 def test_one_side_of_a_kink_is_not_enough():
@@ -184,8 +186,8 @@ def test_dead_neurons_see_the_first_centre_of_their_class_and_one_other():
     assert np.sign(dead.v[0]).tolist() == [1, -1] * 4
     np.testing.assert_array_equal(np.abs(dead.w), np.abs(w))
     expected = np.abs(w[0, :2, 0])
-    one = Neurons(dead.w[:1, :1], dead.v[:1, :1])
-    assert weights_of_shared(one)[0] == pytest.approx(expected[0] / abs(w[0, 0, 2]))
+    neuron = Neurons(dead.w[:1, :1], dead.v[:1, :1])
+    assert weights_of_shared(neuron)[0] == pytest.approx(expected[0] / abs(w[0, 0, 2]))
 
 
 def as_predicted(claim):

@@ -96,8 +96,8 @@ def test_the_share_of_pairs_has_its_closed_form(claim, predicted, setting):
 def test_data_are_as_described(claim, setting):
     pairs, sets = setting
     assert (np.asarray(sets.y).sum(1) == 0).all()
-    for one, labels in zip(sets.x, sets.y, strict=True):
-        assert float(orthogonal_separability(one, labels)) >= 0.1 - 1e-6
+    for images, labels in zip(sets.x, sets.y, strict=True):
+        assert float(orthogonal_separability(images, labels)) >= 0.1 - 1e-6
     cosines = (pairs.x[:, 0] * pairs.x[:, 1]).sum(-1)
     np.testing.assert_allclose(cosines, -np.array(claim.mus), atol=1e-6)
     assert isinstance(pairs, Pairs) and pairs.start.w.shape == (1000, 3, 8, 3)

@@ -85,8 +85,8 @@ def test_steps_are_at_the_edge_and_their_mean_is_that_of_all_siblings():
     observed = small.observe(setting, jax.random.key(0))
     for case, top in setting.top.items():
         # were every step exactly at the edge, the mean would be 2/λ_max of the siblings' mean
-        own = mean_steps(setting, {case: 2 / top[:, 0]})[case]
-        np.testing.assert_allclose(own, 2 / top.mean(1), rtol=1e-12)
+        estimate = mean_steps(setting, {case: 2 / top[:, 0]})[case]
+        np.testing.assert_allclose(estimate, 2 / top.mean(1), rtol=1e-12)
     predicted = small.predict(setting)
     ratio = observed["step"] / predicted["edge"]
     assert ratio.min() > 0.97 and ratio.max() < 1.06

@@ -75,9 +75,9 @@ def record_of(result: Result) -> Record:
 def keep(result: Result, path: Path = record.PATH) -> None:
     """Write a run into the record that the package carries, and leave out claims that are gone."""
     record.records.cache_clear()
-    known = dict(record.records())
-    known[result.claim] = renewed(known.get(result.claim), record_of(result))
-    ours = {name: known[name] for name in catalogue.built_in() if name in known}
+    recorded = dict(record.records())
+    recorded[result.claim] = renewed(recorded.get(result.claim), record_of(result))
+    ours = {name: recorded[name] for name in catalogue.built_in() if name in recorded}
     path.write_text(spelled(ours), "utf-8")
     record.records.cache_clear()
 

@@ -32,9 +32,9 @@ def store(tmp_path, monkeypatch):
 def listed(store):
     """The records of a claim as a new process reads them, which then keeps them."""
     records = Records(store.root)
-    found = list(records.of_claim("plain-decay"))
+    listed_records = list(records.of_claim("plain-decay"))
     records.keep()
-    return found
+    return listed_records
 
 
 def test_a_record_says_what_the_result_says(store):

@@ -58,21 +58,25 @@ def test_rule_9_a_law_that_is_wrong_along_its_axis_fails(kind):
 def test_rule_9_the_kit_tries_them_itself(decay):
     tried = {(null.law, null.kind): null for null in decay.nulls}
     assert set(tried) == {
-        ("y", "flat"), ("y", "reversed"), ("y", "steeper"), ("y", "shallower"),
-        ("p", "steeper"), ("p", "shallower"),
-    }  # fmt: skip
+        ("y", "flat"),
+        ("y", "reversed"),
+        ("y", "steeper"),
+        ("y", "shallower"),
+        ("p", "steeper"),
+        ("p", "shallower"),
+    }
     assert all(null.rejected and null.headline for null in decay.nulls)
 
 
 def test_rule_9_what_survives_leaves_the_claim_undecided():
     """A law of which only the mean along its argument is judged."""
     law = arrays(y=("width", 1 / WIDTHS))
-    seen = arrays(
+    measured = arrays(
         y=("seed width", np.ones((5, 1)) / WIDTHS * (1 + 0.3 * RNG.standard_normal((5, 4))))
     )
-    wide = kit.follows("follows", law.y, seen.y, 50.0)
+    wide = kit.follows("follows", law.y, measured.y, 50.0)
     assert wide.verdict is Verdict.HOLDS
-    flat = kit.follows("follows", law.y.mean() + 0 * law.y, seen.y, 50.0)
+    flat = kit.follows("follows", law.y.mean() + 0 * law.y, measured.y, 50.0)
     assert (
         flat.verdict is Verdict.HOLDS
     )  # so that the null is not rejected, and the headline has no power
@@ -105,10 +109,10 @@ def test_rule_9_what_survives_leaves_the_claim_undecided():
 
 
 def test_rule_9_intervals_hold_at_all_points_at_once():
-    one = arrays(y=("seed width", 1 + 0.1 * RNG.standard_normal((6, 4)))).y
-    wide = kit.follows("a", arrays(y=("width", np.ones(4))).y, one, 0.5)
+    samples = arrays(y=("seed width", 1 + 0.1 * RNG.standard_normal((6, 4)))).y
+    wide = kit.follows("a", arrays(y=("width", np.ones(4))).y, samples, 0.5)
     (alone,) = [p for p in wide.points if p.where == {"width": 10.0}]
-    narrow = kit.follows("a", 1.0, one.isel(width=0), 0.5)
+    narrow = kit.follows("a", 1.0, samples.isel(width=0), 0.5)
     assert alone.high - alone.low > 1.3 * (narrow.interval.high - narrow.interval.low)
 
 
@@ -278,12 +282,12 @@ def test_rule_16_what_both_sides_call_is_listed(tmp_path, decay):
 
 
 def test_rule_17_a_bound_with_room_is_consistent():
-    seen = arrays(y=("seed width", 1 + 0.01 * RNG.standard_normal((5, 4)))).y
-    near = kit.at_most("bound", 1.2, seen, over="width")
-    far = kit.at_most("bound", 4.0, seen, over="width")
+    measured = arrays(y=("seed width", 1 + 0.01 * RNG.standard_normal((5, 4)))).y
+    near = kit.at_most("bound", 1.2, measured, over="width")
+    far = kit.at_most("bound", 4.0, measured, over="width")
     assert (near.consistent, far.consistent) == (False, True)
     assert near.verdict is far.verdict is Verdict.HOLDS
-    assert kit.at_most("bound", 0.5, seen, over="width").verdict is Verdict.FAILS
+    assert kit.at_most("bound", 0.5, measured, over="width").verdict is Verdict.FAILS
 
 
 def test_rule_17_a_headline_of_room_is_undecided():
@@ -346,9 +350,9 @@ def test_a_law_inherits_its_axes():
 
 @pytest.mark.parametrize("within", [(1.1, 1.2), (-0.5, -0.1)])
 def test_a_margin_goes_around_its_prediction(within):
-    seen = arrays(y=("seed width", np.ones((3, 4)))).y
+    measured = arrays(y=("seed width", np.ones((3, 4)))).y
     with pytest.raises(ValueError, match="leaves out the prediction"):
-        kit.follows("a", 1.0, seen, within, over="width")
+        kit.follows("a", 1.0, measured, within, over="width")
 
 
 def test_what_is_not_finite_fails():
@@ -362,10 +366,10 @@ def test_what_is_not_finite_fails():
 def test_a_law_that_differs_between_repetitions_is_compared_with_each():
     factors = np.array([1.0, 5.0, 25.0])[:, None]
     law = arrays(y=("seed width", factors / WIDTHS)).y
-    seen = arrays(y=("seed width", factors / WIDTHS * 1.01)).y
-    check = kit.follows("a", law, seen, 0.02, over="width")
+    measured = arrays(y=("seed width", factors / WIDTHS * 1.01)).y
+    check = kit.follows("a", law, measured, 0.02, over="width")
     assert check.verdict is Verdict.HOLDS
-    assert kit.follows("a", law, seen, 0.005, over="width").verdict is Verdict.FAILS
+    assert kit.follows("a", law, measured, 0.005, over="width").verdict is Verdict.FAILS
 
 
 def test_the_result_survives_json(decay):

@@ -27,8 +27,8 @@ def loaded(code):
     """Whether JAX is loaded after some code in a process of its own."""
     text = f"{code}\nprint('jax' in sys.modules)"
     # without what commands that other tests have run set for JAX
-    own = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    environment = {**own, "OMP_NUM_THREADS": "1"}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    environment = {**inherited, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", text]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     return done.stdout.splitlines()[-1] == "True"

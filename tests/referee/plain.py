@@ -48,7 +48,7 @@ class Plain(Claim):
 
     def judge(self, predicted, observed):
         laws = zip(predicted["y"], observed["y"].T, strict=True)
-        return [equal(f"each_{i}", law, seen, 0.05) for i, (law, seen) in enumerate(laws)]
+        return [equal(f"each_{i}", law, measured, 0.05) for i, (law, measured) in enumerate(laws)]
 
     def rivals(self, setting, predicted):
         return [Rival("half", predicted.replace(y=("width", predicted["y"] / 2)))]

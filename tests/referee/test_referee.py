@@ -101,8 +101,8 @@ def test_what_the_claim_says_it_cannot_tell_is_a_note():
         yield kit.follows("follows", law.y, seen.y, 50.0)
 
     kinds = ("flat", "reversed", "steeper", "shallower")
-    known = {f"y.width.{kind}": "few widths" for kind in kinds}
-    claim = judged_by(Decay, wide, ("follows",), not_told=known)
+    not_told = {f"y.width.{kind}": "few widths" for kind in kinds}
+    claim = judged_by(Decay, wide, ("follows",), not_told=not_told)
     assert found(claim, Flaw.LAW_NOT_TOLD)["y"].severity is Severity.NOTE
 
 
@@ -123,8 +123,8 @@ def test_an_axis_of_repetitions_along_which_theory_rises_is_a_design():
             return Prediction(y=("seed", np.linspace(1, 2, 8)))
 
         def observe(self, setting, key):
-            seen = np.linspace(1, 2, 8) + 0.01 * np.cos(np.arange(8))
-            return super().observe(setting, key).replace(y=("seed", seen))
+            measured = np.linspace(1, 2, 8) + 0.01 * np.cos(np.arange(8))
+            return super().observe(setting, key).replace(y=("seed", measured))
 
         def judge(self, predicted, observed):
             return [equal("mean", predicted["y"].mean(), observed["y"].mean(), 0.1)]
@@ -142,7 +142,7 @@ def test_an_axis_of_repetitions_along_which_theory_rises_is_a_design():
 def test_a_size_that_nothing_sees():
     def loose(self, predicted, observed):
         laws = zip(predicted["y"], observed["y"].T, strict=True)
-        return [equal(f"each_{i}", law, seen, 0.3) for i, (law, seen) in enumerate(laws)]
+        return [equal(f"each_{i}", law, measured, 0.3) for i, (law, measured) in enumerate(laws)]
 
     finding = found(judged_by(Plain, loose, Plain.headline), Flaw.SIZE_NOT_TOLD)["y"]
     assert finding.severity is Severity.WEAK
@@ -176,8 +176,8 @@ def test_a_residual_far_below_its_tolerance_is_no_identity():
         headline = ("residual",)
 
         def observe(self, setting, key):
-            seen = super().observe(setting, key)
-            return seen.replace(y=("seed width", 1e-16 * seen["y"]))
+            observed = super().observe(setting, key)
+            return observed.replace(y=("seed width", 1e-16 * observed["y"]))
 
         def judge(self, predicted, observed):
             return [equal("residual", 0.0, observed["y"][:, 0], 1e-6, absolute=True)]
@@ -197,8 +197,8 @@ def test_a_world_turned_round_that_nothing_misses():
 
 def test_a_check_that_does_not_need_one_of_what_it_reads():
     def also_reads(self, predicted, observed):
-        seen = observed["y"][:, 0] + 1e-9 * observed["same"]
-        return [equal("each_0", predicted["y"][0], seen, 0.05)]
+        gap = observed["y"][:, 0] + 1e-9 * observed["same"]
+        return [equal("each_0", predicted["y"][0], gap, 0.05)]
 
     findings = judge_arrays(case(judged_by(Plain, also_reads, ("each_0",))))
     (finding,) = [f for f in findings if f.id is Flaw.WORLD_NOT_TOLD and f.array == "same"]
@@ -265,8 +265,8 @@ def test_a_check_that_notices_little():
 )
 def test_an_interval_that_is_a_point(headline, severity):
     def counted(self, predicted, observed):
-        own = Plain.judge(self, predicted, observed)
-        return [*own, equal("count", 3.0, observed["same"], 0.2)]
+        checks = Plain.judge(self, predicted, observed)
+        return [*checks, equal("count", 3.0, observed["same"], 0.2)]
 
     finding = found(judged_by(Plain, counted, (headline,)), Flaw.NO_WIDTH)["count"]
     assert finding.severity is severity
@@ -397,7 +397,7 @@ def test_an_undecided_setting_is_a_note(tmp_path):
 
 
 def test_settings_are_the_ends_of_the_scope_and_just_outside():
-    settings = [(one.place, dict(one.changes)) for one in proposals(Decay())]
+    settings = [(proposal.place, dict(proposal.changes)) for proposal in proposals(Decay())]
     assert ("inside", {"noise": 0.01}) in settings
     assert ("inside", {"widths": (8, 16, 64)}) in settings
     assert ("inside", {"widths": (8, 16, 64), "noise": 0.04}) in settings
@@ -406,7 +406,7 @@ def test_settings_are_the_ends_of_the_scope_and_just_outside():
 
 
 def test_settings_without_a_scope_are_halves_and_doubles_cheapest_first():
-    settings = [dict(one.changes) for one in proposals(Plain())]
+    settings = [dict(proposal.changes) for proposal in proposals(Plain())]
     assert settings == [{"widths": (5, 10, 20, 40)}, {"widths": (20, 40, 80, 160)}]
 
 

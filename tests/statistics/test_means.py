@@ -12,8 +12,8 @@ DATA_SETS = 2000
 def all_inside(samples, truth, level):
     """Which of the data sets (data sets, repetitions, points) have all means within their intervals."""
     results = []
-    for one in samples:
-        low, high = simultaneous_intervals(one, level)
+    for sample in samples:
+        low, high = simultaneous_intervals(sample, level)
         results.append(np.all((low <= truth) & (truth <= high)))
     return results
 

@@ -56,9 +56,13 @@ def test_rounding_refutes_no_exact_law(dtype):
 def test_residuals_and_their_intervals():
     y = noisy(X**0.5, 6, False)[0]
     fit = fit_power(X, y)
-    lines = [np.polyfit(np.log(X), np.log(one), 1) for one in y]
+    lines = [np.polyfit(np.log(X), np.log(values), 1) for values in y]
     expected = np.mean(
-        [np.log(one) - np.polyval(line, np.log(X)) for one, line in zip(y, lines, strict=True)], 0
+        [
+            np.log(values) - np.polyval(line, np.log(X))
+            for values, line in zip(y, lines, strict=True)
+        ],
+        0,
     )
     np.testing.assert_allclose(fit.residuals, expected, atol=1e-12)
     np.testing.assert_allclose((fit.low + fit.high) / 2, expected, atol=1e-12)

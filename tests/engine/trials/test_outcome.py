@@ -93,7 +93,7 @@ def test_shards_give_the_union(whole, tmp_path):
     falling, trials = whole
     plan = planned(falling)
     parts = [tried(plan, tmp_path / str(i), shard=(i, 3)) for i in (1, 2, 3)]
-    computed = [{i for i, one in enumerate(part.records) if one} for part in parts]
+    computed = [{i for i, record in enumerate(part.records) if record} for part in parts]
     assert sum(map(len, computed)) == len(plan)
     assert set.union(*computed) == set(range(len(plan)))
     assert parts[0].missing == len(plan) - len(computed[0])

@@ -48,22 +48,24 @@ def test_more_settings_begin_with_the_same_ones(falling):
 
 
 def test_another_name_or_version_draws_others(tmp_path, falling):
-    own = settings(TrialPlan(falling, 0, 4))
+    first_four = settings(TrialPlan(falling, 0, 4))
     named = settings(TrialPlan(str(write_falling(tmp_path, "other")), 0, 4))
     (tmp_path / "later").mkdir()
     later = settings(TrialPlan(str(write_falling(tmp_path / "later", version=HISTORY)), 0, 4))
-    assert own != named
-    assert own != later
+    assert first_four != named
+    assert first_four != later
 
 
 def test_another_scope_of_one_field_leaves_the_others(tmp_path, falling):
     (tmp_path / "narrow").mkdir()
     narrow = 'kit.param(0.0, "what the law leaves out", scope=kit.between(0.0, 0.2))'
     other = TrialPlan(str(write_falling(tmp_path / "narrow", drag=narrow)), 0, 9)
-    kept = [(one["gravity"], one["readings"]) for one in settings(TrialPlan(falling, 0, 9))]
+    first_nine = [
+        (setting["gravity"], setting["readings"]) for setting in settings(TrialPlan(falling, 0, 9))
+    ]
     assert other.draws.refused == 0
-    mine = [(one["gravity"], one["readings"]) for one in settings(other)]
-    assert len(set(kept) & set(mine)) >= 4  # all but those that were drawn again
+    mine = [(setting["gravity"], setting["readings"]) for setting in settings(other)]
+    assert len(set(first_nine) & set(mine)) >= 4  # all but those that were drawn again
 
 
 def test_what_the_claim_refuses_is_drawn_again_and_counted(falling):

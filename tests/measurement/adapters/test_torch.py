@@ -240,7 +240,7 @@ def test_weights_on_several_devices_are_refused():
 
 def test_a_device_without_double_precision_is_refused_where_that_is_needed(monkeypatch):
     model = nn.Linear(3, 1)
-    found = subject(model, nn.MSELoss(), (torch.ones(4, 3), torch.ones(4, 1)))
-    monkeypatch.setattr(found, "device", torch.device("mps"))
+    attached = subject(model, nn.MSELoss(), (torch.ones(4, 3), torch.ones(4, 1)))
+    monkeypatch.setattr(attached, "device", torch.device("mps"))
     with pytest.raises(UserError, match="has no float64"):
-        found.precise()
+        attached.precise()
