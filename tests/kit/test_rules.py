@@ -372,6 +372,55 @@ def test_a_law_that_differs_between_repetitions_is_compared_with_each():
     assert kit.follows("a", law, measured, 0.005, over="width").verdict is Verdict.FAILS
 
 
+def test_one_repetition_that_disagrees_refutes_what_each_must_keep():
+    values = np.ones((6, 4))
+    values[2, 1] = 1.4
+    measured = arrays(y=("seed width", values)).y
+    assert kit.follows("a", 1.0, measured, 0.2, over="width").verdict is Verdict.INCONCLUSIVE
+    refuted = kit.follows("a", 1.0, measured, 0.2, over="width", each=True)
+    assert refuted.verdict is Verdict.FAILS
+    assert "width = 20" in refuted.note
+    assert kit.at_most("a", 1.2, measured, over="width", each=True).verdict is Verdict.FAILS
+
+
+def test_one_entry_that_disagrees_refutes_an_agreement():
+    deviation = xarray.DataArray(np.geomspace(1e-16, 1e-12, 50), dims=["try"])
+    assert kit.agrees("ways", deviation, 1e-11).verdict is Verdict.HOLDS
+    refuted = kit.agrees("ways", deviation, 1e-13)
+    assert refuted.verdict is Verdict.FAILS
+    assert "largest of 50" in refuted.interval.how
+
+
+class Derives(Decay):
+    def derive(self, law, seen):
+        return {"ratio": seen.y / law.y}
+
+    def judge(self, law, seen):
+        yield kit.follows("follows", 1.0, seen.ratio, 0.2, over="width")
+
+
+def test_what_is_derived_is_derived_again_of_every_wrong_law():
+    claim = Derives()
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    (own,) = claim.checks(predicted, observed)
+    twice = predicted.replace(y=("width", 2 * predicted["y"]))
+    (wrong,) = claim.checks(twice, observed)
+    assert (own.verdict, wrong.verdict) == (Verdict.HOLDS, Verdict.FAILS)
+
+
+def test_what_is_derived_hides_nothing_that_was_measured():
+    class Hides(Derives):
+        def derive(self, law, seen):
+            return {"y": seen.y}
+
+    claim = Hides()
+    setting = claim.setting(jax.random.key(0))
+    with pytest.raises(kit.UserError, match="derive.. gives y, which observe gives"):
+        claim.checks(claim.predict(setting), claim.observe(setting, jax.random.key(1)))
+
+
 def test_the_result_survives_json(decay):
     from steepest.engine.results import Result
 

@@ -106,7 +106,7 @@ SAID = ("kind", "says", "statement", "source", "corrections", "remarks")
 TESTED = ("history", "not_told", "shared")
 SETTINGS = ("tiny", "full", "out_of_scope", "precision", "point")
 GIVEN = ("axes", "check_fields", "setting", "hypotheses")
-DONE = ("predict", "observe", "run_conditions", "judge", "rivals", "controls", "figure")
+DONE = ("predict", "observe", "run_conditions", "derive", "judge", "rivals", "controls", "figure")
 ORDER = ("fields", *SAID, *TESTED, *SETTINGS, "properties", *GIVEN, *DONE)
 """Of the parts of a claim in the form of ``steepest.kit``."""
 

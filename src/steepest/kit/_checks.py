@@ -45,7 +45,7 @@ def follows(
             absolute error.
         over: axes along which it is judged, separated by spaces; those of ``law`` that are no repetitions if left out.
         absolute: whether ``within`` is absolute.
-        each: whether every repetition must agree, and not only their mean.
+        each: whether every repetition must agree, and not only their mean: one that does not refutes the law.
         label: the quantity in words; the id without underscores where it is left out.
         note: shown beside the check.
 
@@ -105,8 +105,7 @@ def agrees(
     """
     every = np.asarray(deviation, float).ravel()
     largest = float(every.max()) if np.isfinite(every).all() else math.nan
-    how = f"range of {every.size} values"
-    interval = Interval(float(every.min()), largest, how, Basis.RANGE)
+    interval = Interval(largest, largest, f"largest of {every.size} values", Basis.SEARCH)
     margin = Interval(-math.inf, tolerance)
     verdict = decide(interval, margin)
     return Check(
@@ -308,7 +307,7 @@ def _points(
         return _Points(where, flat, flat, flat, "deterministic", Basis.EXACT)
     count = flat.shape[0]
     if each:
-        how = f"range over {count} repetitions"
+        how = f"range over {count} repetitions, each of which must agree"
         flat = flat.reshape(-1, flat.shape[-1])
         return _Points(where, flat.mean(0), flat.min(0), flat.max(0), how, Basis.RANGE)
     flat = flat.reshape(count, -1, flat.shape[-1]).mean(1)
@@ -414,7 +413,7 @@ def _check(
             float(points.high[i]),
             float(margin[0][i]),
             float(margin[1][i]),
-            decide(_interval(points, i), Interval(float(margin[0][i]), float(margin[1][i]))),
+            _decide(_interval(points, i), Interval(float(margin[0][i]), float(margin[1][i]))),
         )
         for i, where in enumerate(points.where)
     )
@@ -452,6 +451,13 @@ def _worst(at: Sequence[At], margin: tuple[NDArray, NDArray]) -> int:
 
 def _interval(points: _Points, i: int) -> Interval:
     return Interval(float(points.low[i]), float(points.high[i]), points.how, points.basis)
+
+
+def _decide(interval: Interval, margin: Interval) -> Verdict:
+    """Compare an interval with a margin; of a range, whose every value must agree, one that does not refutes."""
+    verdict = decide(interval, margin)
+    straddles = verdict is Verdict.INCONCLUSIVE
+    return Verdict.FAILS if straddles and interval.basis is Basis.RANGE else verdict
 
 
 def _typical(theory: xarray.DataArray, axes: tuple[str, ...], points: _Points) -> NDArray:

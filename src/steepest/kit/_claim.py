@@ -66,7 +66,8 @@ class Claim(FirstForm, Generic[Setting]):
 
         setting(key) ──► hypotheses(setting)
                     ├──► predict(setting) ───────► law  ──┐
-                    └──► observe(setting, key) ──► seen ──┴──► judge(law, seen), figure(law, seen, rivals)
+                    └──► observe(setting, key) ──► seen ──┴──► derive(law, seen) ──► judge(law, seen)
+                                                                                └──► figure(law, seen, rivals)
 
     ``law`` and ``seen`` are ``xarray.Dataset``: the arrays by name, with the coordinates that :meth:`axes` gives, so
     that ``law.step / 2`` keeps its axes and ``seen.step.mean("start")`` says what it averages. Every check is judged at
@@ -105,6 +106,13 @@ class Claim(FirstForm, Generic[Setting]):
     def observe(self, setting: Setting, key: "Key") -> "Observation":
         """Run the experiment and return its arrays: ``kit.seen(name=("seed axis", values))``."""
 
+    def derive(
+        self, law: "xarray.Dataset", seen: "xarray.Dataset"
+    ) -> "Mapping[str, xarray.DataArray]":
+        """Return what checks and figure both need of the arrays; both find it in ``seen`` by its name."""
+        del law, seen
+        return {}
+
     @abstractmethod
     def judge(self, law: "xarray.Dataset", seen: "xarray.Dataset") -> "Iterable[Check]":
         """Yield the checks."""
@@ -129,9 +137,9 @@ class Claim(FirstForm, Generic[Setting]):
 
     def checks(self, predicted: "Prediction", observed: "Observation") -> "tuple[Check, ...]":
         """Judge arrays by name and axis."""
-        from steepest.kit._laws import labelled
+        from steepest.kit._laws import law_and_seen
 
-        return tuple(self.judge(labelled(self, predicted), labelled(self, observed)))
+        return tuple(self.judge(*law_and_seen(self, predicted, observed)))
 
     def wrong_theories(self, setting: Setting, predicted: "Prediction") -> "tuple[Rival, ...]":
         """Return the rivals, each with all arrays of a prediction."""
@@ -151,10 +159,10 @@ class Claim(FirstForm, Generic[Setting]):
         self, predicted: "Prediction", observed: "Observation", rivals: "Sequence[Rival]"
     ) -> "tuple[Panel, ...]":
         """Return the figure."""
-        from steepest.kit._laws import labelled
+        from steepest.kit._laws import labelled, law_and_seen
 
         wrong = {rival.id: labelled(self, rival.prediction) for rival in rivals}
-        return tuple(self.figure(labelled(self, predicted), labelled(self, observed), wrong))
+        return tuple(self.figure(*law_and_seen(self, predicted, observed), wrong))
 
     def judged(
         self, predicted: "Prediction", observed: "Observation", rivals: "Sequence[Rival]"

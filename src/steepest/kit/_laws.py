@@ -48,6 +48,23 @@ def labelled(claim: Any, arrays: Any) -> xarray.Dataset:
     return xarray.Dataset(variables, used)
 
 
+def law_and_seen(
+    claim: Any, predicted: Prediction, observed: Observation
+) -> tuple[xarray.Dataset, xarray.Dataset]:
+    """Return both sides as datasets, what was measured with what the claim derives from it.
+
+    Raises:
+        UserError: the claim derives something under the name of an array that it measured.
+    """
+    law, seen = labelled(claim, predicted), labelled(claim, observed)
+    derived = claim.derive(law, seen)
+    if taken := sorted(set(derived) & set(seen.variables)):
+        raise UserError(
+            f"derive() gives {', '.join(taken)}, which observe gives; give it another name"
+        )
+    return law, seen.assign(derived)
+
+
 def rival(id: str, why: str, *, label: str = "", accepted: str = "", **arrays: Any) -> Rival:
     """Return a wrong theory: only the arrays that it predicts otherwise, which inherit their axes.
 

@@ -148,13 +148,19 @@ class HessianOutliers(kit.Claim[Setting]):
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         return trained_and_resolved(observed["error"], observed["residual"])
 
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+        c = seen.classes
+        # half of the share that a feature common to all classes would have
+        carries = seen.class_share > c / (4 * (c - 1))
+        return {"leading": carries.cumprod("rank").sum("rank"), "carrying": carries.sum("rank")}
+
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         at_a_third = seen.share.isel(classes=-1, moment=THIRD)
         return [
             kit.follows(
                 "leading",
                 law.leading,
-                _leading(seen.class_share),
+                seen.leading,
                 0.5,  # one more or one less, on average over networks, is refuted
                 absolute=True,
                 label="leading eigenvectors with class means",
@@ -236,19 +242,4 @@ class HessianOutliers(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
     ) -> tuple[kit.Panel, ...]:
-        counted = {
-            "before the first without class means": _leading(seen.class_share),
-            "with class means, of 2C + 1": _carries(seen.class_share).sum("rank"),
-        }
-        return panels_of_outliers(self.classes, law, seen, counted)
-
-
-def _carries(class_share: xarray.DataArray) -> xarray.DataArray:
-    """Return which eigenvectors carry class means: half of the share that one common feature would give them."""
-    c = class_share.classes
-    return class_share > c / (4 * (c - 1))
-
-
-def _leading(class_share: xarray.DataArray) -> xarray.DataArray:
-    """Return how many eigenvectors carry class means before the first that does not, for every network."""
-    return _carries(class_share).cumprod("rank").sum("rank")
+        return panels_of_outliers(self.classes, law, seen)

@@ -1,7 +1,5 @@
 """What the figure of the Hessian's outliers shows."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import xarray
 
@@ -11,23 +9,13 @@ from steepest.measurement.quantities import outlier_count
 
 
 def panels_of_outliers(
-    classes: tuple[int, ...],
-    law: xarray.Dataset,
-    seen: xarray.Dataset,
-    counted: Mapping[str, xarray.DataArray],
+    classes: tuple[int, ...], law: xarray.Dataset, seen: xarray.Dataset
 ) -> tuple[kit.Panel, ...]:
-    """Draw shares of the class part, spectra, counts, the gradient's share, and the bulk.
-
-    Args:
-        classes: the numbers of classes.
-        law: the predictions.
-        seen: what was measured.
-        counted: eigenvectors with class means, by what the legend calls them.
-    """
+    """Draw shares of the class part, spectra, counts, the gradient's share, and the bulk."""
     return (
         _carried(max(classes), seen),
         _spectra(classes, seen),
-        _counts(classes, law, seen, counted),
+        _counts(classes, law, seen),
         _gradient(classes, seen),
         _bulk(max(classes), seen),
     )
@@ -60,15 +48,14 @@ def _spectra(classes: tuple[int, ...], seen: xarray.Dataset) -> kit.Panel:
     return kit.panel("Few eigenvalues stand out", "rank", "eigenvalue / largest", *curves, log="y")
 
 
-def _counts(
-    classes: tuple[int, ...],
-    law: xarray.Dataset,
-    seen: xarray.Dataset,
-    counted: Mapping[str, xarray.DataArray],
-) -> kit.Panel:
+def _counts(classes: tuple[int, ...], law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
     every = zip(classes, seen["values"].values, strict=True)
     gaps = np.array([[outlier_count(v[: 2 * c + 1], 2 * c) for v in values] for c, values in every])
     axis = np.array(classes)
+    counted = {
+        "before the first without class means": seen.leading,
+        "with class means, of 2C + 1": seen.carrying,
+    }
     curves = [
         kit.observed_curve(axis, counts.transpose("seed", "classes").values, name, shade=0.3 * i)
         for i, (name, counts) in enumerate(counted.items())
