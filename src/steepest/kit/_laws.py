@@ -56,13 +56,13 @@ def law_and_seen(
     Raises:
         UserError: the claim derives something under the name of an array that it measured.
     """
-    law, seen = labelled(claim, predicted), labelled(claim, observed)
-    derived = claim.derive(law, seen)
-    if taken := sorted(set(derived) & set(seen.variables)):
-        raise UserError(
-            f"derive() gives {', '.join(taken)}, which observe gives; give it another name"
-        )
-    return law, seen.assign(derived)
+    laws = labelled(claim, predicted)
+    measured = labelled(claim, observed)
+    derived = claim.derive(laws, measured)
+    if taken := sorted(set(derived) & set(measured.variables)):
+        names = ", ".join(taken)
+        raise UserError(f"derive() gives {names}, which observe gives; give it another name")
+    return laws, measured.assign(derived)
 
 
 def rival(id: str, why: str, *, label: str = "", accepted: str = "", **arrays: Any) -> Rival:
