@@ -49,7 +49,7 @@ class HoldRate:
 
     def to_json(self) -> dict[str, int]:
         """Return the counts by name."""
-        return {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
+        return {count.name: getattr(self, count.name) for count in fields(self)}
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ def noise(values: NDArray, rng: np.random.Generator, scale: float, least: float)
     if values.dtype.kind in "iu":
         return rng.integers(values.min(), values.max() + 1, values.shape)
     size = scale * max(float(np.sqrt(np.mean(finite**2))), least)
-    noise = size * rng.standard_normal(values.shape)
-    return np.abs(noise) if (finite >= 0).all() else noise
+    sample = size * rng.standard_normal(values.shape)
+    return np.abs(sample) if (finite >= 0).all() else sample
 
 
 def reordered(values: NDArray, kind: str, place: int, rng: np.random.Generator) -> NDArray:

@@ -75,7 +75,7 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts by name, with the number of runs and both intervals."""
-        counts = {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
+        counts = {count.name: getattr(self, count.name) for count in fields(self)}
         return {
             "runs": self.runs,
             **counts,
