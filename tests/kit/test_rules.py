@@ -108,6 +108,24 @@ def test_rule_9_what_survives_leaves_the_claim_undecided():
     }
 
 
+@pytest.mark.parametrize("dims", [("seed",), ("seed", "width")])
+def test_rule_9_a_ratio_to_the_law_is_the_headlines_too(dims):
+    """A headline that compares measured over predicted with one names no law, and judges it all the same."""
+
+    class Ratio(Decay):
+        def judge(self, law, seen):
+            yield kit.follows("follows", 1.0, (seen.y / law.y).mean(dims), 50.0)
+
+    claim = Ratio()
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    nulls = claim.judged(predicted, observed, ()).nulls
+    of_y = [null for null in nulls if null.law == "y"]
+    assert [null.headline for null in of_y] == 4 * [True]
+    assert not any(null.headline for null in nulls if null.law == "p")
+
+
 def test_rule_9_intervals_hold_at_all_points_at_once():
     samples = arrays(y=("seed width", 1 + 0.1 * RNG.standard_normal((6, 4)))).y
     wide = kit.follows("a", arrays(y=("width", np.ones(4))).y, samples, 0.5)

@@ -92,7 +92,7 @@ class Null:
         axis: along which it was changed.
         kind: ``"flat"`` (its mean), ``"reversed"``, ``"steeper"`` or ``"shallower"`` (times x^±½).
         by: ids of the checks that the claim passes and that fail for it; empty where nothing tells it from the law.
-        headline: whether a check of the claim's first sentence judges this law along this axis.
+        headline: whether a check of the claim's first sentence depends on this law.
         accepted: why these data cannot tell it, where the claim says so.
     """
 

@@ -172,13 +172,11 @@ class Claim(FirstForm, Generic[Setting]):
 
         return judge_laws(self, predicted, observed, rivals)
 
-    def mutants(
-        self, predicted: "Prediction", own: "Sequence[Check]"
-    ) -> "Iterable[tuple[Null, Prediction]]":
+    def mutants(self, predicted: "Prediction") -> "Iterable[tuple[Null, Prediction]]":
         """Yield the laws flattened, reversed and tilted along each of their axes."""
         from steepest.kit._nulls import mutants
 
-        return mutants(self, predicted, own)
+        return mutants(self, predicted)
 
     def clauses(self, checks: "Sequence[Check]") -> "tuple[Clause, ...]":
         """Return the clauses of the first sentence with their verdicts."""

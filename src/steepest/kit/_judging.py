@@ -10,6 +10,7 @@ from steepest.core.hypotheses import Hypothesis
 from steepest.core.laws import Clause, Null, conclude_laws
 from steepest.core.panels import Panel
 from steepest.core.words import Verdict
+from steepest.kit._nulls import moved
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,19 @@ def judge_laws(
 def judge_nulls(
     claim: Any, predicted: Prediction, observed: Observation, own: Sequence[Check]
 ) -> tuple[Null, ...]:
-    """Judge a claim's own laws flattened, reversed and tilted along each of their axes."""
+    """Judge a claim's own laws flattened, reversed and tilted along each of their axes.
+
+    A law is one of the headline's once a headline check comes to other numbers where the law is wrong, whatever name
+    that check gives to what it compares: a ratio to the law that is compared with one depends on it no less.
+    """
     passed = {check.id for check in own if check.verdict is not Verdict.FAILS}
+    stated = [check for check in own if check.id in claim.headline]
     nulls = []
-    for null, wrong in claim.mutants(predicted, own):
-        against = claim.checks(wrong, observed)
-        failed = [check.id for check in against if check.verdict is Verdict.FAILS]
+    of_headline = set()
+    for null, wrong in claim.mutants(predicted):
+        against = {check.id: check for check in claim.checks(wrong, observed)}
+        failed = [id for id, check in against.items() if check.verdict is Verdict.FAILS]
         nulls.append(replace(null, by=tuple(id for id in failed if id in passed)))
-    return tuple(nulls)
+        if any(moved(check, against.get(check.id)) for check in stated):
+            of_headline.add(null.law)
+    return tuple(replace(null, headline=null.law in of_headline) for null in nulls)

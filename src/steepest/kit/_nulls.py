@@ -14,13 +14,12 @@ VARIES = 0.1
 """Relative difference along an axis beyond which a law is said to depend on it."""
 
 
-def mutants(claim: Any, predicted: Prediction, own: Sequence[Check]) -> Iterator[tuple[Null, Any]]:
+def mutants(claim: Any, predicted: Prediction) -> Iterator[tuple[Null, Prediction]]:
     """Yield every null of every law along every axis that designs the experiment, with the prediction that it makes.
 
     Args:
         claim: with its axes, and with what it says its data cannot tell.
         predicted: its own prediction.
-        own: its own checks, which say what law they judge along which axes.
     """
     axes = claim.axes()
     for name in predicted:
@@ -28,10 +27,9 @@ def mutants(claim: Any, predicted: Prediction, own: Sequence[Check]) -> Iterator
         for axis, dim in enumerate(quantity.dims):
             if dim not in axes or quantity.values.shape[axis] < 2:
                 continue
-            stated = any(_judges(check, name, dim) and check.id in claim.headline for check in own)
             for kind, values in wrong_along(quantity.values, axis, axes[dim]).items():
                 accepted = claim.not_told.get(f"{name}.{dim}.{kind}", "")
-                null = Null(name, dim, kind, (), stated, accepted)
+                null = Null(name, dim, kind, (), accepted=accepted)
                 yield null, predicted.replace(**{name: (quantity.dims, values, quantity.unit)})
 
 
@@ -64,9 +62,30 @@ def wrong_along(values: NDArray, axis: int, coordinates: Sequence[Any]) -> Mappi
     }
 
 
-def _judges(check: Check, law: str, axis: str) -> bool:
-    """Whether a check judges a law along an axis."""
-    return isinstance(check, LawCheck) and check.law == law and axis in check.axes
+def moved(check: Check, with_wrong_law: Check | None) -> bool:
+    """Return whether a check came to other numbers with a wrong law, or to none, as its judge did not yield it."""
+    if with_wrong_law is None:
+        return True
+    numbers = _numbers(check)
+    others = _numbers(with_wrong_law)
+    if numbers.shape != others.shape:
+        return True
+    return not np.allclose(numbers, others, rtol=1e-9, atol=0, equal_nan=True)
+
+
+def _numbers(check: Check) -> NDArray:
+    """Return all that a check says in numbers; those of every point where it was judged along axes."""
+    of_worst = (
+        check.predicted,
+        check.measured,
+        check.interval.low,
+        check.interval.high,
+        check.margin.low,
+        check.margin.high,
+    )
+    points = check.points if isinstance(check, LawCheck) else ()
+    at = [(p.predicted, p.measured, p.low, p.high, p.least, p.most) for p in points]
+    return np.array([of_worst, *at], float)
 
 
 def _varies(values: NDArray, axis: int) -> bool:
