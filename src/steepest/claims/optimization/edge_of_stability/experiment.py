@@ -184,25 +184,23 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
     )
 
 
-def flow_had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
-    """Check that no flow ended below what it must reach while its sharpness was still rising.
+def flow_goes_on(sharpness: np.ndarray, beyond: float, steps: int) -> Hypothesis:
+    """Check that every flow ends beyond the edge, where a descent that follows it could not be.
 
     Args:
-        sharpness: in units of what it must reach, shape ``(seeds, times)``.
+        sharpness: in units of 2/η, shape ``(seeds, times)``.
+        beyond: what each must reach in the same units: more than what counts as the edge.
         steps: of the descent, as long as which it was followed.
     """
     end = sharpness[:, -1]
     rise = end - sharpness[:, -1 - _fifth(sharpness)]
-    early = (end < 1) & (rise > 0.01 * end)
-    fifths = np.divide(1 - end, rise, out=np.zeros_like(end), where=early)
+    early = (end < beyond) & (rise > 0.01 * end)
+    fifths = np.divide(beyond - end, rise, out=np.zeros_like(end), where=early)
     needed = steps * (1 + 0.2 * fifths.max())
-    return assume(
-        "flows that ended before they could pass 2/η",
-        early.mean(),
-        "==",
-        0,
-        f"at the pace of the end about --steps {10 * math.ceil(needed / 10)} would do",
-    )
+    longer = f"at the pace of the end about --steps {10 * math.ceil(needed / 10)} would do"
+    larger = "it levels off at the edge: choose a larger --lr or --width"
+    remedy = longer if early.any() else larger
+    return assume("least sharpness that a flow ends at / (2/η)", end.min(), ">", beyond, remedy)
 
 
 def last_fifth(sharpness: xarray.DataArray, before: int = 0) -> xarray.DataArray:

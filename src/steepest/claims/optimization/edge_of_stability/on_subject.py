@@ -58,10 +58,8 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
 
     says = "Descent on your network raises the sharpness until it reaches 2/η, and keeps it there."
     settable = ("lr", "ratio", "steps", "n", "seeds", "products", "batch")
-    left_out = {
-        "flow_sharpness": "gradient flow would take many times the steps of descent",
-    }
     notes = (
+        "Gradient flow is not followed: it would take many times the steps of descent.",
         "Descent is ours and plain: no momentum, no decay, your loss, in evaluation mode. Batch normalization keeps "
         "the statistics that your function left, and dropout is off. Your own optimizer is not used.",
         "With --batch each step takes a fresh random batch, and the batch sharpness E[gᵀHg]/E[gᵀg] is compared "
