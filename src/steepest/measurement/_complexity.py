@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
+from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
 from steepest.measurement._chain import activation_of, chain, slopes_of, steepest_slope
 from steepest.measurement._context import Context
@@ -28,7 +29,7 @@ def measure_complexity(context: Context) -> list[Reading]:
 
 def normalized_margin(context: Context) -> list[Reading]:
     """Return the median margin over the spectral complexity alone; nothing for a model that is no chain."""
-    return [q for q in measure_complexity(context) if q.name == "median normalized margin"]
+    return [q for q in context.once(measure_complexity) if q.name == "median normalized margin"]
 
 
 def _paths(layers: Sequence[Dense]) -> list[Reading]:
@@ -36,10 +37,11 @@ def _paths(layers: Sequence[Dense]) -> list[Reading]:
     assumes = (
         ("activations are positively homogeneous", all(slopes_of(layer) for layer in layers)),
     )
+    of_order = compile_quickly(lambda w: {order: path_norm(w, order) for order in (1, 2)})(weights)
     return [
         Reading(
             name,
-            float(path_norm(weights, order)),
+            float(of_order[order]),
             assumes=assumes,
             theory="the same when neurons are rescaled",
             interpretation=f"over all paths from an input to an output, the ℓ{order} norm of products of weights; "
@@ -59,7 +61,7 @@ def _spectral(context: Context, layers: Sequence[Dense]) -> list[Reading]:
         return []
     start = _reference(context, layers)
     weights = [jnp.asarray(layer.matrix, float) for layer in layers]
-    value = float(spectral_complexity(weights, start))
+    value = float(compile_quickly(spectral_complexity)(weights, start))
     of, chosen_before = ("zero", True) if context.since is None else ("the checkpoint", None)
     assumes = (
         ("no biases", all(layer.bias is None or not np.any(layer.bias) for layer in layers)),

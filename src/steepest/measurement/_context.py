@@ -1,5 +1,6 @@
 """The context of a measure: the subject, the user's training settings, and results that several measures share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -9,7 +10,10 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.krylov import Eigenpairs, top_eigenpairs
 from steepest.measurement._optimizer import Optimizer
+from steepest.measurement._report import Reading
 from steepest.measurement.adapters import Kind, Subject
+
+Measure = Callable[["Context"], list[Reading]]
 
 
 @dataclass
@@ -39,6 +43,13 @@ class Context:
     seed: int = 0
     batch: int | None = None
     held_out: Subject | None = None
+    _found: dict[Measure, list[Reading]] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, measure: Measure) -> list[Reading]:
+        """Return what a measure reads, which two quantities show: it is measured for the first of them."""
+        if measure not in self._found:
+            self._found[measure] = measure(self)
+        return self._found[measure]
 
     @cached_property
     def classes(self) -> int:

@@ -54,7 +54,7 @@ def measure_norms(context: Context) -> list[Reading]:
         ),
         *_group_norms(context),
         *_distance(context),
-        *measure_complexity(context),
+        *context.once(measure_complexity),
     ]
 
 

@@ -154,6 +154,6 @@ def gradients(of: Any, at: list[Tensor], back: Any, again: bool = False) -> tupl
     )
     if not parts or not parts[0][0].requires_grad:
         return tuple(torch.zeros_like(tensor) for tensor in at)
-    ends = [one for one, _ in parts]
-    backs = [cotangent for _, cotangent in parts]
-    return grad(ends, at, backs, retain_graph=True, create_graph=again, materialize_grads=True)
+    # the derivative of the inner product: given cotangents instead, torch imports its symbolic shapes, half a second
+    inner = [one if cotangent is None else (one * cotangent).sum() for one, cotangent in parts]
+    return grad(inner, at, retain_graph=True, create_graph=again, materialize_grads=True)
