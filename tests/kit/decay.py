@@ -58,7 +58,7 @@ class Decay(kit.Claim[Setting]):
         shape = (self.seeds, len(setting.widths))
         noise = 1 + self.noise * rng.standard_normal(shape)
         clean = 1 / setting.widths + self.bend / setting.widths**2
-        success = rng.random((self.seeds, 400, len(setting.widths))) < 0.25
+        success = rng.random((self.seeds, 2000, len(setting.widths))) < 0.25
         return kit.seen(
             y=("seed width", clean * noise),
             success=("seed start width", success),
@@ -69,7 +69,7 @@ class Decay(kit.Claim[Setting]):
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset):
         yield kit.follows("follows", law.y, seen.y, 0.1)
         yield kit.power("exponent", law.y, seen.y, 0.1, over="width")
-        yield kit.share("share", law.p, seen.success, 0.1)
+        yield kit.share("share", law.p, seen.success, 0.05)
 
     def rivals(self, setting, law: xarray.Dataset):
         yield kit.rival("root", "noise averages so", y=law.y * np.sqrt(law.width / 10))

@@ -70,8 +70,10 @@ class LawCheck(Check):
 
     @property
     def room(self) -> float:
-        """How far a one-sided bound is from the interval, relative to the bound; zero of checks with two sides."""
-        return room(self)
+        """The least room of its points (:func:`room`): where a bound is tight anywhere, it is tested there."""
+        return (
+            min(map(room_at, self.points)) if self.points and self.kind == "bound" else room(self)
+        )
 
     @property
     def consistent(self) -> bool:
@@ -89,8 +91,9 @@ class Null:
 
     Attributes:
         law: the predicted array.
-        axis: along which it was changed.
-        kind: ``"flat"`` (its mean), ``"reversed"``, ``"steeper"`` or ``"shallower"`` (times x^±½).
+        axis: along which it was changed; empty of the whole law.
+        kind: along an axis ``"flat"`` (its mean), ``"reversed"``, ``"steeper"`` or ``"shallower"`` (times x^±½); of the
+            whole law ``"larger"`` or ``"smaller"`` (by a half).
         by: ids of the checks that the claim passes and that fail for it; empty where nothing tells it from the law.
         headline: whether a check of the claim's first sentence depends on this law.
         accepted: why these data cannot tell it, where the claim says so.
@@ -112,6 +115,8 @@ class Null:
     def untold(self) -> str:
         """What these data do not tell, in words."""
         words = {
+            "larger": f"{self.law} from 1.5 × {self.law}",
+            "smaller": f"{self.law} from ⅔ × {self.law}",
             "flat": f"whether {self.law} depends on {self.axis}",
             "reversed": f"whether {self.law} rises or falls with {self.axis}",
             "steeper": f"{self.law} from {self.law} × {self.axis}^½",
@@ -162,9 +167,20 @@ def room(check: Check) -> float:
         return 0.0
     interval = check.interval
     distance = min(interval.low - check.margin.low, check.margin.high - interval.high)
-    if check.predicted == 0:
+    return _relative(distance, check.predicted)
+
+
+def room_at(point: At) -> float:
+    """Return the room of a bound at one of its points; zero where it does not hold."""
+    if point.verdict is not Verdict.HOLDS:
+        return 0.0
+    return _relative(min(point.low - point.least, point.most - point.high), point.predicted)
+
+
+def _relative(distance: float, to: float) -> float:
+    if to == 0:
         return math.inf if distance > 0 else 0.0
-    return distance / abs(check.predicted)
+    return distance / abs(to)
 
 
 def check_from_json(record: Mapping[str, Any]) -> Check:
@@ -198,8 +214,9 @@ def conclude_laws(
 ) -> tuple[Verdict, str]:
     """Return the verdict of a claim that speaks in laws, and the reason in one sentence.
 
-    Besides what :func:`steepest.core.checks.conclude` asks, nothing holds whose headline a flat, reversed or tilted law
-    passes too, that no changed world fails, or that is a bound with room.
+    Besides what :func:`steepest.core.checks.conclude` asks, nothing holds of whose headline a check is left out, is a
+    bound with room, or is failed by no changed world, or which a larger, smaller, flat, reversed or tilted law passes
+    too. Without a headline there is nothing that could hold.
 
     Args:
         hypotheses: what was assumed of the setting and of the run.
@@ -207,28 +224,33 @@ def conclude_laws(
         rivals: how the wrong theories fared.
         controls: how the changed worlds fared.
         headline: ids of the checks that judge the clauses of the first sentence.
-        nulls: how laws fared that were flattened, reversed and tilted along their axes.
+        nulls: how laws fared that were made larger and smaller, flattened, reversed and tilted.
     """
     verdict, reason = conclude(hypotheses, checks, rivals, controls, headline)
     if verdict is not Verdict.HOLDS:
         return verdict, reason
+    left_out = [id for id in headline if id not in {check.id for check in checks}]
+    if left_out or not headline:
+        missing = ", ".join(left_out) or "its first sentence"
+        return Verdict.INCONCLUSIVE, f"no power: with these fields nothing judges {missing}"
+    if weak := _without_power(checks, headline, controls):
+        return Verdict.INCONCLUSIVE, f"no power: {weak}"
     if untold := [n.untold for n in nulls if n.headline and not n.rejected and not n.accepted]:
         reason = f"no power: these data do not tell {'; '.join(untold)}"
         return Verdict.INCONCLUSIVE, reason
-    if weak := _without_power(checks, headline, controls):
-        return Verdict.INCONCLUSIVE, f"no power: {weak}"
     return verdict, reason
 
 
 def _without_power(
     checks: Sequence[Check], headline: Sequence[str], controls: Sequence[Rejection]
 ) -> str:
-    """Say which of the headline's checks no changed world fails, or that all are bounds with room; empty if none."""
+    """Say which of the headline's checks no changed world fails, or are bounds with room; empty if none."""
     stated = [check for check in checks if check.id in headline]
     worlds = {control.id for control in controls}
     identities = [check.name for check in stated if not worlds & set(check.challenged_by)]
     if identities:
         return f"no changed world fails {', '.join(identities)}"
-    if all(isinstance(check, LawCheck) and check.consistent for check in stated):
-        return "its bounds have room, and test neither constant nor rate"
+    roomy = [c.name for c in stated if isinstance(c, LawCheck) and c.consistent]
+    if roomy:
+        return f"bounds with room test neither constant nor rate: {', '.join(roomy)}"
     return ""

@@ -1,7 +1,9 @@
 """The forms of check: a law is compared with what was measured at every point of its axes.
 
-Intervals hold at all points at once. Repetitions are the axes of what was measured that are not among those judged; the
-first of them is what is independent, and others are averaged within it.
+Intervals hold at all points at once. Repetitions are the axes of what was measured that are not among those judged.
+Where there are several, the first that :data:`REPETITIONS` names is independent, and others are averaged within it. Law
+and measurement are paired by their coordinates. Nothing here passes over what is not a number: a mean that has one in
+it is none.
 """
 
 import itertools
@@ -21,6 +23,10 @@ from steepest.core.words import Verdict
 from steepest.statistics import clustered_share, fit_power, simultaneous_intervals, wilson
 
 LEVEL = 0.95
+REPETITIONS = ("seed", "draw", "start")
+"""What axes of repetitions are called, the independent one first."""
+FEWEST_TRIES = 30
+"""Of a search: after as many without an exception fewer than a tenth of such tries are exceptions, at 95 %."""
 
 
 def follows(
@@ -43,47 +49,73 @@ def follows(
         seen: what was measured; axes that are not in ``over`` are repetitions.
         within: relative error allowed at every point, or a pair of factors ``(low, high)``; with ``absolute`` the
             absolute error.
-        over: axes along which it is judged, separated by spaces; those of ``law`` that are no repetitions if left out.
+        over: axes along which it is judged, separated by spaces; those of ``law`` that have coordinates if left out.
         absolute: whether ``within`` is absolute.
         each: whether every repetition must agree, and not only their mean: one that does not refutes the law.
         label: the quantity in words; the id without underscores where it is left out.
         note: shown beside the check.
 
     Raises:
-        ValueError: a margin that does not contain its own prediction.
+        ValueError: a margin that does not contain its own prediction, or coordinates that are not those of the law.
     """
-    theory = _array(law)
-    axes = tuple(over.split()) or tuple(map(str, theory.dims))
+    theory = _law_for(id, law, seen)
+    axes = _axes(over, theory)
     low, high = _ends(id, within, absolute)
-    deviation = seen - theory if absolute else seen / theory
-    points = _points(deviation, axes, each, counts=absolute and seen.dtype.kind in "iu")
-    typical = _typical(theory, axes, points)
-    shift = typical if absolute else np.zeros_like(typical)
-    scale = np.ones_like(typical) if absolute else typical
-    margin = (low + shift, high + shift) if absolute else (low * scale, high * scale)
-    in_units = _Points(
-        points.where,
-        points.mean * scale + shift,
-        points.low * scale + shift,
-        points.high * scale + shift,
-        points.how,
-        points.basis,
-    )
-    return _check(id, "follows", label, note, in_units, typical, margin, theory, axes)
+    if absolute:
+        counts = seen.dtype.kind in "iu"
+        points = _moved(_points(seen - theory, axes, each, counts), theory, axes)
+        typical = _typical(theory, axes, points)
+        margin = (typical + low, typical + high)
+    else:
+        points = _points(seen / theory, axes, each)
+        typical = _typical(theory, axes, points)
+        points = _scaled(points, typical)
+        # factors of a negative law go the other way
+        margin = (
+            np.minimum(low * typical, high * typical),
+            np.maximum(low * typical, high * typical),
+        )
+    return _check(id, "follows", label, note, points, typical, margin, theory, axes)
 
 
 def at_most(
-    id: str, limit: Any, seen: xarray.DataArray, *, over: str = "", **options: Any
+    id: str,
+    limit: Any,
+    seen: xarray.DataArray,
+    *,
+    over: str = "",
+    each: bool = False,
+    label: str = "",
+    note: str = "",
 ) -> Check:
-    """Check that what was measured stays at or below a limit at every point; options are those of :func:`follows`."""
-    return _bound(id, limit, seen, over, (-math.inf, 0.0), **options)
+    """Check that what was measured stays at or below a limit at every point of its axes.
+
+    A limit that differs between repetitions bounds each of them by its own: what is judged is their difference.
+
+    Args:
+        id: of the check.
+        limit: the predicted array, or a number.
+        seen: what was measured.
+        over: axes along which it is judged, separated by spaces; those of ``limit`` that have coordinates if left out.
+        each: whether every repetition must stay there, and not only their mean.
+        label: the quantity in words.
+        note: shown beside the check.
+    """
+    return _bound(id, limit, seen, over, (-math.inf, 0.0), each, label, note)
 
 
 def at_least(
-    id: str, limit: Any, seen: xarray.DataArray, *, over: str = "", **options: Any
+    id: str,
+    limit: Any,
+    seen: xarray.DataArray,
+    *,
+    over: str = "",
+    each: bool = False,
+    label: str = "",
+    note: str = "",
 ) -> Check:
-    """Check that what was measured stays at or above a limit at every point; options are those of :func:`follows`."""
-    return _bound(id, limit, seen, over, (0.0, math.inf), **options)
+    """Check that what was measured stays at or above a limit at every point; arguments are those of :func:`at_most`."""
+    return _bound(id, limit, seen, over, (0.0, math.inf), each, label, note)
 
 
 def agrees(
@@ -123,6 +155,8 @@ def excluded(
 ) -> Check:
     """Check that a search found nothing that a universal sentence excludes: every try stays above a limit.
 
+    Fewer than thirty tries find an exception and exclude none: the check is inconclusive.
+
     Args:
         id: of the check.
         limit: at or below it a try would be an exception, such as the residual of a point that is stationary.
@@ -135,6 +169,9 @@ def excluded(
     interval = Interval(nearest, nearest, f"nearest of {tries.size} tries", Basis.SEARCH)
     margin = Interval(float(np.nextafter(limit, math.inf)), math.inf)
     verdict = decide(interval, margin)
+    if verdict is Verdict.HOLDS and tries.size < FEWEST_TRIES:
+        verdict = Verdict.INCONCLUSIVE
+        note = _joined(note, f"a search takes {FEWEST_TRIES} tries at least")
     return Check(
         id, label or _worded(id), "search", limit, nearest, interval, margin, verdict, note
     )
@@ -165,6 +202,8 @@ def power(
         note: shown beside the check.
     """
     x = np.asarray(seen[over].values, float)
+    if isinstance(law, xarray.DataArray):
+        law = _law_for(id, law, seen)
     predicted, expected = _power_of(law, over, x)
     margin = Interval(predicted - within, predicted + within)
     few = Interval(-math.inf, math.inf, f"{len(x)} points, of which a fit needs three")
@@ -202,7 +241,7 @@ def _power_of(law: Any, over: str, x: NDArray) -> tuple[float, NDArray]:
     if not isinstance(law, xarray.DataArray):
         exponent = float(law)
         return exponent, x**exponent
-    values = np.asarray(law.mean([dim for dim in law.dims if dim != over]).values, float)
+    values = np.asarray(_mean_along(law, (over,)).values, float)
     return float(np.polyfit(np.log(x), np.log(values), 1)[0]), values
 
 
@@ -221,14 +260,15 @@ def share(
     Args:
         id: of the check.
         law: the predicted share, or an array of them.
-        seen: whether it happened; axes that are not in ``over`` are repetitions, of which the first is independent.
+        seen: whether it happened; axes that are not in ``over`` are repetitions, and copies within a seed are not
+            independent.
         within: absolute error allowed.
-        over: axes along which it is judged, separated by spaces; those of ``law`` if left out.
+        over: axes along which it is judged, separated by spaces; those of ``law`` that have coordinates if left out.
         label: what happens, in words.
         note: shown beside the check.
     """
-    theory = _array(law)
-    axes = tuple(over.split()) or tuple(map(str, theory.dims))
+    theory = _law_for(id, law, seen)
+    axes = _axes(over, theory)
     where, flat = _flattened(seen.astype(float), axes)
     clusters = flat.reshape(flat.shape[0], -1, flat.shape[-1])  # (independent, within, points)
     level = 1 - (1 - LEVEL) / max(1, flat.shape[-1])
@@ -253,7 +293,7 @@ def ranks(
     """Check that what was measured stands in the predicted order along an axis.
 
     The statistic is every gap between neighbours in the predicted order, paired by repetition, and all must be positive
-    at once.
+    at once. Neighbours of which the law says the same have no order: such a gap must be zero exactly.
 
     Args:
         id: of the check.
@@ -265,7 +305,7 @@ def ranks(
         label: what is ranked, in words.
         note: shown beside the check.
     """
-    means = np.asarray(law.mean([dim for dim in law.dims if dim != over]))
+    means = np.asarray(_mean_along(_law_for(id, law, seen), (over,)))
     order = np.argsort(means, kind="stable")
     gaps = _gaps(seen, over, order)
     points = _points(gaps, ("between",), each=False)
@@ -282,6 +322,21 @@ def ranks(
         id, "order", label, note, points, np.zeros_like(points.mean), positive, law, (over,)
     )
     return replace(check, also_passed_by=passes)
+
+
+def without_numbers(check: Check, holes: Mapping[str, str]) -> Check:
+    """Return a check that fails, as what was measured has entries that are no numbers.
+
+    Args:
+        check: the check.
+        holes: how many, in words, by the name of the array.
+    """
+    said = ", ".join(f"{many} entries of {name}" for name, many in holes.items())
+    nothing = Interval(math.nan, math.nan, f"not finite: {said}")
+    check = replace(check, points=()) if isinstance(check, LawCheck) else check
+    note = _joined(check.note, nothing.how)
+    failed = Verdict.FAILS
+    return replace(check, measured=math.nan, interval=nothing, verdict=failed, note=note)
 
 
 # ------------------------------------------------------------------------------------------------ points
@@ -304,7 +359,7 @@ def _points(
 ) -> _Points:
     where, flat = _flattened(array, axes)
     if flat.ndim == 1:
-        return _Points(where, flat, flat, flat, "deterministic", Basis.EXACT)
+        return _Points(where, flat, flat, flat, "one number, no repetitions", Basis.EXACT)
     count = flat.shape[0]
     if each:
         how = f"range over {count} repetitions, each of which must agree"
@@ -322,15 +377,19 @@ def _points(
 
 
 def _unsure_of_counts(flat: NDArray) -> NDArray:
-    """Return how far a mean of counts may be off that all agree, and zero elsewhere, ``(points,)``.
+    """Return how far a mean of counts may be off that hardly differ, ``(points,)``.
 
-    Equal counts have no spread, but others may be rarer than they are many: the share of those that differ, by one at
-    least, is Wilson's for none of them.
+    Counts of which all, or all but one, are equal have next to no spread, but others may be rarer than they are many.
+    Wilson says how large the share of those may be that differ from the usual count. They are taken to differ by as
+    much as any does that was seen at any point, and by one at least.
     """
     count, points = flat.shape
     level = 1 - (1 - LEVEL) / points
-    alike = np.ptp(flat, axis=0) == 0
-    return np.where(alike, wilson(0, count, level)[1], 0.0)
+    usual = np.median(flat, axis=0)
+    others = (flat != usual).sum(0)
+    by = max(1.0, float(np.abs(flat - usual).max()))
+    unseen = [wilson(int(some), count, level)[1] - some / count for some in others]
+    return by * np.array(unseen)
 
 
 def _flattened(
@@ -341,6 +400,13 @@ def _flattened(
     if missing:
         raise ValueError(f"nothing was measured along {', '.join(missing)}; it has {array.dims}")
     repetitions = [dim for dim in array.dims if dim not in axes]
+    named = [dim for dim in REPETITIONS if dim in repetitions]
+    if len(repetitions) > 1 and not named:
+        raise ValueError(
+            f"of the repetitions {', '.join(map(str, repetitions))} none is called {' or '.join(REPETITIONS)}; call "
+            "that so along which they are independent, or judge along the others"
+        )
+    repetitions.sort(key=lambda dim: dim != named[0] if named else False)
     ordered = array.transpose(*repetitions, *axes)
     coordinates = [_coordinates(array, axis) for axis in axes]
     where = [dict(zip(axes, place, strict=True)) for place in itertools.product(*coordinates)]
@@ -365,7 +431,7 @@ def _gaps(seen: xarray.DataArray, over: str, order: NDArray) -> xarray.DataArray
 
 
 def _stands_in_order(values: xarray.DataArray, over: str, order: NDArray) -> bool:
-    means = np.asarray(values.mean([dim for dim in values.dims if dim != over]))[order]
+    means = np.asarray(_mean_along(values, (over,)))[order]
     gaps = np.diff(means)
     return bool((gaps > 0).all() or (gaps < 0).all())
 
@@ -379,14 +445,13 @@ def _bound(
     seen: xarray.DataArray,
     over: str,
     ends: tuple[float, float],
-    *,
-    each: bool = False,
-    label: str = "",
-    note: str = "",
+    each: bool,
+    label: str,
+    note: str,
 ) -> Check:
-    theory = _array(limit)
-    axes = tuple(over.split()) or tuple(map(str, theory.dims))
-    points = _points(seen, axes, each)
+    theory = _law_for(id, limit, seen)
+    axes = _axes(over, theory)
+    points = _moved(_points(seen - theory, axes, each), theory, axes)
     typical = _typical(theory, axes, points)
     margin = (typical + ends[0], typical + ends[1])
     return _check(id, "bound", label, note, points, typical, margin, theory, axes)
@@ -463,7 +528,7 @@ def _decide(interval: Interval, margin: Interval) -> Verdict:
 def _typical(theory: xarray.DataArray, axes: tuple[str, ...], points: _Points) -> NDArray:
     """Return the prediction at every point: its mean over repetitions, where it differs between them."""
     of_law = [axis for axis in axes if axis in theory.dims]
-    mean = theory.mean([dim for dim in theory.dims if dim not in axes])
+    mean = _mean_along(theory, axes)
     if not of_law:
         return np.full(len(points.where), float(mean))
     sizes = {axis: len({str(where[axis]) for where in points.where}) for axis in axes}
@@ -483,8 +548,51 @@ def _ends(id: str, within: float | tuple[float, float], absolute: bool) -> tuple
     return low, high
 
 
-def _array(law: ArrayLike | xarray.DataArray) -> xarray.DataArray:
-    return law if isinstance(law, xarray.DataArray) else xarray.DataArray(law)
+def _law_for(
+    id: str, law: ArrayLike | xarray.DataArray, seen: xarray.DataArray
+) -> xarray.DataArray:
+    """Return a law as an array.
+
+    Raises:
+        ValueError: its coordinates are not those of what was measured.
+    """
+    if not isinstance(law, xarray.DataArray):
+        return xarray.DataArray(law)
+    try:
+        xarray.align(law, seen, join="exact", copy=False)
+    except ValueError as error:
+        raise ValueError(
+            f"check {id!r}: law and measurement have other points along an axis ({error})"
+        ) from error
+    return law
+
+
+def _axes(over: str, theory: xarray.DataArray) -> tuple[str, ...]:
+    """Return the axes along which a law is judged: those that are named, else those of the law with coordinates."""
+    return tuple(over.split()) or tuple(str(dim) for dim in theory.dims if dim in theory.coords)
+
+
+def _mean_along(array: xarray.DataArray, axes: tuple[str, ...]) -> xarray.DataArray:
+    """Return the mean over all other axes; none where one of the numbers is none."""
+    return array.mean([dim for dim in array.dims if dim not in axes], skipna=False)
+
+
+def _moved(points: _Points, theory: xarray.DataArray, axes: tuple[str, ...]) -> _Points:
+    """Return differences from a law as what was measured."""
+    by = _typical(theory, axes, points)
+    return replace(points, mean=points.mean + by, low=points.low + by, high=points.high + by)
+
+
+def _scaled(points: _Points, typical: NDArray) -> _Points:
+    """Return ratios to a law as what was measured; ends change places where the law is negative."""
+    low = points.low * typical
+    high = points.high * typical
+    return replace(
+        points,
+        mean=points.mean * typical,
+        low=np.minimum(low, high),
+        high=np.maximum(low, high),
+    )
 
 
 def _said(where: Mapping[str, Any]) -> str:

@@ -77,7 +77,10 @@ class Claim(FirstForm, Generic[Setting]):
         says: clauses of the first sentence of the file, as they stand there, each with the id of the check that judges
             it, several ids, or None where nothing tests it.
         history: the versions, oldest first, once settings changed after results were seen.
-        not_told: nulls that these data cannot reject, as ``"array.axis.kind"``, each with the reason.
+        not_told: nulls that these data cannot reject, as ``"array.axis.kind"``, or ``"array.larger"`` and
+            ``"array.smaller"``, each with the reason.
+        ragged: measured arrays with entries that are no numbers on purpose, as rows differ in length. In any other such
+            an entry makes every check of the claim fail.
         shared: functions of the library that prediction and observation both call, each with the reason why a mistake
             in it would not cancel.
     """
@@ -85,6 +88,7 @@ class Claim(FirstForm, Generic[Setting]):
     says: ClassVar[Any] = {}
     history: ClassVar[tuple[Version, ...]] = ()
     not_told: ClassVar[Mapping[str, str]] = {}
+    ragged: ClassVar[tuple[str, ...]] = ()
     shared: ClassVar[Mapping[str, str]] = {}
 
     # ------------------------------------------------------------------------------ what an author writes
@@ -136,10 +140,13 @@ class Claim(FirstForm, Generic[Setting]):
     # --------------------------------------------------------------------------------- what the engine asks
 
     def checks(self, predicted: "Prediction", observed: "Observation") -> "tuple[Check, ...]":
-        """Judge arrays by name and axis."""
-        from steepest.kit._laws import law_and_seen
+        """Judge arrays by name and axis; where one has entries that are no numbers, every check fails."""
+        from steepest.kit._checks import without_numbers
+        from steepest.kit._laws import law_and_seen, not_finite
 
-        return tuple(self.judge(*law_and_seen(self, predicted, observed)))
+        checks = tuple(self.judge(*law_and_seen(self, predicted, observed)))
+        holes = not_finite(self, observed)
+        return tuple(without_numbers(check, holes) for check in checks) if holes else checks
 
     def wrong_theories(self, setting: Setting, predicted: "Prediction") -> "tuple[Rival, ...]":
         """Return the rivals, each with all arrays of a prediction."""

@@ -1,11 +1,14 @@
 """Judge a claim that speaks in laws: checks, rivals, controls, nulls, clauses, figure, and the verdict."""
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Check, Control, Rejection, Rival, challenge, reject
+from steepest.core.errors import UserError
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.laws import Clause, Null, conclude_laws
 from steepest.core.panels import Panel
@@ -53,35 +56,59 @@ def judge_laws(
         predicted: its laws.
         observed: what was measured.
         rivals: wrong theories, each with all arrays of a prediction.
+
+    Raises:
+        UserError: two challenges, or two checks, of one id.
     """
     stated = claim.checks(predicted, observed)
+    worlds = claim.changed_worlds(observed)
+    _refuse_twice("check", stated)
+    _refuse_twice("rival or control", (*rivals, *worlds))
 
     def confront(wrong: Rival | Control) -> Rejection:
         theory: Any = wrong.prediction if isinstance(wrong, Rival) else predicted
         measured: Any = wrong.observation if isinstance(wrong, Control) else observed
-        return reject(wrong, stated, claim.checks(theory, measured))
+        found = reject(wrong, stated, claim.checks(theory, measured))
+        by = tuple(
+            check.id for check in found.checks if check.id in found.by and _in_numbers(check)
+        )
+        return replace(found, by=by, rejected=bool(by))
 
     refuted = tuple(map(confront, rivals))
-    controls = tuple(map(confront, claim.changed_worlds(observed)))
+    controls = tuple(map(confront, worlds))
     checks = challenge(stated, [*refuted, *controls])
+    of_the_world = {id for control in controls for id in control.by}
+    telling = {check.id for check in checks if check.id in of_the_world and not check.idle}
     return LawJudgement(
         run_conditions=tuple(claim.run_conditions(observed)),
         checks=checks,
         rivals=refuted,
         controls=controls,
         panels=claim.draw_figure(predicted, observed, rivals),
-        nulls=judge_nulls(claim, predicted, observed, stated),
+        nulls=judge_nulls(claim, predicted, observed, stated, telling),
         says=claim.clauses(checks),
     )
 
 
 def judge_nulls(
-    claim: Any, predicted: Prediction, observed: Observation, own: Sequence[Check]
+    claim: Any,
+    predicted: Prediction,
+    observed: Observation,
+    own: Sequence[Check],
+    telling: Collection[str],
 ) -> tuple[Null, ...]:
-    """Judge a claim's own laws flattened, reversed and tilted along each of their axes.
+    """Judge a claim's own laws made larger and smaller, flattened, reversed and tilted along each of their axes.
 
     A law is one of the headline's once a headline check comes to other numbers where the law is wrong, whatever name
-    that check gives to what it compares: a ratio to the law that is compared with one depends on it no less.
+    that check gives to what it compares: a ratio to the law that is compared with one depends on it no less. Its size
+    is the headline's where the check's numbers depend on that: those of an order or of an exponent do not.
+
+    Args:
+        claim: the claim with its fields.
+        predicted: its laws.
+        observed: what was measured.
+        own: its checks.
+        telling: ids of those that a changed world fails: what looks at no data tells no theory from another.
     """
     passed = {check.id for check in own if check.verdict is not Verdict.FAILS}
     stated = [check for check in own if check.id in claim.headline]
@@ -90,7 +117,25 @@ def judge_nulls(
     for null, wrong in claim.mutants(predicted):
         against = {check.id: check for check in claim.checks(wrong, observed)}
         failed = [id for id, check in against.items() if check.verdict is Verdict.FAILS]
-        nulls.append(replace(null, by=tuple(id for id in failed if id in passed)))
+        by = tuple(id for id in failed if id in passed and id in telling)
+        nulls.append(replace(null, by=by))
         if any(moved(check, against.get(check.id)) for check in stated):
-            of_headline.add(null.law)
-    return tuple(replace(null, headline=null.law in of_headline) for null in nulls)
+            of_headline.add(_dependence(null))
+    return tuple(replace(null, headline=_dependence(null) in of_headline) for null in nulls)
+
+
+def _dependence(null: Null) -> tuple[str, bool]:
+    """Return what of a law a headline may depend on: the law along its axes, or its size."""
+    return null.law, bool(null.axis)
+
+
+def _in_numbers(check: Check) -> bool:
+    """Whether a check compares numbers: one that could not be computed tells nothing from anything."""
+    ends = (check.interval.low, check.interval.high, check.margin.low, check.margin.high)
+    return not any(map(math.isnan, ends))
+
+
+def _refuse_twice(what: str, named: Iterable[Check | Rival | Control]) -> None:
+    counts = Counter(one.id for one in named)
+    if twice := [id for id, count in counts.items() if count > 1]:
+        raise UserError(f"two of the claim's {what}s are called {twice[0]!r}; give one another id")

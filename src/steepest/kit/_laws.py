@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import xarray
 
-from steepest.core.arrays import Observation, Prediction
+from steepest.core.arrays import Observation, Prediction, Quantities, Quantity
 from steepest.core.checks import Control, Rival
 from steepest.core.errors import UserError
+from steepest.kit._checks import REPETITIONS
+
+Arrays = Prediction | Observation
 
 
 def law(**arrays: Any) -> Prediction:
@@ -54,9 +57,11 @@ def law_and_seen(
     """Return both sides as datasets, what was measured with what the claim derives from it.
 
     Raises:
-        UserError: the claim derives something under the name of an array that it measured.
+        UserError: the claim derives something under the name of an array that it measured, or predicts along an axis
+            of which it gives no coordinates.
     """
     laws = labelled(claim, predicted)
+    _refuse_unnamed(laws)
     measured = labelled(claim, observed)
     derived = claim.derive(laws, measured)
     if taken := sorted(set(derived) & set(measured.variables)):
@@ -98,15 +103,58 @@ def completed_rival(wrong: Rival, predicted: Prediction) -> Rival:
 
 def completed_control(other: Control, observed: Observation) -> Control:
     """Return a control with all arrays of an observation."""
-    return replace(other, observation=observed.replace(**other.observation))
+    return replace(other, observation=observed.replace(**_in_place(other.observation, observed)))
 
 
-def _in_place(wrong: Mapping[str, Any], predicted: Prediction) -> dict[str, Any]:
-    """Arrays that replace a prediction's; a name that it does not have is an author's mistake."""
-    for name in wrong:
-        if name not in predicted:
-            raise UserError(f"a rival predicts {name!r}, and the claim {', '.join(predicted)}")
-    return dict(wrong)
+def not_finite(claim: Any, observed: Observation) -> dict[str, str]:
+    """Return how many entries are no number, in words, of each array that the claim does not call ragged."""
+    holes = {}
+    for name in observed:
+        values = np.asarray(observed[name])
+        if name in claim.ragged or values.dtype.kind not in "fc":
+            continue
+        if bad := int(np.count_nonzero(~np.isfinite(values))):
+            holes[name] = f"{bad} of {values.size}"
+    return holes
+
+
+def _refuse_unnamed(laws: xarray.Dataset) -> None:
+    """Refuse a law along an axis without coordinates: it could not be tried wrong there."""
+    for name, array in laws.items():
+        for dim in array.dims:
+            if dim not in laws.coords and dim not in REPETITIONS:
+                raise UserError(
+                    f"{name} is predicted along {dim!r}, of which axes() gives no coordinates; add them, as the kit "
+                    f"tries each law wrong along its axes (axes of repetitions are called {', '.join(REPETITIONS)})"
+                )
+
+
+def _in_place(entries: Mapping[str, Any], own: Arrays) -> dict[str, Quantity]:
+    """Return arrays that replace a claim's own, along the same axes; what lacks one of them is repeated along it.
+
+    Raises:
+        UserError: a name or an axis that the claim's own arrays do not have.
+    """
+    put = {}
+    replacing = Quantities(**entries)
+    for name in replacing:
+        if name not in own:
+            raise UserError(f"a rival or control gives {name!r}, and the claim {', '.join(own)}")
+        put[name] = _along(name, replacing.quantity(name), own.quantity(name))
+    return put
+
+
+def _along(name: str, quantity: Quantity, own: Quantity) -> Quantity:
+    """Return a quantity along the axes of another, in their order."""
+    if unknown := [dim for dim in quantity.dims if dim not in own.dims]:
+        raise UserError(
+            f"a rival or control gives {name} along {', '.join(unknown)}, and the claim along "
+            f"{', '.join(own.dims) or 'nothing'}"
+        )
+    sizes = zip(own.dims, own.values.shape, strict=True)
+    missing = {dim: size for dim, size in sizes if dim not in quantity.dims}
+    array = xarray.DataArray(quantity.values, dims=quantity.dims).expand_dims(missing)
+    return Quantity(array.transpose(*own.dims).values, own.dims, own.unit)
 
 
 def _entry(entry: Any) -> Any:

@@ -1,4 +1,7 @@
-"""A claim's laws made wrong along each of their axes by the program itself: flat, reversed, steeper, shallower."""
+"""A claim's laws made wrong by the program itself.
+
+Along each of their axes: flat, reversed, steeper, shallower. As a whole: larger and smaller.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,16 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steepest.core.arrays import Prediction
+from steepest.core.arrays import Prediction, Quantity
 from steepest.core.checks import Check
 from steepest.core.laws import LawCheck, Null
 
 VARIES = 0.1
 """Relative difference along an axis beyond which a law is said to depend on it."""
+LARGER = 1.5
+"""Factor of a law that is too large, and that by which another is too small."""
 
 
 def mutants(claim: Any, predicted: Prediction) -> Iterator[tuple[Null, Prediction]]:
-    """Yield every null of every law along every axis that designs the experiment, with the prediction that it makes.
+    """Yield every null of every law, as a whole and along each axis, with the prediction that it makes.
 
     Args:
         claim: with its axes, and with what it says its data cannot tell.
@@ -24,13 +29,18 @@ def mutants(claim: Any, predicted: Prediction) -> Iterator[tuple[Null, Predictio
     axes = claim.axes()
     for name in predicted:
         quantity = predicted.quantity(name)
+        wrong: dict[tuple[str, str], NDArray] = {}
+        if np.any(quantity.values):
+            wrong["", "larger"] = quantity.values * LARGER
+            wrong["", "smaller"] = quantity.values / LARGER
         for axis, dim in enumerate(quantity.dims):
-            if dim not in axes or quantity.values.shape[axis] < 2:
-                continue
-            for kind, values in wrong_along(quantity.values, axis, axes[dim]).items():
-                accepted = claim.not_told.get(f"{name}.{dim}.{kind}", "")
-                null = Null(name, dim, kind, (), accepted=accepted)
-                yield null, predicted.replace(**{name: (quantity.dims, values, quantity.unit)})
+            if dim in axes and quantity.values.shape[axis] >= 2:
+                for kind, values in wrong_along(quantity.values, axis, axes[dim]).items():
+                    wrong[dim, kind] = values
+        for (dim, kind), values in wrong.items():
+            accepted = claim.not_told.get(".".join(filter(None, (name, dim, kind))), "")
+            null = Null(name, dim, kind, (), accepted=accepted)
+            yield null, _with(predicted, name, Quantity(values, quantity.dims, quantity.unit))
 
 
 def wrong_along(values: NDArray, axis: int, coordinates: Sequence[Any]) -> Mapping[str, NDArray]:
@@ -60,6 +70,11 @@ def wrong_along(values: NDArray, axis: int, coordinates: Sequence[Any]) -> Mappi
     return {
         kind: other for kind, other in wrong.items() if not np.allclose(other, numbers, rtol=1e-3)
     }
+
+
+def _with(predicted: Prediction, name: str, wrong: Quantity) -> Prediction:
+    own = {other: predicted.quantity(other) for other in predicted}
+    return Prediction(**{**own, name: wrong})
 
 
 def moved(check: Check, with_wrong_law: Check | None) -> bool:
