@@ -8,7 +8,6 @@ import sys
 import time
 
 import pytest
-
 from rich.console import Console
 
 from steepest.app import progress, stopping

@@ -9,6 +9,7 @@ from rich.table import Table
 from steepest.app.console import styled
 from steepest.core.checks import Check
 from steepest.core.hypotheses import Hypothesis
+from steepest.core.intervals import Basis
 from steepest.core.laws import LawCheck
 from steepest.engine.results import Result
 
@@ -100,5 +101,6 @@ def _named(check: Check) -> str:
 def _span(check: Check, which: str) -> str:
     interval = getattr(check, which)
     if interval.low == interval.high:
-        return interval.how
+        repeated = interval.basis not in (Basis.EXACT, Basis.OTHER)
+        return f"{interval.low:.4g}, {interval.how}" if repeated else interval.how
     return f"{interval.low:.4g} … {interval.high:.4g}"
