@@ -59,7 +59,7 @@ def ended_in_order() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored
         handlers[signal.SIGINT] = interrupt
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    told = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+    earlier = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
     listener = threading.Thread(target=_listen, args=(ear,), daemon=True)
     listener.start()
     try:
@@ -67,7 +67,7 @@ def ended_in_order() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(told)
+        signal.set_wakeup_fd(earlier)
         mouth.send(bytes([ENDED]))
         listener.join()
         ear.close()
