@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from steepest.app.cli import main
-from steepest.app.referee_words import EVIDENCE, SENTENCES, said
-from steepest.engine.referee import Finding, Flaw, Severity
+from steepest.app.referee_words import EVIDENCE, SENTENCES, said, said_run
+from steepest.core.words import Verdict
+from steepest.engine.referee import Finding, Flaw, SettingRun, Severity
 
 DECAY = Path(__file__).parent.parent / "kit" / "decay.py"
 PLAIN = Path(__file__).parent.parent / "referee" / "plain.py"
@@ -106,3 +107,12 @@ def test_alternatives_are_joined(kinds):
     words = said(Finding(flaw, Severity.WEAK, "y", "width", ("mean",), numbers))
     assert words.text.count(" or ") == (len(kinds) > 1)
     assert words.sign == "?"
+
+
+@pytest.mark.parametrize(
+    ("place", "came_to"),
+    [("inside", "holds"), ("outside", "holds, which is no fault: the scope may be wider")],
+)
+def test_what_holds_just_outside_its_scope_is_no_fault(place, came_to):
+    run = SettingRun({"width": 7}, place, Verdict.HOLDS, "", "", 0.1)
+    assert said_run(run)[1] == came_to

@@ -286,11 +286,11 @@ def test_a_clause_without_a_check():
     assert (finding.severity, finding.numbers["clause"]) == (Severity.NOTE, "whatever its width")
 
 
-def sentences(says, explanation=""):
+def sentences(says, **texts):
     """The searches that are missing where a claim says this."""
     asked = ready(Plain())
     result = execute(asked)
-    about = {**result.about, "says": says, "explanation": explanation}
+    about = {**result.about, "says": says, **texts}
     findings = judge_arrays(bench_of(asked, replace(result, about=about)))
     return [f.numbers["words"] for f in findings if f.id is Flaw.NO_SEARCH]
 
@@ -299,7 +299,8 @@ def test_a_universal_sentence_without_a_search():
     assert sentences("The risk never rises.") == [["never"]]
     assert sentences("No network is wider.") == [["No network is"]]
     assert sentences("It completes from n log n entries on.") == [["from n log n entries on"]]
-    assert sentences("Risks fall.", "So it is. Others are no KKT points.") == [["are no"]]
+    assert sentences("Risks fall.", statement="Others are no KKT points.") == [["are no"]]
+    assert sentences("Risks fall.", explanation="So it is, always.") == []
     assert sentences("Risks fall like 1/n.") == []
 
 
@@ -312,7 +313,19 @@ def test_a_universal_clause_with_a_search():
     claim = judged_by(Decay, searched, Decay.headline, says=says)
     assert found_without_array(claim, Flaw.NO_SEARCH) == []
     unsearched = judged_by(Decay, Decay.judge, Decay.headline, says={"never": "follows"})
-    assert len(found_without_array(unsearched, Flaw.NO_SEARCH)) == 1
+    (finding,) = found_without_array(unsearched, Flaw.NO_SEARCH)
+    assert finding.reproduce.endswith(").kinds")
+    assert case(unsearched).kinds["follows"] != "search"
+    assert case(claim).kinds["others"] == "search"
+
+
+def test_universal_words_beside_the_clauses_are_read_too():
+    asked = ready(Decay())
+    result = execute(asked)
+    clauses = tuple(replace(clause, text="falls") for clause in result.clauses[:1])
+    about = {**result.about, "says": "It never falls."}
+    findings = judge_arrays(bench_of(asked, replace(result, about=about, clauses=clauses)))
+    assert [f.numbers["clause"] for f in findings if f.id is Flaw.NO_SEARCH] == ["It never … ."]
 
 
 def found_without_array(claim, flaw):

@@ -3,9 +3,10 @@
 import ast
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from steepest import catalogue
 from steepest.catalogue import NAME
@@ -58,23 +59,37 @@ def _imported(text: str) -> set[str]:
     return {alias.asname or alias.name for node in nodes for alias in node.names}
 
 
-def inspected(entry: catalogue.Entry) -> Iterator[tuple[str, list[str]]]:
-    """Yield what a claim was looked at for, and what it lacks there, in plain words; the quick preset comes last."""
-    from steepest.app.contract import problems, problems_of_verdict  # they import JAX
+def inspected(
+    entry: catalogue.Entry, seen: Callable[[Any], None] = lambda result: None
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a claim was looked at for, and what it lacks there, in plain words; the quick preset comes last.
+
+    Args:
+        entry: the claim's line in the catalogue.
+        seen: called with the result of the quick preset.
+    """
+    from steepest.app.contract import problems, problems_of_verdict, run_quick  # they import JAX
 
     yield from problems(entry)
-    yield problems_of_verdict(entry)
+    result = run_quick(entry)
+    seen(result)
+    yield problems_of_verdict(result)
 
 
 def check_claim(target: str) -> int:
     """Print what a claim still lacks, in plain words; return how many things that are."""
+    from steepest.app.details import more_repetitions
+
     entry = catalogue.entry(target)
     count = 0
-    for title, missing in inspected(entry):
+    results: list[Any] = []
+    for title, missing in inspected(entry, results.append):
         print(f"{'✗' if missing else '✓'} {title}")
         for problem in missing:
             print(f"    {problem}")
         count += len(missing)
+    for line in more_repetitions(results[0]):
+        print(f"? {line}")
     words = "nothing is missing" if not count else f"{count} to mend"
     print(f"{entry.name}: {words}")
     return count

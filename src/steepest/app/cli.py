@@ -5,29 +5,23 @@ import errno
 import json
 import os
 import re
-import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from steepest import __version__, catalogue
 from steepest.app.fields import read_fields
 from steepest.app.standing import EXIT_CODES
+from steepest.app.stopping import KEPT, STOPPED, TERMINATED, Terminated, ended_in_order
 from steepest.app.streams import say_page, speak_plainly
 from steepest.core.errors import UserError, nearest
 
 USAGE = 2
 """Exit code of bad input; ``EXIT_CODES`` in ``standing.py`` says what the others mean."""
-STOPPED = 130
-"""Exit code where Ctrl-C stopped a command; SIGTERM gives 143, as shells have it."""
-TERMINATED = 143
 PRESETS = ("quick", "full", "tiny")
 RESULTS = Path("results")
-KEPT = "stopped; what is finished is kept, run the same command to go on"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,27 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_output()
         where = f" {trouble.filename}" if trouble.filename else ""
         return _refuse(f"cannot read or write{where} ({trouble.strerror or trouble})", 1)
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived."""
-
-
-@contextmanager
-def ended_in_order() -> Iterator[None]:
-    """Let SIGTERM stop a command as Ctrl-C does: its workers end, and nothing is left half-written."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise Terminated
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def read(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

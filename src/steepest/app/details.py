@@ -1,5 +1,6 @@
 """One result on the terminal: verdict, assumptions, checks, rivals and controls."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -9,12 +10,20 @@ from rich.table import Table
 from steepest.app.console import styled
 from steepest.core.checks import Check
 from steepest.core.hypotheses import Hypothesis
+from steepest.core.intervals import Basis
 from steepest.core.laws import LawCheck
+from steepest.core.words import Verdict
 from steepest.engine.results import Result
 
 HOW = {"stored": ", stored earlier: --force runs it again", "judged anew": ", judged anew"}
 NOT_REJECTED = "not rejected: this run cannot tell the claim from this wrong theory"
 PASSES = "passes: the judge does not see that the law must not hold for it"
+SHRINKING = (Basis.MEAN, Basis.SHARE)
+"""Bases of intervals whose width falls like one over the root of the number of repetitions."""
+MANY = 100
+"""Times the repetitions beyond which more are said to be no help."""
+WOULD_DECIDE = "would decide it, if its mean stays where it is"
+HARDLY_DECIDE = "hardly decide it: its mean is too near an end of its margin"
 
 
 def show_details(console: Console, result: Result, verdict: str = "") -> None:
@@ -47,11 +56,56 @@ def show_details(console: Console, result: Result, verdict: str = "") -> None:
     for control in result.controls:
         verdict = f"told apart by {', '.join(control.by)}" if control.rejected else PASSES
         console.print(f"  control: {control.name} — {verdict}", markup=False, highlight=False)
-    for line in untold(result):
+    for line in (*more_repetitions(result), *untold(result)):
         console.print(f"  {line}", markup=False, highlight=False)
     how = HOW.get(result.how, "")
     console.print(f"  {result.seconds:.1f} s{how}", markup=False, highlight=False)
     console.print(f"  {result.command}", markup=False, highlight=False, soft_wrap=True)
+
+
+def more_repetitions(result: Result) -> Iterator[str]:
+    """Yield of each undecided check whether more repetitions would decide it, where its interval shrinks with them."""
+    for check in result.checks:
+        interval = check.interval
+        margin = check.margin
+        if check.verdict is not Verdict.INCONCLUSIVE or interval.basis not in SHRINKING:
+            continue
+        if interval.inside(margin):
+            continue  # what leaves it undecided is said in its note
+        points = check.points if isinstance(check, LawCheck) else ()
+        alone = (check.measured, interval.low, interval.high, margin.low, margin.high)
+        every = [(at.measured, at.low, at.high, at.least, at.most) for at in points] or [alone]
+        times = _times([_refuted_or_held(*numbers) for numbers in every])
+        if times <= MANY:
+            many = "four" if times <= 4 else f"about {math.ceil(times)}"
+            yield f"undecided: {check.name}: {many} times the repetitions {WOULD_DECIDE}"
+        else:
+            yield f"undecided: {check.name}: more repetitions {HARDLY_DECIDE}"
+
+
+def _times(points: Sequence[tuple[bool, float]]) -> float:
+    """Return how many times the repetitions decide a check: one point refutes it, and it holds where all do."""
+    refuting = [times for refuted, times in points if refuted]
+    return min(refuting) if refuting else max(times for _, times in points)
+
+
+def _refuted_or_held(
+    mean: float, low: float, high: float, least: float, most: float
+) -> tuple[bool, float]:
+    """Return whether a mean lies outside of its margin, and how many times the repetitions show on which side it is.
+
+    An interval is half as wide with four times as many.
+    """
+    if least <= mean <= most:
+        sides = ((mean - low, mean - least), (high - mean, most - mean))
+        return False, max(_squared_ratio(half, room) for half, room in sides)
+    return True, _squared_ratio(
+        *((mean - low, mean - most) if mean > most else (high - mean, least - mean))
+    )
+
+
+def _squared_ratio(half: float, room: float) -> float:
+    return (half / room) ** 2 if room > 0 else math.inf
 
 
 def untold(result: Result) -> Iterator[str]:
@@ -100,5 +154,6 @@ def _named(check: Check) -> str:
 def _span(check: Check, which: str) -> str:
     interval = getattr(check, which)
     if interval.low == interval.high:
-        return interval.how
+        repeated = interval.basis not in (Basis.EXACT, Basis.OTHER)
+        return f"{interval.low:.4g}, {interval.how}" if repeated else interval.how
     return f"{interval.low:.4g} … {interval.high:.4g}"

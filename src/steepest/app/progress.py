@@ -1,5 +1,6 @@
 """What is seen while claims run: a line for each that lands, or on a terminal a few lines that stay in place."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from steepest.engine.crew import Outcome
 
 RECENT = 5
 """Claims that the live display shows: those that landed last."""
+LONG = 60.0
+"""Seconds after which a stage of one claim is said to go on still."""
 
 
 @contextmanager
@@ -34,6 +37,33 @@ def shown(
         return
     with _live(console, names, tour) as show:
         yield show
+
+
+@contextmanager
+def waited_for(console: Console, name: str) -> Iterator[Callable[[str], None]]:
+    """Say once of each stage that takes long that it goes on; yield what is to be called as a stage starts.
+
+    Args:
+        console: where to; nothing is seen of a quiet one.
+        name: the claim.
+    """
+    timers: deque[threading.Timer] = deque(maxlen=1)
+
+    def start(stage: str) -> None:
+        end()
+        line = f"still computing {name} ({stage}), {LONG:.0f} s; Ctrl-C stops without loss"
+        timers.append(threading.Timer(LONG, console.print, (line,), {"highlight": False}))
+        timers[0].daemon = True
+        timers[0].start()
+
+    def end() -> None:
+        for timer in timers:
+            timer.cancel()
+
+    try:
+        yield start
+    finally:
+        end()
 
 
 def _lines(total: int) -> Callable[[Outcome], None]:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steepest.core.words import word
+from steepest.core.words import Verdict, word
 from steepest.engine.referee import Finding, Flaw, Review, SettingRun, Severity
 
 SIGNS = {Severity.SEVERE: "!", Severity.WEAK: "?", Severity.NOTE: "·"}
 HEADINGS = {
     Severity.SEVERE: "Severe: the sentence could be wrong and the claim would hold",
-    Severity.WEAK: "Weak: something beside the sentence is hardly tested",
+    Severity.WEAK: "Weak: something is hardly tested",
     Severity.NOTE: "Notes: what a reader should know",
 }
 NOTHING = {
@@ -71,6 +71,8 @@ def summary(review: Review) -> str:
 def said_run(run: SettingRun) -> tuple[str, str]:
     """Return the setting of a run and what it came to, in words."""
     setting = f"{_changes(run.changes)}, {PLACES[run.place]}"
+    if run.verdict is Verdict.HOLDS and run.place == "outside":
+        return setting, f"{word(run.verdict.value)}, which is no fault: the scope may be wider"
     return setting, word(run.verdict.value) if run.verdict else "crashed"
 
 

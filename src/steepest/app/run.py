@@ -14,7 +14,7 @@ from rich.console import Console
 from steepest.app.console import bar, beside, wide
 from steepest.app.details import show_details
 from steepest.app.pictures import draw_picture
-from steepest.app.progress import shown
+from steepest.app.progress import shown, waited_for
 from steepest.app.standing import exit_code, record_for
 from steepest.app.streams import say
 from steepest.app.summary import (
@@ -113,9 +113,13 @@ def run_one(
     from steepest.engine.run import answer, ready  # JAX is imported only where something runs
 
     asked = ready(entry, preset, seed, changes)
-    with bar() as progress:
+    with bar() as progress, waited_for(progress.console, entry.name) as still:
         task = progress.add_task("", total=1, completed=0, claim=entry.name, stage="starting")
-        watch = lambda stage: progress.update(task, stage=stage)
+
+        def watch(stage: str) -> None:
+            progress.update(task, stage=stage)
+            still(stage)
+
         try:
             return Outcome(entry.name, answer(asked, store=store, force=force, watch=watch))
         except UserError:

@@ -38,6 +38,9 @@ class Template(kit.Claim[Setting]):
     says = {"multiplies the error by 1 − ηλ at every step": "ratio", "whatever the start": "ratio"}
     statement = r"w_t = (1 - \eta\lambda)^t\, w_0"
     source = "any course on optimization"
+    # scope and caveats, a sentence each; what changed after results were seen is a version of the history instead
+    remarks = ("Exact for every quadratic: the margin is for rounding alone.",)
+    # history = (kit.Version(2, "what changed", "what was seen that made it necessary"),)
     tiny = {"seeds": 3}
     full = {"seeds": 50}
     out_of_scope = {"lr": 2.5}

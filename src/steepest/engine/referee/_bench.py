@@ -123,6 +123,11 @@ class Bench:
         sign = -1.0 if other.startswith("-") else 1.0
         return _verdicts(self.judge(observed={array: _like(ranked, sign * values)}))
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of every check: ``"search"`` is one for an exception."""
+        return {id: check.kind for id, check in self.own.items()}
+
     # ------------------------------------------------------------------------------- for the attacks
 
     def with_law(self, array: str, kind: str, axis: str = "") -> Checks | None:

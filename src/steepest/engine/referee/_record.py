@@ -38,7 +38,9 @@ def find_shared(bench: Bench, functions: tuple[str, ...]) -> Iterator[Finding]:
     silent = [name for name in functions if not reasons.get(name)]
     if silent:
         numbers = {"functions": silent}
-        again = _command(bench, " --json")
+        # where the result knows of none, a tiny run was traced
+        tiny = "" if bench.result.shared or not bench.claim.tiny else " --preset tiny --force"
+        again = _command(bench, f"{tiny} --json")
         yield Finding(Flaw.SHARED_CODE, Severity.WEAK, numbers=numbers, reproduce=again)
 
 
@@ -95,17 +97,20 @@ def _clauses(bench: Bench) -> Iterator[Finding]:
         else:
             yield from _search(bench, clause.text, clause.checks)
     about = bench.result.about
-    sentences = re.split(r"(?<=\.)\s+", " ".join(about["explanation"].split()))
-    for sentence in [*([] if clauses else [about["says"]]), *sentences]:
-        yield from _search(bench, sentence, tuple(bench.own))
+    # a line for each part that no clause has, so that no word is sought across what stands between
+    beside = about["says"]
+    for clause in clauses:
+        beside = beside.replace(clause.text, "\n")
+    for text in (beside, about["statement"]):
+        yield from _search(bench, text, tuple(bench.own))
 
 
 def _search(bench: Bench, text: str, ids: tuple[str, ...]) -> Iterator[Finding]:
     words = [match[0] for match in UNIVERSAL.finditer(text)]
     searched = any(bench.own[id].kind == "search" for id in ids if id in bench.own)
     if words and not searched:
-        numbers = {"words": words, "clause": text}
-        again = _command(bench)
+        numbers = {"words": words, "clause": " … ".join(part.strip() for part in text.split("\n"))}
+        again = f'from steepest.engine.referee import bench\nbench("{bench.target}").kinds'
         yield Finding(Flaw.NO_SEARCH, Severity.NOTE, numbers=numbers, reproduce=again)
 
 
