@@ -316,7 +316,7 @@ def is_challenged(result: Result) -> Problems:
     missing += [
         f"these data do not tell {null.untold}; say why in not_told, or judge it"
         for null in result.nulls
-        if not null.rejected and not null.accepted
+        if null.headline and not null.rejected and not null.accepted
     ]
     reasons = result.about.get("reasons_for_shared", {})
     if result.clauses:

@@ -110,10 +110,17 @@ def _squared_ratio(half: float, room: float) -> float:
 
 def untold(result: Result) -> Iterator[str]:
     """Yield what the data of a result do not tell: laws along an axis, rankings that something at hand passes too."""
+    beside: dict[str, None] = {}
     for null in result.nulls:
-        if not null.rejected:
-            reason = f" ({null.accepted})" if null.accepted else ""
-            yield f"not told: {null.untold}{reason}"
+        if null.rejected:
+            continue
+        if not null.headline:
+            beside[null.law] = None
+            continue
+        reason = f" ({null.accepted})" if null.accepted else ""
+        yield f"not told: {null.untold}{reason}"
+    if beside:
+        yield f"not told from wrong laws, beside the first sentence: {', '.join(beside)}"
     for check in result.checks:
         if not isinstance(check, LawCheck):
             continue
