@@ -203,6 +203,8 @@ class PreluKkt(kit.Claim[Setting]):
                 raise kit.UserError(f"--{flag} must be even, half of each class, got {odd[0]}")
         if not self.other_powers:
             raise kit.UserError("--powers must hold a power other than 2, such as 1.5")
+        if not min(self.trained_powers) < 2 < max(self.trained_powers):
+            raise kit.UserError("--trained-powers must hold a power below 2 and one above")
 
     def setting(self, key: kit.Key) -> Setting:
         return draw_setting(
