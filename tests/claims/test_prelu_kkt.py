@@ -313,8 +313,8 @@ def test_refused(fields, sentence):
         {"spread": 0.1},
         {"scale": 1e-8},
         {"width": 2},
-        {"trained_powers": (1.5, 2.0)},
-        {"trained_powers": (1.95,)},
+        {"trained_powers": (1.5, 2.0, 3.0)},
+        {"trained_powers": (1.95, 3.0)},
     ],
 )
 def test_out_of_range(fields):

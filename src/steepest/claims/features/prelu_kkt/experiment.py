@@ -19,7 +19,7 @@ STEP = 4.0  # of descent on log R
 NETWORKS = ("centres", "uneven", "averages", "overlapping")
 
 
-Measured = dict[str, tuple[str, np.ndarray]]  # axes and values, by name
+Measured = dict[str, tuple[str, Any]]  # axes and values, by name
 
 
 class Setting(NamedTuple):

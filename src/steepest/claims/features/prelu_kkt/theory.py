@@ -45,11 +45,11 @@ def disagreement(
         power: p.
     """
     y = xarray.DataArray(1.0 - 2 * (np.arange(w.sizes["centre"]) % 2), dims="centre")
-    size = np.sqrt((w**2).sum("centre"))
-    strength = np.abs(v) * size
+    size = (w**2).sum("centre") ** 0.5
+    strength = abs(v) * size
     unit = w / size.where(size > 0, 1.0)  # absent neurons are zero
     slope = np.sign(v) * y * (unit.clip(min=0) ** (power - 1)).where(unit > 0, 0.0)
     square = (strength * slope**2).sum("neuron")
     best = (strength * slope * unit).sum("neuron") / square.where(square > 0, 1.0)
     apart = ((best.clip(min=0) * slope - unit) ** 2).sum("centre")
-    return np.sqrt((strength * apart).sum("neuron") / strength.sum("neuron"))
+    return ((strength * apart).sum("neuron") / strength.sum("neuron")) ** 0.5
