@@ -4,24 +4,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+import xarray
+from scipy.optimize import linprog, minimize
 
 from steepest import kit
 from steepest.claims.features.prelu_kkt.claim import PreluKkt
 from steepest.claims.features.prelu_kkt.experiment import (
     NETWORKS,
     STEP,
-    dead_on_all_but_two,
     descents,
-    disagreement,
     exact_network,
     network,
-    random_weights,
+    random_networks,
     residuals,
     search,
     starts_that_miss_a_class,
     two_to_one,
-    weights_of_shared,
+)
+from steepest.claims.features.prelu_kkt.theory import (
+    disagreement,
+    margins,
+    residuals_of_two_to_one,
 )
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
@@ -52,14 +55,14 @@ def test_residuals_are_those_of_jax(power):
 @pytest.mark.parametrize("k", [6, 10])
 def test_exact_networks_are_kkt_points_with_their_margins(power, k):
     x, y = problem(k)
-    claim = PreluKkt(powers=(power, 1.0), clusters=(k,))
-    for name, (ratio, _) in zip(NETWORKS, claim.margins()[..., 0], strict=True):
+    ratios = margins((power,), (k,))
+    for name in NETWORKS:
         params = exact_network(x, y, power, name)
         outputs = two_layer(k, len(params.v), power=power).apply(params, x)
         np.testing.assert_allclose(outputs, y, rtol=1e-12)
         kkt = residuals(params, x=x, y=y, power=power)
         assert kkt.largest < 1e-9
-        assert kkt.margin == pytest.approx(ratio / (2 * k))
+        assert kkt.margin == pytest.approx(ratios[name][0, 0] / (2 * k))
         # Euler: the multipliers are the sum of |v|‖w‖ over all neurons
         assert kkt.multipliers.sum() == pytest.approx((params.v**2).sum())
 
@@ -103,7 +106,7 @@ def test_unequal_weights_are_kkt_points_at_two_only(power):
     outputs = y * two_layer(8, 8, power=power).apply(mixed, x)
     np.testing.assert_allclose(outputs, outputs[0], rtol=1e-12)
     kkt = residuals(mixed, x=x, y=y, power=power)
-    expected = PreluKkt(powers=(power, 1.0), clusters=(8,)).residuals_of_two_to_one()[0, 0]
+    expected = residuals_of_two_to_one((power,), (8,))[0, 0]
     assert kkt.largest == pytest.approx(expected, abs=1e-7)
     assert (kkt.largest < 1e-9) == (power == 2)
     single = two_to_one(x, y, all_of_them=False)
@@ -112,31 +115,80 @@ def test_unequal_weights_are_kkt_points_at_two_only(power):
         assert kkt.margin == pytest.approx(1 / 16)
 
 
+def labelled(networks):
+    """Return the weights of many networks with the names of their axes."""
+    w = xarray.DataArray(networks.w, dims=("try", "neuron", "centre"))
+    return w, xarray.DataArray(networks.v, dims=("try", "neuron"))
+
+
+def present(networks):
+    """Return every network without the neurons that are zero."""
+    pairs = zip(networks.w, networks.v, strict=True)
+    return [Neurons(w[v != 0], v[v != 0]) for w, v in pairs]
+
+
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.2, 4.0])
-def test_residuals_lie_between_multiples_of_the_disagreement(power):
+@pytest.mark.parametrize("apart", [False, True])
+def test_residuals_lie_between_multiples_of_the_disagreement(power, apart):
     x, y = problem(6)
-    weights, strengths = random_weights(y, power, 40, np.random.default_rng(0))
-    margins = np.einsum("tj,tji->ti", strengths, weights**power)
-    np.testing.assert_allclose(margins[::2], 1, rtol=0.01)  # every second has all weights
+    networks = random_networks(y, power, 30, np.random.default_rng(0), apart=apart)
+    far = disagreement(*labelled(networks), power).values
     low = min(1.0, power / 2**0.5)
     high = max(1.0, power / 2**0.5)
-    for directions, strength in zip(weights[::2], strengths[::2], strict=True):
-        far = disagreement(directions, strength, power)
-        residual = residuals(network(directions @ x, y, strength), x=x, y=y, power=power).largest
-        assert 0.99 * low * far <= residual <= 1.01 * high * far
+    for params, apart_by in zip(present(networks), far, strict=True):
+        outputs = y * two_layer(6, len(params.v), power=power).apply(params, x)
+        np.testing.assert_allclose(outputs, 1, rtol=1e-9)
+        residual = residuals(params, x=x, y=y, power=power).largest
+        assert low * apart_by - 1e-8 <= residual <= high * apart_by + 1e-8
 
 
-def test_a_partition_disagrees_about_nothing():
-    weights = np.kron(np.eye(2), np.full((2, 2), 0.5**0.5))
-    assert disagreement(weights, np.ones(4), 3.0) == pytest.approx(0, abs=1e-7)
+def test_random_networks_see_both_classes_unless_they_are_apart():
+    _, y = problem(6)
+    sees_other = lambda networks: ((networks.w > 0) & (np.sign(networks.v)[..., None] * y < 0)).any(
+        (1, 2)
+    )
+    rng = np.random.default_rng(0)
+    assert sees_other(random_networks(y, 3.0, 30, rng))[:10].all()
+    assert not sees_other(random_networks(y, 3.0, 30, rng, apart=True)).any()
+
+
+@pytest.mark.parametrize("power", [1.5, 3.0])
+def test_disagreement_is_least_over_multipliers(power):
+    """By a minimization over λ ≥ 0 for one network that sees both classes, neuron by neuron."""
+    _, y = problem(6)
+    networks = random_networks(y, power, 3, np.random.default_rng(1))
+    far = disagreement(*labelled(networks), power).values[0]
+    neurons = present(networks)[0]
+
+    def squared(multipliers):
+        total = 0.0
+        for w, v in zip(neurons.w, neurons.v, strict=True):
+            unit = w / np.linalg.norm(w)
+            wanted = np.sign(v) * y * multipliers * unit.clip(0) ** (power - 1)
+            total += v**2 * ((wanted - unit) ** 2).sum()
+        return total / (neurons.v**2).sum()
+
+    least = minimize(squared, np.ones(6), bounds=[(0, None)] * 6, method="L-BFGS-B").fun
+    assert far**2 == pytest.approx(least, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_exact_networks_disagree_about_nothing(name):
+    x, y = problem(8)
+    params = exact_network(x, y, 3.0, name)
+    w = xarray.DataArray(params.w, dims=("neuron", "centre"))
+    v = xarray.DataArray(params.v, dims="neuron")
+    assert float(disagreement(w, v, 3.0)) < 1e-12
+    # nor does one whose neurons are of the other class agree about anything
+    assert float(disagreement(w, -v, 3.0)) == pytest.approx(1)
 
 
 def test_search_finds_the_ties_at_two():
-    searched = search(
-        PreluKkt().setting(jax.random.key(0)), (3.0,), 6, 20, np.random.default_rng(0)
-    )
-    assert searched["nearest"][1] >= 1
-    assert searched["nearest_at_two"][1] < 1e-6
+    setting = PreluKkt().setting(jax.random.key(0))
+    searched = search(setting, (3.0,), 6, 20, np.random.default_rng(0))
+    assert searched["random"][1].shape == (20, 1)
+    assert searched["tied_random"][1].max() < 1e-6
+    assert searched["tied_elsewhere"][1].max() > 0.1
 
 
 def test_one_side_of_a_kink_is_not_enough():
@@ -156,7 +208,7 @@ def test_descents_are_steps_on_log_risk():
     )
     with jax.enable_x64(True):
         setting = claim.setting(jax.random.key(0))
-        ends, _ = descents(setting, (3.0,), (4, 6), 3, 5)
+        ends = descents(setting, (3.0,), (4, 6), 3)
         net = two_layer(6, 5, power=3.0)
         x, y = problem(6)
         risk = lambda params: jax.nn.logsumexp(-y[:4] * net.apply(params, x[:4]))
@@ -178,37 +230,39 @@ def test_starts_that_do_not_see_a_class():
     assert starts_that_miss_a_class(Neurons(w, -v), (4,)) == 3
 
 
-def test_dead_neurons_see_the_first_centre_of_their_class_and_one_other():
-    w = np.random.default_rng(0).standard_normal((3, 8, 8))
-    dead = dead_on_all_but_two(Neurons(w, np.linalg.norm(w, axis=2)), 8)
-    assert (np.asarray(dead.w[0]) > 0).sum(1).tolist() == [2] * 8
-    assert np.nonzero(dead.w[0, 3] > 0)[0].tolist() == [1, 5]
-    assert np.sign(dead.v[0]).tolist() == [1, -1] * 4
-    np.testing.assert_array_equal(np.abs(dead.w), np.abs(w))
-    expected = np.abs(w[0, :2, 0])
-    neuron = Neurons(dead.w[:1, :1], dead.v[:1, :1])
-    assert weights_of_shared(neuron)[0] == pytest.approx(expected[0] / abs(w[0, 0, 2]))
-
-
 def as_predicted(claim):
-    """Return an observation that follows the law, with some scatter between seeds."""
+    """Return an observation that follows the law, with some scatter between seeds and tries."""
     law = claim.predict(None)
     scatter = 1 - 0.002 * np.arange(claim.seeds)[:, None, None]
     ends = "seed trained_power trained_clusters"
+    rng = np.random.default_rng(0)
+    _, y = problem(claim.clusters[0])
+    tied = random_networks(y, 2.0, 6, rng, apart=True)
+    networks = [random_networks(y, power, 6, rng) for power in claim.other_powers]
+    far = np.stack(
+        [
+            disagreement(*labelled(one), power).values
+            for one, power in zip(networks, claim.other_powers, strict=True)
+        ],
+        axis=1,
+    )
+    near = np.arange(6)[:, None] % 2 == 0
     return kit.seen(
         **{
             name: (law.quantity(name).dims, law[name]) for name in ("residual", "unequal", "margin")
         },
-        nearest=("other_power", 1.02 * law["nearest"]),
-        nearest_at_two=("other_power", 0 * law["nearest"]),
-        random=("try other_power", 0.3 + np.zeros((4, len(claim.other_powers)))),
+        random=("try other_power", far * np.where(near, law["nearest"], law["farthest"])),
+        random_w=("try other_power neuron centre", np.stack([one.w for one in networks], axis=1)),
+        random_v=("try other_power neuron", np.stack([one.v for one in networks], axis=1)),
+        tied_random=("try", np.zeros(6)),
+        tied_elsewhere=("try other_power", 3 + 0 * far),
+        tied_w=("try neuron centre", tied.w),
+        tied_v=("try neuron", tied.v),
         far_side=("network power clusters", 0.5 + law["residual"]),
         tied=("power clusters", 0 * law["unequal"]),
         lopsided=("power clusters", 0.3 + 0 * law["unequal"]),
         end=(ends, scatter * law["end"]),
         end_residual=(ends, 0.01 + 0 * scatter * law["end"]),
-        dead_end=(ends, 0.8 * scatter * law["end"]),
-        shared_weight=("seed lower_power trained_clusters", scatter * law["shared_weight"]),
     )
 
 
@@ -219,6 +273,7 @@ def test_laws_flat_reversed_and_tilted_fail():
     assert {check.verdict for check in judgement.checks} == {"holds"}
     laws = {(null.law, null.axis) for null in judgement.nulls if null.headline}
     assert {("end", "trained_clusters"), ("end", "trained_power"), ("unequal", "power")} <= laws
+    assert {("nearest", "other_power"), ("farthest", "other_power")} <= laws
     assert [null for null in judgement.nulls if not null.rejected] == []
     assert [rival.id for rival in judgement.rivals if not rival.rejected] == []
     assert [control.id for control in judgement.controls if not control.rejected] == []
@@ -241,7 +296,7 @@ def test_a_crossing_elsewhere_fails(crossing):
         ({"trained_clusters": [5]}, "--trained-clusters must be even"),
         ({"clusters": [4]}, "clusters must be at least 6"),
         ({"powers": [2.0]}, "--powers must hold a power other than 2"),
-        ({"trained_powers": [3.0]}, "--trained-powers must hold a power below 2"),
+        ({"trained_powers": [3.0]}, "--trained-powers must hold a power below 2 and one above"),
         ({"powers": [0.5]}, "powers must be"),
         ({"spread": -0.1}, "spread must be at least 0"),
     ],
@@ -258,8 +313,8 @@ def test_refused(fields, sentence):
         {"spread": 0.1},
         {"scale": 1e-8},
         {"width": 2},
-        {"trained_powers": (1.5, 2.0)},
-        {"trained_powers": (1.95,)},
+        {"trained_powers": (1.5, 2.0, 3.0)},
+        {"trained_powers": (1.95, 3.0)},
     ],
 )
 def test_out_of_range(fields):

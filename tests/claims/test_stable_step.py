@@ -133,7 +133,7 @@ def test_what_follows_the_laws_holds(arrays):
     ("law", "axis", "ids"),
     [
         ("standard", "width", ("width_exponent_standard", "limit_step_standard")),
-        ("deep", "layers", ("depth_exponent_0", "limit_depth")),
+        ("deep", "layers", ("depth_exponent_relu", "limit_depth")),
         ("edge", "width", ("step_over_edge",)),
         ("deep_edge", "layers", ("deep_step_over_edge",)),
     ],

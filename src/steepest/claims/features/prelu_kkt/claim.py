@@ -17,7 +17,6 @@ import xarray
 
 from steepest import kit
 from steepest.claims.features.prelu_kkt.experiment import (
-    DEAD,
     NETWORKS,
     Setting,
     descents,
@@ -26,10 +25,13 @@ from steepest.claims.features.prelu_kkt.experiment import (
     measure_networks,
     search,
     starts_that_miss_a_class,
-    weights_of_shared,
 )
 from steepest.claims.features.prelu_kkt.figure import panel_of_ends, panel_of_residuals
-from steepest.nn.networks import Neurons
+from steepest.claims.features.prelu_kkt.theory import (
+    disagreement,
+    margins,
+    residuals_of_two_to_one,
+)
 
 EXACT = 1e-6  # a residual that counts as none; non-negative least squares leave 1e-9
 NO_KKT = 0.1  # residual that rivals predict where there is none
@@ -100,7 +102,7 @@ class PreluKkt(kit.Claim[Setting]):
     kind = "conjecture"
     says = {
         "KKT points of p-ReLU networks": "residual",
-        "weigh each centre alike, p ≠ 2": ("others", "unequal"),
+        "weigh each centre alike, p ≠ 2": ("others", "no_farther", "unequal"),
         "descent ends at averages if p < 2, at centres if p > 2": "end",
     }
     statement = (
@@ -120,9 +122,14 @@ class PreluKkt(kit.Claim[Setting]):
         "û_i = m_i = λ_i^(1/(2−p)) whatever the neuron, and that it sees centres of its own class alone. No multiplier "
         "is zero, so that all margins are equal. At p = 1 this holds in Clarke's sense: other centres lie on the kink "
         "of a neuron, with multipliers of their own, and the gradient of the side where it is active will not do.",
-        "How far from it a network is with equal margins: its residual R lies between min(1, p/√2) and max(1, p/√2) "
-        "times D, where D² is the mean over neurons, by strength, of Σ û_i² (λ_i û_i^(p−2) − 1)² at the best λ. Random "
-        "networks are searched for one that is nearer.",
+        "How far from it a network is: with a_j = ⟨g_j, û_j⟩, where g_j has the entry ± λ_i û_i^(p−1) for every centre "
+        "that neuron j sees, + in its own class, the conditions leave (1 − a_j)² for v_j, the same along w_j, and "
+        "p² (‖g_j‖² − a_j²) across it, by strength. Hence R² is the mean of (1 − a)² + p²/2 (‖g‖² − a²) at the best "
+        "λ ≥ 0, and D² that of ‖g − û‖² = (1 − a)² + ‖g‖² − a²: R lies between min(1, p/√2) and max(1, p/√2) times D "
+        "if margins are equal. D is zero only where all neurons weigh each centre alike and see no other class.",
+        "Random networks are searched for an exception: neurons of any weights, which see centres of both classes or "
+        "are turned away from some, with neurons at the centres that make margins equal; two KKT points at once; and "
+        "rotations of one neuron a class, which come near to p/√2.",
         "Neurons that weigh each centre in turn twice, with equal margins, have the residual "
         "p √((Q − q²)/(p² Q + (2 − p²) q²)), q = Σ û_i^p and Q = Σ û_i^(2p−2), which vanishes like |p − 2|.",
         "A group of m centres has ⟨w, μ_i⟩ = ‖w‖/√m. For margins of one |v|‖w‖ = m^(p/2), and ‖θ‖² = 2 Σ m^(p/2). A "
@@ -131,8 +138,7 @@ class PreluKkt(kit.Claim[Setting]):
         "Σ λ cos^p ≤ 1 over the examples of a class, for every direction, if λ = min(1, (k/2)^(p/2 − 1)), and k λ is "
         "the sum of |v|‖w‖ that it needs (duality of linear programs).",
         "Descent below 2 needs a very small start and a neuron a class that sees all centres of its class: a neuron "
-        "that is dead on a centre is never pulled there. Where neurons see two centres each, one of them shared, "
-        "descent below 2 ends at the overlapping network.",
+        "that is dead on a centre is never pulled there.",
         "Neurons that see m centres grow at a rate ∝ m^(1 − p/2), so that those that miss a centre are left behind "
         "slowly near p = 2: when the first are of size one, they are of size ε^(1 − (1 − 2/k)^(1 − p/2)). The margin "
         "falls short by a part of that.",
@@ -154,6 +160,12 @@ class PreluKkt(kit.Claim[Setting]):
             "ends fell short by 1.9 % from 1e-12 and by 1.3 % from 1e-16",
             seeds="6 of 6 hold",
         ),
+        kit.Version(
+            3,
+            "random networks give their residual and their weights, and D is theory's; they see both classes, and R is "
+            "held between both bounds at every try; descents of neurons that see two centres are gone",
+            "the experiment divided the residual by D itself, and no network that it tried saw the other class",
+        ),
     )
     tiny = {
         "powers": (1.0, 2.0, 3.0),
@@ -173,11 +185,6 @@ class PreluKkt(kit.Claim[Setting]):
         """Return the powers that are not 2, where the characterization holds."""
         return tuple(power for power in self.powers if power != 2)
 
-    @property
-    def lower_powers(self) -> tuple[float, ...]:
-        """Return the powers of descents below 2, where overlapping networks are their ends."""
-        return tuple(power for power in self.trained_powers if power < 2)
-
     def axes(self) -> dict[str, tuple]:
         return {
             "network": NETWORKS,
@@ -186,7 +193,6 @@ class PreluKkt(kit.Claim[Setting]):
             "other_power": self.other_powers,
             "trained_power": self.trained_powers,
             "trained_clusters": self.trained_clusters,
-            "lower_power": self.lower_powers,
         }
 
     def check_fields(self) -> None:
@@ -195,10 +201,10 @@ class PreluKkt(kit.Claim[Setting]):
             if odd:
                 flag = name.replace("_", "-")
                 raise kit.UserError(f"--{flag} must be even, half of each class, got {odd[0]}")
-        for name, some in (("powers", self.other_powers), ("trained-powers", self.lower_powers)):
-            if not some:
-                kinds = {"powers": "other than 2", "trained-powers": "below 2"}[name]
-                raise kit.UserError(f"--{name} must hold a power {kinds}, such as 1.5")
+        if not self.other_powers:
+            raise kit.UserError("--powers must hold a power other than 2, such as 1.5")
+        if not min(self.trained_powers) < 2 < max(self.trained_powers):
+            raise kit.UserError("--trained-powers must hold a power below 2 and one above")
 
     def setting(self, key: kit.Key) -> Setting:
         return draw_setting(
@@ -253,42 +259,16 @@ class PreluKkt(kit.Claim[Setting]):
 
     def predict(self, setting: Setting) -> kit.Prediction:
         power = np.array(self.other_powers)
-        lower = np.array(self.lower_powers)[:, None]
-        half = np.array(self.trained_clusters) / 2
+        exact = margins(self.powers, self.clusters)
+        of_networks = "network power clusters"
         return kit.law(
-            residual=(
-                "network power clusters",
-                np.zeros((len(NETWORKS), len(self.powers), len(self.clusters))),
-            ),
-            unequal=("power clusters", self.residuals_of_two_to_one()),
+            residual=(of_networks, np.zeros((len(NETWORKS), *exact["centres"].shape))),
+            unequal=("power clusters", residuals_of_two_to_one(self.powers, self.clusters)),
             nearest=("other_power", np.minimum(1.0, power / np.sqrt(2))),
-            margin=("network power clusters", self.margins()),
+            farthest=("other_power", np.maximum(1.0, power / np.sqrt(2))),
+            margin=(of_networks, np.stack([exact[name] for name in NETWORKS])),
             end=("trained_power trained_clusters", np.maximum(self.averages(), 1.0)),
-            shared_weight=("lower_power trained_clusters", (half - 1) ** (-1 / lower)),
         )
-
-    def margins(self) -> np.ndarray:
-        """Return the margins of all networks over that of centres: k/2 over the sum of strengths of a class."""
-        power = np.array(self.powers)[:, None]
-        half = np.array(self.clusters) / 2
-        shared = (half - 1) ** (-1 / power)  # weight of the shared centre over that of the other
-        strengths = {
-            "centres": half * np.ones_like(power),
-            "uneven": 1 + (half - 1) ** (power / 2),
-            "averages": half ** (power / 2),
-            "overlapping": (half - 1) * (1 + shared**2) ** (power / 2),
-        }
-        return np.stack([half / strengths[name] for name in NETWORKS])
-
-    def residuals_of_two_to_one(self) -> np.ndarray:
-        """Return the KKT residual of neurons that weigh each centre in turn twice, ``(powers, problems)``."""
-        power = np.array(self.powers)[:, None]
-        others = np.array(self.clusters) / 2 - 1
-        size = np.sqrt(4 + others)
-        first = (2**power + others) / size**power  # q
-        second = (2 ** (2 * power - 2) + others) / size ** (2 * power - 2)  # Q
-        excess = np.maximum(second - first**2, 0.0)
-        return power * np.sqrt(excess / (power**2 * second + (2 - power**2) * first**2))
 
     def averages(self) -> np.ndarray:
         """Return the margin of averages over that of centres, for networks that descend."""
@@ -299,19 +279,19 @@ class PreluKkt(kit.Claim[Setting]):
         rng = kit.numpy_generator(key)
         powers = self.trained_powers
         problems = self.trained_clusters
-        free, dead = descents(setting, powers, problems, self.steps, DEAD)
-        end, end_residual = measure_ends(setting, free, powers, problems)
-        dead_end, _ = measure_ends(setting, dead, powers, problems)
-        below = np.array(powers) < 2
-        below_two = Neurons(dead.w[:, below], dead.v[:, below])
+        ends = descents(setting, powers, problems, self.steps)
+        end, end_residual = measure_ends(setting, ends, powers, problems)
         return kit.seen(
             **measure_networks(setting, self.powers, self.clusters),
             **search(setting, self.other_powers, self.clusters[0], self.tries, rng),
             end=("seed trained_power trained_clusters", end),
             end_residual=("seed trained_power trained_clusters", end_residual),
-            dead_end=("seed trained_power trained_clusters", dead_end),
-            shared_weight=("seed lower_power trained_clusters", weights_of_shared(below_two)),
         )
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+        apart = disagreement(seen.random_w, seen.random_v, seen.other_power)
+        # R and D of a network that agrees are both rounding, and one bound lies below 1, the other above
+        return {"over_disagreement": (seen.random + EXACT) / (apart + EXACT)}
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
@@ -325,9 +305,17 @@ class PreluKkt(kit.Claim[Setting]):
             ),
             kit.at_least(
                 "others",
-                law.nearest,
-                seen.nearest,
-                label=f"least KKT residual over disagreement, {self.tries} random networks each",
+                law.nearest * (1 - EXACT),
+                seen.over_disagreement,
+                each=True,
+                label="KKT residual over disagreement of random networks",
+            ),
+            kit.at_most(
+                "no_farther",
+                law.farthest * (1 + EXACT),
+                seen.over_disagreement,
+                each=True,
+                label="the same, from above",
             ),
             kit.follows(
                 "unequal",
@@ -340,13 +328,6 @@ class PreluKkt(kit.Claim[Setting]):
             kit.follows("margin", law.margin, seen.margin, EXACT, label="margin / that of centres"),
             kit.follows(
                 "end", law.end, seen.end, 0.03, label="margin where descent ends / that of centres"
-            ),
-            kit.follows(
-                "shared_weight",
-                law.shared_weight,
-                seen.shared_weight,
-                0.03,
-                label="weight of the shared centre / the other where dead neurons end",
             ),
             kit.at_most(
                 "arrived",
@@ -386,7 +367,13 @@ class PreluKkt(kit.Claim[Setting]):
                 "a neuron that is dead on a centre ends at the average of those that it sees",
                 label="groups that share a centre are no KKT point",
                 residual=only("centres", "uneven", "averages"),
-                shared_weight=xarray.ones_like(law.shared_weight),
+            ),
+            kit.rival(
+                "input_weights_alone",
+                "output weights are an afterthought",
+                label="the residual of the input weights alone, between 1 and p times D",
+                nearest=np.minimum(1.0, law.other_power).rename("nearest"),
+                farthest=np.maximum(1.0, law.other_power).rename("farthest"),
             ),
         ]
         if at_two.any():
@@ -465,33 +452,45 @@ class PreluKkt(kit.Claim[Setting]):
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        in_place = lambda array: array.broadcast_like(seen.residual).transpose(*seen.residual.dims)
+        in_place = lambda array, of: array.broadcast_like(of).transpose(*of.dims)
+        tied = {
+            "random_w": in_place(seen.tied_w, seen.random_w),
+            "random_v": in_place(seen.tied_v, seen.random_v),
+        }
         controls = [
             kit.control(
                 "lopsided",
                 "margins differ, and the examples with the larger ones may not carry the weights",
                 label="one neuron a class that weighs a centre twice",
-                residual=in_place(seen.lopsided),
+                residual=in_place(seen.lopsided, seen.residual),
             ),
             kit.control(
                 "random",
                 "nothing made them optimal",
-                label="the random network with the least residual",
-                residual=xarray.full_like(seen.residual, seen.random.min()),
-                end_residual=xarray.full_like(seen.end_residual, seen.random.max()),
+                label="a random network, of median residual",
+                residual=xarray.full_like(seen.residual, seen.random.median()),
+                end_residual=xarray.full_like(seen.end_residual, seen.random.median()),
             ),
             kit.control(
                 "ties",
                 "a gradient turns no direction in the span of its centres there",
-                label="the same networks at p = 2",
+                label="networks of unequal weights at p = 2",
                 unequal=seen.tied,
-                nearest=seen.nearest_at_two,
+                random=in_place(seen.tied_random, seen.random),
+                **tied,
             ),
             kit.control(
-                "dead",
-                "what a neuron does not see does not pull it",
-                label="descents in which each neuron sees two centres",
-                end=seen.dead_end,
+                "uneven_margins",
+                "examples off the margin may carry no weights",
+                label="networks whose margins are equal at p = 2, at other powers",
+                random=seen.tied_elsewhere,
+                **tied,
+            ),
+            kit.control(
+                "other_powers",
+                "what ends best at one power does not at another",
+                label="descents at the largest power in the place of the smallest, and so on",
+                end=seen.end.isel(trained_power=slice(None, None, -1)),
             ),
         ]
         if 1.0 in self.powers:
@@ -523,14 +522,4 @@ class PreluKkt(kit.Claim[Setting]):
                 log="xy",
             ),
             panel_of_ends(law, seen, shown),
-            kit.curves(
-                "Neurons that share a centre weigh it alike",
-                law.shared_weight,
-                seen.shared_weight,
-                over="lower_power",
-                by="trained_clusters",
-                x="power p",
-                y="weight of the shared centre / the other",
-                name="k = {}",
-            ),
         )

@@ -16,15 +16,10 @@ from steepest.nn.networks import Neurons, two_layer
 from steepest.programs import Kinks, KktResiduals, kkt_from_gradients
 
 STEP = 4.0  # of descent on log R
-DEAD = 24  # neurons of descents in which each sees two centres of its class
 NETWORKS = ("centres", "uneven", "averages", "overlapping")
-SCALINGS = (
-    300  # of a random network until its margins are equal, most within 1e-8 and all within 1 %
-)
-LEAST = 1e-3  # disagreement of neurons from which a random network counts as no KKT point
 
 
-Measured = dict[str, tuple[str, np.ndarray]]  # axes and values, by name
+Measured = dict[str, tuple[str, Any]]  # axes and values, by name
 
 
 class Setting(NamedTuple):
@@ -154,41 +149,90 @@ def two_to_one(x: np.ndarray, y: np.ndarray, *, all_of_them: bool) -> Neurons:
     return network(weights[rows] @ x, y[rows])
 
 
-def random_weights(
+def random_networks(
+    y: np.ndarray, power: float, tries: int, rng: np.random.Generator, *, apart: bool = False
+) -> Neurons:
+    """Draw networks whose margins are all one, with ``w`` of shape ``(tries, 2k, k)`` and absent neurons zero.
+
+    A third has neurons of any weights, which see some centres of both classes and are turned away from others, and one
+    neuron at each centre that makes up for their margins. A third is two KKT points at once: groups of two random
+    partitions of each class. The others have one neuron of random weights a class, and those that it becomes where the
+    centres of the class are turned around.
+
+    Args:
+        y: signs of the centres.
+        power: p, at which margins are equal.
+        tries: number of networks.
+        rng: of all draws.
+        apart: whether neurons see their own class alone, and are turned away from nothing.
+    """
+    third = tries // 3
+    parts = (
+        _any_weights(y, power, tries - 2 * third, rng, apart),
+        _two_partitions(y, power, third, rng),
+        _rotations(y, power, third, rng),
+    )
+    units, strengths = (np.concatenate(of_parts) for of_parts in zip(*parts, strict=True))
+    lengths = np.sqrt(strengths)
+    return of_numpy(lengths[..., None] * units, lengths * np.tile(y, 2))
+
+
+def _any_weights(
+    y: np.ndarray, power: float, tries: int, rng: np.random.Generator, apart: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return unit weights ``(tries, 2k, k)`` and strengths of k random neurons, and of one more at each centre."""
+    k = len(y)
+    shape = (tries, k, k)
+    sees = (rng.random(shape) < 0.5) | np.eye(k, dtype=bool)
+    unseen = rng.choice([0.0, -1.0], shape)
+    weights = np.exp(1.5 * rng.standard_normal(shape)) * np.where(sees, 1.0, unseen)
+    if apart:
+        weights = np.maximum(weights, 0) * (y[:, None] == y)
+    units = weights / np.linalg.norm(weights, axis=2, keepdims=True)
+    strengths = np.exp(rng.standard_normal((tries, k)))
+    margins = y * np.einsum("tj,tji->ti", strengths * y, np.maximum(units, 0) ** power)
+    common = np.maximum(margins.max(1), 0) + np.exp(rng.standard_normal(tries))
+    missing = common[:, None] - margins
+    centres = np.broadcast_to(np.eye(k), shape)
+    return (
+        np.concatenate([units, centres], axis=1),
+        np.concatenate([strengths, missing], axis=1) / common[:, None],
+    )
+
+
+def _two_partitions(
     y: np.ndarray, power: float, tries: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw weights of the centres for unit neurons, ``(tries, k, k)``, and the neurons' strengths, ``(tries, k)``.
+    """Return unit weights ``(tries, 2k, k)`` and strengths of the groups of two partitions; some groups are empty."""
+    k = len(y)
+    of_group = np.arange(k // 2)[:, None, None]
+    of_class = y == np.array([[1.0], [-1.0]])
+    labels = rng.integers(k // 2, size=(tries, 2, 1, 1, k))
+    members = (labels == of_group) & of_class  # (tries, partition, group, class, centre)
+    sizes = members.sum(-1)
+    part = rng.random(tries)
+    parts = np.stack([part, 1 - part], axis=1)[:, :, None, None]
+    units = members / np.sqrt(np.maximum(sizes, 1))[..., None]
+    strengths = parts * sizes ** (power / 2)
+    return units.reshape(tries, 2 * k, k), strengths.reshape(tries, 2 * k)
 
-    The weights of every second network are random; those of the others differ from each other by their random groups
-    alone. Then all weights of a centre are multiplied by one number until its margin is that of the others, as far as
-    the groups allow it.
-    """
-    same_class = y[:, None] == y
-    shape = (tries, len(y), len(y))
-    spread = np.exp(1.5 * rng.standard_normal(shape))
-    groups = (rng.random(shape) < 0.5) | np.eye(len(y), dtype=bool)  # every centre is in some
-    grouped = np.arange(tries) % 2 == 1
-    weights = same_class * np.where(grouped[:, None, None], groups, spread)
-    strengths = np.exp(rng.standard_normal((tries, len(y))))
-    for _ in range(SCALINGS):
-        weights /= np.linalg.norm(weights, axis=2, keepdims=True)
-        margins = np.einsum("tj,tji->ti", strengths, weights**power)
-        weights *= margins[:, None] ** (-0.5 / power)
+
+def _rotations(
+    y: np.ndarray, power: float, tries: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return unit weights ``(tries, 2k, k)`` and strengths of k neurons that are rotations of one a class."""
+    k = len(y)
+    spread = rng.uniform(0, 1.5, (tries, 1, 1))
+    weights = np.exp(spread * rng.standard_normal((tries, 2, k // 2)))  # (tries, class, shift)
     weights /= np.linalg.norm(weights, axis=2, keepdims=True)
-    margins = np.einsum("tj,tji->ti", strengths, weights**power)
-    of_class = margins @ same_class / same_class.sum(0)
-    return weights, strengths / of_class
-
-
-def disagreement(weights: np.ndarray, strengths: np.ndarray, power: float) -> float:
-    """Return how far neurons are from weighing each centre alike: D ≥ 0, zero where they do.
-
-    D² = min over λ of Σ_j s_j Σ_i û_ji² (λ_i û_ji^(p−2) − 1)² / Σ_j s_j, for neurons of strength s_j and weights û_ji.
-    """
-    linear = strengths @ weights**power
-    square = strengths @ ((weights > 0) * weights ** (2 * power - 2))  # 0⁰ is 1 at p = 1
-    agreed = (linear**2 / square).sum() / strengths.sum()
-    return float(np.sqrt(max(1 - agreed, 0.0)))
+    neuron, centre = np.indices((k, k))
+    shifted = weights[:, neuron % 2, (centre - neuron) // 2 % (k // 2)]
+    units = np.where(y[:, None] == y, shifted, 0.0)
+    strengths = 1 / (units**power).sum(2)
+    absent = np.zeros((tries, k, k))
+    return np.concatenate([units, absent], axis=1), np.concatenate(
+        [strengths, absent[:, 0]], axis=1
+    )
 
 
 def residuals(
@@ -233,26 +277,10 @@ def _kinks(products: np.ndarray, signed: np.ndarray, x: np.ndarray) -> Kinks:
 # ------------------------------------------------------------------------------------------- descents
 
 
-def dead_on_all_but_two(starts: Neurons, k: int) -> Neurons:
-    """Return starts in which each neuron sees the first centre of a class and one other, and is dead on all else."""
-    width = starts.v.shape[1]
-    neurons = np.arange(width)
-    sign = neurons % 2  # 0 for the first class
-    other = 1 + (neurons // 2) % (k // 2 - 1)
-    sees = np.zeros(starts.w.shape[1:], bool)
-    sees[neurons, sign] = True
-    sees[neurons, sign + 2 * other] = True
-    w = np.where(sees, np.abs(starts.w), -np.abs(starts.w))
-    return of_numpy(w, np.abs(starts.v) * alternating_signs(width))
-
-
 def descents(
-    setting: Setting, powers: Sequence[float], clusters: Sequence[int], steps: int, dead: int
-) -> tuple[Neurons, Neurons]:
-    """Descend from all starts, and from the first ``dead`` neurons of each, made dead on all but two centres.
-
-    ``w`` has shape ``(seeds, powers, problems, h, d)``.
-    """
+    setting: Setting, powers: Sequence[float], clusters: Sequence[int], steps: int
+) -> Neurons:
+    """Descend from all starts; ``w`` has shape ``(seeds, powers, problems, h, d)``."""
     d = max(clusters)
     x = jnp.asarray(setting.x[:d, :d])
     y = jnp.asarray(setting.y[:d])
@@ -265,24 +293,12 @@ def descents(
 
     # one lane a seed, power and problem: nested maps are traced thrice
     seeds = range(len(setting.starts.v))
-    lanes = list(itertools.product(seeds, powers, clusters))
+    lanes = itertools.product(seeds, powers, clusters)
     seed, power, k = (np.array(part) for part in zip(*lanes, strict=True))
-    few = of_numpy(setting.starts.w[:, :dead], setting.starts.v[:, :dead])
-    restricted = {k: dead_on_all_but_two(few, k) for k in clusters}
-    free = of_numpy(setting.starts.w[seed], setting.starts.v[seed])
-    held = of_numpy(
-        np.stack([restricted[k].w[seed] for seed, _, k in lanes]),
-        np.stack([restricted[k].v[seed] for seed, _, k in lanes]),
-    )
-    every = kit.compiled(
-        lambda *lanes: [
-            jax.vmap(follow)(starts, jnp.asarray(power), jnp.asarray(k)) for starts in lanes
-        ]
-    )
+    starts = of_numpy(setting.starts.w[seed], setting.starts.v[seed])
+    ends = kit.compiled(jax.vmap(follow))(starts, jnp.asarray(power), jnp.asarray(k))
     shape = (len(seeds), len(powers), len(clusters))
-    split = lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:])
-    free_ends, held_ends = jax.tree.map(split, every(free, held))
-    return free_ends, held_ends
+    return jax.tree.map(lambda leaf: np.asarray(leaf).reshape(*shape, *leaf.shape[1:]), ends)
 
 
 # ---------------------------------------------------------------------------------------- measurements
@@ -327,44 +343,33 @@ def measure_networks(
 def search(
     setting: Setting, powers: Sequence[float], k: int, tries: int, rng: np.random.Generator
 ) -> Measured:
-    """Search for KKT points among random networks whose neurons weigh centres differently.
+    """Measure the KKT residuals of random networks of k centres, and keep their weights.
 
-    ``nearest`` is the least residual over the disagreement of the neurons; ``nearest_at_two`` that of networks at p = 2
-    whose disagreement is computed as if at the other power.
+    Those called tied have equal margins at p = 2, where they are KKT points, and are measured at all powers.
     """
     x = setting.x[:k]
     y = setting.y[:k]
 
-    def look(power: float, weights: np.ndarray, strengths: np.ndarray) -> list[float]:
-        directions = zip(weights @ x, strengths, strict=True)
-        networks = [network(w, y, strength) for w, strength in directions]
-        return [residuals(params, x=x, y=y, power=power).largest for params in networks]
+    def look(power: float, networks: Neurons) -> np.ndarray:
+        pairs = zip(networks.w, networks.v, strict=True)
+        present = [of_numpy(w[v != 0] @ x, v[v != 0]) for w, v in pairs]
+        return np.array([residuals(one, x=x, y=y, power=power).largest for one in present])
 
-    def differ(power: float, weights: np.ndarray, strengths: np.ndarray) -> np.ndarray:
-        pairs = zip(weights, strengths, strict=True)
-        return np.array([disagreement(w, strength, power) for w, strength in pairs])
-
-    tied = random_weights(y, 2.0, tries, rng)
-    residual_at_two = np.array(look(2.0, *tied))
-    largest = np.zeros((tries, len(powers)))
-    nearest = np.zeros(len(powers))
-    nearest_at_two = np.zeros(len(powers))
-    for i, power in enumerate(powers):
-        weights = random_weights(y, power, tries, rng)
-        largest[:, i] = look(power, *weights)
-        nearest[i] = _least_ratio(largest[:, i], differ(power, *weights))
-        nearest_at_two[i] = _least_ratio(residual_at_two, differ(power, *tied))
+    drawn = [random_networks(y, power, tries, rng) for power in powers]
+    tied = random_networks(y, 2.0, tries, rng, apart=True)
+    every = list(zip(powers, drawn, strict=True))
     return {
-        "random": ("try other_power", largest),
-        "nearest": ("other_power", nearest),
-        "nearest_at_two": ("other_power", nearest_at_two),
+        "random": ("try other_power", np.stack([look(*one) for one in every], axis=1)),
+        "random_w": ("try other_power neuron centre", np.stack([one.w for one in drawn], axis=1)),
+        "random_v": ("try other_power neuron", np.stack([one.v for one in drawn], axis=1)),
+        "tied_random": ("try", look(2.0, tied)),
+        "tied_elsewhere": (
+            "try other_power",
+            np.stack([look(power, tied) for power in powers], axis=1),
+        ),
+        "tied_w": ("try neuron centre", tied.w),
+        "tied_v": ("try neuron", tied.v),
     }
-
-
-def _least_ratio(residual: np.ndarray, differ: np.ndarray) -> float:
-    """Return the least residual over disagreement, of networks whose neurons do disagree."""
-    some = differ > LEAST
-    return float((residual[some] / differ[some]).min())
 
 
 @sequential
@@ -383,19 +388,3 @@ def measure_ends(
         margin[place] = 2 * k * kkt.margin
         residual[place] = kkt.largest
     return margin, residual
-
-
-def weights_of_shared(dead: Neurons) -> np.ndarray:
-    """Return the weight of a class's first centre over that of the other one that a neuron sees.
-
-    It is the mean of neurons by strength, of shape ``(seeds, powers, problems)``; the neurons are those of
-    :func:`dead_on_all_but_two`.
-    """
-    neurons = np.arange(dead.v.shape[-1])
-    sign = neurons % 2
-    w = np.asarray(dead.w)
-    first = w[..., neurons, sign]
-    others = w.copy()
-    others[..., neurons, sign] = -np.inf
-    strengths = np.asarray(dead.v) ** 2
-    return (strengths * first / others.max(-1)).sum(-1) / strengths.sum(-1)
