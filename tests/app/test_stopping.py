@@ -86,6 +86,19 @@ def test_what_begins_to_stop_has_the_time_that_it_needs(monkeypatch):
     assert signal.set_wakeup_fd(-1) == -1
 
 
+def test_a_handler_of_the_readers_own_is_left_alone(monkeypatch):
+    monkeypatch.setattr(stopping, "PATIENCE", 0.05)
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        with stopping.ended_in_order():
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(0.3)  # this process would be ended by now
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+
+
 def test_a_stage_that_takes_long_is_said_to_go_on(monkeypatch):
     monkeypatch.setattr(progress, "LONG", 0.05)
     screen = io.StringIO()

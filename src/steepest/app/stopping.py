@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -56,11 +56,11 @@ def ended_in_order() -> Iterator[None]:
         raise KeyboardInterrupt
 
     handlers = {signal.SIGTERM: terminate}
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is another's
         handlers[signal.SIGINT] = interrupt
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     earlier = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-    listener = threading.Thread(target=_listen, args=(ear,), daemon=True)
+    listener = threading.Thread(target=_listen, args=(ear, {*handlers}), daemon=True)
     listener.start()
     try:
         yield
@@ -74,8 +74,13 @@ def ended_in_order() -> Iterator[None]:
         mouth.close()
 
 
-def _listen(ear: socket.socket) -> None:
-    """Read signals in the order in which they came, with the main thread's answers; end what does not answer."""
+def _listen(ear: socket.socket, ours: Collection[int]) -> None:
+    """Read signals in the order in which they came, with the main thread's answers; end what does not answer.
+
+    Args:
+        ear: where they come from.
+        ours: the signals that the main thread answers; nothing is known of others.
+    """
     unanswered = 0
     deadline = 0.0
     patience = PATIENCE
@@ -88,7 +93,7 @@ def _listen(ear: socket.socket) -> None:
                 return
             if byte == ANSWERED:
                 unanswered = 0
-            elif byte in CODES:
+            elif byte in ours:
                 unanswered = byte
                 deadline = time.monotonic() + patience
                 patience = AGAIN
