@@ -118,10 +118,10 @@ def listening_to_interrupts():
 def test_stopping_behind_the_tour_loses_nothing(small, capsys, monkeypatch, tmp_path, stop, code):
     listening_to_interrupts()
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(
-        catalogue.load("wide-decay"), "observe", lambda self, setting, key: stop() or time.sleep(9)
-    )
-    assert main(["run", *ALONE]) == code
+    stopped = lambda self, setting, key: stop() or time.sleep(9)
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue.load("wide-decay"), "observe", stopped)
+        assert main(["run", *ALONE]) == code
     assert (
         capsys.readouterr().err.splitlines()[-1].startswith("steepest: stopped; what is finished")
     )
@@ -129,7 +129,6 @@ def test_stopping_behind_the_tour_loses_nothing(small, capsys, monkeypatch, tmp_
     assert (tmp_path / "atlas" / "powerless").is_dir()
     assert [path.name for path in tmp_path.glob(".*")] == []
     assert signal.getsignal(signal.SIGTERM) is before
-    monkeypatch.undo()
     assert main(["list", "--json"]) == 0
 
 

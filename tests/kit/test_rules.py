@@ -710,3 +710,20 @@ def test_a_control_lies_along_the_axes_that_it_replaces():
     (control,) = claim.changed_worlds(observed)
     assert control.observation.quantity("y").dims == ("seed", "width")
     assert control.observation.quantity("success").dims == ("seed", "start", "width")
+
+
+def test_the_size_of_a_bound_is_asked_by_its_room():
+    """A laxer bound passes what the bound passes: no null that a check could reject."""
+
+    class Bounded(Decay):
+        headline = ("bound",)
+
+        def judge(self, law, seen):
+            yield kit.at_most("bound", 1.2 * law.y, seen.y)
+
+    claim = Bounded()
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    observed = claim.observe(setting, jax.random.key(1))
+    nulls = claim.judged(predicted, observed, ()).nulls
+    assert not any(null.headline for null in nulls if not null.axis)
