@@ -301,6 +301,12 @@ class HessianOutliers(kit.Claim[Setting]):
                 share=seen.share.isel(moment=[0, 1, END, END]),
             ),
             kit.control(
+                "few_classes",
+                "few classes leave more of the gradient elsewhere",
+                label="the gradients of networks with the fewest classes for every C",
+                share=seen.share.isel(classes=[0] * seen.sizes["classes"]),
+            ),
+            kit.control(
                 "other_network",
                 "its weights have settled elsewhere",
                 label="the top space of another network",
