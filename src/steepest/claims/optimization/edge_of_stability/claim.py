@@ -2,7 +2,8 @@
 
 The sharpness is the largest eigenvalue of the Hessian of the risk. On a quadratic, descent with step size η is stable
 only below 2/η. On a network the sharpness rises by itself along gradient flow; descent follows until 2/η, where the
-flow would go on, and then hovers there. The risk goes on falling meanwhile: that is drawn, not judged.
+flow would go on, and then hovers there. Kept is: from three fifths of the T steps on, every reading in every network
+is within the margin around 2/η. The risk goes on falling meanwhile: that is drawn, not judged.
 """
 
 import numpy as np
@@ -14,8 +15,9 @@ from steepest.claims.optimization.edge_of_stability.experiment import (
     EdgePoint,
     flow_goes_on,
     follow_descents_and_flow,
-    had_time,
+    had_time_to_stay,
     last_fifth,
+    last_two_fifths,
     starts_below_the_edge,
 )
 from steepest.claims.optimization.edge_of_stability.figure import panels_of_descents
@@ -54,7 +56,9 @@ class EdgeOfStability(kit.Claim[Setting]):
         "keeps it there": "stays",
     }
     statement = (
-        r"\lambda_{\max}\!\left(\nabla^2 R(\theta_t)\right)\;\longrightarrow\;\frac{2}{\eta}"
+        r"\lambda_{\max}\!\left(\nabla^2 R(\theta_t)\right)\;\longrightarrow\;\frac{2}{\eta},\qquad "
+        r"0.95\le\tfrac{\eta}{2}\lambda_{\max}\!\left(\nabla^2 R(\theta_t)\right)\le 1.15"
+        r"\quad\text{for } t\ge\tfrac35 T"
     )
     source = "Lecture of 5 October in [@hanin2022]; [@cohen2021]"
     remarks = (
@@ -64,6 +68,13 @@ class EdgeOfStability(kit.Claim[Setting]):
         "The step sizes put 2/η between the sharpness at the start (about 3) and what gradient flow reaches (10 to 13 "
         "by the same time). Below that window neither descent nor flow has met the edge yet. Such a run is out of "
         "range, and says how many steps would do.",
+        "At 2/η the sharpness oscillates. Before three fifths of the steps it also overshoots, the most with the "
+        "smallest step (see the figure). Later, at seed 0, single readings are 0.98 to 1.08 of 2/η, with a standard "
+        "deviation of 0.02 within a run: narrow enough for every one to be judged, with no mean that could hide an "
+        "excursion. They are T/25 steps apart, and what happens between them is not seen.",
+        "Twelve products read the sharpness low. Against thirty, in the last two fifths at seed 0, by 1 % in the mean "
+        "and by 4.5 % where most; with thirty both checks hold as well.",
+        "Descents must have arrived by then: one that is still rising below 2/η at three fifths is out of range.",
         "That the flow goes on is asked of every network: a flow that levels off at the edge could not be told from a "
         "descent that stops there. With three layers of 33 neurons one flow in five levelled off at 1.12 · 2/η, while "
         "every descent was at 2/η within 2 %.",
@@ -87,8 +98,11 @@ class EdgeOfStability(kit.Claim[Setting]):
         ),
         kit.Version(
             5,
-            "that the flow of each network passes 1.15 · 2/η is a hypothesis, and no check any more",
-            "at a random setting one flow in five levelled off below it, and the claim about descent failed",
+            "that the flow of each network passes 1.15 · 2/η is a hypothesis, and no check any more; that descent "
+            "stays is judged at every reading of the last two fifths in each network, for the mean over one fifth, "
+            "and that it has arrived by then is a hypothesis",
+            "at a random setting one flow in five levelled off below it, and the claim about descent failed; means of "
+            "five readings could hide that the sharpness leaves the edge",
         ),
     )
     tiny = {"lr": 0.1, "steps": 25, "width": 8, "depth": 2, "n": 20, "seeds": 3, "products": 8}
@@ -122,14 +136,14 @@ class EdgeOfStability(kit.Claim[Setting]):
         in_units = observed["sharpness"] * np.array(self.step_sizes)[:, None] / 2
         return [
             *starts_below_the_edge(in_units[..., 0], observed["residual"]),
-            had_time(in_units, self.steps),
+            had_time_to_stay(in_units, self.steps),
             flow_goes_on(
                 observed["flow_sharpness"] * min(self.step_sizes) / 2, MARGIN[1], self.steps
             ),
         ]
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        """Compare the sharpness of every descent with 2/η, at the end and a fifth of the run before."""
+        """Compare the sharpness with 2/η: the mean over the last fifth, and every reading of the last two."""
         return [
             kit.follows(
                 "late_sharpness",
@@ -141,9 +155,11 @@ class EdgeOfStability(kit.Claim[Setting]):
             kit.follows(
                 "stays",
                 law.sharpness,
-                last_fifth(seen.sharpness, before=1),
+                last_two_fifths(seen.sharpness, seen.step),
                 MARGIN,
-                label="sharpness in the fifth before",
+                over="step_size step",
+                each=True,
+                label="every sharpness in the last two fifths",
             ),
         ]
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import jax
@@ -184,6 +184,18 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
     )
 
 
+def had_time_to_stay(sharpness: np.ndarray, steps: int) -> Hypothesis:
+    """Check that no descent was still rising below the edge when the last two fifths began, where it is to stay.
+
+    Args:
+        sharpness: in units of 2/η, shape ``(..., records)``; NaN where a descent diverged.
+        steps: how many were taken.
+    """
+    before = max(2, sharpness.shape[-1] - 2 * _fifth(sharpness))
+    name = "descents that had yet to reach 2/η at three fifths of the run"
+    return replace(had_time(sharpness[..., :before], steps), name=name)
+
+
 def flow_goes_on(sharpness: np.ndarray, beyond: float, steps: int) -> Hypothesis:
     """Check that every flow ends beyond the edge, where a descent that follows it could not be.
 
@@ -207,7 +219,13 @@ def last_fifth(sharpness: xarray.DataArray, before: int = 0) -> xarray.DataArray
     """Return the mean over the last fifth of the records, or over a fifth so many fifths before."""
     fifth = _fifth(sharpness.values)
     end = sharpness.sizes["record"] - before * fifth
-    return sharpness.isel(record=slice(end - fifth, end)).mean("record")
+    return sharpness.isel(record=slice(end - fifth, end)).mean("record", skipna=False)
+
+
+def last_two_fifths(sharpness: xarray.DataArray, step: xarray.DataArray) -> xarray.DataArray:
+    """Return the records of the last two fifths along an axis of their steps."""
+    along = sharpness.assign_coords(record=step.values).rename(record="step")
+    return along.isel(step=slice(-2 * _fifth(sharpness.values), None))
 
 
 def late_mean(sharpness: np.ndarray) -> np.ndarray:

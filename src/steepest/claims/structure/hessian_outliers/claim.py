@@ -1,9 +1,12 @@
-"""C − 1 leading eigenvectors of a classifier's Hessian carry class means; the gradient is there while steps are large.
+"""C − 1 leading Hessian eigenvectors of classifiers carry class means; for C = 10 the gradient too, as large steps end.
 
 They follow the number of classes C ≥ 4, not that of images or weights, and settle early in training. The class means
 have one direction more, that of their common mean; it lies some places further down, so that among the first 2C + 1
-eigenvectors about C carry class means. What is beyond lies in a bulk near zero: where it begins, the spectrum alone
-does not tell.
+eigenvectors about C carry class means.
+
+The gradient is looked at in the span of the first C, just before steps shrink and at the end of training. That at least
+four fifths of its square lie there, before they shrink, is said of ten classes only: with the fewest it is less. At the
+end it is less for every C.
 """
 
 import jax
@@ -52,13 +55,16 @@ class HessianOutliers(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "C − 1 leading eigenvectors of a classifier's Hessian carry class means": "leading",
-        "the gradient is there while steps are large": "gradient_share",
+        "C − 1 leading Hessian eigenvectors of classifiers carry class means": "leading",
+        "for C = 10 the gradient too": "gradient_share",
+        "as large steps end": ("gradient_share", "gradient_leaves"),
     }
     statement = (
         r"\min\Bigl\{i:\frac{v_i^\top G_{\rm class}v_i}{v_i^\top\nabla^2R\,v_i}\le\frac{C}{4(C-1)}\Bigr\}-1"
         r"=C-1,\qquad "
-        r"\frac{\|P_C\nabla R\|^2}{\|\nabla R\|^2}\ge 0.8,\qquad P_C(t)\to P_C"
+        r"s_C(t)=\frac{\|P_C\nabla R\|^2}{\|\nabla R\|^2}:\quad s_{10}(\tfrac T3)\ge 0.8,\quad "
+        r"s_C(T)<s_C(\tfrac T3)\text{ for all }C,\qquad "
+        r"\tfrac1C\operatorname{tr}P_C(0)P_C(\tfrac T6)<\tfrac12<\tfrac1C\operatorname{tr}P_C(\tfrac T6)P_C(\tfrac T3)"
     )
     source = "Lecture of 3 October in [@hanin2022]; [@sagun2016]; [@gurari2018]"
     corrections = (
@@ -66,6 +72,10 @@ class HessianOutliers(kit.Claim[Setting]):
         "loss. (Not tested here.)",
         "The notes say about as many outliers as classes, C. Two counts are meant by it: C − 1 lead the spectrum, and "
         "among the first 2C + 1 eigenvectors about C carry class means (4.2, 6.4 and 9.8 at seed 0: see the figure).",
+        "After a short time, so [@gurari2018], the gradient lies in the span of the C leading eigenvectors. With ten "
+        "classes and large steps it mostly does. With four its share there was 0.63 at a third of the training and "
+        "0.26 at a sixth, and 0.44 and 0.12 with steps of 0.04 (seed 0). So it depends on the number of classes and on "
+        "the steps, and is no property of classifiers as such.",
     )
     remarks = (
         "Counted are the eigenvectors before the first of whose curvature the class part of the Gauss–Newton matrix "
@@ -80,10 +90,13 @@ class HessianOutliers(kit.Claim[Setting]):
         "in the spectrum to exist at all: read the claim as what happens in such training, not in any. "
         "It takes weight decay. Without it risks are 10⁻² and below, and the spectrum falls off smoothly: a few hard "
         "examples make it.",
-        "The gradient is that of what is descended, decay included, over the steps before the step size is first "
-        "lowered, and P_C projects on the C leading eigenvectors. There noise keeps it in the sharp directions. At the "
-        "end its share has fallen (0.45 to 0.75 for ten classes). It is judged for the largest C; with few classes "
-        "the share is lower.",
+        "The gradient is that of what is descended, decay included, over six steps before the step size is first "
+        "lowered, and P_C projects on the C leading eigenvectors. At the start and at a sixth it is one gradient, "
+        "which is drawn and not judged: at a sixth its share was 0.26, 0.54 and 0.80 for four, six and ten classes at "
+        "seed 0. At the end it was 0.14, 0.22 and 0.33. That noise and large steps keep it in the sharp directions is "
+        "how we read this, and did not test.",
+        "That the share is less at the end is judged by the C for which it falls least: the smallest fall in each row "
+        "of one network a C, whose mean is at most that of every C.",
     )
     history = (
         kit.Version(1, "the widest gap in the spectrum, within ± 1", seeds="inconclusive at most"),
@@ -101,9 +114,18 @@ class HessianOutliers(kit.Claim[Setting]):
             "the printed formula counted C eigenvectors among the first 2C + 1, and the judge C − 1 before the first "
             "that fails",
         ),
+        kit.Version(
+            4,
+            "the gradient's share is claimed of ten classes as large steps end; it must be lower with the fewest "
+            "classes, and for every C at the end; overlaps are judged for every C against one half, in place of their "
+            "order and a bound in the mean over C",
+            "the sentence spoke of any C and of all large steps, and only the largest C was judged, at a third: with "
+            "four classes, or at a sixth, the share is below the margin",
+        ),
     )
+    ragged = ("values", "class_share", "random_share")  # 2C + 1 eigenvectors of each network
     tiny = {
-        "classes": (4, 5, 6),
+        "classes": (4, 5, 10),
         "seeds": 3,
         "n": 60,
         "width": 8,
@@ -115,7 +137,12 @@ class HessianOutliers(kit.Claim[Setting]):
     out_of_scope = {"classes": (4, 6), "seeds": 3, "steps": 60, "lr": 1e-4}
 
     def axes(self) -> dict[str, tuple]:
-        return {"classes": self.classes, "pair": ("start to a sixth", "a sixth to a third")}
+        return {
+            "classes": self.classes,
+            "pair": ("start to a sixth", "a sixth to a third"),
+            "steps_are": ("small", "large"),
+            "number": ("fewest", "most"),
+        }
 
     def check_fields(self) -> None:
         """Refuse images and classes that the digits cannot give, and a training too short to be looked at."""
@@ -133,13 +160,24 @@ class HessianOutliers(kit.Claim[Setting]):
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         fewest = min(self.classes)
-        return [kit.assume("fewest classes", fewest, ">=", 4, "choose larger --classes")]
+        return [
+            kit.assume("fewest classes", fewest, ">=", 4, "choose larger --classes"),
+            kit.assume(
+                "most classes",
+                max(self.classes),
+                ">=",
+                10,
+                "with fewer the gradient is elsewhere too: end --classes with 10",
+            ),
+        ]
 
     def predict(self, setting: Setting) -> kit.Prediction:
         return kit.law(
             leading=("classes", np.array(self.classes) - 1),
             gradient=1.0,
-            settling=("pair", [0, 1]),
+            leaves=("steps_are", [0, 1]),
+            by_classes=("number", [0, 1]),
+            overlap=("pair", [0.25, 0.75]),
         )
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
@@ -152,10 +190,19 @@ class HessianOutliers(kit.Claim[Setting]):
         c = seen.classes
         # half of the share that a feature common to all classes would have
         carries = seen.class_share > c / (4 * (c - 1))
-        return {"leading": carries.cumprod("rank").sum("rank"), "carrying": carries.sum("rank")}
+        by_steps = seen.share.isel(moment=[END, THIRD]).rename(moment="steps_are")
+        at_a_third = seen.share.isel(moment=THIRD)
+        ends = at_a_third.isel(classes=[0, -1]).rename(classes="number")
+        return {
+            "leading": carries.cumprod("rank").sum("rank"),
+            "carrying": carries.sum("rank"),
+            "at_a_third": at_a_third,
+            # of the C for which it is least in each row of networks: its mean is at most that of every C
+            "gain": (by_steps - by_steps.isel(steps_are=0)).min("classes", skipna=False),
+            "of_few_and_many": ends.assign_coords(number=law.number),
+        }
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        at_a_third = seen.share.isel(classes=-1, moment=THIRD)
         return [
             kit.follows(
                 "leading",
@@ -168,22 +215,32 @@ class HessianOutliers(kit.Claim[Setting]):
             kit.follows(
                 "gradient_share",
                 law.gradient,
-                at_a_third,
+                seen.at_a_third.isel(classes=-1),
                 (0.8, 1.2),
                 label=f"gradient in the top space, C = {max(self.classes)}",
             ),
             kit.ranks(
-                "overlap_order",
-                law.settling,
-                seen.overlap.mean("classes"),
-                over="pair",
-                label="the top space settles: overlaps",
+                "gradient_leaves",
+                law.leaves,
+                seen.gain,
+                over="steps_are",
+                label="more of it there while steps are large, by that C for which it is least",
             ),
-            kit.at_least(
+            kit.ranks(
+                "more_classes",
+                law.by_classes,
+                seen.of_few_and_many,
+                over="number",
+                label="more of it there with the most classes than with the fewest",
+            ),
+            kit.follows(
                 "overlap",
-                0.5,
-                seen.overlap.isel(pair=-1).mean("classes"),
-                label="overlap of the top spaces at a sixth and a third",
+                law.overlap,
+                seen.overlap,
+                0.25,  # less than half, then more than half
+                over="classes pair",
+                absolute=True,
+                label="overlap of neighbouring top spaces",
             ),
         ]
 
@@ -209,10 +266,22 @@ class HessianOutliers(kit.Claim[Setting]):
                 gradient=max(self.classes) / count(shapes),
             ),
             kit.rival(
+                "whatever_classes",
+                "so Gur-Ari et al.: after a short time the gradient is there",
+                label="as much of the gradient whatever the classes",
+                by_classes=xarray.zeros_like(law.by_classes),
+            ),
+            kit.rival(
+                "to_the_end",
+                "so Gur-Ari et al., where it stays there to the end",
+                label="as much of the gradient with small steps",
+                leaves=xarray.zeros_like(law.leaves),
+            ),
+            kit.rival(
                 "unsettled",
                 "the longer the path the farther the spaces",
                 label="the top space turns more later",
-                settling=-law.settling,
+                overlap=1 - law.overlap,
             ),
         ]
 
@@ -230,6 +299,12 @@ class HessianOutliers(kit.Claim[Setting]):
                 "small steps let the sharp directions settle",
                 label="the gradient at the end, where steps are small",
                 share=seen.share.isel(moment=[0, 1, END, END]),
+            ),
+            kit.control(
+                "few_classes",
+                "few classes leave more of the gradient elsewhere",
+                label="the gradients of networks with the fewest classes for every C",
+                share=seen.share.isel(classes=[0] * seen.sizes["classes"]),
             ),
             kit.control(
                 "other_network",

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from steepest.claim import Key, Observation, compiled
 from steepest.claims.structure._trained import TOLERANCE, Lanes, Setting, Training
-from steepest.linalg import row_by_row, spectral_density, top_eigenpairs
+from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.quantities import softmax, subspace_overlap
 from steepest.nn.losses import cross_entropy
 
@@ -73,11 +73,9 @@ def look(setting: Setting, key: Key, classes: tuple[int, ...], steps: int) -> Ob
         pulled = jax.tree.map(np.asarray, pullback(weights[i], lane, groups))
         rng = np.random.default_rng(int(draws[i]))
         networks.append(_measure(product, weights[i], pulled, lane, classes[i // seeds], rng))
-    nodes, weight = _density(product, weights[-1, -1], lanes[-1])
     return Observation(
         **_stacked(networks, classes, seeds),
         error=("lane", np.asarray(error)[:, -1]),
-        density=("side node", np.stack([nodes, weight])),
     )
 
 
@@ -144,14 +142,6 @@ def _measure(
         residual = max(residual, float(top.residuals.max() / top.values[0]))
     overlap = [subspace_overlap(spaces[i], spaces[i + 1]) for i in range(2)]
     return Network(values, class_share, np.array(share), np.array(overlap), residual, spaces[THIRD])
-
-
-def _density(product: Callable, w: np.ndarray, lane: Lanes) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes of the spectral density over the largest eigenvalue, and how many eigenvalues are above each."""
-    apply = row_by_row(partial(product, w, lane))
-    density = spectral_density(apply, w.size, np.random.default_rng(0), probes=8, steps=40)
-    grid = np.linspace(0, density.nodes.max(), 200)
-    return grid / grid[-1], density.size * (1 - density.share_below(grid)[0])
 
 
 def _pullback(

@@ -11,13 +11,12 @@ from steepest.measurement.quantities import outlier_count
 def panels_of_outliers(
     classes: tuple[int, ...], law: xarray.Dataset, seen: xarray.Dataset
 ) -> tuple[kit.Panel, ...]:
-    """Draw shares of the class part, spectra, counts, the gradient's share, and the bulk."""
+    """Draw shares of the class part, spectra, counts, and the gradient's share."""
     return (
         _carried(max(classes), seen),
         _spectra(classes, seen),
         _counts(classes, law, seen),
         _gradient(classes, seen),
-        _bulk(max(classes), seen),
     )
 
 
@@ -79,20 +78,9 @@ def _gradient(classes: tuple[int, ...], seen: xarray.Dataset) -> kit.Panel:
         for i, name in enumerate(MOMENTS)
     ]
     return kit.panel(
-        "The gradient is there while steps are large",
+        "More of the gradient is there with more classes, less at the end",
         "classes C",
         "share of ‖∇R‖²",
         *shares,
         ylim=(0, 1),
-    )
-
-
-def _bulk(most: int, seen: xarray.Dataset) -> kit.Panel:
-    nodes, above = seen.density.values
-    return kit.panel(
-        f"The others are near zero, C = {most}",
-        "eigenvalue / largest",
-        "eigenvalues above",
-        kit.observed_curve(nodes, above, "Lanczos quadrature"),
-        log="y",
     )
