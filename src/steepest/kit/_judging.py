@@ -68,11 +68,13 @@ def judge_laws(
     def confront(wrong: Rival | Control) -> Rejection:
         theory: Any = wrong.prediction if isinstance(wrong, Rival) else predicted
         measured: Any = wrong.observation if isinstance(wrong, Control) else observed
-        found = reject(wrong, stated, claim.checks(theory, measured))
+        rejection = reject(wrong, stated, claim.checks(theory, measured))
         by = tuple(
-            check.id for check in found.checks if check.id in found.by and _in_numbers(check)
+            check.id
+            for check in rejection.checks
+            if check.id in rejection.by and _in_numbers(check)
         )
-        return replace(found, by=by, rejected=bool(by))
+        return replace(rejection, by=by, rejected=bool(by))
 
     refuted = tuple(map(confront, rivals))
     controls = tuple(map(confront, worlds))

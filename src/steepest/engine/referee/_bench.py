@@ -260,9 +260,12 @@ def _others(quantity: Quantity) -> Iterator[Quantity]:
     values = quantity.values
     if values.dtype.kind == "b":
         yield _like(quantity, ~values)
-    else:
-        yield _like(quantity, 100 * values)
-    yield _like(quantity, np.full(values.shape, np.nan))
+        return
+    yield _like(quantity, 100 * values)
+    # what depends on no scale depends on the order of the values, or on their signs
+    size = 100 * max(1.0, float(np.abs(values[np.isfinite(values)]).max(initial=0)))
+    noise = size * np.random.default_rng(0).standard_normal(values.shape)
+    yield _like(quantity, noise.astype(values.dtype))
 
 
 def _like(quantity: Quantity, values: Any) -> Quantity:
