@@ -17,7 +17,7 @@ from steepest.claims.bayes_and_transfer.bayesian_deep_linear.gibbs import gibbs_
 Measured = dict[str, tuple[str, np.ndarray]]  # axes and values, by name
 KINDS = ("Gaussian", "digits")  # of data
 
-PRIOR_DRAWS = 400
+PRIOR_DRAWS = 100
 """Networks of the prior for each chain."""
 
 

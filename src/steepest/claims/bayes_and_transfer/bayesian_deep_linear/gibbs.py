@@ -69,7 +69,7 @@ def gibbs_over_layers(
             gap = problem.y - (above[layer] @ fresh) @ below
             step = gap @ problem.inverse if layer == 0 else _least_change(gap, below, pinned)
             norms = (above[layer] ** 2).sum((-1, -2), keepdims=True)
-            weights[layer] = fresh + above[layer].swapaxes(-1, -2) @ step / norms
+            weights[layer] = fresh + above[layer].swapaxes(-1, -2) @ (step / norms)
             below = weights[layer] @ below
         records.append(_read(weights, problem))
     return Layers(*(np.stack(part, -1) for part in zip(*records, strict=True)))
