@@ -1,4 +1,4 @@
-"""The claim's own sampler, and why another one, layer by layer, goes wrong."""
+"""The claim's Gibbs chain, where it is reducible, and what its judge rejects."""
 
 import jax
 import numpy as np
@@ -17,49 +17,18 @@ from steepest.claims.bayes_and_transfer.bayesian_deep_linear.experiment import (
     untaught_networks,
 )
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.gibbs import gibbs_over_layers
-from steepest.claims.bayes_and_transfer.bayesian_deep_linear.slices import (
-    Shape,
-    draw_first_layer,
-    padded,
-    product_row,
-)
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear.point import sample_scales
 from steepest.core.errors import UserError
 
 
-def test_padded_networks_are_products_of_their_matrices():
-    architectures = [(3, 2, 4), (5,)]
-    shapes = padded(architectures)
-    rng = np.random.default_rng(0)
-    for i, widths in enumerate(architectures):
-        shape = Shape(*(part[i] for part in shapes))
-        weights = rng.standard_normal(len(shape.deviations)) * shape.deviations
-        row = weights[None, : widths[-1]]
-        first = widths[-1]
-        for rows, columns in zip(widths[:0:-1], widths[-2::-1], strict=True):
-            row = row @ weights[first : first + rows * columns].reshape(rows, columns)
-            first += rows * columns
-        product = np.asarray(product_row(jax.numpy.asarray(weights), shape))
-        np.testing.assert_allclose(product[: widths[0]], row[0], rtol=1e-12)
-        assert not product[widths[0] :].any()
-        expected = np.repeat([1 / n for n in widths[::-1]], [widths[-1], *_sizes(widths)])
-        np.testing.assert_allclose(shape.deviations[: len(expected)] ** 2, expected)
+def test_the_points_chain_has_the_exact_scale_where_layers_are_narrow():
+    def chain(key):
+        return sample_scales(2, 6, 8, 3.0, key, 600, 100).mean()
 
-
-def _sizes(widths):
-    return [n * m for n, m in zip(widths[:0:-1], widths[-2::-1], strict=True)]
-
-
-def test_the_first_layer_is_drawn_from_its_conditional():
-    """θ interpolates, and θ_⊥ has the law N(0, ‖v‖²Π_⊥/n_0)."""
-    rng = np.random.default_rng(1)
-    data = data_of_size(rng.standard_normal((6, 2)), rng.standard_normal(2), 3.0)
-    assert 6 * (data.interpolant**2).sum() / 2 == pytest.approx(3.0)
-    rows = np.tile([1.0, -2.0, 0.0], (20_000, 1))
-    drawn = draw_first_layer(rows, data, rng)
-    assert drawn.residual.max() < 1e-12
-    square = 5.0 * 4 / 6  # ‖v‖²(n_0 − P)/n_0
-    assert drawn.square.mean() == pytest.approx(square, abs=4 * drawn.square.std() / 20_000**0.5)
-    assert drawn.along.var() == pytest.approx(5 / 6, rel=4 * np.sqrt(2 / 20_000))
+    with jax.enable_x64(True):
+        means = np.asarray(jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), 40)))
+    error = means.std() / np.sqrt(40)
+    assert means.mean() == pytest.approx(posterior_scale((6, 6), 8, 3.0), abs=4 * error)
 
 
 def test_prior_scales_are_products_of_chi_squares():
@@ -143,11 +112,6 @@ def test_moments_of_the_scale_are_those_of_the_posterior():
     assert theory.scale_moments((), 6, 2.0) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("widths", [theory.equal_widths, theory.two_widths_in_turn])
-def test_networks_of_the_limit_have_its_effective_depth(widths):
-    assert 100 * sum(1 / n for n in widths(100, 3.0)) == pytest.approx(3.0)
-
-
 def test_spread_by_chain_has_the_ratio_as_its_mean():
     square = np.random.default_rng(0).exponential(size=(2, 50, 200))
     ratio = (square**2).mean((1, 2)) / square.mean((1, 2)) ** 2
@@ -166,21 +130,14 @@ def as_predicted(claim):
     """Return an observation that follows the law, with some scatter between repetitions."""
     law = claim.predict(None)
     scatter = 1 + 0.01 * np.linspace(-1, 1, 8)
-    repeated = lambda name: law[name][..., None] * scatter
-    gibbs = ("gibbs_scale", "gibbs_perp", "gibbs_spread")
-    sliced = ("perp", "spread")
-    flat = ("limit", "gap", "best_variance")
+    posterior = ("scale", "perp", "spread")
+    dims = "kind size network chain"
+    untaught = 3 * np.ones((len(claim.architectures), 1)) * scatter
     return kit.seen(
-        **{name: ("kind gibbs_size gibbs_chain", repeated(name)) for name in gibbs},
-        **{f"prior_{name}": ("gibbs_chain", 3 * scatter) for name in gibbs},
-        **{name: ("network chain", repeated(name)) for name in sliced},
-        **{f"prior_{name}": ("network chain", 3 * repeated(name)) for name in sliced},
-        **{name: (law.quantity(name).dims, law[name]) for name in flat},
+        **{name: (dims, law[name][..., None] * scatter) for name in posterior},
+        **{f"prior_{name}": ("network chain", untaught) for name in posterior},
         evidence=("group layers", scatter[:, None] * law["evidence"]),
-        far=("architecture limit_size depth", 1.1 * law["limit"]),
-        along=("network chain", 0.001 * repeated("perp")),
-        residual=("network chain", 0 * repeated("perp")),
-        gibbs_residual=("kind gibbs_size gibbs_chain", 0 * repeated("gibbs_perp")),
+        expected_evidence=("group layers", scatter[:, None] * [0.9, 0.8, 0.6, 0.4, 0.2]),
         first_scales=("chain record", 1 + np.random.default_rng(0).random((8, 20))),
     )
 
@@ -192,8 +149,8 @@ def test_laws_flat_reversed_and_tilted_fail():
         (null.law, null.axis, null.kind): null
         for null in kit.judge_laws(_without_run(claim), law, as_predicted(claim), ()).nulls
     }
-    assert nulls["gibbs_scale", "gibbs_size", "reversed"].by == ("gibbs_scale",)
-    assert {("perp", "network", "reversed"), ("limit", "depth", "flat")} <= set(nulls)
+    assert "scale" in nulls["scale", "size", "reversed"].by
+    assert {("perp", "network", "reversed"), ("evidence", "layers", "flat")} <= set(nulls)
     assert [null for null in nulls.values() if not null.rejected] == []
 
 
@@ -218,15 +175,24 @@ def test_every_wrong_theory_and_changed_world_fails():
 
 
 def test_heavy_evidences_are_out_of_range():
-    claim = BayesianDeepLinear(uneven_size=6.0)
+    claim = BayesianDeepLinear(evidence_size=6.0)
     with jax.enable_x64(True):
         hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
-    assert [hypothesis.holds for hypothesis in hypotheses].count(False) == 1
+    assert [hypothesis.name for hypothesis in hypotheses if not hypothesis.holds] == [
+        "logarithm of the largest weight in the evidence"
+    ]
 
 
-@pytest.mark.parametrize(
-    "fields", [{"evidence_layers": (1,)}, {"gibbs_sweeps": 50}, {"sweeps": 100}]
-)
+def test_evidence_that_only_falls_is_out_of_range():
+    claim = BayesianDeepLinear(evidence_size=1.5)
+    with jax.enable_x64(True):
+        hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assert [hypothesis.name for hypothesis in hypotheses if not hypothesis.holds] == [
+        "depths measured on either side of the best"
+    ]
+
+
+@pytest.mark.parametrize("fields", [{"evidence_layers": (1, 4)}, {"sweeps": 100}])
 def test_settings_that_leave_nothing_to_compare_are_refused(fields):
-    with pytest.raises(UserError, match="expected two"):
+    with pytest.raises(UserError, match="expected (two|three)"):
         BayesianDeepLinear(**fields)

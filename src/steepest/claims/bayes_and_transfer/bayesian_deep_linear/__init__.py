@@ -1,1 +1,1 @@
-"""The claim bayesian-deep-linear: what it says, its theory, its two samplers, its experiment and its point."""
+"""The claim bayesian-deep-linear: what it says, its theory, its sampler, its experiment and its point."""

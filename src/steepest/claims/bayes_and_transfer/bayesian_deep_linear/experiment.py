@@ -13,100 +13,56 @@ from steepest.claims.bayes_and_transfer.bayesian_deep_linear.data import (
     draw_gaussian,
 )
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.gibbs import gibbs_over_layers
-from steepest.claims.bayes_and_transfer.bayesian_deep_linear.slices import draw_first_layer
 
 Measured = dict[str, tuple[str, np.ndarray]]  # axes and values, by name
-KINDS = ("Gaussian", "digits")  # of the data of the Gibbs chains
+KINDS = ("Gaussian", "digits")  # of data
 
-PRIOR_DRAWS = 400
+PRIOR_DRAWS = 100
 """Networks of the prior for each chain."""
 
 
-class Setting(NamedTuple):
-    """Noise-free data.
-
-    Attributes:
-        slices: Gaussian, one for each network that is sampled by slices.
-        gibbs: of the Gibbs chains: Gaussian of every size, then digits of every size.
-    """
-
-    slices: tuple[Data, ...]
-    gibbs: tuple[Data, ...]
-
-
 def draw_setting(
-    key: kit.Key,
-    inputs: int,
-    points: int,
-    sizes: Sequence[float],
-    gibbs_sizes: Sequence[float],
-) -> Setting:
-    """Draw Gaussian data and digits, and scale each to the sizes that are asked for."""
+    key: kit.Key, inputs: int, points: int, sizes: Sequence[float]
+) -> tuple[Data, ...]:
+    """Draw Gaussian data and digits, each scaled to every size: the sizes of one kind stand side by side."""
     rng = kit.numpy_generator(key)
-    gaussian = draw_gaussian(inputs, points, rng)
-    images = draw_digits(inputs, points, rng)
-    return Setting(
-        tuple(data_of_size(*gaussian, size) for size in sizes),
-        tuple(data_of_size(*kind, size) for kind in (gaussian, images) for size in gibbs_sizes),
-    )
+    kinds = (draw_gaussian(inputs, points, rng), draw_digits(inputs, points, rng))
+    return tuple(data_of_size(*kind, size) for kind in kinds for size in sizes)
 
 
-def read_rows(rows: kit.Values, data: Sequence[Data], rng: np.random.Generator) -> Measured:
-    """Draw the first layers of networks sampled by slices, and read s and θ off the products.
-
-    Args:
-        rows: product rows, ``(networks, chains, records, n)``.
-        data: of each network.
-        rng: of the first layers.
-    """
-    first_layers = [
-        draw_first_layer(row, data_set, rng) for row, data_set in zip(rows, data, strict=True)
-    ]
-    scales = (rows**2).sum(-1)
-    square = np.stack([draws.square for draws in first_layers])
-    along = np.stack([draws.along.mean(-1) for draws in first_layers])
-    residual = np.stack([draws.residual.max(-1) for draws in first_layers])
-    return {
-        "first_scales": ("chain record", scales[0]),
-        "time": ("network", np.array([correlation_time(scale) for scale in scales])),
-        "perp": ("network chain", square.mean(-1)),
-        "spread": ("network chain", spread_by_chain(square)),
-        "along": ("network chain", along / np.sqrt(square.mean((1, 2)))[:, None]),
-        "residual": ("network chain", residual),
-    }
-
-
-def sample_by_gibbs(
+def sample_posterior(
     data: Sequence[Data],
-    widths: Sequence[int],
+    architectures: Sequence[Sequence[int]],
     *,
     chains: int,
     sweeps: int,
     burn: int,
     rng: np.random.Generator,
 ) -> Measured:
-    """Sample whole networks, and read s and θ off their products.
+    """Sample whole networks by Gibbs, and read s and θ off their products.
 
     Args:
         data: of every kind and size, the sizes of one kind side by side.
-        widths: of the hidden layers.
-        chains: for each data.
+        architectures: hidden widths of every network.
+        chains: for each data and network.
         sweeps: of each chain.
         burn: sweeps that are not recorded.
         rng: of the chains.
     """
-    chain = gibbs_over_layers(data, widths, chains, sweeps, rng)
-    shape = (len(KINDS), len(data) // len(KINDS), chains, -1)
-    scale = chain.scale[..., burn:].reshape(shape)
-    square = chain.square[..., burn:].reshape(shape)
-    times = [[correlation_time(series) for series in of_kind] for of_kind in scale]
-    dims = "kind gibbs_size gibbs_chain"
+    sampled = [gibbs_over_layers(data, widths, chains, sweeps, rng) for widths in architectures]
+    shape = (len(KINDS), len(data) // len(KINDS), len(architectures), chains, -1)
+    scale = np.stack([one.scale[..., burn:] for one in sampled], 1).reshape(shape)
+    square = np.stack([one.square[..., burn:] for one in sampled], 1).reshape(shape)
+    residual = np.stack([one.residual.max(-1) for one in sampled], 1).reshape(shape[:-1])
+    times = np.array([correlation_time(series) for series in scale.reshape(-1, *scale.shape[-2:])])
+    dims = "kind size network"
     return {
-        "gibbs_time": ("kind gibbs_size", np.array(times)),
-        "gibbs_scale": (dims, scale.mean(-1)),
-        "gibbs_perp": (dims, square.mean(-1)),
-        "gibbs_spread": (dims, spread_by_chain(square)),
-        "gibbs_residual": (dims, chain.residual.reshape(shape).max(-1)),
+        "scale": (f"{dims} chain", scale.mean(-1)),
+        "perp": (f"{dims} chain", square.mean(-1)),
+        "spread": (f"{dims} chain", spread_by_chain(square)),
+        "residual": (f"{dims} chain", residual),
+        "time": (dims, times.reshape(shape[:-2])),
+        "first_scales": ("chain record", scale[0, 0, 0]),
     }
 
 
@@ -165,26 +121,20 @@ def untaught_networks(
     return Untaught((row**2).sum((2, 3)), ((row @ last) ** 2).sum((2, 3)) / inputs)
 
 
-def read_untaught(
+def sample_prior(
     architectures: Sequence[Sequence[int]],
-    gibbs_widths: Sequence[int],
     inputs: int,
     off: int,
-    rng: np.random.Generator,
-    *,
     chains: int,
-    gibbs_chains: int,
+    rng: np.random.Generator,
 ) -> Measured:
-    """Read the same moments off networks that never saw the data, of every architecture and of the Gibbs chains'."""
+    """Read the same moments off networks of every architecture that never saw the data."""
     networks = [untaught_networks(widths, inputs, off, chains, rng) for widths in architectures]
     square = np.stack([draws.square for draws in networks])
-    of_gibbs = untaught_networks(gibbs_widths, inputs, off, gibbs_chains, rng)
     return {
+        "prior_scale": ("network chain", np.stack([draws.scale.mean(-1) for draws in networks])),
         "prior_perp": ("network chain", square.mean(-1)),
         "prior_spread": ("network chain", spread_by_chain(square)),
-        "prior_gibbs_scale": ("gibbs_chain", of_gibbs.scale.mean(-1)),
-        "prior_gibbs_perp": ("gibbs_chain", of_gibbs.square.mean(-1)),
-        "prior_gibbs_spread": ("gibbs_chain", spread_by_chain(of_gibbs.square)),
     }
 
 
@@ -196,11 +146,17 @@ def measure_evidence(
     groups: int,
     networks: int,
     rng: np.random.Generator,
-) -> kit.Values:
-    """Return Z(L)/Z(0) of networks whose width is P, from networks of the prior, ``(groups, layers)``."""
+) -> Measured:
+    """Return Z(L)/Z(0) of networks whose width is P, from networks of the prior.
+
+    The same networks also weigh data that are as large as the prior expects, A = 1.
+    """
     scales = prior_scales(points, max(layers), groups, networks, rng)
-    chosen = np.array(layers) - 1
-    return evidence_ratios(scales[..., chosen], points, size)
+    scales = scales[..., np.array(layers) - 1]
+    return {
+        "evidence": ("group layers", evidence_ratios(scales, points, size)),
+        "expected_evidence": ("group layers", evidence_ratios(scales, points, 1.0)),
+    }
 
 
 def prior_scales(

@@ -9,35 +9,34 @@ from steepest import kit
 from steepest.bayes import limit_scale, scale_density
 
 
-def panel_of_depth(
-    depth: Sequence[float],
-    sizes: Sequence[float],
-    law: xarray.Dataset,
-    seen: xarray.Dataset,
-    per_share: float,
-) -> kit.Panel:
-    """Draw the mean square of θ_⊥, per direction, over the effective depth, beside its limits."""
+def panel_of_depth(depth: Sequence[float], law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+    """Draw the posterior mean of s over the effective depth, beside its limits."""
     grid = np.linspace(0, max(depth) * 1.3, 80)
-    limits = [
-        kit.predicted_curve(
-            grid, [limit_scale(x, size) for x in grid], f"limit, A = {size:g}", shade=0.8 * i
-        )
-        for i, size in enumerate(sorted(set(sizes), reverse=True))
-    ]
-    measured = seen.perp.mean("chain") * per_share
+    curves = []
+    for i, size in enumerate(law["size"].values):
+        measured = seen.scale.sel(size=size).mean("chain")
+        limit = [limit_scale(x, size) for x in grid]
+        curves += [
+            kit.predicted_curve(grid, limit, f"limit, A = {size:g}", shade=0.8 * i),
+            kit.predicted_curve(
+                depth, law.scale.sel(size=size)[0], f"exact, A = {size:g}", kind="points"
+            ),
+            *(
+                kit.observed_curve(depth, of_kind, f"{kind}, A = {size:g}", kind="points")
+                for kind, of_kind in zip(seen.kind.values, measured, strict=True)
+            ),
+        ]
     return kit.panel(
         "Depth learns the scale of the data",
         "effective depth λ = PΣ1/n_l",
-        "n_0 E‖θ_⊥‖²/(n_0 − P)",
-        kit.observed_curve(depth, measured, "sampled", kind="points"),
-        kit.predicted_curve(depth, law.perp * per_share, "exact", kind="points"),
-        *limits,
+        "E s",
+        *curves,
         kit.rival_curve(grid, 1 + 0 * grid, "kernel"),
     )
 
 
 def panel_of_scale(
-    name: str, widths: Sequence[int], points: int, size: float, seen: xarray.Dataset
+    widths: Sequence[int], points: int, size: float, seen: xarray.Dataset
 ) -> kit.Panel:
     """Draw the distribution of s of one network: sampled, of the posterior and of the prior."""
     scale = seen.first_scales.values.ravel()
@@ -46,7 +45,7 @@ def panel_of_scale(
     posterior = prior * np.exp(-points / 2 * (u + size * np.exp(-u)))
     quantiles = np.linspace(0, 1, 101)
     return kit.panel(
-        f"The scale's posterior, {name}",
+        f"The scale's posterior, n = {', '.join(map(str, widths))}, A = {size:g}",
         "s",
         "share below",
         kit.observed_curve(np.quantile(scale, quantiles), quantiles, "sampled", kind="steps"),
@@ -74,21 +73,4 @@ def panel_of_evidence(
         kit.predicted_curve(layers, np.log(exact), "exact"),
         kit.rival_curve(layers, np.log(limit), "limit P → ∞"),
         log="x",
-    )
-
-
-def panel_of_best_variance(law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
-    """Draw the logarithm of the best prior variance over the number of data."""
-    many = law.many.values
-    return kit.curves(
-        "The best prior variance tends to A",
-        law.best_variance,
-        seen.best_variance,
-        over="many",
-        by="best_layers",
-        x="data P",
-        y="log(σ̃²/A)",
-        name="L = {}",
-        more=(kit.rival_curve(many, 2 / many, "mean for mode, L = 1"),),
-        log="xy",
     )

@@ -1,12 +1,18 @@
-"""One point of bayesian-deep-linear: the posterior mean of s over depth and width."""
+"""One point of bayesian-deep-linear: the posterior mean of s over depth and width.
+
+Elliptical slices sample the upper layers, with the first integrated over by theory: they assume the weight of s, which
+the claim's Gibbs chain tests, and serve layers that are no wider than the data, where that chain is reducible.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from steepest.bayes import limit_scale, posterior_scale
+from steepest.bayes import elliptical_slice, limit_scale, posterior_scale
 from steepest.claim import (
     Arrays,
     Check,
@@ -21,11 +27,44 @@ from steepest.claim import (
     keys,
     predicted_curve,
 )
-from steepest.claims.bayes_and_transfer.bayesian_deep_linear.slices import (
-    Shape,
-    padded,
-    sample_rows,
-)
+
+EVERY = 5
+"""Sweeps from one record to the next."""
+
+
+def sample_scales(
+    layers: int, width: int, points: int, size: Any, key: Key, sweeps: int, burn: int
+) -> jax.Array:
+    """Sample W^(2), …, W^(L+1) from their posterior, W^(1) integrated, and record s, ``(records,)``.
+
+    Given v = W^(L+1)⋯W^(2) the outputs are N(0, ‖v‖² XᵀX/n_0), so that the logarithm of the likelihood is
+    −(P/2)(log‖v‖² + A/‖v‖²) up to a constant.
+    """
+
+    def scale(weights: jax.Array) -> jax.Array:
+        inner = weights[width:].reshape(layers - 1, width, width)
+        row = jax.lax.scan(lambda v, matrix: (v @ matrix, None), weights[:width], inner)[0]
+        return (row**2).sum()
+
+    def log_likelihood(weights: jax.Array) -> jax.Array:
+        square = scale(weights)
+        return -points / 2 * (jnp.log(square) + size / square)
+
+    def sample_prior(key: Key) -> jax.Array:
+        # single precision halves the time, and rounds at 1e-7
+        draw = jax.random.normal(key, (width + (layers - 1) * width**2,), jnp.float32)
+        return draw.astype(float) / np.sqrt(width)
+
+    record = elliptical_slice(
+        log_likelihood,
+        sample_prior,
+        key,
+        sweeps,
+        observe={"scale": scale},
+        burn=burn,
+        every=EVERY,
+    )
+    return record.observed["scale"]
 
 
 @dataclass(frozen=True)
@@ -64,12 +103,10 @@ class BayesianDeepLinearPoint(Point):
         return Prediction(scale=posterior_scale(widths, self.points, self.sizes))
 
     def observe(self, setting: None, key: Key) -> Mapping[str, jax.Array]:
-        network = Shape(*(part[0] for part in padded([(self.widths,) * self.layers])))
-
         def chain(key: Key) -> jax.Array:
-            points = float(self.points)
-            record = sample_rows(network, points, self.sizes, key, self.sweeps, self.burn)
-            return (record.observed["row"] ** 2).sum(-1).mean()
+            return sample_scales(
+                self.layers, self.widths, self.points, self.sizes, key, self.sweeps, self.burn
+            ).mean()
 
         return {"scale": jax.vmap(chain)(keys(key, self.chains))}
 
