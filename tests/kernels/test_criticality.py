@@ -156,7 +156,8 @@ def test_chaotic_phase_has_a_fixed_correlation_below_one():
 def test_depth_scales_at_the_edges():
     relu = activation("relu")
     tanh = activation("tanh")
-    assert depth_scales(relu, 2.0, 0.0).xi_parallel == math.inf
+    # χ is one up to a rounding that differs between machines, and ξ infinite or of the order of its inverse
+    assert depth_scales(relu, 2.0, 0.0).xi_parallel > 1e15
     exploding = depth_scales(relu, 2.5, 0.0)
     assert (exploding.k_star, exploding.chi_parallel) == (math.inf, pytest.approx(1.25))
     assert depth_scales(relu, 1.0, 0.3).k_star == pytest.approx(0.6)

@@ -16,14 +16,15 @@ def panel_of_depth(depth: Sequence[float], law: xarray.Dataset, seen: xarray.Dat
     for i, size in enumerate(law["size"].values):
         measured = seen.scale.sel(size=size).mean("chain")
         limit = [limit_scale(x, size) for x in grid]
+        once = lambda label, first=i == 0: label if first else ""  # colours tell sizes apart
         curves += [
             kit.predicted_curve(grid, limit, f"limit, A = {size:g}", shade=0.8 * i),
             kit.predicted_curve(
-                depth, law.scale.sel(size=size)[0], f"exact, A = {size:g}", kind="points"
+                depth, law.scale.sel(size=size)[0], once("exact"), kind="points", shade=0.8 * i
             ),
             *(
-                kit.observed_curve(depth, of_kind, f"{kind}, A = {size:g}", kind="points")
-                for kind, of_kind in zip(seen.kind.values, measured, strict=True)
+                kit.observed_curve(depth, of_kind, once(f"{kind} data"), kind="points", shade=k)
+                for k, (kind, of_kind) in enumerate(zip(seen.kind.values, measured, strict=True))
             ),
         ]
     return kit.panel(
