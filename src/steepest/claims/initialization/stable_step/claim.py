@@ -114,7 +114,8 @@ class StableStep(kit.Claim[Setting]):
     remarks = (
         "Stable means that the risk does not rise above its start within the given steps, from a residual ε so small "
         "that the network is linear. From a residual of order one a nonlinear network can survive larger steps by "
-        "moving to a flatter place: see catapult.",
+        "moving to a flatter place: see catapult. At a random setting (five layers of 131 ReLU neurons, ε = 0.0049) one "
+        "network of 32 took a step 10 % too long, and the claim failed; at ε = 0.0005 all are within 1 %.",
         "A share q of the risk along the top eigenvector needs log(1/q)/2T above λη = 2 to show in T steps: the "
         "measured step is too long by up to log(1/q)/4T, about 2 %, and the margin of the ratio, −3 % to +5 %, allows "
         "for that and for the bisection's 0.7 %.",
@@ -160,6 +161,7 @@ class StableStep(kit.Claim[Setting]):
             7,
             "the sentence says near 1/n and slower than 1/L, and checks of depth are called by their activation",
             "−0.955 and −0.87 stood in the sentence, no check compared with them, and other settings have others",
+            seeds="20 of 20 hold; of 20 settings 19 hold, 1 fails",
         ),
     )
     shared = {
