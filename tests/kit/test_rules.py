@@ -727,3 +727,13 @@ def test_the_size_of_a_bound_is_asked_by_its_room():
     observed = claim.observe(setting, jax.random.key(1))
     nulls = claim.judged(predicted, observed, ()).nulls
     assert not any(null.headline for null in nulls if not null.axis)
+
+
+def test_a_range_is_no_scope_of_several_values():
+    with pytest.raises(kit.UserError, match="list the tuples"):
+
+        @kit.claim
+        class Ranged(Decay):
+            widths: tuple[kit.Count, ...] = kit.param(
+                (10, 20), "n", scope=kit.between(10, 80, "why")
+            )

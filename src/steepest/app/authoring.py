@@ -78,7 +78,9 @@ def inspected(
 
 def check_claim(target: str) -> int:
     """Print what a claim still lacks, in plain words; return how many things that are."""
+    from steepest.app.console import sign
     from steepest.app.details import more_repetitions
+    from steepest.core.words import Verdict
 
     entry = catalogue.entry(target)
     count = 0
@@ -88,7 +90,10 @@ def check_claim(target: str) -> int:
         for problem in missing:
             print(f"    {problem}")
         count += len(missing)
-    for line in more_repetitions(results[0]):
+    result = results[0]
+    if result.verdict is not Verdict.HOLDS:
+        print(f"{sign(None)} verdict of the quick preset: {result.verdict.value} — {result.reason}")
+    for line in more_repetitions(result):
         print(f"? {line}")
     words = "nothing is missing" if not count else f"{count} to mend"
     print(f"{entry.name}: {words}")

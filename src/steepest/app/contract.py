@@ -107,7 +107,7 @@ def _unknown_works(text: str) -> Problems:
 
 
 SAID = ("kind", "says", "statement", "source", "corrections", "remarks")
-TESTED = ("history", "not_told", "shared")
+TESTED = ("history", "not_told", "ragged", "shared")
 SETTINGS = ("tiny", "full", "out_of_scope", "precision", "point")
 GIVEN = ("axes", "check_fields", "setting", "hypotheses")
 DONE = ("predict", "observe", "run_conditions", "derive", "judge", "rivals", "controls", "figure")
@@ -137,8 +137,11 @@ def speaks_in_laws(kind: type[Claim]) -> Problems:
         if default not in limits:
             missing.append(f"{name}: the preset's {default} lies outside of its scope, {limits}")
     for null in getattr(kind, "not_told", {}):
-        if not re.fullmatch(rf"{ID}\.{ID}\.(flat|reversed|steeper|shallower)", null):
-            missing.append(f"not_told: {null!r} is no array.axis.kind, such as step.width.flat")
+        along = rf"{ID}\.{ID}\.(flat|reversed|steeper|shallower)"
+        if not re.fullmatch(rf"{along}|{ID}\.(larger|smaller)", null):
+            missing.append(
+                f"not_told: {null!r} is no array.axis.kind, such as step.width.flat or step.larger"
+            )
     return missing + _out_of_order(kind)
 
 
@@ -317,6 +320,7 @@ def is_challenged(result: Result) -> Problems:
         f"these data do not tell {null.untold}; say why in not_told, or judge it"
         for null in result.nulls
         if null.headline and not null.rejected and not null.accepted
+        if result.verdict is not Verdict.FAILS  # a check that fails anyway tells nothing apart
     ]
     reasons = result.about.get("reasons_for_shared", {})
     if result.clauses:

@@ -2,10 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, dataclass_transform
 
 from steepest.claim._experiment import Claim as FirstForm
+from steepest.core.errors import UserError
 from steepest.core.scope import param
 
 if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
@@ -43,12 +44,24 @@ class Version:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(param,))
 def claim(kind: "type[Kind]") -> "type[Kind]":
-    """Make a class a claim: a frozen dataclass whose version is the last of its history, its headline what it says."""
+    """Make a class a claim: a frozen dataclass whose version is the last of its history, its headline what it says.
+
+    Raises:
+        UserError: a field of several values whose scope is a range.
+    """
     if kind.history:
         kind.version = kind.history[-1].number
     named = [id for ids in kind.says.values() for id in ids_of(ids)]
     kind.headline = tuple(dict.fromkeys(named))
-    return dataclass(frozen=True)(kind)
+    made = dataclass(frozen=True)(kind)
+    for parameter in fields(made):
+        scope = parameter.metadata.get("scope")
+        if isinstance(parameter.default, tuple) and scope is not None and scope.low is not None:
+            raise UserError(
+                f"{parameter.name} has several values, and its scope is a range; list the tuples in which the claim "
+                "holds: kit.choices((8, 16), (16, 32))"
+            )
+    return made
 
 
 def ids_of(ids: "str | tuple[str, ...] | None") -> tuple[str, ...]:

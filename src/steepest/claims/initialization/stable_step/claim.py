@@ -114,8 +114,8 @@ class StableStep(kit.Claim[Setting]):
     remarks = (
         "Stable means that the risk does not rise above its start within the given steps, from a residual ε so small "
         "that the network is linear. From a residual of order one a nonlinear network can survive larger steps by "
-        "moving to a flatter place: see catapult. At a random setting (five layers of 131 ReLU neurons, ε = 0.0049) one "
-        "network of 32 took a step 10 % too long, and the claim failed; at ε = 0.0005 all are within 1 %.",
+        "moving to a flatter place: see catapult. At a random setting (five layers of 131 ReLU neurons, ε = 0.0049) "
+        "one network of 32 took a step 10 % too long, and the claim failed; at ε = 0.0005 all are within 1 %.",
         "A share q of the risk along the top eigenvector needs log(1/q)/2T above λη = 2 to show in T steps: the "
         "measured step is too long by up to log(1/q)/4T, about 2 %, and the margin of the ratio, −3 % to +5 %, allows "
         "for that and for the bisection's 0.7 %.",
