@@ -121,7 +121,7 @@ class SelectionWidth(kit.Claim[Setting]):
             4,
             "each law is judged along its argument, from many starts at each μ; pairs by the closed rule",
             "laws reversed or flat in h and in μ passed, as they were judged by their mean alone",
-            seeds="of 6 6 hold",
+            seeds="20 of 20 hold; of 20 settings 16 hold, 4 are inconclusive",
         ),
     )
     not_told = {
