@@ -48,12 +48,15 @@ def limit_of(x: kit.Values, y: kit.Values, times: Sequence[float], shift: float 
         x: examples, shape ``(n, 2)``.
         y: targets, shape ``(n,)``.
         times: increasing and positive.
-        shift: of the lattice, in spacings: the errors of lattices half a spacing apart are opposite.
+        shift: of the lattice, in spacings: the errors of lattices half a spacing apart are opposite. Steps are longer
+            by so much of themselves, and shorter, in turn.
     """
     line = SPACING * (np.arange(-REACH, REACH + 1) + shift)
     nodes = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
     mass = np.exp(-(nodes**2).sum(1) / 2)
-    found = _limit(nodes, mass / mass.sum(), np.asarray(times), x, y)
+    lengths = np.diff(times, prepend=0.0)[:, None] / STEPS
+    lengths = lengths * (1 + shift * (-1.0) ** np.arange(STEPS))
+    found = _limit(nodes, mass / mass.sum(), lengths, x, y)
     return Limit(*map(np.asarray, found))
 
 
@@ -65,9 +68,10 @@ def relative_difference(found: Limit, other: Limit, width: int) -> float:
     return float(np.max([of_outputs, of_start, of_noise]))
 
 
-def _laws(nodes: jax.Array, mass: jax.Array, times: jax.Array, x: jax.Array, y: jax.Array) -> Limit:
-    lengths = jnp.diff(times, prepend=0.0) / STEPS
-    shares = jnp.full((len(times), STEPS, len(x)), 1 / len(x))
+def _laws(
+    nodes: jax.Array, mass: jax.Array, lengths: jax.Array, x: jax.Array, y: jax.Array
+) -> Limit:
+    shares = jnp.full((*lengths.shape, len(x)), 1 / len(x))
 
     def outputs(mass: jax.Array, shares: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Return outputs, and the neurons themselves, at all times."""
@@ -77,16 +81,15 @@ def _laws(nodes: jax.Array, mass: jax.Array, times: jax.Array, x: jax.Array, y: 
             return -((1 - active**2) * (mass @ active - y) * share) @ x
 
         def until(w: jax.Array, span: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            length, shares = span
-
-            def step(w: jax.Array, share: jax.Array) -> tuple[jax.Array, None]:
+            def step(w: jax.Array, of: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+                length, share = of
                 first = slope(w, share)
                 second = slope(w + length / 2 * first, share)
                 third = slope(w + length / 2 * second, share)
                 fourth = slope(w + length * third, share)
                 return w + length / 6 * (first + 2 * second + 2 * third + fourth), None
 
-            w, _ = jax.lax.scan(step, w, shares)
+            w, _ = jax.lax.scan(step, w, span)
             return w, w
 
         _, path = jax.lax.scan(until, nodes, (lengths, shares))
@@ -96,8 +99,8 @@ def _laws(nodes: jax.Array, mass: jax.Array, times: jax.Array, x: jax.Array, y: 
     (by_mass, by_share), path = by(mass, shares)
     active = jnp.tanh(path @ x.T)
     variance = lambda values: values**2 @ mass - (values @ mass) ** 2
-    # ε/length of the draws of a step of the flow; each draw has one example
-    of_draws = by_share.var(-1) / lengths[:, None]
+    # a step of the flow has length/ε draws, of one example each
+    of_draws = by_share.var(-1) / lengths
     return Limit(
         jnp.einsum("k,tkn->tn", mass, active),
         jnp.sqrt(((path - nodes) ** 2).sum(-1) @ mass),
