@@ -57,13 +57,15 @@ class MeanFieldLimit(kit.Claim[Setting]):
     examples: kit.Count = kit.param(
         12,
         "examples, the whole population",
-        scope=kit.between(6, 20, "fewer are hardly a population"),
+        scope=kit.between(8, 20, "fewer often have small targets"),
     )
     radius: kit.Positive = kit.param(
         1.4, "length of an example", scope=kit.between(1.0, 1.6, "longer ones make steeper neurons")
     )
     height: kit.Positive = kit.param(
-        0.5, "of the target, height · (tanh 2x₁ − tanh 2x₂)", scope=kit.between(0.3, 0.6)
+        0.5,
+        "of the target, height · (tanh 2x₁ − tanh 2x₂)",
+        scope=kit.between(0.4, 0.6, "outputs at the start are small beside it"),
     )
     seeds: kit.Seeds = kit.param(40, "independent groups of starts")
     starts: kit.Count = kit.param(40, "starts of each width in a group")
@@ -101,6 +103,8 @@ class MeanFieldLimit(kit.Claim[Setting]):
         "A second-layer sign is none of its own, as ±tanh⟨w, x⟩ = tanh⟨±w, x⟩.",
         "The noise of SGD is judged at the largest width, as its next order is 1/N too: 64 neurons at ε = 0.125 had "
         "1.2 ± 0.2 of it.",
+        "Outputs at the start must be small beside the target: with a variance of 0.2 of it, neurons of the smallest "
+        "network move by 10 % more than the limit's at first, as they follow its noise too.",
         "How the constants depend on the dimension of the inputs is not tested.",
     )
     history = (
@@ -160,6 +164,13 @@ class MeanFieldLimit(kit.Claim[Setting]):
         laws = [limit_of(setting.x, setting.y, self.times, shift) for shift in (0.0, 0.5)]
         return [
             kit.assume("smallest width", min(self.widths), ">=", 30, "the law is for N → ∞"),
+            kit.assume(
+                "variance of outputs at the first time, of the smallest network, over mean y²",
+                float(laws[0].alone[0] / min(self.widths) / np.mean(setting.y**2)),
+                "<=",
+                0.06,
+                "neurons move by their own noise; raise --widths or --height",
+            ),
             kit.assume(
                 "largest ε‖x‖²",
                 max(self.rates) * self.radius**2,
