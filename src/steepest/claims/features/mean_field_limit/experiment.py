@@ -14,7 +14,8 @@ from steepest.dynamics import descend, flow
 
 Networks = tuple[jax.Array, ...]
 """Neurons of one network of each width, (N, 2) each: together they compile once."""
-MEAN = 1.0
+Power = float | jax.Array
+MEAN: Power = 1.0
 """Power of N that outputs are divided by, where they are means over neurons."""
 KERNEL = 0.5
 """The same power in the kernel regime."""
@@ -36,26 +37,28 @@ def draw_examples(key: kit.Key, examples: int, radius: float, height: float) -> 
     return Setting(x, height * (np.tanh(2 * x[:, 0]) - np.tanh(2 * x[:, 1])))
 
 
-def output(w: jax.Array, x: jax.Array, power: float = MEAN) -> jax.Array:
+def output(w: jax.Array, x: jax.Array, power: Power = MEAN) -> jax.Array:
     """Return the outputs of a network at examples, ``(..., n)``."""
     return jnp.tanh(w @ x.T).sum(0) / len(w) ** power
 
 
-def risk_of(networks: Networks, data: Setting, power: float = MEAN) -> jax.Array:
+def risk_of(networks: Networks, data: Setting, power: Power = MEAN) -> jax.Array:
     """Return the risks ½ mean (f − y)², in the time of each width, summed over networks that do not see each other."""
-    return sum(
+    risks = [
         len(w) ** (2 * power - 1) * 0.5 * jnp.mean((output(w, data.x, power) - data.y) ** 2)
         for w in networks
-    )
+    ]
+    return jnp.stack(risks).sum()
 
 
 def risk_of_draws(networks: Networks, key: kit.Key, data: Setting) -> jax.Array:
     """Return the same of one example for each network, drawn anew."""
     drawn = jax.random.randint(key, (len(networks),), 0, len(data.y))
-    return sum(
+    risks = [
         risk_of((w,), Setting(data.x[i][None], data.y[i]))
         for w, i in zip(networks, drawn, strict=True)
-    )
+    ]
+    return jnp.stack(risks).sum()
 
 
 def train_all(
@@ -107,7 +110,7 @@ def train_all(
     def every(keys: kit.Key, data: Setting) -> tuple:
         over = partial(jax.lax.map, batch_size=BATCH)
         powers = jnp.repeat(jnp.array([MEAN, KERNEL]), np.array([keys.size, len(keys)]))
-        follow_all = lambda of: follow(*of, data)
+        follow_all = lambda of: follow(of[0], of[1], data)
         flows = over(follow_all, (jnp.concatenate([keys.ravel(), keys[:, 0]]), powers))
         steps = over(partial(step, data=data, drawn=True), keys.ravel())
         whole = over(partial(step, data=data, drawn=False), keys[:, 0])
