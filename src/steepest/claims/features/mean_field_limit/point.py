@@ -65,7 +65,9 @@ class MeanFieldPoint(Point):
         start = float(limit.start[0]) / self.widths
         noise = float(limit.noise[0]) * float(self.rates)
         return Prediction(
-            square=start + noise, balance=np.log10(noise / start), outputs=limit.outputs[0]
+            square=start + noise,
+            balance=np.log10(noise / start),
+            outputs=("example", limit.outputs[0]),
         )
 
     def observe(self, setting: Setting, key: Key) -> Mapping[str, jax.Array]:
