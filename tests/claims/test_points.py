@@ -153,8 +153,8 @@ SMALL = {
         {"powers": [1.0, 1.5, 3.0, 4.0]},
     ),
     "mean-field-limit": (
-        {"diagonal": (1.0, 0.0), "horizon": 0.2, "seeds": 300},
-        {"widths": [400, 200, 400, 800], "rates": [1e-4, 2e-4, 5e-4, 1e-3]},
+        {"examples": 4, "times": (0.6,), "seeds": 200},
+        {"widths": [64, 32, 64, 128], "rates": [0.02, 0.05, 0.1, 0.2]},
     ),
     "normalized-network": (
         {"dimension": 4, "width": 20, "seeds": 4},

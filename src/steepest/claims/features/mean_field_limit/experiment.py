@@ -1,197 +1,132 @@
-"""Networks of squares under SGD, tanh networks and their limit, and one point of the diagram."""
+"""Tanh networks of several widths under gradient flow and one-pass SGD, by automatic differentiation of their risk."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    Within,
-    assume,
-    equal,
-    keys,
-    predicted_curve,
-)
-from steepest.linalg import sequential
-from steepest.nn.networks import QuadraticMeanField, quadratic_mean_field
+from steepest import kit
+from steepest.dynamics import descend, flow
 
-TANH_STEP = 0.1  # of descent on tanh networks, in time multiplied by N
-NODES = 32  # of Gauss–Hermite quadrature a dimension, for the limit of tanh networks
-LIGHT = 1e-12  # weights of nodes that are left out
-STIFF = (
-    0.1  # largest ε · 2(D + 2)|tr(A − τ²I)|: the mean relative change of a neuron in the first step
-)
+Networks = tuple[jax.Array, ...]
+"""Neurons of one network of each width, (N, 2) each: together they compile once."""
+Power = float | jax.Array
+MEAN: Power = 1.0
+"""Power of N that outputs are divided by, where they are means over neurons."""
+KERNEL = 0.5
+"""The same power in the kernel regime."""
+BATCH = 25
+"""Starts that are trained at a time."""
 
 
-class Tanh(NamedTuple):
-    """A tanh network after descent."""
+class Setting(NamedTuple):
+    """The examples, which are the population: one-pass SGD draws one of them at each step."""
 
-    outputs: Values  # at the examples, (…, n)
-    movement: Values  # root of the mean square of ‖w − w₀‖, (…,)
-
-
-def draw_squares(rng: np.random.Generator, N: int, runs: int, D: int, scale: float) -> Values:
-    """Return M at the start of networks of width N, shape ``(runs, D, D)``."""
-    theta = scale * rng.standard_normal((runs, N, D))
-    return theta.swapaxes(1, 2) @ theta / N
+    x: kit.Values  # (n, 2)
+    y: kit.Values  # (n,)
 
 
-def one_pass(
-    model: QuadraticMeanField, rng: np.random.Generator, lr: float, steps: int, runs: int
-) -> Values:
-    """Run SGD from M = τ² I with a new input at every step, and return M, shape ``(runs, D, D)``."""
-    D = len(model.target)
-    M = np.broadcast_to(model.scale**2 * np.eye(D), (runs, D, D))
-    for _ in range(steps):
-        M = model.step(M, rng.standard_normal((runs, D)), lr)
-    return M
+def draw_examples(key: kit.Key, examples: int, radius: float, height: float) -> Setting:
+    """Draw examples on a circle, with an odd target, as networks of tanh are odd in the mean."""
+    angle = 2 * np.pi * kit.numpy_generator(key).random(examples)
+    x = radius * np.stack([np.cos(angle), np.sin(angle)], 1)
+    return Setting(x, height * (np.tanh(2 * x[:, 0]) - np.tanh(2 * x[:, 1])))
 
 
-def descend_tanh(w: Values, weights: Values, x: Values, y: Values, steps: int) -> Tanh:
-    """Descend on ½ mean (f − y)² with f(x) = Σ ω_i tanh⟨w_i, x⟩, each neuron's gradient divided by its weight.
-
-    Args:
-        w: neurons, shape ``(…, N, d)``.
-        weights: ω, 1/N each for a network; the weights of a quadrature for the limit, shape ``(N,)``.
-        x: examples, shape ``(n, d)``.
-        y: targets, shape ``(n,)``.
-        steps: of length TANH_STEP.
-    """
-    start = w
-    for _ in range(steps):
-        active = np.tanh(w @ x.T)  # (…, N, n)
-        error = weights @ active - y  # (…, n)
-        w = w - TANH_STEP * ((1 - active**2) * error[..., None, :]) @ x / len(x)
-    moved = ((w - start) ** 2).sum(-1) @ weights
-    return Tanh(weights @ np.tanh(w @ x.T), np.sqrt(moved))
+def output(w: jax.Array, x: jax.Array, power: Power = MEAN) -> jax.Array:
+    """Return the outputs of a network at examples, ``(..., n)``."""
+    return jnp.tanh(w @ x.T).sum(0) / len(w) ** power
 
 
-def tanh_limit(x: Values, y: Values, steps: int, nodes: int = NODES) -> Tanh:
-    """Return the limit N → ∞ of the same descent, with neurons at the nodes of a quadrature of N(0, I)."""
-    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
-    weights = weights / weights.sum()
-    d = x.shape[1]
-    grid = np.stack(np.meshgrid(*[points] * d, indexing="ij"), -1).reshape(-1, d)
-    products = np.prod(np.stack(np.meshgrid(*[weights] * d, indexing="ij"), -1), -1).ravel()
-    heavy = products > LIGHT
-    return descend_tanh(grid[heavy], products[heavy], x, y, steps)
+def risk_of(networks: Networks, data: Setting, power: Power = MEAN) -> jax.Array:
+    """Return the risks ½ mean (f − y)², in the time of each width, summed over networks that do not see each other."""
+    risks = [
+        len(w) ** (2 * power - 1) * 0.5 * jnp.mean((output(w, data.x, power) - data.y) ** 2)
+        for w in networks
+    ]
+    return jnp.stack(risks).sum()
 
 
-def wishart(key: Key, N: Any, D: int) -> jax.Array:
-    """Draw Σ g gᵀ of N vectors g ~ N(0, I) by Bartlett's decomposition, so that N may be traced; N ≥ D."""
-    for_squares, for_normals = jax.random.split(key)
-    lower = jnp.tril(jax.random.normal(for_normals, (D, D)), -1)
-    squares = 2 * jax.random.gamma(for_squares, (N - jnp.arange(D)) / 2)  # χ² of N − i degrees
-    factor = lower + jnp.diag(jnp.sqrt(squares))
-    return factor @ factor.T
+def risk_of_draws(networks: Networks, key: kit.Key, data: Setting) -> jax.Array:
+    """Return the same of one example for each network, drawn anew."""
+    drawn = jax.random.randint(key, (len(networks),), 0, len(data.y))
+    risks = [
+        risk_of((w,), Setting(data.x[i][None], data.y[i]))
+        for w, i in zip(networks, drawn, strict=True)
+    ]
+    return jnp.stack(risks).sum()
 
 
-@cache
-@sequential
-def in_theory(diagonal: tuple[float, ...], scale: float, time: float) -> tuple[float, float]:
-    """Return N · E distance² from the limit at a time, and E distance² / ε of SGD there."""
-    model = quadratic_mean_field(np.array(diagonal), scale)
-    times = np.array([0.0, time])
-    return float(model.fluctuations(times)[-1]), float(model.noise(times)[-1])
-
-
-@dataclass(frozen=True)
-class MeanFieldPoint(Point):
-    """The distance from the limit of SGD at one width and one step."""
-
-    widths: Count
-    rates: Annotated[float, Within(1e-6)]
-    diagonal: tuple[float, ...]
-    scale: Positive
-    horizon: Positive
-    seeds: Seeds
-
-    batched = ("widths", "rates")
-    diagram = {"widths": "log:50:5000:5", "rates": "log:2e-5:1e-3:6"}
-    base = {"seeds": 100, "horizon": 0.05}
-    labels = {"log_distance": "log₁₀ of the distance from the limit"}
-    diagram_remarks = (
-        "Distance² is predicted to be F/N + G ε, from the central limit of the start and the noise of SGD. Below the "
-        "line ε = F/(G N) the width limits, above it the step. Shown: t = 0.05, 100 runs a point. Only M = E θθᵀ of "
-        "the start enters, and is drawn from its law, Wishart's.",
+def train_all(
+    setting: Setting,
+    key: kit.Key,
+    *,
+    widths: Sequence[int],
+    times: Sequence[float],
+    rates: Sequence[float],
+    seeds: int,
+    starts: int,
+) -> kit.Observation:
+    """Train every start by gradient flow and by SGD, and the first of each seed also in worlds that are no limit."""
+    readings = np.array(times)
+    look = lambda networks, data, power=MEAN: jnp.stack(
+        [output(w, data.x, power) for w in networks]
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        start, noise = in_theory(self.diagonal, self.scale, self.horizon)
-        return Prediction(square=start / self.widths + noise * float(self.rates))
+    def draw(key: kit.Key) -> Networks:
+        return tuple(jax.random.normal(jax.random.fold_in(key, N), (N, 2)) for N in widths)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        model = quadratic_mean_field(np.array(self.diagonal), self.scale)
-        D = len(self.diagonal)
-        limit = jnp.asarray(model.limit(np.array([0.0, self.horizon]))[-1])
+    def follow(key: kit.Key, power: jax.Array, data: Setting) -> dict[str, jax.Array]:
+        start = draw(key)
+        moved = lambda networks: jnp.stack(
+            [((w - w0) ** 2).sum(1).mean() ** 0.5 for w, w0 in zip(networks, start, strict=True)]
+        )
+        risk = partial(risk_of, data=data, power=power)
+        seen = {"outputs": partial(look, data=data, power=power), "moved": moved}
+        return flow(risk, start, readings, observe=seen, rtol=1e-4, atol=1e-6).observed
 
-        def one(key: Key) -> jax.Array:
-            for_start, for_inputs = jax.random.split(key)
-            start = wishart(for_start, self.widths, D) * self.scale**2 / self.widths
-
-            def step(i: jax.Array, M: jax.Array) -> jax.Array:
-                x = jax.random.normal(jax.random.fold_in(for_inputs, i), (D,))
-                return model.step(M, x, self.rates)
-
-            # no stop at an overflow: a point beyond stability is out of range
-            steps = jnp.round(self.horizon / self.rates).astype(int)
-            M = jax.lax.fori_loop(0, steps, step, start)
-            return model.distance(M, limit) ** 2
-
-        return {"square": jax.vmap(one)(keys(key, self.seeds))}
-
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [
-            assume("largest ε · 2(D + 2)|tr Δ₀|", self.stiffness, "<", STIFF, "lower --rates"),
-            assume("width N", self.widths, ">=", 10 * len(self.diagonal), "raise --widths"),
-        ]
-
-    @property
-    def stiffness(self) -> float:
-        """How much a step changes a neuron at the start, in the mean."""
-        return float(self.rates) * initial_rate(self.diagonal, self.scale)
-
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
-        return [
-            equal(
-                "square",
-                float(predicted["square"]),
-                observed["square"],
-                # the interval is 10 to 15 %; at N = 50 or ε = 1e-3 the next order is as large
-                0.35,
-                label="squared distance from the limit",
+    def step(key: kit.Key, data: Setting, drawn: bool) -> jax.Array:
+        """Descend from the start of the flow at every rate, with drawn examples or with all, (rates, times, …)."""
+        ends = []
+        for i, lr in enumerate(rates):
+            at = np.round(readings / lr).astype(int)
+            path = descend(
+                partial(risk_of, data=data),
+                draw(key),
+                optax.sgd(lr),
+                int(at[-1]),
+                record=at,
+                observe={"outputs": partial(look, data=data)},
+                stochastic=partial(risk_of_draws, data=data) if drawn else None,
+                key=jax.random.fold_in(key, i),
             )
-        ]
+            ends.append(path.observed["outputs"])
+        return jnp.stack(ends)
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
-        return {"log_distance": float(0.5 * np.log10(observed["square"].mean()))}
+    def every(keys: kit.Key, data: Setting) -> tuple:
+        over = partial(jax.lax.map, batch_size=BATCH)
+        powers = jnp.repeat(jnp.array([MEAN, KERNEL]), np.array([keys.size, len(keys)]))
+        follow_all = lambda of: follow(of[0], of[1], data)
+        flows = over(follow_all, (jnp.concatenate([keys.ravel(), keys[:, 0]]), powers))
+        steps = over(partial(step, data=data, drawn=True), keys.ravel())
+        whole = over(partial(step, data=data, drawn=False), keys[:, 0])
+        return flows, steps, whole
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
-        if {x, y} != {"widths", "rates"}:
-            return ()
-        start, noise = in_theory(self.diagonal, self.scale, self.horizon)
-        widths = np.geomspace(10, 1e5, 50)
-        corner = start / noise / widths
-        ends = (widths, corner) if x == "widths" else (corner, widths)
-        return (predicted_curve(*ends, "width and step weigh the same"),)
-
-
-def initial_rate(diagonal: tuple[float, ...], scale: float) -> float:
-    """Return 2(D + 2)|tr(A − τ²I)|, the mean of 2 e ‖x‖² at the start."""
-    D = len(diagonal)
-    return 2 * (D + 2) * abs(sum(diagonal) - D * scale**2)
+    keys = kit.keys(key, seeds * starts).reshape(seeds, starts)
+    trained = jax.tree.map(np.asarray, kit.compiled(every)(keys, setting))
+    paths, steps, whole = trained
+    flows = {name: values[: keys.size] for name, values in paths.items()}
+    kernel = {name: values[keys.size :] for name, values in paths.items()}
+    of_starts = lambda values: values.reshape(seeds, starts, *values.shape[1:])
+    return kit.seen(
+        flows=("seed start time width example", of_starts(flows["outputs"])),
+        moved=("seed start time width", of_starts(flows["moved"])),
+        sgd=("seed start rate time width example", of_starts(steps)),
+        kernel=("seed time width example", kernel["outputs"]),
+        kernel_moved=("seed time width", kernel["moved"]),
+        whole=("seed rate time width example", whole),
+    )

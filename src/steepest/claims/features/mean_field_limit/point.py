@@ -1,0 +1,118 @@
+"""One point of the diagram of mean-field-limit: SGD at one width and one step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Hypothesis,
+    Key,
+    Point,
+    Positive,
+    Prediction,
+    Seeds,
+    assume,
+    equal,
+    keys,
+)
+from steepest.claims.features.mean_field_limit.experiment import Setting, draw_examples
+from steepest.claims.features.mean_field_limit.theory import limit_of
+from steepest.core.errors import UserError
+
+ROOM = 1024
+"""Neurons that the arrays of a point hold."""
+
+
+@dataclass(frozen=True)
+class MeanFieldPoint(Point):
+    """The distance from the limit of SGD at one width and one step."""
+
+    widths: Count
+    rates: Positive
+    times: Positive
+    examples: Count
+    radius: Positive
+    height: Positive
+    seeds: Seeds
+
+    batched = ("widths", "rates")
+    diagram = {"widths": "log:32:1024:6", "rates": "log:0.01:0.3:5"}
+    base = {"seeds": 100, "times": (1.5,)}
+    labels = {"log_distance": "log₁₀ of the distance from the limit"}
+    contours = {"balance_measured": (0.0, "width and step weigh the same")}
+    diagram_remarks = (
+        "Distance² is predicted to be F/N + G ε, from the central limit of the start and the noise of SGD. Below the "
+        "line ε = F/(G N) the width limits, above it the step. Shown: t = 1.5, 100 networks a point, trained by "
+        "automatic differentiation.",
+    )
+
+    def check_fields(self) -> None:
+        """Refuse more neurons than the arrays hold."""
+        if self.widths > ROOM:
+            raise UserError(f"widths of a diagram must be at most {ROOM}, got {self.widths}")
+
+    def setting(self, key: Key) -> Setting:
+        return draw_examples(key, self.examples, self.radius, self.height)
+
+    def predict(self, setting: Setting) -> Prediction:
+        limit = limit_of(setting.x, setting.y, (self.times,))
+        start = float(limit.start[0]) / self.widths
+        noise = float(limit.noise[0]) * float(self.rates)
+        return Prediction(
+            square=start + noise,
+            balance=np.log10(noise / start),
+            outputs=("example", limit.outputs[0]),
+        )
+
+    def observe(self, setting: Setting, key: Key) -> Mapping[str, jax.Array]:
+        x, y = map(jnp.asarray, setting)
+        there = jnp.arange(ROOM) < self.widths
+        output = lambda w, x: (jnp.tanh(w @ x.T) * there[:, None]).sum(0) / self.widths
+
+        def one(key: Key) -> jax.Array:
+            for_start, for_draws = jax.random.split(key)
+
+            def step(i: jax.Array, w: jax.Array) -> jax.Array:
+                drawn = jax.random.randint(jax.random.fold_in(for_draws, i), (1,), 0, len(y))
+                risk = lambda w: 0.5 * ((output(w, x[drawn]) - y[drawn]) ** 2).sum()
+                return w - self.rates * self.widths * jax.grad(risk)(w)
+
+            # no stop at an overflow: a point beyond stability is out of range
+            steps = jnp.round(self.times / self.rates).astype(int)
+            start = jax.random.normal(for_start, (ROOM, 2))
+            return output(jax.lax.fori_loop(0, steps, step, start), x)
+
+        return {"outputs": jax.vmap(one)(keys(key, self.seeds))}
+
+    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+        return [
+            assume("largest ε‖x‖²", float(self.rates) * self.radius**2, "<=", 0.5, "lower --rates"),
+            assume("width N", self.widths, ">=", 30, "raise --widths"),
+        ]
+
+    def squares(self, predicted: Prediction, observed: Arrays) -> np.ndarray:
+        """Return the squared distance of each network from the limit."""
+        return ((observed["outputs"] - predicted["outputs"]) ** 2).mean(1)
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        return [
+            equal(
+                "square",
+                float(predicted["square"]),
+                self.squares(predicted, observed),
+                0.35,  # the interval is 15 to 20 %, the next order at the ends 10 %
+                label="squared distance from the limit",
+            )
+        ]
+
+    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+        return {
+            "log_distance": float(0.5 * np.log10(self.squares(predicted, observed).mean())),
+            "balance": float(predicted["balance"]),
+        }
