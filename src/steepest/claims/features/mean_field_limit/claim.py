@@ -118,8 +118,8 @@ class MeanFieldLimit(kit.Claim[Setting]):
             "tanh networks are trained by automatic differentiation of their risk, and their limit and both constants "
             "are a quadrature's; every distance is judged at each width, step and time; squares are gone",
             "one function was the network and its limit, so that a wrong gradient held",
-            "7 of 7 hold; of 7 settings 6 hold, 1 is inconclusive, whose times the scope left out afterwards, as it did "
-            "targets beside which outputs at the start are not small",
+            "7 of 7 hold; of 7 settings 6 hold, 1 is inconclusive, whose times the scope left out afterwards, as it "
+            "did targets beside which outputs at the start are not small",
         ),
     )
     tiny = {
