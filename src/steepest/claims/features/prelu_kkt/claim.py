@@ -165,6 +165,7 @@ class PreluKkt(kit.Claim[Setting]):
             "random networks give their residual and their weights, and D is theory's; they see both classes, and R is "
             "held between both bounds at every try; descents of neurons that see two centres are gone",
             "the experiment divided the residual by D itself, and no network that it tried saw the other class",
+            seeds="20 of 20 hold; of 20 settings 20 hold",
         ),
     )
     tiny = {
