@@ -20,7 +20,7 @@ def panels_of_completion(
         for id, label in (("unknowns", "1"), ("no_constant", "½ log n"), ("per_row", "a constant"))
         if rivals
     ]
-    worlds = (("from large starts", seen.completes_from_large), ("row by row", seen.completes_by_rows))
+    worlds = (("from large starts", seen.completes_from_large), ("one row last", seen.completes_row_last))
     largest = seen.isel(size=-1)
     others = [
         kit.context_curve(
@@ -40,7 +40,7 @@ def panels_of_completion(
             name="n = {}",
         ),
         kit.panel(
-            f"Not from large starts; sooner row by row (n = {int(largest['size'])})",
+            f"Not from large starts, nor without one row (n = {int(largest['size'])})",
             "known entries / n",
             "share completed",
             kit.observed_curve(
