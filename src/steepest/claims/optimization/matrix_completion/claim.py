@@ -1,4 +1,4 @@
-"""Descent from a small start completes rank one almost exactly when known entries connect all rows: at ½n(log n + 0.58).
+"""Descent from small starts completes rank one almost exactly when known entries connect all rows: at ½n(log n + 0.58).
 
 Of the symmetric matrix uuᵀ, which has no zeros, entries are known in random order. They are the edges of a graph, and
 determine the matrix just when a walk of even length leads from each row to each other: when the graph is connected and
@@ -72,12 +72,12 @@ class MatrixCompletion(kit.Claim[Setting]):
     steps: kit.Count = kit.param(
         1200, "steps of descent, at most", unit="steps", scope=kit.between(1200, 3000)
     )
-    draws: kit.Seeds = kit.param(400, "matrices of each size")
+    draws: kit.Seeds = kit.param(300, "matrices of each size")
 
     kind = "limit"
     says = {
         "almost exactly when known entries connect all rows": "per_graph",
-        "at ½n(log n + 0.58)": ("needed", "growth"),
+        "at ½n(log n + 0.58)": ("needed", "constant", "growth"),
     }
     statement = (
         r"x_t x_t^\top\to uu^\top\iff G\text{ is connected},\qquad "
@@ -90,6 +90,51 @@ class MatrixCompletion(kit.Claim[Setting]):
         "“When number of observations is at least nr⁶, all local minima are global”: the theorem has constants, "
         "logarithms, coherence, condition number and a regularizer, which the lecture omits. As printed it does not "
         "give completion at rank one: nr⁶ is n there, too few to meet every row.",
+    )
+    remarks = (
+        "Why nothing else holds descent up: with the signs of rows turned to those of u all entries are positive, and "
+        "so is the top eigenvector of the known ones, along which x grows from a small start. Where all w_i = x_i/u_i "
+        "are positive, a critical point has Σ_j u_i²u_j² w_iw_j(w_iw_j − 1) = 0 over the known entries of each row i. "
+        "At the largest w a neighbour has w_j ≤ 1/w_max, at the smallest one has w_j ≥ 1/w_min, so that w_min w_max = "
+        "1; then all neighbours of the largest are smallest and all of those largest, along the whole graph. By an "
+        "odd cycle both are one: x = ±u.",
+        "The argument is for gradient flow, the limit of small starts, and unlimited time. Of descents about one in a "
+        "hundred is an exception: two thirds of them are of graphs with a row of which only the diagonal entry is "
+        "known. Its sign chance gets right one time in two, and the matrix is completed though its graph is not "
+        "connected.",
+        "Disagreements are counted at all numbers of entries, also where every graph is connected or none; at the "
+        "worst number they are 2 to 5 % (400 matrices of each size). Judged against the graph of another matrix, as a "
+        "control, they are 12 to 15 % in all.",
+        "The number is an average: by then somewhat more than half of the matrices are completed (exp(−e^−γ) = 0.57 in "
+        "the limit), and by ½n(log n + 3) nineteen of twenty. In 1500 graphs for each n the mean was 1.02 of "
+        "½n(log n + γ) at n = 24, 0.98 at 40 and 0.99 at 64.",
+        "Rows are of similar size here. With Gaussian u, whose weak rows tie others slowly, 3 to 4 % of descents "
+        "disagreed with their graphs and 5 to 9 % more entries were needed, with 20 000 steps of 0.3 at n = 24, 40 and "
+        "64 (100 matrices each). Starts as large as u are a control: some rows take wrong signs and settle.",
+        "Higher ranks were dropped: their numbers depended on descent's patience, and no law of them is known to us. "
+        "So were digits of rank three, for the same reason, and Ge's condition on the way to the nearest root, which "
+        "was a bound with room.",
+    )
+    history = (
+        kit.Version(1, "ranks 1 to 4 at one n", seeds="of 20 16 hold, 4 are inconclusive"),
+        kit.Version(
+            2,
+            "more matrices at densities of their rank; descents that diverge count as failures",
+            "too little power, and the fewest entries were counted wrongly",
+            seeds="of 20 17 hold, 3 are inconclusive",
+        ),
+        kit.Version(
+            3,
+            "rank one, against the graph of the known entries",
+            "at n = 24, 40 and 64 the entries needed, by n and less the rank, were 1.4, 2.0 and 2.4: not ½ log n, "
+            "which one n could not show; its draft was lost",
+        ),
+        kit.Version(
+            4,
+            "rank one again, from small starts without momentum, rows of similar size, three n",
+            "starts as large as u end at wrong signs, and weak rows need more steps than there are; a draft without "
+            "the check of the constant could not reject ½ n log n at 2 settings of 10, and held at the others",
+        ),
     )
     tiny = {
         "sizes": (8, 12),
@@ -129,7 +174,11 @@ class MatrixCompletion(kit.Claim[Setting]):
         fewest, most = self.connected(setting)[:, :, [0, -1]].mean(0).T
         return [
             kit.assume(
-                "largest ratio of two |u_i|", max(ratios), "<=", 5, "weak rows tie others too slowly"
+                "largest ratio of two |u_i|",
+                max(ratios),
+                "<=",
+                5,
+                "weak rows tie others too slowly",
             ),
             kit.assume("size of the start", self.start, "<=", 1e-5, "choose a smaller --start"),
             kit.assume("steps of descent", self.steps, ">=", 1000, "raise --steps"),
@@ -188,6 +237,15 @@ class MatrixCompletion(kit.Claim[Setting]):
                 seen.needed,
                 0.1,  # the mean of graphs is within 0.03 of its limit, and the interval takes 0.04
                 label="known entries from which a matrix is completed",
+            ),
+            kit.follows(
+                "constant",
+                _constant(law.needed),
+                _constant(seen.needed),
+                0.25,  # half of it; graphs of such n are within 0.07 of the limit, and the interval takes 0.07
+                over="",
+                absolute=True,
+                label="2/n of the same, less log n, mean over n",
             ),
             kit.power(
                 "growth",
@@ -273,6 +331,12 @@ class MatrixCompletion(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         return panels_of_completion(law, seen, rivals)
+
+
+def _constant(needed: xarray.DataArray) -> xarray.DataArray:
+    """Return c of a number ½n(log n + c), the mean over n."""
+    n = needed["size"]
+    return (2 * needed / n - np.log(n)).mean("size")
 
 
 def _entries_that_meet(place: np.ndarray) -> int:

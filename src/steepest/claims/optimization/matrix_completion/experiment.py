@@ -39,13 +39,13 @@ def draw_problems(
     """Draw matrices whose rows have random signs and sizes that differ by a factor, and their orders and starts."""
     u = rng.choice([-1.0, 1.0], (draws, size)) * contrast ** rng.uniform(-0.5, 0.5, (draws, size))
     u[:, 0] += spike * np.sign(u[:, 0])
-    rows, _ = np.triu_indices(size)
+    rows, columns = np.triu_indices(size)
     at_random = rng.permuted(np.tile(np.arange(rows.size), (draws, 1)), axis=1)
     start = rng.normal(size=(draws, size)) / np.sqrt(size)
     place = np.stack([_mirrored(order, size) for order in at_random])
-    row_last = place.copy()
-    row_last[:, -1, :] += rows.size
-    row_last[:, :-1, -1] += rows.size
+    delayed = at_random + rows.size * (columns == size - 1)
+    ranks = delayed.argsort(1).argsort(1)
+    row_last = np.stack([_mirrored(order, size) for order in ranks])
     return Problems(u / np.linalg.norm(u, axis=1, keepdims=True), place, row_last, start)
 
 
@@ -63,7 +63,7 @@ def completes(
     place: jax.Array,
     start: jax.Array,
     known: jax.Array | int,
-    steps: int,
+    steps: jax.Array | int,
 ) -> jax.Array:
     """Descend on ``¼‖P(xxᵀ − uuᵀ)‖²``, P the known entries, and return whether all entries are met at the end.
 
@@ -121,7 +121,8 @@ def _complete_size(
     counts = jnp.round(densities * size)
 
     def one(case: tuple) -> jax.Array:
-        return jax.lax.map(lambda known: completes(*case, known, steps), counts)
+        u, place, start = case
+        return jax.lax.map(lambda known: completes(u, place, start, known, steps), counts)
 
     every = lambda place, start: jax.lax.map(one, (problems.u, place, start))
     return jnp.stack(

@@ -20,7 +20,10 @@ def panels_of_completion(
         for id, label in (("unknowns", "1"), ("no_constant", "½ log n"), ("per_row", "a constant"))
         if rivals
     ]
-    worlds = (("from large starts", seen.completes_from_large), ("one row last", seen.completes_row_last))
+    worlds = (
+        ("from large starts", seen.completes_from_large),
+        ("one row last", seen.completes_row_last),
+    )
     largest = seen.isel(size=-1)
     others = [
         kit.context_curve(
