@@ -151,7 +151,7 @@ class MatrixCompletion(kit.Claim[Setting]):
 
     def check_fields(self) -> None:
         """Refuse numbers of entries that do not rise, or that are more than a matrix has."""
-        if any(np.diff(self.densities) <= 0) or len(self.densities) < 2:
+        if any(np.diff(self.densities) <= 0):
             raise kit.UserError("densities must rise; try 1 2 3 4")
         if max(self.densities) > (min(self.sizes) + 1) / 2:
             raise kit.UserError(
