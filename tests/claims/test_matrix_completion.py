@@ -1,9 +1,12 @@
 """What matrix-completion rests on: which graphs determine a matrix, the number that does, and its descent."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 
+from steepest import kit
 from steepest.catalogue import load
 from steepest.claims.optimization.matrix_completion.experiment import (
     DONE,
@@ -16,6 +19,7 @@ from steepest.claims.optimization.matrix_completion.theory import (
     entries_that_determine,
     expected_entries,
 )
+from steepest.kit._laws import law_and_seen
 
 
 def problems(draws=3, size=6, **changes):
@@ -138,12 +142,12 @@ def test_a_row_that_nothing_meets_is_not_completed():
 
 def test_what_is_needed_is_where_failure_ends():
     """Failure up to 2, success from 3 on: between them, at 2.5 entries a row."""
-    from steepest.kit._laws import law_and_seen
 
-    claim = load("matrix-completion")(sizes=(8, 16), densities=(1.0, 2.0, 3.0, 4.0), draws=3)
+    claim = replace(
+        load("matrix-completion")(), sizes=(8, 16), densities=(1.0, 2.0, 3.0, 4.0), draws=3
+    )
     done = np.broadcast_to(np.array([False, False, True, True]), (3, 2, 4))
     dims = "draw size density"
-    from steepest import kit
 
     law = kit.law(connected=(dims, done), needed=("size", [20.0, 40.0]))
     names = ("completes", "completes_from_large", "completes_row_last")
