@@ -1,212 +1,185 @@
-"""The experiment of matrix-completion: descent on the observed entries of a low-rank matrix, from random starts."""
+"""Descent from small starts on the known entries of matrices of rank one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    Within,
-    assume,
-    equal,
-    numpy_generator,
-    predicted_curve,
+from steepest import kit
+from steepest.claim import Arrays, Check, Curve, Prediction, equal, predicted_curve
+from steepest.claims.optimization.matrix_completion.theory import (
+    chance_connected,
+    expected_entries,
 )
-from steepest.landscapes import nearest_root
 
-WIDEST = (
-    4  # columns of X that there is room for; those beyond the rank start at zero and stay there
-)
-LR = 0.2  # of momentum descent, for matrices of norm one
-MOMENTUM = 0.95
-DONE = 1e-2  # relative error from which a matrix counts as completed
-FITTED = 1e-5  # relative error on the observed entries from which descent has nothing left to do
+LR = 0.5
+"""Step of descent, by the largest sum of known absolute entries in a row."""
+DONE = 1e-2
+"""Relative error of the whole matrix up to which it counts as completed."""
+SETTLED = 1e-6
+"""Relative length of a step from which descent has nothing left to do."""
 
 
 class Problems(NamedTuple):
-    """Matrices, the order in which their entries are observed, and starts; one a lane."""
+    """Matrices uuᵀ of one size, one a draw, the orders in which their entries become known, and starts of size one."""
 
-    matrix: Values  # M, of norm one, (lanes, n, n)
-    place: Values  # of each entry in that order, symmetric, (lanes, n, n)
-    start: Values  # X_0, (lanes, n, WIDEST)
+    u: kit.Values  # of length one, (draws, n)
+    place: kit.Values  # of each entry in a random order, symmetric, (draws, n, n)
+    row_last: kit.Values  # the same where the entries of the last row become known after all others
+    start: kit.Values  # (draws, n)
 
 
-def complete(
-    matrix: jax.Array,
+def draw_problems(
+    rng: np.random.Generator, draws: int, size: int, contrast: float, spike: float = 0.0
+) -> Problems:
+    """Draw matrices whose rows have random signs and sizes that differ by a factor, and their orders and starts."""
+    u = rng.choice([-1.0, 1.0], (draws, size)) * contrast ** rng.uniform(-0.5, 0.5, (draws, size))
+    u[:, 0] += spike * np.sign(u[:, 0])
+    rows, columns = np.triu_indices(size)
+    at_random = rng.permuted(np.tile(np.arange(rows.size), (draws, 1)), axis=1)
+    start = rng.normal(size=(draws, size)) / np.sqrt(size)
+    place = np.stack([_mirrored(order, size) for order in at_random])
+    delayed = at_random + rows.size * (columns == size - 1)
+    ranks = delayed.argsort(1).argsort(1)
+    row_last = np.stack([_mirrored(order, size) for order in ranks])
+    return Problems(u / np.linalg.norm(u, axis=1, keepdims=True), place, row_last, start)
+
+
+def _mirrored(order: NDArray, size: int) -> NDArray:
+    """Return places in an order of the entries on and above the diagonal, and of their mirror images."""
+    place = np.zeros((size, size))
+    rows, columns = np.triu_indices(size)
+    place[rows, columns] = order
+    place[columns, rows] = order
+    return place
+
+
+def completes(
+    u: jax.Array,
     place: jax.Array,
     start: jax.Array,
-    observed: jax.Array | int,
+    known: jax.Array | int,
     steps: jax.Array | int,
-) -> tuple:
-    """Descend with momentum on ``¼‖P_Ω(XXᵀ − M)‖²/p``, p the share of entries observed in the row with most.
+) -> jax.Array:
+    """Descend on ``¼‖P(xxᵀ − uuᵀ)‖²``, P the known entries, and return whether all entries are met at the end.
 
-    It ends with its steps, when the observed entries are fitted to FITTED, or when all are met to half of DONE: the
-    hidden entries decide only how long we watch.
+    It ends with its steps, when x stands still, or when all entries are met: hidden ones decide only how long we watch.
 
     Args:
-        matrix: M, ``(n, n)``.
-        place: of each entry in the order of observation.
-        start: X_0, ``(n, columns)``.
-        observed: how many entries on and above the diagonal are observed.
+        u: of length one, ``(n,)``.
+        place: of each entry in the order in which they become known.
+        start: x at the beginning.
+        known: how many entries on and above the diagonal are known.
         steps: of descent, at most.
-
-    Returns:
-        relative error of XXᵀ on all entries and on the observed ones, and X.
     """
-    mask = (place < observed).astype(matrix.dtype)
-    degrees = mask.sum(1)
-    # Few entries are spread unevenly: the step is that of the row which is met most.
-    share = degrees.max() / degrees.size
-
-    observed_size = jnp.linalg.norm(mask * matrix)
-    size = jnp.linalg.norm(matrix)
+    mask = (place < known).astype(u.dtype)
+    shown = mask * jnp.outer(u, u)
+    lr = LR / jnp.abs(shown).sum(1).max()
 
     def going(state: tuple) -> jax.Array:
-        _, _, step, fit, error = state
+        _, step, error, moved = state
         # NaN stops too
-        return (step < steps) & (fit > FITTED) & (error > DONE / 2)
+        return (step < steps) & (error > DONE) & (moved > SETTLED)
 
     def move(state: tuple) -> tuple:
-        x, speed, step, _, _ = state
-        residual = x @ x.T - matrix
-        shown = mask * residual
-        speed = MOMENTUM * speed - LR * shown @ x / share
-        fit = jnp.linalg.norm(shown) / observed_size
-        return x + speed, speed, step + 1, fit, jnp.linalg.norm(residual) / size
+        x, step, _, _ = state
+        change = lr * (shown @ x - x * (mask @ (x * x)))
+        x = x + change
+        # ‖xxᵀ − uuᵀ‖², as ‖u‖ = 1
+        square = (x @ x) ** 2 - 2 * (x @ u) ** 2 + 1
+        moved = jnp.abs(change).max() / jnp.abs(x).max()
+        return x, step + 1, jnp.sqrt(jnp.maximum(square, 0)), moved
 
-    far = jnp.asarray(jnp.inf)
-    begun = (start, jnp.zeros_like(start), 0, far, far)
-    x, _, _, fit, _ = jax.lax.while_loop(going, move, begun)
-    return jnp.linalg.norm(x @ x.T - matrix) / size, fit, x
-
-
-class Improvement(NamedTuple):
-    """What Ge's argument needs at each X, with Δ to the nearest root of M."""
-
-    ratio: np.ndarray  # ‖ΔΔᵀ‖_Ω²/‖XXᵀ − M‖_Ω²; 3 and less suffice
-    direction: np.ndarray  # min(−⟨∇f, Δ⟩, ∇²f[Δ, Δ])/‖ΔΔᵀ‖_Ω²; negative where ±Δ leads down
+    far = jnp.asarray(jnp.inf, u.dtype)
+    _, _, error, _ = jax.lax.while_loop(going, move, (start, 0, far, far))
+    return error <= DONE
 
 
-def improvement(x: np.ndarray, matrix: np.ndarray, mask: np.ndarray) -> Improvement:
-    """Return whether the way to the nearest root improves ``f = ¼‖P_Ω(XXᵀ − M)‖²``, for X ``(points, n, r)``.
-
-    ``∇²f[Δ, Δ] = ½‖XΔᵀ + ΔXᵀ‖_Ω² + ⟨XXᵀ − M, ΔΔᵀ⟩_Ω``, which Ge's identity turns into
-    ``½‖ΔΔᵀ‖_Ω² − (3/2)‖XXᵀ − M‖_Ω² + 4⟨∇f, Δ⟩``.
-    """
-    levels, vectors = np.linalg.eigh(matrix)
-    rank = x.shape[-1]
-    root = vectors[:, -rank:] * np.sqrt(np.maximum(levels[-rank:], 0))
-    delta = x - nearest_root(x, np.broadcast_to(root, x.shape))
-    outer = delta @ np.swapaxes(delta, -1, -2)
-    cross = x @ np.swapaxes(delta, -1, -2)
-    residual = mask * (x @ np.swapaxes(x, -1, -2) - matrix)
-    size = np.maximum((mask * outer**2).sum((-2, -1)), 1e-300)
-    # ⟨∇f, Δ⟩ = ⟨XXᵀ − M, XΔᵀ⟩_Ω, as Ω is symmetric
-    along = (residual * cross).sum((-2, -1))
-    both = mask * (cross + np.swapaxes(cross, -1, -2)) ** 2
-    bend = both.sum((-2, -1)) / 2 + (residual * outer).sum((-2, -1))
-    ratio = size / np.maximum((residual**2).sum((-2, -1)), 1e-300)
-    return Improvement(ratio, np.minimum(-along, bend) / size)
+def complete_all(
+    problems: Sequence[Problems], densities: Sequence[float], scale: float, steps: int
+) -> kit.Observation:
+    """Descend on every matrix with every number of known entries: also from large starts, and with one row last."""
+    names = ("completes", "completes_from_large", "completes_row_last")
+    by_size = [
+        np.asarray(kit.compiled(_complete_size)(of_size, np.array(densities), scale, steps))
+        for of_size in problems
+    ]
+    worlds = np.moveaxis(np.stack(by_size), (0, 1, 2, 3), (2, 0, 1, 3))
+    dims = "draw size density"
+    return kit.seen(**{name: (dims, each) for name, each in zip(names, worlds, strict=True)})
 
 
-def draw(rng: np.random.Generator, size: int, rank: int, spike: float) -> np.ndarray:
-    """Return UUᵀ of norm one, U Gaussian; a spike is added to one entry of U."""
-    factor = rng.normal(size=(size, rank)) / np.sqrt(size)
-    factor[0, 0] += spike
-    matrix = factor @ factor.T
-    return matrix / np.linalg.norm(matrix, 2)
+def _complete_size(
+    problems: Problems, densities: jax.Array, scale: jax.Array, steps: jax.Array
+) -> jax.Array:
+    """Return which matrices of one size are completed, ``(worlds, draws, densities)``."""
+    size = problems.u.shape[-1]
+    counts = jnp.round(densities * size)
 
+    def one(case: tuple) -> jax.Array:
+        u, place, start = case
+        return jax.lax.map(lambda known: completes(u, place, start, known, steps), counts)
 
-def begin(rng: np.random.Generator, size: int, rank: int) -> np.ndarray:
-    """Return a random start with zeros in the columns beyond the rank, ``(n, WIDEST)``."""
-    start = np.zeros((size, WIDEST))
-    start[:, :rank] = rng.normal(size=(size, rank)) / np.sqrt(size)
-    return start
-
-
-def draw_orders(rng: np.random.Generator, count: int, size: int) -> np.ndarray:
-    """Return random orders of the entries on and above the diagonal as places, ``(count, n, n)``."""
-    rows, cols = np.triu_indices(size)
-    order = rng.permuted(np.tile(np.arange(rows.size), (count, 1)), axis=1)
-    places = np.zeros((count, size, size))
-    places[:, rows, cols] = order
-    places[:, cols, rows] = order
-    return places
-
-
-def threshold(rank: Any, size: float) -> Any:
-    """Return r + ½ log n, the observations by n from which descent completes one matrix of two."""
-    return rank + np.log(size) / 2
+    every = lambda place, start: jax.lax.map(one, (problems.u, place, start))
+    return jnp.stack(
+        [
+            every(problems.place, scale * problems.start),
+            every(problems.place, problems.start),
+            every(problems.row_last, scale * problems.start),
+        ]
+    )
 
 
 @dataclass(frozen=True)
-class CompletionPoint(Point):
-    """The share of matrices that descent completes, over the rank and the number of observed entries."""
+class CompletionPoint(kit.Point):
+    """The share of matrices of rank one that descent completes, over their size and the number of known entries."""
 
-    ranks: Annotated[int, Within(1, WIDEST)]
-    density: Positive
-    size: Count
-    sets: Seeds
-    steps: Count
+    sizes: kit.Count
+    densities: kit.Positive
+    contrast: kit.Positive
+    start: kit.Positive
+    draws: kit.Seeds
+    steps: kit.Count
 
-    batched = ("ranks", "density")
-    diagram = {"ranks": "linear:1:4:4", "density": "linear:1:12:23"}
-    base = {"sets": 10, "steps": 600}
+    precision = "float32"
+    batched = ("densities",)
+    diagram = {"densities": "linear:0.5:4.5:17", "sizes": "12,20,32,48,80"}
+    base = {"draws": 40}
     labels = {"success": "share of matrices completed"}
     diagram_remarks = (
-        "The upper line is r + ½ log n, the lower one the degrees of freedom. From a distance of two to the upper line "
-        "theory is judged: all or none. nr⁶ entries are n at rank one, and more than there are from rank two on.",
+        "The line is ½(log n + γ), the mean number that connects n rows, by n. The share that is predicted at each "
+        "point is Gumbel's law exp(−e^(log n − 2m/n)), so that points on the line are judged as well.",
     )
 
-    def setting(self, key: Key) -> Problems:
-        """Draw factors of four columns, of which the experiment takes the first, orders and starts."""
-        rng = numpy_generator(key)
-        factors = rng.normal(size=(self.sets, self.size, WIDEST)) / np.sqrt(self.size)
-        orders = draw_orders(rng, self.sets, self.size)
-        starts = np.stack([begin(rng, self.size, WIDEST) for _ in range(self.sets)])
-        return Problems(factors, orders, starts)
+    def setting(self, key: kit.Key) -> Problems:
+        """Draw matrices, orders and starts."""
+        rng = kit.numpy_generator(key)
+        return draw_problems(rng, self.draws, self.sizes, self.contrast)
 
     def predict(self, setting: Problems) -> Prediction:
-        enough = self.density > threshold(self.ranks, self.size)
-        return Prediction(success=float(enough))
+        known = np.round(self.densities * self.sizes)
+        return Prediction(success=float(chance_connected(known, self.sizes)))
 
-    def observe(self, setting: Problems, key: Key) -> Mapping[str, jax.Array]:
-        used = jnp.arange(WIDEST) < self.ranks
-        count = jnp.round(self.density * self.size)
+    def observe(self, setting: Problems, key: kit.Key) -> Mapping[str, jax.Array]:
+        known = jnp.round(self.densities * self.sizes)
 
-        def one(factor: jax.Array, place: jax.Array, start: jax.Array) -> jax.Array:
-            matrix = jnp.where(used, factor, 0.0) @ factor.T
-            # of norm about one, as (1 + √(r/n))² is the largest eigenvalue
-            matrix = matrix / (1 + jnp.sqrt(self.ranks / self.size)) ** 2
-            return complete(matrix, place, jnp.where(used, start, 0.0), count, self.steps)[0]
+        def one(case: tuple) -> jax.Array:
+            u, place, start = case
+            return completes(u, place, self.start * start, known, self.steps)
 
-        return {"error": jax.vmap(one)(*(jnp.asarray(part) for part in setting))}
-
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        distance = abs(self.density - threshold(self.ranks, self.size))
-        return [assume("distance from r + ½ log n", distance, ">=", 2, "it is a crossover")]
+        cases = (setting.u, setting.place, setting.start)
+        return {"completes": jax.lax.map(one, tuple(jnp.asarray(part) for part in cases))}
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
-        done = (observed["error"] < DONE).astype(float)
         return [
             equal(
                 "success",
                 predicted["success"],
-                done,
+                np.asarray(observed["completes"], float),
                 0.25,
                 absolute=True,
                 label="share of matrices completed",
@@ -214,14 +187,9 @@ class CompletionPoint(Point):
         ]
 
     def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
-        if {x, y} != {"ranks", "density"}:
+        if {x, y} != {"sizes", "densities"}:
             return ()
-        ranks = np.array([1.0, 4.0])
-        curves = []
-        for total, label in (
-            (threshold(ranks, self.size), "r + ½ log n"),
-            (ranks - ranks * (ranks - 1) / (2 * self.size), "degrees of freedom"),
-        ):
-            ends = (ranks, total) if x == "ranks" else (total, ranks)
-            curves.append(predicted_curve(*ends, label))
-        return tuple(curves)
+        sizes = np.geomspace(12, 80, 30)
+        each = expected_entries(sizes) / sizes
+        ends = (sizes, each) if x == "sizes" else (each, sizes)
+        return (predicted_curve(*ends, "½(log n + γ)"),)
