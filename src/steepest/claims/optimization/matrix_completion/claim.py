@@ -108,7 +108,7 @@ class MatrixCompletion(kit.Claim[Setting]):
         "The number is an average: by then somewhat more than half of the matrices are completed (exp(−e^−γ) = 0.57 in "
         "the limit), and by ½n(log n + 3) nineteen of twenty. In 1500 graphs for each n the mean was 1.02 of "
         "½n(log n + γ) at n = 24, 0.98 at 40 and 0.99 at 64.",
-        "At such n descents come to 0.48 to 0.52 for the constant γ = 0.58, at five runs of exploration: graphs of "
+        "At such n descents come to 0.48 to 0.53 for the constant γ = 0.58, at five runs of exploration: graphs of "
         "such n are a little sooner connected than in the limit, and signs that chance gets right take from it too.",
         "Rows are of similar size here. With Gaussian u, whose weak rows tie others slowly, 3 to 4 % of descents "
         "disagreed with their graphs and 5 to 9 % more entries were needed, with 20 000 steps of 0.3 at n = 24, 40 and "
