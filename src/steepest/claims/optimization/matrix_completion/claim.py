@@ -129,7 +129,7 @@ class MatrixCompletion(kit.Claim[Setting]):
             3,
             "rank one, against the graph of the known entries",
             "at n = 24, 40 and 64 the entries needed, by n and less the rank, were 1.4, 2.0 and 2.4: not ½ log n, "
-            "which one n could not show; its draft was lost",
+            "which one n could not show",
         ),
         kit.Version(
             4,
