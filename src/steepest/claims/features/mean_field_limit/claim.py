@@ -123,7 +123,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
         ),
     )
     tiny = {
-        "widths": (30, 40),
+        "widths": (150, 300),
         "times": (0.5, 1.0),
         "rates": (0.1, 0.25),
         "examples": 4,
