@@ -86,8 +86,8 @@ def train_all(
             [((w - w0) ** 2).sum(1).mean() ** 0.5 for w, w0 in zip(networks, start, strict=True)]
         )
         risk = partial(risk_of, data=data, power=power)
-        seen = {"outputs": partial(look, data=data, power=power), "moved": moved}
-        return flow(risk, start, readings, observe=seen, rtol=1e-4, atol=1e-6).observed
+        quantities = {"outputs": partial(look, data=data, power=power), "moved": moved}
+        return flow(risk, start, readings, observe=quantities, rtol=1e-4, atol=1e-6).observed
 
     def step(key: kit.Key, data: Setting, drawn: bool) -> jax.Array:
         """Descend from the start of the flow at every rate, with drawn examples or with all, (rates, times, …)."""

@@ -72,8 +72,8 @@ class MeanFieldPoint(Point):
 
     def observe(self, setting: Setting, key: Key) -> Mapping[str, jax.Array]:
         x, y = map(jnp.asarray, setting)
-        there = jnp.arange(ROOM) < self.widths
-        output = lambda w, x: (jnp.tanh(w @ x.T) * there[:, None]).sum(0) / self.widths
+        present = jnp.arange(ROOM) < self.widths
+        output = lambda w, x: (jnp.tanh(w @ x.T) * present[:, None]).sum(0) / self.widths
 
         def one(key: Key) -> jax.Array:
             for_start, for_draws = jax.random.split(key)

@@ -56,8 +56,8 @@ def limit_of(x: kit.Values, y: kit.Values, times: Sequence[float], shift: float 
     mass = np.exp(-(nodes**2).sum(1) / 2)
     lengths = np.diff(times, prepend=0.0)[:, None] / STEPS
     lengths = lengths * (1 + shift * (-1.0) ** np.arange(STEPS))
-    found = _limit(nodes, mass / mass.sum(), lengths, x, y)
-    return Limit(*map(np.asarray, found))
+    laws = _limit(nodes, mass / mass.sum(), lengths, x, y)
+    return Limit(*map(np.asarray, laws))
 
 
 def relative_difference(found: Limit, other: Limit, width: int) -> float:

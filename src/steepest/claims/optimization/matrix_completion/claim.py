@@ -207,8 +207,8 @@ class MatrixCompletion(kit.Claim[Setting]):
             [entries_that_determine(place) for place in of_size.place]
             for of_size in setting.problems
         ]
-        known = np.round(np.outer(self.sizes, self.densities))
-        return np.array(enough).T[..., None] <= known
+        entries = np.round(np.outer(self.sizes, self.densities))
+        return np.array(enough).T[..., None] <= entries
 
     def predict(self, setting: Setting) -> kit.Prediction:
         return kit.law(
@@ -265,21 +265,21 @@ class MatrixCompletion(kit.Claim[Setting]):
         met = [
             [_entries_that_meet(place) for place in of_size.place] for of_size in setting.problems
         ]
-        known = np.round(np.outer(self.sizes, self.densities))
+        entries = np.round(np.outer(self.sizes, self.densities))
         return [
             kit.rival(
                 "unknowns",
                 "there are as many equations as unknowns, and nr⁶ entries as printed",
                 label="n entries suffice",
                 needed=1.0 * n,
-                connected=("size density", known >= np.array(self.sizes)[:, None]),
+                connected=("size density", entries >= np.array(self.sizes)[:, None]),
             ),
             kit.rival(
                 "met",
                 "a row of which nothing is known can be anything",
                 label="every row must be met, if only on the diagonal",
                 accepted="a graph whose rows are all met is nearly always connected at such n",
-                connected=("draw size density", np.array(met).T[..., None] <= known),
+                connected=("draw size density", np.array(met).T[..., None] <= entries),
             ),
             kit.rival(
                 "no_constant",

@@ -110,7 +110,7 @@ def complete_all(
     ]
     worlds = np.moveaxis(np.stack(by_size), (0, 1, 2, 3), (2, 0, 1, 3))
     dims = "draw size density"
-    return kit.seen(**{name: (dims, each) for name, each in zip(names, worlds, strict=True)})
+    return kit.seen(**{name: (dims, world) for name, world in zip(names, worlds, strict=True)})
 
 
 def _complete_size(
@@ -161,15 +161,15 @@ class CompletionPoint(kit.Point):
         return draw_problems(rng, self.draws, self.sizes, self.contrast)
 
     def predict(self, setting: Problems) -> Prediction:
-        known = np.round(self.densities * self.sizes)
-        return Prediction(success=float(chance_connected(known, self.sizes)))
+        entries = np.round(self.densities * self.sizes)
+        return Prediction(success=float(chance_connected(entries, self.sizes)))
 
     def observe(self, setting: Problems, key: kit.Key) -> Mapping[str, jax.Array]:
-        known = jnp.round(self.densities * self.sizes)
+        entries = jnp.round(self.densities * self.sizes)
 
         def one(case: tuple) -> jax.Array:
             u, place, start = case
-            return completes(u, place, self.start * start, known, self.steps)
+            return completes(u, place, self.start * start, entries, self.steps)
 
         cases = (setting.u, setting.place, setting.start)
         return {"completes": jax.lax.map(one, tuple(jnp.asarray(part) for part in cases))}
@@ -190,6 +190,6 @@ class CompletionPoint(kit.Point):
         if {x, y} != {"sizes", "densities"}:
             return ()
         sizes = np.geomspace(12, 80, 30)
-        each = expected_entries(sizes) / sizes
-        ends = (sizes, each) if x == "sizes" else (each, sizes)
+        line = expected_entries(sizes) / sizes
+        ends = (sizes, line) if x == "sizes" else (line, sizes)
         return (predicted_curve(*ends, "½(log n + γ)"),)
