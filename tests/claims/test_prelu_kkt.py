@@ -274,7 +274,7 @@ def test_laws_flat_reversed_and_tilted_fail():
     laws = {(null.law, null.axis) for null in judgement.nulls if null.headline}
     assert {("end", "trained_clusters"), ("end", "trained_power"), ("unequal", "power")} <= laws
     assert {("nearest", "other_power"), ("farthest", "other_power")} <= laws
-    assert [null for null in judgement.nulls if not null.rejected] == []
+    assert [null for null in judgement.nulls if null.headline and not null.rejected] == []
     assert [rival.id for rival in judgement.rivals if not rival.rejected] == []
     assert [control.id for control in judgement.controls if not control.rejected] == []
     assert [clause.verdict for clause in judgement.says] == ["holds"] * 3

@@ -72,7 +72,7 @@ class HessianOutliers(kit.Claim[Setting]):
         "loss. (Not tested here.)",
         "The notes say about as many outliers as classes, C. Two counts are meant by it: C − 1 lead the spectrum, and "
         "among the first 2C + 1 eigenvectors about C carry class means (4.2, 6.4 and 9.8 at seed 0: see the figure).",
-        "After a short time, so [@gurari2018], the gradient lies in the span of the C leading eigenvectors. With ten "
+        "After a short time, so Gur-Ari et al., the gradient lies in the span of the C leading eigenvectors. With ten "
         "classes and large steps it mostly does. With four its share there was 0.63 at a third of the training and "
         "0.26 at a sixth, and 0.44 and 0.12 with steps of 0.04 (seed 0). So it depends on the number of classes and on "
         "the steps, and is no property of classifiers as such.",
