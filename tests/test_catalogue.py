@@ -39,6 +39,12 @@ def test_the_claims_of_this_package_are_in_the_order_of_the_book():
         assert line.target == line.name
 
 
+def test_every_claim_of_this_package_is_a_folder_of_its_chapter():
+    for name, line in catalogue.built_in().items():
+        home = catalogue.ROOT / line.chapter / name.replace("-", "_")
+        assert line.path == home / "claim.py"
+
+
 def test_every_name_finds_its_line():
     for name, line in catalogue.catalogue().items():
         assert entry(name) == line

@@ -116,7 +116,7 @@ for check in result.checks:
 # are wrong by more and more, with the same measurements. Before you run the cell: at which error should it refuse?
 
 # %%
-from steepest.claims.optimization.catapult.claim import Catapult
+from steepest.claims.descent.catapult.claim import Catapult
 
 judge = Catapult().judge
 for error in (0.0, 0.002, 0.005, 0.02, 0.05):

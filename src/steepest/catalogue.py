@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent / "claims"
 CHAPTERS = (
-    "initialization",
+    "signals",
     "kernels",
-    "optimization",
+    "descent",
     "noise",
-    "structure",
+    "curvature",
     "implicit_bias",
     "margins",
     "features",
@@ -107,7 +107,7 @@ def catalogue() -> dict[str, Entry]:
     """Return every claim by name: those of this package in the order of the book, then those of others.
 
     >>> catalogue()["catapult"].chapter
-    'optimization'
+    'descent'
     """
     return {**built_in(), **registered()}
 
@@ -191,10 +191,10 @@ def _chapters() -> list[str]:
 
 
 def _files(chapter: Path) -> list[Path]:
-    """The claims' own files of a chapter: ``name.py`` or ``name/claim.py``."""
+    """The claims' own files of a chapter: ``name/claim.py``, or ``name.py``."""
     single = chapter.glob("[a-z]*.py")
     folders = chapter.glob("[a-z]*/claim.py")
-    return sorted([*single, *folders], key=lambda path: _stem(path))
+    return sorted([*single, *folders], key=_stem)
 
 
 def _stem(path: Path) -> str:

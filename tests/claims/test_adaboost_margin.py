@@ -9,7 +9,13 @@ import pytest
 from scipy.optimize import brentq, linprog
 
 from steepest.catalogue import load
-from steepest.claims.implicit_bias.adaboost_margin import CYCLIC, _alike, _edge, _euclidean, _fall
+from steepest.claims.implicit_bias.adaboost_margin.claim import (
+    CYCLIC,
+    _alike,
+    _edge,
+    _euclidean,
+    _fall,
+)
 from steepest.core.errors import UserError
 from steepest.dynamics import adaboost
 from steepest.programs import decision_stumps, hard_margin, stump_margin

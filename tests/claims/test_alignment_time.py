@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from steepest.catalogue import load
-from steepest.claims.features.alignment_time import AlignmentTime, Sets, _exact, _separability
+from steepest.claims.features.alignment_time.claim import AlignmentTime, Sets, _exact, _separability
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 

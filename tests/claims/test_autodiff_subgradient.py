@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.autodiff_subgradient import AutodiffSubgradient, _overshoot
+from steepest.claims.descent.autodiff_subgradient.claim import AutodiffSubgradient, _overshoot
 from steepest.landscapes import clarke
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.features.barron_rate import _fourier_variance, choose, errors_of
+from steepest.claims.features.barron_rate.claim import _fourier_variance, choose, errors_of
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 from steepest.nn.networks import barron

@@ -4,7 +4,11 @@ import jax
 import numpy as np
 from scipy import stats
 
-from steepest.claims.noise.batch_noise_gaussian import BatchNoiseGaussian, _fixed, _standardized
+from steepest.claims.noise.batch_noise_gaussian.claim import (
+    BatchNoiseGaussian,
+    _fixed,
+    _standardized,
+)
 from steepest.nn.data import digits
 from steepest.nn.losses import squared
 from steepest.nn.networks import mlp

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.beyond_the_edge.claim import _catapult
-from steepest.claims.optimization.beyond_the_edge.experiment import BeyondPoint, Setting
+from steepest.claims.descent.beyond_the_edge.claim import _catapult
+from steepest.claims.descent.beyond_the_edge.experiment import BeyondPoint, Setting
 from steepest.nn.networks import mlp
 
 

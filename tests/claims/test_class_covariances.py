@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest.catalogue import load
-from steepest.claims.structure._trained import Training, lanes
+from steepest.claims.curvature._trained import Training, lanes
 from steepest.measurement.quantities import error_parts
 
 

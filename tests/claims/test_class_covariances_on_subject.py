@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from steepest.claims.structure._trained import Training, lanes
-from steepest.claims.structure.class_covariances.claim import ClassCovariances
-from steepest.claims.structure.class_covariances.on_subject import CovariancesOnSubject
+from steepest.claims.curvature._trained import Training, lanes
+from steepest.claims.curvature.class_covariances.claim import ClassCovariances
+from steepest.claims.curvature.class_covariances.on_subject import CovariancesOnSubject
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import subject
 from tests.claims.on_subject import asked, broken, classifier, clusters

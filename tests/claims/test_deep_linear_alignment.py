@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claims.implicit_bias.deep_linear_alignment import (
+from steepest.claims.implicit_bias.deep_linear_alignment.claim import (
     DeepLinearAlignment,
     _allowed,
     _imbalances,

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.initialization.deep_linear_limits import DeepLinearLimits
+from steepest.claims.signals.deep_linear_limits.claim import DeepLinearLimits
 
 SMALL = DeepLinearLimits(alternating=(8, 32), aspect=0.5, networks=1000, groups=4)
 

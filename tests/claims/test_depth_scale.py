@@ -3,7 +3,7 @@
 import numpy as np
 
 from steepest.claim import Observation, Prediction, Verdict
-from steepest.claims.initialization.depth_scale.claim import DepthScale, Setting
+from steepest.claims.signals.depth_scale.claim import DepthScale, Setting
 
 CLAIM = DepthScale(depths=(5, 8, 11, 14, 18, 22, 26, 31, 37), train_c_w=(0.5, 0.8, 1.0))
 TRAINED = np.array([1.2, 2.3, 3.6])  # ξ of these C_W

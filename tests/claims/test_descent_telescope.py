@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.descent_telescope import DescentTelescope, _slope_constant
+from steepest.claims.descent.descent_telescope.claim import DescentTelescope, _slope_constant
 
 
 def test_the_constant_of_the_logistic_loss():

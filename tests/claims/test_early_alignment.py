@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from steepest.claims.implicit_bias.early_alignment import (
+from steepest.claims.implicit_bias.early_alignment.claim import (
     EarlyAlignment,
     Setting,
     _meeting,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steepest.claim import Observation, Prediction
-from steepest.claims.features.even_movement import EvenMovement, Setting, largest
+from steepest.claims.features.even_movement.claim import EvenMovement, Setting, largest
 from steepest.core.errors import UserError
 
 RNG = np.random.default_rng(0)

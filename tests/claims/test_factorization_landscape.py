@@ -6,8 +6,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from steepest.catalogue import load
-from steepest.claims.optimization.factorization_landscape.claim import _identity
-from steepest.claims.optimization.factorization_landscape.experiment import (
+from steepest.claims.descent.factorization_landscape.claim import _identity
+from steepest.claims.descent.factorization_landscape.experiment import (
     DIMENSION,
     critical_points,
     escape,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.implicit_bias.function_space_norm import Net, _bends
+from steepest.claims.implicit_bias.function_space_norm.claim import Net, _bends
 from steepest.programs import relu_cost
 
 

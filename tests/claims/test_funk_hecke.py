@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.expressivity.funk_hecke import (
+from steepest.claims.expressivity.funk_hecke.claim import (
     TIMES,
     FunkHecke,
     evenly,

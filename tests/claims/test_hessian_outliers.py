@@ -6,8 +6,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from steepest.catalogue import load
-from steepest.claims.structure._trained import Training, lanes
-from steepest.claims.structure.hessian_outliers.experiment import class_rows
+from steepest.claims.curvature._trained import Training, lanes
+from steepest.claims.curvature.hessian_outliers.experiment import class_rows
 from steepest.measurement.quantities import three_levels
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from steepest.claims.implicit_bias.homogeneous_kkt import HomogeneousKkt, _drop, _smoothed
+from steepest.claims.implicit_bias.homogeneous_kkt.claim import HomogeneousKkt, _drop, _smoothed
 from steepest.core.arrays import Observation
 from steepest.dynamics import descend, steepest_descent
 from steepest.nn.losses import exponential, log_margin_risk

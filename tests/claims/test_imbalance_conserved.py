@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.optimization.imbalance_conserved.claim import (
+from steepest.claims.descent.imbalance_conserved.claim import (
     _imbalance,
     _least,
     _square_bound,
     _whitened,
 )
-from steepest.claims.optimization.imbalance_conserved.experiment import (
+from steepest.claims.descent.imbalance_conserved.experiment import (
     descend_adaptively,
     descend_with,
     scalar_start,

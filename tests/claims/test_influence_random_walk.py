@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steepest.claims.expressivity.influence_random_walk import (
+from steepest.claims.expressivity.influence_random_walk.claim import (
     DEPTH,
     _distance,
     _powers,

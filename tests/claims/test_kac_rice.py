@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.kac_rice.claim import KacRice, _direct, _spread
-from steepest.claims.optimization.kac_rice.experiment import (
+from steepest.claims.descent.kac_rice.claim import KacRice, _direct, _spread
+from steepest.claims.descent.kac_rice.experiment import (
     circle_roots,
     expected,
     mixed,

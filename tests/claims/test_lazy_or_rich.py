@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.claim import compiled
-from steepest.claims.initialization.lazy_or_rich.claim import (
+from steepest.claims.signals.lazy_or_rich.claim import (
     PRINTED,
     SLOPES,
     LazyOrRich,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.implicit_bias.linear_convolution import LAYERS, _residuals, _slack
+from steepest.claims.implicit_bias.linear_convolution.claim import LAYERS, _residuals, _slack
 from steepest.programs import fourier_margin, hard_margin, kkt_residuals
 
 
@@ -58,7 +58,7 @@ def test_slack_is_the_largest_dual_coefficient_off_the_support():
 
 
 def test_the_claim_draws_sets_with_slack():
-    from steepest.claims.implicit_bias.linear_convolution import LinearConvolution
+    from steepest.claims.implicit_bias.linear_convolution.claim import LinearConvolution
 
     claim = LinearConvolution(seeds=3, slack=0.5)
     setting = claim.setting(jax.random.key(0))

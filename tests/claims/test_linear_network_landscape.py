@@ -8,12 +8,12 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from steepest.catalogue import load
-from steepest.claims.optimization.linear_network_landscape.claim import (
+from steepest.claims.descent.linear_network_landscape.claim import (
     STEPS,
     _fall,
     _without_factor,
 )
-from steepest.claims.optimization.linear_network_landscape.experiment import time_to_learn
+from steepest.claims.descent.linear_network_landscape.experiment import time_to_learn
 
 
 @pytest.fixture(scope="module")

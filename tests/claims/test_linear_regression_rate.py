@@ -4,13 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.linear_regression_rate.claim import (
+from steepest.claims.descent.linear_regression_rate.claim import (
     LinearRegressionRate,
     _diabetes,
     _late_rate,
     _steps,
 )
-from steepest.claims.optimization.linear_regression_rate.experiment import follow, noisy_descents
+from steepest.claims.descent.linear_regression_rate.experiment import follow, noisy_descents
 from steepest.dynamics import mean_square
 
 RNG = np.random.default_rng(0)

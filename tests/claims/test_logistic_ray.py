@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.implicit_bias.logistic_ray import _away, _velocity
+from steepest.claims.implicit_bias.logistic_ray.claim import _away, _velocity
 from steepest.measurement.quantities import relative_distance
 
 

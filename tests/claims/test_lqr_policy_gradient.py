@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.lqr_policy_gradient.claim import (
+from steepest.claims.descent.lqr_policy_gradient.claim import (
     PAIRS,
     LqrPolicyGradient,
     _cheap_factor,
@@ -14,7 +14,7 @@ from steepest.claims.optimization.lqr_policy_gradient.claim import (
     _optimum,
     _rollout_error,
 )
-from steepest.claims.optimization.lqr_policy_gradient.experiment import descent, rollout_gradients
+from steepest.claims.descent.lqr_policy_gradient.experiment import descent, rollout_gradients
 from steepest.landscapes import Lqr, lqr
 
 RNG = np.random.default_rng(3)

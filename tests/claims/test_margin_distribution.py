@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from steepest.claims.margins.margin_distribution import _ordered
+from steepest.claims.margins.margin_distribution.claim import _ordered
 
 
 def test_ordered_pairs_are_the_area_under_the_roc_curve():

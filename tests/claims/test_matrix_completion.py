@@ -8,13 +8,13 @@ import pytest
 
 from steepest import kit
 from steepest.catalogue import load
-from steepest.claims.optimization.matrix_completion.experiment import (
+from steepest.claims.descent.matrix_completion.experiment import (
     DONE,
     LR,
     completes,
     draw_problems,
 )
-from steepest.claims.optimization.matrix_completion.theory import (
+from steepest.claims.descent.matrix_completion.theory import (
     chance_connected,
     entries_that_determine,
     expected_entries,

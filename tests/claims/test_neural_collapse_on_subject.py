@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.structure.neural_collapse.on_subject import CollapseOnSubject
+from steepest.claims.curvature.neural_collapse.on_subject import CollapseOnSubject
 from steepest.core.errors import UserError
 from steepest.measurement import Builder
 from steepest.measurement.quantities import collapse

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.initialization.nngp_limit import (
+from steepest.claims.signals.nngp_limit.claim import (
     COMBINATIONS,
     GROUPS,
     _characteristic,

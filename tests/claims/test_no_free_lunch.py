@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.expressivity.no_free_lunch import NoFreeLunch, Setting, line_error, unseen
+from steepest.claims.expressivity.no_free_lunch.claim import (
+    NoFreeLunch,
+    Setting,
+    line_error,
+    unseen,
+)
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 

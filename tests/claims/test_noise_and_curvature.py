@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from steepest.claims.noise.noise_and_curvature import (
+from steepest.claims.noise.noise_and_curvature.claim import (
     ALIKE,
     APART,
     NoiseAndCurvature,

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.initialization.ntk_depth_to_width import NtkDepthToWidth
+from steepest.claims.signals.ntk_depth_to_width.claim import NtkDepthToWidth
 
 CLAIM = NtkDepthToWidth(inputs=4, kernel_depth=1)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from steepest.claims.optimization.ntk_margin_guarantee.experiment import (
+from steepest.claims.descent.ntk_margin_guarantee.experiment import (
     cube,
     feature_kernel,
     feature_margins,

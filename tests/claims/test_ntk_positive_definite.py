@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.kernels.ntk_positive_definite import NtkPositiveDefinite, _pair, _tangent
+from steepest.claims.kernels.ntk_positive_definite.claim import NtkPositiveDefinite, _pair, _tangent
 
 
 def relu(cosines):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.implicit_bias.nuclear_norm import FEW
+from steepest.claims.implicit_bias.nuclear_norm.claim import FEW
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.noise.one_pass_sgd import OnePassSgd, exponentiated, hinge, perceptron, sgd
+from steepest.claims.noise.one_pass_sgd.claim import (
+    OnePassSgd,
+    exponentiated,
+    hinge,
+    perceptron,
+    sgd,
+)
 from steepest.core.errors import UserError
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.features.one_step_out_of_the_kernel import (
+from steepest.claims.features.one_step_out_of_the_kernel.claim import (
     OneStepOutOfTheKernel,
     Setting,
     flips,

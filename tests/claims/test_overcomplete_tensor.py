@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.overcomplete_tensor.claim import (
+from steepest.claims.descent.overcomplete_tensor.claim import (
     OvercompleteTensor,
     _pair_squares,
     _units,
 )
-from steepest.claims.optimization.overcomplete_tensor.experiment import merging_overlap
+from steepest.claims.descent.overcomplete_tensor.experiment import merging_overlap
 from steepest.landscapes import pair_angle
 
 RNG = np.random.default_rng(0)

@@ -4,8 +4,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.parallel_certificate.claim import _excess, _minimum, _second_pair
-from steepest.claims.optimization.parallel_certificate.experiment import grow_factors, planted
+from steepest.claims.descent.parallel_certificate.claim import _excess, _minimum, _second_pair
+from steepest.claims.descent.parallel_certificate.experiment import grow_factors, planted
 from steepest.programs._solving import solve_tightly
 
 Y = planted(np.random.default_rng(0), 4, 3, 1, 3.0, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.implicit_bias.path_norm import _rescaled
+from steepest.claims.implicit_bias.path_norm.claim import _rescaled
 from steepest.programs import path_norm, weight_matrices
 
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.features.perceptron_mistakes import (
+from steepest.claims.features.perceptron_mistakes.claim import (
     Examples,
     PerceptronMistakes,
     limit,

@@ -13,10 +13,10 @@ import pytest
 
 from steepest.catalogue import catalogue, load
 from steepest.claim import keys
+from steepest.claims.descent.catapult.experiment import linear_network
+from steepest.claims.descent.edge_of_stability.experiment import had_time
 from steepest.claims.implicit_bias.diagonal_network.experiment import limits
-from steepest.claims.initialization.depth_scale.experiment import fitted_scale
-from steepest.claims.optimization.catapult.experiment import linear_network
-from steepest.claims.optimization.edge_of_stability.experiment import had_time
+from steepest.claims.signals.depth_scale.experiment import fitted_scale
 from steepest.core.checks import conclude_point
 from steepest.core.fields import field_types
 from steepest.core.words import Verdict

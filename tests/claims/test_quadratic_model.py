@@ -6,8 +6,8 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from steepest.claim import compiled
-from steepest.claims.optimization.quadratic_model.claim import printed_outside
-from steepest.claims.optimization.quadratic_model.experiment import (
+from steepest.claims.descent.quadratic_model.claim import printed_outside
+from steepest.claims.descent.quadratic_model.experiment import (
     Models,
     QuadraticPoint,
     draw_models,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steepest.claim import seeded
-from steepest.claims.features.relu_alignment import ReluAlignment, _layers
+from steepest.claims.features.relu_alignment.claim import ReluAlignment, _layers
 from steepest.core.errors import UserError
 from steepest.programs import stable_rank
 

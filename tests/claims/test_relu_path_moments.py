@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from steepest.claims.initialization.relu_path_moments import ReluPathMoments
+from steepest.claims.signals.relu_path_moments.claim import ReluPathMoments
 
 CLAIM = ReluPathMoments()
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.optimization.saddle_escape.claim import _lattice, _value
-from steepest.claims.optimization.saddle_escape.experiment import ends_on_wells, exits
+from steepest.claims.descent.saddle_escape.claim import _lattice, _value
+from steepest.claims.descent.saddle_escape.experiment import ends_on_wells, exits
 from steepest.landscapes import saddle_chain
 
 

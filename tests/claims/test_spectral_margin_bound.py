@@ -5,7 +5,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from steepest.catalogue import load
-from steepest.claims.margins.spectral_margin_bound import _ranks
+from steepest.claims.margins.spectral_margin_bound.claim import _ranks
 
 
 def test_rank_correlation():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from steepest import kit
-from steepest.claims.initialization.stable_step.claim import StableStep
-from steepest.claims.initialization.stable_step.experiment import mean_steps
-from steepest.claims.initialization.stable_step.networks import (
+from steepest.claims.signals.stable_step.claim import StableStep
+from steepest.claims.signals.stable_step.experiment import mean_steps
+from steepest.claims.signals.stable_step.networks import (
     LAWS,
     cut_out,
     kernel,
@@ -18,7 +18,7 @@ from steepest.claims.initialization.stable_step.networks import (
     roles,
     shape_of,
 )
-from steepest.claims.initialization.stable_step.theory import limit_of
+from steepest.claims.signals.stable_step.theory import limit_of
 from steepest.core.words import Verdict
 from steepest.kernels import empirical_ntk, gram
 from steepest.nn.networks import mlp

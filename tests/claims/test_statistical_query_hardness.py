@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.optimization.statistical_query_hardness import (
+from steepest.claims.descent.statistical_query_hardness.claim import (
     StatisticalQueryHardness,
     _solve_mod_2,
 )

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.features.tangent_width import (
+from steepest.claims.features.tangent_width.claim import (
     TangentWidth,
     _chance,
     _switched,

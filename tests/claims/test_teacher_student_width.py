@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.optimization._shares import equal_share, wilson
-from steepest.claims.optimization.teacher_student_width.experiment import (
+from steepest.claims.descent._shares import equal_share, wilson
+from steepest.claims.descent.teacher_student_width.experiment import (
     WidthPoint,
     split,
     split_direction,

@@ -27,7 +27,7 @@ def test_the_class_part_has_this_share_of_an_outlier(classes):
 def test_a_wrong_decomposition_fails(monkeypatch):
     """With class means of the other convention the parts no longer add up, and the claim says so."""
     module = __import__(
-        "steepest.claims.structure.three_level_hessian.claim", fromlist=["three_levels"]
+        "steepest.claims.curvature.three_level_hessian.claim", fromlist=["three_levels"]
     )
     wrong = lambda vjp, outputs, labels: three_levels(vjp, outputs, (labels + 1) % 3)
     monkeypatch.setattr(module, "three_levels", wrong)

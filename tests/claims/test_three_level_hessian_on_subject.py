@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from steepest.claim.subjects import Networks
-from steepest.claims.structure._on_classifiers import decay, undecided_decay
-from steepest.claims.structure._trained import Training, lanes
-from steepest.claims.structure.three_level_hessian.claim import (
+from steepest.claims.curvature._on_classifiers import decay, undecided_decay
+from steepest.claims.curvature._trained import Training, lanes
+from steepest.claims.curvature.three_level_hessian.claim import (
     ThreeLevelHessian,
     _measure,
     _products,
 )
-from steepest.claims.structure.three_level_hessian.on_subject import ThreeLevelOnSubject
+from steepest.claims.curvature.three_level_hessian.on_subject import ThreeLevelOnSubject
 from steepest.core.errors import UserError
 from steepest.measurement import Built
 from steepest.measurement.adapters import subject

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.claim import seeded
-from steepest.claims.features.voting_margin_bound import (
+from steepest.claims.features.voting_margin_bound.claim import (
     FEATURES,
     VotingMarginBound,
     largest_margin,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.implicit_bias.weak_regularization import DEGREES, _excess, _sets
+from steepest.claims.implicit_bias.weak_regularization.claim import DEGREES, _excess, _sets
 from steepest.nn.networks import DiagonalParams
 from steepest.nn.networks._two_layer import Neurons
 from steepest.programs import hard_margin, neuron_margin

@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 import pytest
 
-from steepest.claims.expressivity.weisfeiler_lehman import (
+from steepest.claims.expressivity.weisfeiler_lehman.claim import (
     SAME,
     WeisfeilerLehman,
     _labelled,

@@ -301,7 +301,7 @@ def observes_sharpness(folder):
         ("programs/_kkt.py", set()),
         ("site/pages/_build.py", set()),
         ("app/cli.py", set()),
-        ("claims/optimization/catapult/claim.py", set()),
+        ("claims/descent/catapult/claim.py", set()),
     ],
 )
 def test_a_part_of_steepest_counts_where_it_is_imported(observes_sharpness, copied, path, expected):

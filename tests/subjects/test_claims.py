@@ -7,15 +7,15 @@ import optax
 import pytest
 
 from steepest.catalogue import entry
-from steepest.claims.initialization.critical_tuning.on_subject import (
+from steepest.claims.descent.edge_of_stability.on_subject import EdgeOnSubject
+from steepest.claims.signals.critical_tuning.on_subject import (
     CriticalOnSubject,
     _grams,
     _plane,
     _squares,
     hidden_layers,
 )
-from steepest.claims.initialization.lazy_or_rich.on_subject import LazyOnSubject
-from steepest.claims.optimization.edge_of_stability.on_subject import EdgeOnSubject
+from steepest.claims.signals.lazy_or_rich.on_subject import LazyOnSubject
 from steepest.engine.subjects import run_on
 from steepest.kernels import criticality
 from steepest.measurement import Builder, is_cross_entropy

@@ -1,4 +1,4 @@
-"""The claims: one folder a chapter, one file or folder a claim. Importing this package imports no claim and no JAX.
+"""The claims: one folder a chapter of the book, one a claim. Importing this package imports no claim and no JAX.
 
 The package can be called: ``steepest.claims()`` is the catalogue.
 """
@@ -18,7 +18,7 @@ class _Claims(ModuleType):
 
         >>> import steepest
         >>> steepest.claims()["catapult"].chapter
-        'optimization'
+        'descent'
         """
         return catalogue()
 

@@ -1,0 +1,248 @@
+"""Covariances of features and of backpropagated errors of a reader's own classifier, once it is trained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.claim import (
+    Check,
+    Control,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Prediction,
+    Rival,
+    Seeds,
+    Within,
+    assume,
+    numpy_generator,
+)
+from steepest.claim.subjects import Cost, Networks, OnSubject, kept_rivals, retitled
+from steepest.claims.curvature._on_classifiers import (
+    DECAYED,
+    cross_entropy_examples,
+    decay,
+    examples_of,
+    looking,
+    networks_on,
+    of_classes,
+    stacked,
+    steps_of,
+    trained,
+    undecided_decay,
+)
+from steepest.claims.curvature.class_covariances.claim import KINDS, ClassCovariances
+from steepest.core.errors import UserError
+from steepest.measurement.adapters import Subject
+from steepest.measurement.quantities import (
+    error_rows,
+    explained_of_rows,
+    feature_rows,
+    softmax,
+)
+
+LARGEST = 5e8  # numbers that the errors of all layers have together: 2 GB in single precision
+
+
+@dataclass(frozen=True)
+class CovariancesOnSubject(OnSubject, ClassCovariances):
+    """Your trained classifier with cross-entropy, on at most n of its examples, drawn by class."""
+
+    classes: Count = 10  # C [1]
+    seeds: Seeds = 6  # independent networks, if your function takes a seed [1]
+    n: Count = 300  # of your examples at most, drawn by class [1]
+    depth: Count = 4  # hidden layers that can be compared [layers]
+    # of your training, if your function returns one; 0 takes all of it, 10000 at most [steps]
+    steps: Annotated[int, Within(0)] = 0
+
+    says = (
+        "Class means make the outliers of your network's features and errors, more so with depth."
+    )
+    settable = ("seeds", "n", "steps")
+    unchecked = (DECAYED,)
+    notes = (
+        "A hidden layer is a linear or convolutional one, in the order in which they are first reached: its errors are "
+        "those in what it writes, its features what the next such layer reads, after activation, normalization and "
+        "pooling. Both are taken whole, all places of an image together.",
+        "With 'train' every network is trained by your own steps first. Without it, it is taken as it is built, and "
+        "the comparison with the start is left out: features_learned, errors_learned, the rival 'given', the control "
+        "'start'.",
+        "Everything is measured in evaluation mode. The training error is that of all your examples.",
+    )
+
+    def setting(self, key: Key) -> Networks:
+        networks = networks_on(self, self.n)
+        first = networks.subjects[0]
+        examples = cross_entropy_examples(first)
+        sizes = hidden(first.layers(), len(examples.labels))
+        if len(sizes) < 2:
+            raise UserError(
+                f"class-covariances compares hidden layers, and {first.name} has {len(sizes)} that can be seen; it "
+                "needs three linear or convolutional layers, the last of which gives the outputs"
+            )
+        facts = {**networks.facts, "examples": examples, "sizes": sizes}
+        return Networks(networks.built, networks.subjects, facts)
+
+    def read(self, networks: Networks) -> Mapping[str, Any]:
+        examples = networks.facts["examples"]
+        depth = len(networks.facts["sizes"])
+        return {"classes": examples.classes, "n": len(examples.labels), "depth": depth}
+
+    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+        sizes = list(setting.facts["sizes"].values())
+        return [
+            *of_classes(setting.facts["examples"]),
+            *decay(setting),
+            assume(
+                "numbers of the narrowest hidden layer for an example",
+                min(sizes),
+                ">=",
+                self.classes,
+                "a layer narrower than C has no eigenvalues beside the C − 1 that are compared",
+            ),
+            assume(
+                "numbers of the errors of all layers and labels",
+                self.n * self.classes * sum(sizes),
+                "<=",
+                LARGEST,
+                "choose a smaller --n",
+            ),
+        ]
+
+    def assumed(self, networks: Networks) -> tuple[str, ...]:
+        return undecided_decay(networks)
+
+    def cost(self, networks: Networks) -> Cost:
+        seeds = len(networks)
+        built = networks.built[0]
+        moments = 1 if built.train is None else 2
+        return Cost(
+            gradients=seeds * moments * self.classes,  # one vjp a label
+            passes=seeds * (2 * moments + networks.facts["times"]),
+            steps=seeds * steps_of(built, self.steps),
+        )
+
+    def observe(self, setting: Networks, key: Key) -> Observation:
+        rng = numpy_generator(key)
+        measured = []
+        wholes = setting.facts["whole"]
+        for built, drawn, whole in zip(setting.built, setting.subjects, wholes, strict=True):
+            start = {}
+            if built.train is not None:
+                with looking(built.model, drawn) as (now,):
+                    start = {"start": self.shares_of(now, [examples_of(now).labels])[0]}
+            model = trained(self, built, self.steps)
+            with looking(model, drawn, whole) as (now, all_of_them):
+                labels = examples_of(now).labels
+                end, random = self.shares_of(now, [labels, rng.permutation(labels)])
+                spectra = self.last_layer(now)
+                error = examples_of(all_of_them).error
+            measured.append({"error": error, "end": end, "random": random, **start, **spectra})
+        arrays = stacked(self, measured)
+        # the axis of features and errors comes before that of the seeds
+        shares = {
+            name: arrays.pop(name).swapaxes(0, 1)
+            for name in ("start", "end", "random")
+            if name in arrays
+        }
+        return Observation(
+            error=("seed", arrays["error"]),
+            **{name: ("what seed layer", values) for name, values in shares.items()},
+            spectrum=("seed rank", arrays["spectrum"]),
+            of_means=("seed rank", arrays["of_means"]),
+        )
+
+    def shares_of(self, now: Subject, groupings: list[NDArray]) -> list[NDArray]:
+        """Return shares of the outliers that means carry, ``(features and errors, layer)``, for each grouping.
+
+        Args:
+            now: the network.
+            groupings: of the examples, such as their classes.
+
+        Raises:
+            UserError: the loss is no longer the cross-entropy.
+        """
+        outputs, _ = cross_entropy_examples(now)
+        p = softmax(outputs)
+        features = list(next_reads(now.reads()).values())
+        errors = extended_errors(now, p)
+        shares = np.empty((len(groupings), len(KINDS), len(features)))
+        for k in range(len(features)):
+            read = flat(features[k])
+            sent = flat(errors.pop(0), 2)
+            for j, groups in enumerate(groupings):
+                rows = (
+                    feature_rows(read, groups, self.classes),
+                    error_rows(sent, p / len(p), groups),
+                )
+                shares[j, :, k] = [explained_of_rows(part, self.classes - 1) for part in rows]
+        return list(shares)
+
+    def last_layer(self, now: Subject) -> dict[str, NDArray]:
+        """Return the 2C largest eigenvalues of the last features' covariance, and those of the class means'."""
+        rows = feature_rows(
+            flat(list(now.reads().values())[-1]), examples_of(now).labels, self.classes
+        )
+        count = 2 * self.classes
+
+        def largest(x: NDArray) -> NDArray:
+            """Return the largest eigenvalues of ``xᵀx``, with zeros where it has no more."""
+            values = np.linalg.svd(x, compute_uv=False)[:count] ** 2
+            return np.pad(values, (0, count - len(values)))
+
+        return {"spectrum": largest(rows.all), "of_means": largest(rows.all[: rows.first])}
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        if "start" in observed:
+            return super().judge(predicted, observed)
+        kinds = range(len(KINDS))
+        return [check for i in kinds for check in self.judge_trained(predicted, observed, i)]
+
+    def rivals(self, setting: Any, predicted: Prediction) -> list[Rival]:
+        every = super().rivals(setting, predicted)
+        if setting.built[0].train is not None:
+            return every
+        return kept_rivals(every, "any_grouping", "early_layers")
+
+    def controls(self, observed: Observation) -> list[Control]:
+        if "start" in observed:
+            return super().controls(observed)
+        return [self.random_classes(observed)]
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        titles = (
+            "Class means in the outliers of features",
+            "Class means in the outliers of errors",
+            "Features, last layer",
+        )
+        return retitled(super().panels(predicted, observed), *titles)
+
+
+def hidden(written: Mapping[str, NDArray], count: int) -> dict[str, int]:
+    """Return how many numbers each hidden layer writes for an example, by name; the last layer gives the outputs."""
+    sizes = {name: int(rows[0].size) for name, rows in written.items() if len(rows) == count}
+    return dict(list(sizes.items())[:-1])
+
+
+def next_reads(read: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    """Return the features after each hidden layer: what the next layer reads, by the name of that layer."""
+    return dict(list(read.items())[1:])
+
+
+def extended_errors(now: Subject, p: NDArray) -> list[NDArray]:
+    """Return ``δ_{i,c'}`` in what each hidden layer writes, ``(n, C, …)``: what example i sends back if labelled c'."""
+    of_labels = [
+        list(now.layer_vjp(p - np.eye(p.shape[1])[label]).values())[:-1]
+        for label in range(p.shape[1])
+    ]
+    return [np.stack(of_layer, 1) for of_layer in zip(*of_labels, strict=True)]
+
+
+def flat(array: NDArray, kept: int = 1) -> NDArray:
+    """Flatten all but the first axes, in double precision."""
+    return np.asarray(array, float).reshape(*array.shape[:kept], -1)

@@ -1,0 +1,244 @@
+"""Neural collapse of a reader's own classifier along its own training."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from steepest.claim import (
+    Check,
+    Control,
+    Count,
+    Hypothesis,
+    Key,
+    Observation,
+    Panel,
+    Prediction,
+    Rival,
+    Seeds,
+    Within,
+    assume,
+    compiled,
+)
+from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
+from steepest.claims.curvature._on_classifiers import (
+    DECAYED,
+    Examples,
+    decay,
+    examples_of,
+    looking,
+    of_classes,
+    stacked,
+    steps_of,
+    undecided_decay,
+)
+from steepest.claims.curvature.neural_collapse.claim import RANK_CUT, NeuralCollapse
+from steepest.core.errors import UserError
+from steepest.dynamics import logarithmic
+from steepest.measurement import Built, check_cross_entropy, last_layer
+from steepest.measurement.adapters import Subject
+from steepest.measurement.quantities import collapse, upper_pairs
+
+RECORDS = 60  # moments of the training, evenly spaced in log(1 + step), as in the claim
+BALANCED = 1.5  # largest class over the smallest: theory is for equal classes
+MANY = 100  # classes: the random means of the control have their square in cosines
+COLLAPSE = compiled(collapse)  # hundreds of looks of one shape
+FREE = "it is about free features, an exact problem of its own without a network"
+
+
+@dataclass(frozen=True)
+class CollapseOnSubject(OnSubject, NeuralCollapse):
+    """Your classifier along your own training, on at most n of its examples, drawn by class."""
+
+    classes: Count = 5  # C [1]
+    seeds: Seeds = 6  # independent networks, if your function takes a seed [1]
+    n: Count = 5000  # of your examples at most, drawn by class [1]
+    width: Count = 32  # dimension p of the features [1]
+    # of your training; 0 takes all of it, 10000 at most [steps]
+    net_steps: Annotated[int, Within(0)] = 0
+
+    says = (
+        "Past zero error your features collapse onto class means, which form a simplex "
+        "with the classifier's rows."
+    )
+    settable = ("seeds", "n", "net_steps")
+    needs = {"train": "as collapse is a matter of training past zero error"}
+    left_out = {
+        f"free_{name}": FREE
+        for name in ("loss", "singular", "variability", "cosines", "raw_cosines", "duality")
+    }
+    unchecked = (DECAYED,)
+    notes = (
+        "Your own training runs as it is; features, classifier and error are looked at in evaluation mode, at about 60 "
+        "steps. Zero error is that of the examples drawn, without augmentation.",
+        "The loss must be the mean cross-entropy, or a multiple of the squared distance from one-hot targets. With "
+        "cross-entropy the spread within the classes (NC1) stopped short of collapse on networks of ours: there the "
+        "claim does not hold.",
+        "Independent random class means are nearer to a simplex the more features there are, so that wide last layers "
+        "must do better to pass.",
+    )
+
+    def setting(self, key: Key) -> Networks:
+        networks = self.build_all(most=self.n)
+        first = networks.subjects[0]
+        examples = examples_of(first, one_hot=True)
+        loss = loss_of(first, examples)
+        layer = last_layer(first, examples.outputs)
+        facts = {"examples": examples, "loss": loss, "width": layer.features.shape[1]}
+        return Networks(networks.built, networks.subjects, facts)
+
+    def read(self, networks: Networks) -> Mapping[str, Any]:
+        facts = networks.facts
+        return {
+            "classes": facts["examples"].classes,
+            "loss": facts["loss"],
+            "width": facts["width"],
+        }
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        return (self.loss,)
+
+    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+        examples = setting.facts["examples"]
+        sizes = examples.sizes
+        return [
+            *of_classes(examples),
+            assume(
+                "classes at most", examples.classes, "<=", MANY, "the control takes too much memory"
+            ),
+            assume(
+                "largest class over the smallest",
+                sizes.max() / max(1, sizes.min()),
+                "<=",
+                BALANCED,
+                "give as many examples of each class",
+            ),
+            assume(
+                "dimension p of the features",
+                self.width,
+                ">=",
+                self.classes - 1,
+                "a simplex of C means has C − 1 dimensions",
+            ),
+            *decay(setting),
+        ]
+
+    def assumed(self, networks: Networks) -> tuple[str, ...]:
+        return undecided_decay(networks)
+
+    def predict(self, setting: Networks) -> Prediction:
+        return Prediction(**self.predict_networks())
+
+    def cost(self, networks: Networks) -> Cost:
+        steps = steps_of(networks.built[0], self.net_steps)
+        looks = len(logarithmic(steps, RECORDS))
+        # one for the outputs and one for the features
+        return Cost(passes=len(networks) * looks * 2, steps=len(networks) * steps)
+
+    def observe(self, setting: Networks, key: Key) -> Observation:
+        paths = [
+            self.along(built, subject)
+            for built, subject in zip(setting.built, setting.subjects, strict=True)
+        ]
+        longest = max(paths, key=lambda path: path["step"][-1])
+        records = max(len(path["step"]) for path in paths)
+        # a training that ends earlier stays where it ended
+        last = lambda values: [*values, *[values[-1]] * (records - len(values))]
+        arrays = stacked(self, [{k: last(v) for k, v in path.items()} for path in paths])
+        random_cosines, random_spread = self.random_means(key)
+        repeated = lambda array: self.stacked(list(array)[: len(setting)])
+        names = ("error", "cosines", "rank", "variability", "norm_spread", "duality", "mismatch")
+        axes = {name: "loss seed record" for name in names} | {"cosines": "loss seed record pair"}
+        return Observation(
+            step=("record", np.array(last(longest["step"])), "steps"),
+            random_cosines=("seed draw", repeated(random_cosines)),
+            random_spread=("seed", repeated(random_spread)),
+            **{name: (axes[name], arrays[name][None]) for name in names},
+        )
+
+    def along(self, built: Built, subject: Subject) -> dict[str, list]:
+        """Train one network, and return what was seen at the marks and at the end, by name."""
+        most = steps_of(built, self.net_steps)
+        marks = set(logarithmic(most, RECORDS).tolist())
+        looks = []
+        model = built.model
+        taken = 0
+        for taken, model in self.path(built, most):
+            if taken in marks:
+                looks.append(look(model, subject, taken))
+        if looks[-1]["step"] != taken:
+            looks.append(look(model, subject, taken))
+        return {name: [moment[name] for moment in looks] for name in looks[0]}
+
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        return self.past_zero_error(observed)
+
+    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+        return self.judge_networks(predicted, observed)
+
+    def rivals(self, setting: Networks, predicted: Prediction) -> list[Rival]:
+        return self.rivals_of_networks(predicted)
+
+    def controls(self, observed: Observation) -> list[Control]:
+        return self.controls_of_networks(observed)
+
+    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+        titles = (
+            "The spread within classes, over that between them",
+            "Cosines of the centred class means",
+            "How far the classifier is from the class means",
+        )
+        return retitled(self.panels_of_networks(predicted, observed), *titles)
+
+
+def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:
+    """Return collapse and training error of the model of now."""
+    with looking(model, subject) as (now,):
+        examples = examples_of(now, one_hot=True)
+        features, matrix, bias = last_layer(now, examples.outputs)
+    state = COLLAPSE(features, examples.labels, matrix, bias)
+    return {
+        "step": step,
+        "error": examples.error,
+        "cosines": upper_pairs(state.cosines),
+        "rank": int((state.spectrum >= RANK_CUT).sum()),
+        "variability": float(state.variability),
+        "norm_spread": float(state.norm_spread),
+        "duality": float(state.duality),
+        "mismatch": float(state.mismatch),
+    }
+
+
+def loss_of(subject: Subject, examples: Examples) -> str:
+    """Tell by its value which of the claim's losses the risk is.
+
+    Raises:
+        UserError: neither.
+    """
+    try:
+        check_cross_entropy(subject, examples.outputs, examples.labels)
+    except UserError as trouble:
+        if is_squared(subject, examples):
+            return "squared"
+        raise UserError(
+            f"neural-collapse is asked of the mean cross-entropy, or of the mean squared distance from one-hot "
+            f"targets, {distance(examples):.6g} here, of half of it, or of these over the number of outputs; {trouble}"
+        ) from trouble
+    return "cross-entropy"
+
+
+def distance(examples: Examples) -> float:
+    """Return the mean squared distance of the outputs from one-hot targets."""
+    return float(
+        ((examples.outputs - np.eye(examples.classes)[examples.labels]) ** 2).sum(1).mean()
+    )
+
+
+def is_squared(subject: Subject, examples: Examples) -> bool:
+    """Tell by its value whether the risk is that distance, half of it, or these over the number of outputs."""
+    risk = subject.risk()
+    near = 1e4 * np.finfo(subject.dtype).eps * (1 + abs(risk))
+    factors = (0.5, 1.0, 0.5 / examples.classes, 1 / examples.classes)
+    return any(abs(risk - factor * distance(examples)) <= near for factor in factors)

@@ -1,0 +1,300 @@
+"""The edge of stability on a reader's own network: descent from its initial weights, full batch or with batches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import xarray
+from numpy.typing import NDArray
+
+from steepest import kit
+from steepest.claim import (
+    Count,
+    Hypothesis,
+    Key,
+    NonNegative,
+    Observation,
+    Prediction,
+    Seeds,
+    Within,
+    assume,
+    numpy_generator,
+)
+from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
+from steepest.claims.descent._digits_network import MARGIN
+from steepest.claims.descent.edge_of_stability.claim import EdgeOfStability
+from steepest.claims.descent.edge_of_stability.experiment import (
+    RECORDS,
+    had_time_to_stay,
+    last_fifth,
+    starts_below_the_edge,
+)
+from steepest.claims.descent.edge_of_stability.figure import panels_of_descents
+from steepest.core.errors import UserError
+from steepest.linalg import top_eigenpairs
+from steepest.measurement import is_cross_entropy
+from steepest.measurement.adapters import Subject, batch_forms, batch_gradient
+
+ROOM = 1.5  # least 2/η of the middle step over the sharpness at the start, so that the largest step starts below it
+PACE = 0.5  # of the largest stable step, with which small steps follow the flow
+OFTEN = 5  # steps, after which that is measured again: small initial weights sharpen tenfold in some tens of them
+BATCHES = 64  # over which a batch sharpness is averaged
+# of the risk at the start: below, the curvature of cross-entropy vanishes with the risk (Cohen et al. 2021, appendix C)
+FITTED = 0.1
+SCATTER = 0.5  # relative half-interval up to which it can be compared at all
+
+
+@dataclass(frozen=True)
+class EdgeOnSubject(OnSubject, EdgeOfStability):
+    """Plain descent from your initial weights with three step sizes, on at most n of your examples."""
+
+    # η, the middle one of three step sizes; 0 takes one from the start [1/sharpness]
+    lr: NonNegative = 0.0
+    steps: Count = 900  # steps of descent at most [steps]
+    n: Count = 500  # of your examples at most, drawn by class [1]
+    seeds: Seeds = 3  # initial networks, if your function takes a seed [1]
+    products: Count = 30  # Hessian products for each sharpness at most [1]
+    # examples in a batch; with batches the batch sharpness is compared, 0 descends with all examples at once [1]
+    batch: Annotated[int, Within(0)] = 0
+
+    says = "Descent on your network raises the sharpness until it reaches 2/η, and keeps it there."
+    settable = ("lr", "ratio", "steps", "n", "seeds", "products", "batch")
+    notes = (
+        "Gradient flow is not followed: it would take many times the steps of descent.",
+        "Descent is ours and plain: no momentum, no decay, your loss, in evaluation mode. Batch normalization keeps "
+        "the statistics that your function left, and dropout is off. Your own optimizer is not used.",
+        "With --batch each step takes a fresh random batch, and the batch sharpness E[gᵀHg]/E[gᵀg] is compared "
+        "(Andreyev and Beneventano 2024) in place of the largest eigenvalue. The middle step is your own, where "
+        "your function returns ``lr``.",
+        "That the sharpness stays is judged at every reading of the last two fifths. A batch sharpness is an estimate "
+        "over some batches, as uncertain as the margin is wide: with --batch means of fifths are judged.",
+        "Step sizes are chosen, as in the claim, so that 2/η lies between the sharpness at the start and what small "
+        "steps reach, which one descent of the first network finds out.",
+        "With cross-entropy the sharpness falls again once the examples are fitted (Cohen et al. 2021), as p(1 − p) "
+        "vanishes. So descents end before; one that has fitted them is out of range, and says at which step it had.",
+        "This version was tried on six networks while it was written. Two conditions came after failures there: that "
+        "examples of cross-entropy are not fitted yet, and that small steps alone raise the sharpness to 2/η.",
+    )
+
+    def setting(self, key: Key) -> Networks:
+        return self.build_all(most=self.n)
+
+    def prepare(self, networks: Networks, key: Key) -> Networks:
+        rng = numpy_generator(key)
+        start = [self.look(subject, rng, None)["sharpness"] for subject in networks.subjects]
+        facts = {"start": np.array(start)}
+        if not self.batch and min(start) > 0:
+            facts |= self.flow(networks.subjects[0], rng)
+        return Networks(networks.built, networks.subjects, facts)
+
+    def flow(self, subject: Subject, rng: np.random.Generator) -> dict[str, float]:
+        """Follow gradient flow by small steps; return the largest sharpness on the way, and the time that it took.
+
+        Of cross-entropy it ends where the examples are fitted.
+        """
+        values = subject.values().astype(float)
+        first = subject.risk()
+        logistic = is_cross_entropy(subject)
+        vector: NDArray | None = None
+        peak = time = lr = 0.0
+        for step in range(self.steps):
+            now = subject.at(values.astype(subject.dtype))
+            if step % OFTEN == 0:
+                look = self.look(now, rng, vector)
+                vector = look["vector"]
+                if not np.isfinite(look["risk"]) or (logistic and look["risk"] < FITTED * first):
+                    break
+                peak = max(peak, look["sharpness"])
+                lr = PACE * 2 / look["sharpness"] if look["sharpness"] > 0 else lr
+            values -= lr * np.asarray(now.gradient(), float)
+            time += lr
+        return {"peak": peak, "time": time if logistic else np.inf}
+
+    def read(self, networks: Networks) -> Mapping[str, Any]:
+        """Put 2/η between the sharpness at the start and what flow reaches, and end before the examples are fitted."""
+        facts = networks.facts
+        sharpest = float(np.max(facts.get("start", 0.0)))
+        if not sharpest > 0:
+            return {}
+        theirs = networks.built[0].lr if self.batch else None  # what the start bears, noise may not
+        between = max((sharpest * facts.get("peak", 0.0)) ** 0.5, ROOM * sharpest)
+        lr = self.lr or theirs or float(f"{2 / between:.3g}")
+        steps = min(self.steps, facts.get("time", np.inf) / (lr * self.ratio))
+        return {"lr": lr, "steps": max(RECORDS, int(steps))}
+
+    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+        examples = sum(count for _, count in setting.subjects[0].batches)
+        hypotheses = [
+            assume(
+                "smallest sharpness at the start",
+                float(np.min(setting.facts["start"])),
+                ">",
+                0,
+                "there is nothing to descend: is the network dead?",
+            ),
+            assume("batch", self.batch, "<=", examples, "choose a smaller --batch"),
+        ]
+        if "peak" in setting.facts:
+            rise = assume(
+                "largest sharpness that small steps reach / (2/η), smallest η",
+                setting.facts["peak"] * min(self.step_sizes) / 2,
+                ">=",
+                1,
+                "it does not rise so far by itself: choose a larger --lr or more --steps",
+            )
+            hypotheses.append(rise)
+        return hypotheses
+
+    def cost(self, networks: Networks) -> Cost:
+        runs = len(networks) * len(self.step_sizes)
+        if not self.batch:
+            looks = (
+                runs * RECORDS + self.steps / OFTEN
+            )  # of the descents, and of the small steps before
+            # Lanczos starts from the vector found last, which spares it half of the products
+            return Cost(gradients=(runs + 1) * self.steps, products=looks * self.products / 2)
+        records = runs * RECORDS
+        return Cost(
+            gradients=records,
+            products=records * self.products / 2,
+            batches=runs * self.steps + 3 * records * BATCHES,
+            batch=self.batch,
+        )
+
+    def predict(self, setting: Networks) -> Prediction:
+        return Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
+
+    def observe(self, setting: Networks, key: Key) -> Observation:
+        rng = numpy_generator(key)
+        paths = [
+            [self.descent(subject, lr, rng) for lr in self.step_sizes]
+            for subject in setting.subjects
+        ]
+        stack = lambda name: self.stacked([[path[name] for path in of_one] for of_one in paths])
+        marks = self.marks
+        logistic = is_cross_entropy(setting.subjects[0])
+        observed = {
+            name: ("seed step_size record", stack(name))
+            for name in ("risk", "sharpness", "residual", "full_sharpness")
+        }
+        return Observation(
+            step=("record", np.array(marks), "steps"), cross_entropy=float(logistic), **observed
+        )
+
+    @property
+    def marks(self) -> list[int]:
+        """Return the steps at which the sharpness is measured."""
+        every = max(1, self.steps // RECORDS)
+        return list(range(0, self.steps + 1, every))
+
+    def descent(self, subject: Subject, lr: float, rng: np.random.Generator) -> dict[str, list]:
+        """Descend with one step size; return what was seen at the marks, NaN once it has diverged."""
+        path: dict[str, list] = {"risk": [], "sharpness": [], "residual": [], "full_sharpness": []}
+        vector: NDArray | None = None
+        values = subject.values()
+        marks = set(self.marks)
+        for step in range(max(marks) + 1):
+            now = subject.at(values)
+            if step in marks:
+                look = self.look(now, rng, vector)
+                vector = look.pop("vector")
+                for name, number in look.items():
+                    path[name].append(number)
+            if np.isfinite(values).all():
+                slope = batch_gradient(now, self.batch, rng) if self.batch else now.gradient()
+                values = values - np.asarray(lr, subject.dtype) * slope
+        return path
+
+    def look(
+        self, now: Subject, rng: np.random.Generator, vector: NDArray | None
+    ) -> dict[str, Any]:
+        """Return risk, sharpness and its relative error, the full batch's sharpness, and Lanczos' vector."""
+        nothing = {"risk": np.nan, "sharpness": np.nan, "residual": 0.0, "full_sharpness": np.nan}
+        risk = now.risk() if np.isfinite(now.values()).all() else np.nan
+        if not np.isfinite(risk):
+            return nothing | {"vector": vector}
+        first = rng.standard_normal(now.size) if vector is None else vector
+        try:
+            top = top_eigenpairs(
+                now.products, first.astype(now.dtype), tolerance=0.01, limit=self.products
+            )
+        except UserError:  # products that are not finite
+            return nothing | {"vector": vector}
+        value = float(top.values[0])
+        full = {"full_sharpness": value, "vector": top.vectors[0], "risk": risk}
+        if not self.batch:
+            residual = float(top.residuals[0]) / abs(value) if value else 0.0
+            return full | {"sharpness": value, "residual": residual}
+        forms, squares, _ = batch_forms(now, self.batch, BATCHES, rng, now.gradient())
+        ratio = float(forms.mean() / squares.mean())
+        errors = (forms - ratio * squares) / squares.mean()
+        half = 2 * float(errors.std(ddof=1)) / len(forms) ** 0.5
+        return full | {"sharpness": ratio, "residual": half / abs(ratio)}
+
+    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+        in_units = observed["sharpness"] * np.array(self.step_sizes)[:, None] / 2
+        residual = observed["residual"]
+        if not self.batch:
+            below = starts_below_the_edge(in_units[..., 0], residual)
+        else:
+            below = [
+                starts_below_the_edge(in_units[..., 0], 0 * residual)[0],
+                assume(
+                    "median relative error of a batch sharpness", np.median(residual), "<=", SCATTER
+                ),
+            ]
+        return [*below, *self.still_learning(observed), had_time_to_stay(in_units, self.steps)]
+
+    def still_learning(self, observed: Observation) -> list[Hypothesis]:
+        """Check, of cross-entropy, that no descent had fitted its examples before it ended."""
+        if not observed["cross_entropy"]:
+            return []
+        shares = observed["risk"] / observed["risk"][..., :1]
+        fitted = np.nonzero((shares < FITTED).any((0, 1)))[0]
+        begun = int(observed["step"][fitted[0]]) if len(fitted) else self.steps
+        note = (
+            "with cross-entropy the sharpness falls once the examples are fitted: choose more examples or "
+            f"--steps {begun}"
+        )
+        return [
+            assume(
+                "smallest risk at the end / at the start",
+                np.nanmin(shares[..., -1]),
+                ">=",
+                FITTED,
+                note,
+            )
+        ]
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge as the claim does; with batches a reading is uncertain by itself, and means of fifths are judged."""
+        checks = super().judge(law, seen)
+        if not self.batch:
+            return checks
+        before = kit.follows(
+            "stays",
+            law.sharpness,
+            last_fifth(seen.sharpness, before=1),
+            MARGIN,
+            label="batch sharpness in the fifth before the last",
+        )
+        return [check for check in checks if check.id != before.id] + [before]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        if not self.batch:
+            return []
+        return [
+            kit.control(
+                "full_batch",
+                "with small batches it is the batch's sharpness that binds, and the full batch's stays below",
+                label="the largest eigenvalue of the full batch in its place",
+                sharpness=seen.full_sharpness,
+            )
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
+    ) -> tuple[kit.Panel, ...]:
+        panels = panels_of_descents(self.step_sizes, law, seen)
+        return retitled(panels, "Sharpness, and 2/η (dashed)", "In units of 2/η", "Risk")

@@ -1,0 +1,1 @@
+"""The claim one-step-out-of-the-kernel."""

@@ -1,0 +1,1 @@
+"""The claim least-squares-min-norm."""

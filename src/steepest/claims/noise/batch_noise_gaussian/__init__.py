@@ -1,0 +1,1 @@
+"""The claim batch-noise-gaussian."""

@@ -1,0 +1,1 @@
+"""The claim one-pass-sgd."""
