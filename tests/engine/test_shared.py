@@ -2,7 +2,9 @@
 
 import cProfile
 
+from steepest.claims.noise._double_well import well
 from steepest.engine.shared import Shared
+from steepest.files import import_file
 from steepest.kernels import bernstein_radius
 
 
@@ -29,6 +31,66 @@ def test_what_both_sides_call_is_found():
 def test_what_one_side_calls_is_not():
     assert shared_by(radius, lambda: None) == []
     assert shared_by(lambda: None, radius) == []
+
+
+CHEAT = """
+def law(x):
+    return 2 * x
+
+
+def _constant():
+    return 3.0
+
+
+class Both:
+    @property
+    def widths(self):
+        return (1, 2, 4)
+
+    def axes(self):
+        return {"width": self.widths}
+
+    def predict(self):
+        return law(1.0) * _constant() * len(self.widths)
+
+    def observe(self):
+        return [law(x) for x in self.widths] + [_constant()]
+"""
+
+
+def test_own_code_of_a_claim_is_found_on_both_sides(tmp_path):
+    """A reader's claim whose theory and experiment are one function says so, however short its file."""
+    (tmp_path / "my_claim.py").write_text(CHEAT, "utf-8")
+    claim = import_file(tmp_path / "my_claim.py").Both()
+    shared = Shared(claim)
+    with shared.predicting():
+        claim.predict()
+    with shared.observing():
+        claim.observe()
+    assert shared.functions == ["my_claim._constant", "my_claim.law"]
+
+
+def test_packages_below_the_folder_of_a_claim_are_not_its_own(tmp_path):
+    below = tmp_path / ".venv" / "lib" / "site-packages"
+    below.mkdir(parents=True)
+    (below / "other.py").write_text(CHEAT, "utf-8")
+    (tmp_path / "my_claim.py").write_text("class Both: ...", "utf-8")
+    other = import_file(below / "other.py").Both()
+    shared = Shared(import_file(tmp_path / "my_claim.py").Both())
+    with shared.predicting():
+        other.predict()
+    with shared.observing():
+        other.observe()
+    assert shared.functions == []
+
+
+def test_what_claims_of_a_chapter_share_is_found():
+    shared = Shared(well)
+    with shared.predicting():
+        well(1.0)
+    with shared.observing():
+        well(2.0)
+    assert shared.functions == ["steepest.claims.noise._double_well.well"]
 
 
 def test_a_reader_who_profiles_keeps_the_profile():

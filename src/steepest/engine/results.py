@@ -44,7 +44,7 @@ class Result:
         panels: what the figure shows; empty when out of range.
         nulls: how the claim's own laws fared, flattened, reversed and tilted along their axes.
         clauses: the clauses of the first sentence with their verdicts; empty where the claim does not say them.
-        shared: functions of the library that prediction and observation both called.
+        shared: functions of the library and of the claim that prediction and observation both called.
         how: how this result was come by: ``"computed"``, ``"stored"`` or ``"judged anew"``; not kept.
     """
 

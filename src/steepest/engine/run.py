@@ -187,7 +187,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     predicted = Prediction()
     observed = Observation()
     rivals: Sequence[Rival] = ()
-    shared = Shared()
+    shared = Shared(claim)
     with arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(asked.seed)
         watch("setting up")

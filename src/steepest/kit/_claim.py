@@ -94,8 +94,8 @@ class Claim(FirstForm, Generic[Setting]):
             ``"array.smaller"``, each with the reason.
         ragged: measured arrays with entries that are no numbers on purpose, as rows differ in length. In any other such
             an entry makes every check of the claim fail.
-        shared: functions of the library that prediction and observation both call, each with the reason why a mistake
-            in it would not cancel.
+        shared: functions of the library, or of the claim itself, that prediction and observation both call, each with
+            the reason why a mistake in it would not cancel.
     """
 
     says: ClassVar[Any] = {}

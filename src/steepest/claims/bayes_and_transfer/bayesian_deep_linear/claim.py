@@ -162,6 +162,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
             seeds="18 of 20 hold, 2 are inconclusive; of 20 settings 16 hold, 4 are inconclusive",
         ),
     )
+    shared = {"claim.BayesianDeepLinear.off": "n_0 − P, the difference of two fields"}
     tiny = {"chains": 8, "sweeps": 200, "networks": 100, "groups": 3}
     full = {
         "layers": (1, 2, 4),

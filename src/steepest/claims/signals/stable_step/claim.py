@@ -171,6 +171,11 @@ class StableStep(kit.Claim[Setting]):
         "automatic differentiation agree with both in a test",
         "steepest.nn.networks._parameterization.parameterization": "it names exponents; multipliers and scales of the "
         "trained networks are written in the claim",
+        "networks.shape_of": "it names a network by its widths",
+        "claim.StableStep.wide": "networks by name, no numbers of theirs",
+        "claim.StableStep.deep": "networks by name, no numbers of theirs",
+        "claim.StableStep.cases": "networks by name, no numbers of theirs",
+        "claim._on_axes": "rows and columns; what stood in a wrong place would bend the powers",
     }
     tiny = {
         "widths": (64, 96, 128),

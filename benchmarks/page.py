@@ -1,0 +1,163 @@
+"""Write ``docs/benchmarks.md`` and its plot from the records: nothing on that page is typed by hand.
+
+    python benchmarks/page.py
+
+reads ``benchmarks/NAME/record.json`` (what a benchmark measured, in what circumstances, which goals it missed), the
+verdicts and hold rates that the package carries, the fresh seeds of ``benchmarks/seeds/record.json``, and what each
+claim costs. A test compares the page with them.
+"""
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from steepest.catalogue import built_in, chapter_title
+from steepest.record import HoldRate, Record, records
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs"
+COSTS = HERE.parent / "src" / "steepest" / "engine" / "costs.json"
+PLOT = "benchmarks_costs.svg"
+GOAL = 10.0
+"""CPU-seconds that a quick preset may cost, with nothing compiled before."""
+ORDER = (
+    "first_command",
+    "commands",
+    "book",
+    "descent",
+    "kernels",
+    "empirical_ntk",
+    "curvature",
+    "implicit_bias",
+    "regions",
+    "sweep",
+    "monitor",
+    "divergence",
+    "mutants",
+    "forms",
+)
+"""The records in the order of the page."""
+HEAD = """# Benchmarks
+
+This page is written by `python benchmarks/page.py` from records: a file `record.json` in each folder of
+`benchmarks`, the runs of `steepest trials`, and the record of verdicts that the package carries. How to run each
+benchmark again is in `benchmarks/README.md`.
+
+Two cores, CPU only, unless a record says otherwise. Times beside other programs are ratios of medians within one
+run, since machines differ.
+"""
+
+
+def page() -> str:
+    """Return the whole page."""
+    sections = [HEAD, claims_section(), *map(section, ORDER)]
+    return "\n".join(sections)
+
+
+def section(name: str) -> str:
+    """Return one benchmark's section."""
+    record = json.loads((HERE / name / "record.json").read_text("utf-8"))
+    parts = [f"## {record['title']}", record["how"]]
+    parts += [table(each["columns"], each["rows"]) for each in record["tables"]]
+    parts += record["says"]
+    return "\n\n".join(parts) + "\n"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table of Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def claims_section() -> str:
+    """Return how often each claim holds, and what it costs."""
+    costs = json.loads(COSTS.read_text("utf-8"))
+    known = {name: costs[name] for name in built_in() if name in costs}
+    dear = [name for name, cost in known.items() if cost > GOAL]
+    head = (
+        "## Claims: how often they hold, and what they cost\n\n"
+        "Verdicts of the quick preset at seed 0, at fresh seeds of the version, and at random settings of its scope. "
+        "Where the runs themselves are stored (`benchmarks/trials/`) the counts are theirs; the others were counted "
+        "when the version was made. CPU-seconds are those of a process of its own with nothing compiled before, "
+        "start and imports included, of the claims that were measured so: in the median "
+        f"{statistics.median(known.values()):.1f}, and {len(dear)} of {len(known)} above the goal of {GOAL:g}.\n\n"
+        f"![CPU-seconds of each claim's quick preset, sorted, with the goal]({PLOT})\n\n"
+    )
+    return head + "\n\n".join(chapters(costs)) + "\n"
+
+
+def chapters(costs: Mapping[str, float]) -> Iterator[str]:
+    """Yield a table for each chapter."""
+    lines = built_in()
+    counted = json.loads((HERE / "seeds" / "record.json").read_text("utf-8"))
+    for chapter in dict.fromkeys(line.chapter for line in lines.values()):
+        rows = [
+            row(name, records().get(name), counted.get(name), costs.get(name))
+            for name, line in lines.items()
+            if line.chapter == chapter
+        ]
+        title = chapter_title(chapter)
+        columns = ("claim", "version", "seed 0", "fresh seeds", "settings", "CPU-seconds")
+        yield f"### {title[:1].upper()}{title[1:]}\n\n{table(columns, rows)}"
+
+
+def row(
+    name: str, record: Record | None, counted: Mapping[str, Any] | None, cost: float | None
+) -> tuple[object, ...]:
+    """Return the line of one claim; a count of another version says of which."""
+    costs = "" if cost is None else f"{cost:.1f}"
+    if record is None:
+        return name, "", "", "", "", costs
+    seeds = "" if record.seeds is None else said(record.seeds)
+    if not seeds and counted is not None:
+        of_old = "" if counted["version"] == record.version else f" (version {counted['version']})"
+        seeds = said(rate_of(counted["counts"])) + of_old
+    settings = "" if record.settings is None else said(record.settings)
+    return name, record.version, record.verdict, seeds, settings, costs
+
+
+def rate_of(counts: Mapping[str, int]) -> HoldRate:
+    """Return counts of ``benchmarks/seeds`` in the words of the record."""
+    return HoldRate(
+        holds=counts["holds"],
+        fails=counts["fails"],
+        undecided=counts["inconclusive"],
+        out_of_range=counts["out-of-range"],
+    )
+
+
+def said(rate: HoldRate) -> str:
+    """Return counts in words, such as ``18 hold, 2 undecided``; of all runs only how many where all hold."""
+    if rate.holds == rate.runs:
+        return f"{rate.holds} of {rate.runs}"
+    words = ("hold", "fail", "undecided", "out of range")
+    counts = (rate.holds, rate.fails, rate.undecided, rate.out_of_range)
+    return ", ".join(f"{count} {word}" for count, word in zip(counts, words, strict=True) if count)
+
+
+def draw(path: Path) -> None:
+    """Draw what the claims cost, sorted."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    costs = json.loads(COSTS.read_text("utf-8"))
+    ours = sorted(costs[name] for name in built_in() if name in costs)
+    with pyplot.rc_context({"svg.hashsalt": "steepest", "font.size": 11}):
+        figure, axes = pyplot.subplots(figsize=(7, 3), layout="constrained")
+        axes.step(range(1, len(ours) + 1), ours, where="mid", color="#1f5fa8")
+        axes.axhline(GOAL, color="#b3541e", linestyle="--")
+        axes.text(1, GOAL, "goal", color="#b3541e", va="bottom")
+        axes.set_xlabel("claims, cheapest first")
+        axes.set_ylabel("CPU-seconds, cold")
+        axes.set_ylim(bottom=0)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+        pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    (DOCS / "benchmarks.md").write_text(page(), "utf-8")
+    draw(DOCS / PLOT)
