@@ -3,13 +3,16 @@
 The questions it answers: does a true statement ever get the verdict FAILS by chance, and how often is a run undecided?
 Version v of a claim has the seeds 1000·v, 1000·v + 1, …, which nobody ran before the version was raised.
 
-    python benchmarks/seeds/run.py [CLAIM ...] [--seeds 20] [--from SEED] [--json FILE]
+    python benchmarks/seeds/run.py [CLAIM ...] [--seeds 20] [--from SEED] [--json FILE] [--record]
 
 With ``--json`` every claim is written as it ends. Seeds that are there already, of the same version, are not run again.
+With ``--record`` the counts go into ``record.json`` beside this file, and from there into the package's record, for
+every claim whose version they are of and whose trials are not recorded (``steepest trials --record``).
 """
 
 import argparse
 import collections
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -20,7 +23,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from steepest import record
 from steepest.catalogue import catalogue, load
+
+RECORD = Path(__file__).with_name("record.json")
+VERDICTS = ("holds", "inconclusive", "out-of-range", "fails")
 
 TITLES = (
     "claim",
@@ -43,6 +50,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="how many of the block")
     parser.add_argument("--from", type=int, dest="first", help="another first seed than 1000·v")
     parser.add_argument("--json", type=Path, help="where to write all verdicts")
+    parser.add_argument("--record", action="store_true", help="write the counts into the records")
     options = parser.parse_args()
     columns: dict[str, Any] = {}
     if options.json and options.json.is_file():
@@ -58,6 +66,36 @@ def main() -> None:
             if options.json:
                 options.json.write_text(json.dumps(columns, indent=1, ensure_ascii=False), "utf-8")
             show(name, columns[name])
+    if options.record:
+        counted = json.loads(RECORD.read_text("utf-8"))
+        counted |= {name: counts(columns[name]) for name in options.claims}
+        write(counted)
+        carry(counted)
+
+
+def counts(column: dict[str, Any]) -> dict[str, Any]:
+    """Return how often each verdict came, with the version that it is of."""
+    came = collections.Counter(run["verdict"] for run in column["runs"])
+    return {"version": column["version"], "counts": {word: came[word] for word in VERDICTS}}
+
+
+def write(counted: dict[str, Any]) -> None:
+    """Write the counts of all claims, one to a line."""
+    lines = [f" {json.dumps(name)}: {json.dumps(counted[name])}" for name in sorted(counted)]
+    RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+def carry(counted: dict[str, Any]) -> None:
+    """Write counts into the package's record, where they are of its version and no trial has given others."""
+    whole = dict(record.records())
+    for name, column in counted.items():
+        known = whole.get(name)
+        if known is None or known.version != column["version"] or known.seeds is not None:
+            continue
+        holds, undecided, out_of_range, fails = (column["counts"][word] for word in VERDICTS)
+        rate = record.HoldRate(holds, fails, undecided, out_of_range)
+        whole[name] = dataclasses.replace(known, seeds=rate)
+    record.PATH.write_text(record.spelled(whole), "utf-8")
 
 
 def extended(stored: dict[str, Any] | None, name: str, first: int | None, seeds: int) -> dict:
@@ -106,7 +144,7 @@ def show(name: str, column: dict[str, Any]) -> None:
     """Print one line of the table, and in comments what the runs say that do not hold."""
     runs = column["runs"]
     count = collections.Counter(run["verdict"] for run in runs)
-    verdicts = [count[word] for word in ("holds", "inconclusive", "out-of-range", "fails")]
+    verdicts = [count[word] for word in VERDICTS]
     seconds = statistics.median(run["seconds"] for run in runs)
     cells = (name, column["version"], *verdicts, f"{seconds:.1f}", column["peak_gb"])
     print("|", " | ".join(map(str, cells)), "|", flush=True)

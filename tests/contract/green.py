@@ -1,8 +1,8 @@
 """What was last seen to pass, and with which code: the record of green runs.
 
-    python -m tests.contract.green
+    python -m tests.contract.green [CLAIM ...]
 
-goes through every claim whose source has changed since: the contract on its tiny run, then the quick preset or the
+goes through every claim, or those named, whose source has changed since: the contract on its tiny run, then the quick preset or the
 stored result of the same code. It writes ``green.json``, which holds what the tests need (digests of code), and
 ``src/steepest/record.json``, which holds what users need (version, verdict, day, versions of jax and numpy). A verdict
 that differs from the recorded one is written down like any other: the difference in the commit is what a reviewer sees.
@@ -12,7 +12,8 @@ A tiny run that breaks the contract is not recorded.
 import hashlib
 import json
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,8 @@ def keep(result: Result, path: Path = record.PATH) -> None:
     record.records.cache_clear()
 
 
-def main() -> None:
-    """Run what has changed and write both records."""
+def main(only: Sequence[str] = ()) -> None:
+    """Run what has changed, of all claims or of those named, and write both records."""
     green = recorded()
     names = catalogue.built_in()
 
@@ -94,13 +95,13 @@ def main() -> None:
         )
         jax.clear_caches()
 
-    for name in tried():
+    for name in _named(tried(), only):
         problems = dict(contract.problems(catalogue.entry(name)))
         missing = [line for lines in problems.values() for line in lines]
         print(name, "tiny run", "is as it must be" if not missing else "", flush=True)
         print(*missing, sep="\n", end="", flush=True)
         write(name, tried="" if missing else _tiny(name))
-    for name in judged():
+    for name in _named(judged(), only):
         result = answer(ready(name), store=Store(RESULTS))
         missing = contract.is_challenged(result)
         print(name, result.verdict, *missing, sep="\n  ", flush=True)
@@ -113,6 +114,10 @@ def main() -> None:
         keep(result)
 
 
+def _named(names: Sequence[str], only: Sequence[str]) -> list[str]:
+    return [name for name in names if not only or name in only]
+
+
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    main()
+    main(sys.argv[1:])
