@@ -2,10 +2,11 @@
 
     python -m tests.contract.green [CLAIM ...]
 
-goes through every claim, or those named, whose source has changed since: the contract on its tiny run, then the quick preset or the
-stored result of the same code. It writes ``green.json``, which holds what the tests need (digests of code), and
-``src/steepest/record.json``, which holds what users need (version, verdict, day, versions of jax and numpy). A verdict
-that differs from the recorded one is written down like any other: the difference in the commit is what a reviewer sees.
+goes through every claim, or those named, whose source has changed since: the contract on its tiny run, then the quick
+preset or the stored result of the same code. It writes ``green.json``, which holds what the tests need (digests of
+code), and ``src/steepest/record.json``, which holds what users need (version, verdict, day, versions of jax and
+numpy). A verdict that differs from the recorded one is written down like any other: the difference in the commit is
+what a reviewer sees.
 A tiny run that breaks the contract is not recorded.
 """
 
