@@ -34,6 +34,19 @@ def exact_breaks(depth):
     return breaks
 
 
+def test_the_printed_network_is_the_sawtooth_of_two_neurons_a_layer():
+    steps = 4 * 2**6
+    printed = on_grid(printed_network(6), 0, 1, steps)
+    assert np.array_equal(printed, on_grid(zigzag(6), 0, 1, steps))
+
+
+def test_tents_of_half_the_height_do_not_fold():
+    """What one gives is at most ½, where the next goes straight up: L layers are one tent."""
+    for depth in (1, 3, 6):
+        values = on_grid(printed_network(depth, 0.5), 0, 1, 4 * 2**depth)
+        assert (count_pieces(values), count_spikes(values)) == (2, 1)
+
+
 @pytest.mark.parametrize("depth", [1, 2, 5])
 def test_pieces_are_counted(depth):
     breaks = exact_breaks(depth)

@@ -5,70 +5,69 @@ none on all but n teeth, where no straight line is better than a constant. One h
 from 2^L neurons on, where L layers need 2L.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    UserError,
-    Within,
-    agreement,
-    bound,
-    idle,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-    same_lengths,
-)
+from steepest import kit
 from steepest.claims.expressivity.sawtooth.experiment import (
-    STEPS,
     Depth,
     Neurons,
     SawtoothPoint,
-    count_pieces,
-    count_spikes,
+    count_all,
     few_neurons,
-    on_grid,
-    printed_network,
     shallow_neurons,
     shares,
     teeth,
 )
-from steepest.geometry import zigzag
+from steepest.claims.expressivity.sawtooth.figure import panels_of_sawtooth
 
-HALF = 0.5  # counts are whole numbers
 MOST = 2**16  # pieces on a grid
 SHALLOW = (1, 2, 3)
 """Depths at which all ways to turn the neurons of a shallow network can be tried."""
+WHOLE = 0.5
+"""Counts are whole numbers: less than this is no miss."""
 
 
-@dataclass(frozen=True)
-class Sawtooth(Claim):
+@kit.claim
+class Sawtooth(kit.Claim[None]):
     """Sawtooth networks on grids, and the best fits of few straight pieces to them. Nothing is random."""
 
-    # L of the networks of two neurons a layer [layers]
-    depths: tuple[Annotated[int, Within(1, 14)], ...] = (1, 2, 3, 4, 5, 6, 7, 8)
-    # w of other networks, in neurons a layer [neurons]
-    widths: tuple[Annotated[int, Within(3, 100)], ...] = (3, 4, 5)
-    # L of each of those [layers]
-    width_depths: tuple[Annotated[int, Within(1, 12)], ...] = (4, 3, 3)
-    error_depths: tuple[Depth, ...] = (6, 7)  # L of the sawtooth that is approximated [layers]
-    # n, neurons of the one layer, or breakpoints, that approximate it [neurons]
-    neurons: tuple[Neurons, ...] = (1, 2, 4, 8, 16, 31)
+    depths: tuple[Annotated[int, kit.Within(1, 14)], ...] = kit.param(
+        (1, 2, 3, 4, 5, 6, 7, 8),
+        "L of the networks of two neurons a layer",
+        unit="layers",
+        scope=kit.choices((1, 2, 3, 4, 5, 6, 7, 8), (2, 4, 8, 12), (1, 3, 5, 7, 9)),
+    )
+    widths: tuple[Annotated[int, kit.Within(3, 100)], ...] = kit.param(
+        (3, 4, 5), "w of other networks, in neurons a layer", unit="neurons"
+    )
+    width_depths: tuple[Annotated[int, kit.Within(1, 12)], ...] = kit.param(
+        (4, 3, 3),
+        "L of each of those",
+        unit="layers",
+        scope=kit.choices((4, 3, 3), (5, 4, 4), (2, 4, 5), why="pieces are counted up to 65536"),
+    )
+    error_depths: tuple[Depth, ...] = kit.param(
+        (5, 8),
+        "L of the sawtooth that is approximated",
+        unit="layers",
+        scope=kit.choices((5, 8), (5, 7, 8), why="most neurons must nearly repair the shallower"),
+    )
+    neurons: tuple[Neurons, ...] = kit.param(
+        (1, 2, 4, 8, 15),
+        "n, neurons of the one layer, or breakpoints, that approximate it",
+        unit="neurons",
+        scope=kit.choices((1, 2, 4, 8, 15), (1, 3, 5, 9, 15), why="with 16 teeth 16 say nothing"),
+    )
 
     kind = "theorem"
-    headline = ("pieces", "neurons", "share")
+    says = {
+        "L layers of two ReLUs make 2^L pieces": "pieces",
+        "n ReLUs in one layer leave 1 − n/2^(L−1) of the variance, or more": "share",
+    }
     statement = (
         r"g(x)=2\sigma(x)-4\sigma(x-\frac{1}{2}),\qquad \#\mathrm{pieces}\;\mathrm{of}\;g^{\circ L}=2^L,\qquad "
         r"\min_{h:\,n\,\mathrm{breaks}}\frac{\lVert g^{\circ L}-h\rVert_2^2}{\mathrm{Var}\,g^{\circ L}}"
@@ -94,77 +93,76 @@ class Sawtooth(Claim):
         "all ways to turn them are tried.",
         "That descent finds such networks is not claimed.",
     )
-    full = {"depths": tuple(range(1, 15)), "error_depths": (6, 7, 8)}
+    history = (
+        kit.Version(1, "shares of sawtooths of six and seven layers"),
+        kit.Version(
+            2,
+            "of five and eight layers, judged at each depth and number of neurons",
+            "a bound that depends on no depth passed, as sawtooths of six and seven layers are too alike",
+        ),
+    )
     tiny = {
         "depths": (1, 2, 3),
         "widths": (3, 4),
         "width_depths": (2, 2),
-        "error_depths": (4,),
+        "error_depths": (3, 5),
         "neurons": (1, 3),
     }
+    full = {"depths": tuple(range(1, 15))}
     out_of_scope = {"neurons": (40,)}
     point = SawtoothPoint
 
+    def axes(self) -> dict[str, tuple[int, ...]]:
+        return {
+            "depth": self.depths,
+            "width": self.widths,
+            "small": SHALLOW,
+            "error_depth": self.error_depths,
+            "neuron": self.neurons,
+        }
+
     def check_fields(self) -> None:
-        same_lengths(self, "widths", "width_depths")
+        """Refuse networks with too many pieces to count."""
+        kit.same_lengths(self, "widths", "width_depths")
         for width, depth in zip(self.widths, self.width_depths, strict=True):
             if width**depth > MOST:
-                raise UserError(
+                raise kit.UserError(
                     f"{depth} layers of {width} neurons make {width**depth} pieces, and at most {MOST} are counted; "
                     "take fewer layers"
                 )
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+    def setting(self, key: kit.Key) -> None:
+        return None
+
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         return [few_neurons(max(self.neurons), min(self.error_depths))]
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: None) -> kit.Prediction:
         depths = np.array(self.depths)
-        return Prediction(
+        teeth_of = 2.0 ** (np.array(self.error_depths) - 1)
+        return kit.law(
             pieces=("depth", 2**depths),
             line=("depth", 2**depths + 2),
             spikes=("depth", 2 ** (depths - 1)),
             zigzag=("width", np.array(self.widths) ** np.array(self.width_depths)),
             neurons=("small", 2 ** np.array(SHALLOW)),
-            share=("error_depth neuron", self.bounds(1.0)),
+            share=("error_depth neuron", 1 - np.array(self.neurons) / teeth_of[:, None]),
         )
 
-    def bounds(self, teeth_each: float) -> np.ndarray:
-        """Return the share that is left if a neuron repairs so many teeth, shape ``(depths, neurons)``."""
-        every = 2.0 ** (np.array(self.error_depths) - 1)
-        return 1 - teeth_each * np.array(self.neurons) / every[:, None]
-
-    def observe(self, setting: Any, key: Key) -> Observation:
-        inside = []
-        line = []
-        apart = []
-        for depth in self.depths:
-            steps = STEPS * 2**depth
-            values = on_grid(zigzag(depth), 0.0, 1.0, steps)
-            printed = printed_network(depth)
-            inside.append(values)
-            line.append(count_pieces(on_grid(printed, -1.0, 2.0, 3 * steps)))
-            apart.append(np.abs(on_grid(printed, 0.0, 1.0, steps) - values).max())
-        others = [
-            count_pieces(on_grid(zigzag(depth, width), 0.0, 1.0, STEPS * width**depth))
-            for width, depth in zip(self.widths, self.width_depths, strict=True)
-        ]
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         most = max(self.neurons)
-        left = [shares(teeth(depth), most) for depth in self.error_depths]
-        grid = np.linspace(-1, 1, 1001)
+        every = np.array([shares(teeth(depth), most) for depth in self.error_depths])
         chosen = np.array(self.neurons)
-        return Observation(
-            pieces=("depth", [count_pieces(values) for values in inside]),
-            spikes=("depth", [count_spikes(values) for values in inside]),
-            line=("depth", line),
-            apart=("depth", apart),
-            zigzag=("width", others),
+        parabola = shares(np.linspace(-1, 1, 1001) ** 2, most)[chosen]
+        return kit.seen(
+            **count_all(self.depths, self.widths, self.width_depths),
             neurons=("small", [shallow_neurons(depth) for depth in SHALLOW]),
-            every_share=("error_depth break", left),
-            share=("error_depth neuron", np.array(left)[:, chosen]),
-            smooth=("neuron", shares(grid**2, most)[chosen]),
+            every_share=("error_depth break", every),
+            share=("error_depth neuron", every[:, chosen]),
+            parabola=("neuron", parabola),
         )
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         labels = {
             "pieces": "pieces on [0, 1]",
             "line": "pieces on the line of the printed network",
@@ -173,137 +171,82 @@ class Sawtooth(Claim):
             "neurons": f"neurons that one hidden layer needs, L ≤ {SHALLOW[-1]}",
         }
         counts = [
-            agreement(
-                name,
-                np.abs(observed[name] - predicted[name]).max(),
-                HALF,
-                label=f"{label}: largest miss",
-            )
+            kit.follows(name, law[name], seen[name], WHOLE, absolute=True, label=label)
             for name, label in labels.items()
         ]
-        return [
-            *counts,
-            bound(
-                "share",
-                (observed["share"] - predicted["share"]).min(),
-                at_least=0.0,
-                label="share of the variance that n breakpoints leave, over its bound: least",
-            ),
-            idle(
-                agreement(
-                    "same",
-                    observed["apart"].max(),
-                    0.0,
-                    label="printed network less that of 2L neurons, on [0, 1]",
-                ),
-                "two forms of one function, in exact arithmetic",
-            ),
-        ]
+        share = kit.at_least(
+            "share", law.share, seen.share, label="share of the variance that n breakpoints leave"
+        )
+        return [*counts, share]
 
-    def rivals(self, setting: Any, predicted: Prediction) -> list[Rival]:
-        depths = np.array(self.depths)
-        widths = np.array(self.widths)
-        layers = np.array(self.width_depths)
-        small = np.array(SHALLOW)
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+        depth = law["depth"]
+        width = law["width"]
+        layers = xarray.DataArray(
+            np.array(self.width_depths), coords={"width": width}, dims="width"
+        )
         return [
-            Rival(
+            kit.rival(
                 "printed",
-                predicted.replace(
-                    pieces=("depth", 2 * 2**depths),
-                    line=("depth", 2 * 2**depths),
-                    spikes=("depth", depths),
-                ),
                 "as printed in the proof",
                 label="L spikes and 2 × 2^L regions",
+                pieces=2 * law.pieces,
+                line=2 * law.pieces,
+                spikes=depth,
             ),
-            Rival(
+            kit.rival(
                 "ends_forgotten",
-                predicted.replace(line=("depth", 2**depths)),
                 "the number of the theorem, which does not say where",
                 label="2^L pieces on the line",
+                line=law.pieces,
             ),
-            Rival(
+            kit.rival(
                 "bound_attained",
-                predicted.replace(
-                    pieces=("depth", 3**depths), zigzag=("width", (widths + 1) ** layers)
-                ),
                 "a layer of w neurons multiplies pieces by at most w + 1",
                 label="(w + 1)^L pieces",
+                pieces=3**depth,
+                zigzag=(width + 1) ** layers,
             ),
-            Rival(
+            kit.rival(
                 "pieces_add",
-                predicted.replace(
-                    pieces=("depth", 1 + 2 * depths), zigzag=("width", 1 + widths * layers)
-                ),
                 "each neuron bends once",
                 label="1 + wL pieces",
+                pieces=1 + 2 * depth,
+                zigzag=1 + width * layers,
             ),
-            Rival(
+            kit.rival(
                 "one_fewer",
-                predicted.replace(neurons=("small", 2**small - 1)),
                 "a shallow network of n neurons has up to n + 1 pieces",
                 label="one hidden layer of 2^L − 1 neurons does it",
+                neurons=law.neurons - 1,
             ),
-            Rival(
+            kit.rival(
                 "one_piece_each",
-                predicted.replace(share=("error_depth neuron", self.bounds(0.5))),
                 "a breakpoint adds one straight piece, and repairs one of the 2^L",
                 label="n breakpoints leave at least 1 − n/2^L",
+                share=(1 + law.share) / 2,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        smooth = np.broadcast_to(observed["smooth"], observed["share"].shape)
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
-            Control(
+            kit.control(
                 "parabola",
-                observed.replace(share=("error_depth neuron", smooth)),
                 "on a smooth function the error of n pieces falls like n⁻⁴",
                 label="x² on [−1, 1] in place of the sawtooth",
-            )
+                share=seen.parabola.broadcast_like(seen.share),
+            ),
+            kit.control(
+                "low_tents",
+                "what a half as high tent gives lies below its bend, so that other layers bend nothing",
+                label="tents of height ½",
+                pieces=seen.low_pieces,
+                line=seen.low_line,
+                spikes=seen.low_spikes,
+            ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        depths = np.array(self.depths)
-        shown = 4
-        x = np.arange(STEPS * 2**shown + 1) / (STEPS * 2**shown)
-        every = np.arange(observed["every_share"].shape[1])
-        last = len(self.error_depths) - 1
-        depth = self.error_depths[last]
-        share = observed["every_share"][last]
-        gains = 2.0**depth * (1 - share[1:]) / every[1:]
-        return (
-            panel(
-                f"L = {shown} layers of two neurons",
-                "x",
-                "output",
-                observed_curve(x, on_grid(zigzag(shown), 0.0, 1.0, STEPS * 2**shown)),
-            ),
-            panel(
-                "Pieces double with each layer",
-                "L",
-                "pieces on [0, 1]",
-                observed_curve(depths, observed["pieces"], kind="points"),
-                predicted_curve(depths, predicted["pieces"], "2^L"),
-                rival_curve(depths, 1 + 2 * depths, "1 + 2L"),
-                log="y",
-            ),
-            panel(
-                f"What n breakpoints leave at L = {depth}",
-                "n",
-                "share of the variance",
-                observed_curve(every, share, "optimum"),
-                predicted_curve(every, 1 - every / 2 ** (depth - 1), "1 − n/2^(L−1)"),
-                rival_curve(every, 1 - every / 2**depth, "1 − n/2^L"),
-                ylim=(0, 1.05),
-            ),
-            panel(
-                "What a breakpoint repairs",
-                "n",
-                "pieces that are repaired, per breakpoint",
-                observed_curve(every[1:], gains, "optimum"),
-                predicted_curve(every[1:], 0.0 * every[1:] + 2, "2, at most"),
-                rival_curve(every[1:], 0.0 * every[1:] + 1, "1"),
-                ylim=(0.8, 2.2),
-            ),
-        )
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        return panels_of_sawtooth(law, seen)

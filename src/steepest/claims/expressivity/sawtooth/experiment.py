@@ -1,7 +1,7 @@
 """Pieces of deep networks on a line, counted on grids, and the best that fits of few pieces can do."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
@@ -34,10 +34,10 @@ Depth = Annotated[int, Within(2, 8)]
 Neurons = Annotated[int, Within(1, 1000)]
 
 
-def printed_network(depth: int) -> list[Layer]:
-    """Return f∘…∘f with f(x) = σ(2σ(x) − 4σ(x − ½)), as printed: two layers and three neurons for each f."""
+def printed_network(depth: int, height: float = 1.0) -> list[Layer]:
+    """Return f∘…∘f with f(x) = hσ(2σ(x) − 4σ(x − ½)), h = 1 as printed: two layers and three neurons for each f."""
     inner = np.ones((2, 1))
-    outer = np.array([[2.0, -4.0]])
+    outer = height * np.array([[2.0, -4.0]])
     weights = [inner, outer] * depth + [np.ones((1, 1))]
     biases = [np.array([0.0, -0.5]), np.zeros(1)] * depth + [np.zeros(1)]
     return relu_layers(weights, biases)
@@ -58,6 +58,33 @@ def count_pieces(y: Values) -> int:
 def count_spikes(y: Values) -> int:
     """Count the strict local maxima on a grid."""
     return int(((y[1:-1] > y[:-2]) & (y[1:-1] > y[2:])).sum())
+
+
+def count_all(
+    depths: Sequence[int], widths: Sequence[int], width_depths: Sequence[int]
+) -> dict[str, tuple[str, list[int]]]:
+    """Count pieces and spikes of sawtooths, of networks as printed, of the same with low tents, and of wider ones."""
+    inside = [on_grid(zigzag(depth), 0.0, 1.0, STEPS * 2**depth) for depth in depths]
+    line = [_on_the_line(printed_network(depth), depth) for depth in depths]
+    low = [on_grid(printed_network(depth, 0.5), 0.0, 1.0, STEPS * 2**depth) for depth in depths]
+    low_line = [_on_the_line(printed_network(depth, 0.5), depth) for depth in depths]
+    wide = [
+        on_grid(zigzag(depth, width), 0.0, 1.0, STEPS * width**depth)
+        for width, depth in zip(widths, width_depths, strict=True)
+    ]
+    return {
+        "pieces": ("depth", list(map(count_pieces, inside))),
+        "spikes": ("depth", list(map(count_spikes, inside))),
+        "line": ("depth", list(map(count_pieces, line))),
+        "low_pieces": ("depth", list(map(count_pieces, low))),
+        "low_spikes": ("depth", list(map(count_spikes, low))),
+        "low_line": ("depth", list(map(count_pieces, low_line))),
+        "zigzag": ("width", list(map(count_pieces, wide))),
+    }
+
+
+def _on_the_line(layers: list[Layer], depth: int) -> Values:
+    return on_grid(layers, -1.0, 2.0, 3 * STEPS * 2**depth)
 
 
 def teeth(depth: int) -> Values:
