@@ -152,9 +152,6 @@ class NngpLimit(kit.Claim[Setting]):
     }
     out_of_scope = {"hidden": 12}
 
-    def check_fields(self) -> None:
-        kit.same_lengths(self, "activations", "c_w", "c_b")
-
     def axes(self) -> dict[str, Sequence[float | str]]:
         return {
             "activation": self.activations,
@@ -163,6 +160,9 @@ class NngpLimit(kit.Claim[Setting]):
             "entry": tuple(f"{a + 1}{b + 1}" for a, b in ENTRIES),
             "frequency": tuple(f"u{i + 1}" for i in range(13)),
         }
+
+    def check_fields(self) -> None:
+        kit.same_lengths(self, "activations", "c_w", "c_b")
 
     def setting(self, key: kit.Key) -> Setting:
         named = zip(self.activations, self.c_w, self.c_b, strict=True)
