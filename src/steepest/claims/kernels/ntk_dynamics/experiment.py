@@ -57,7 +57,7 @@ def network(sigma: str, width: int, dimension: int) -> Mlp:
 
 
 def follow(
-    net: Mlp, params: Params, x: kit.Values, targets: Array, rate: Array, steps: int
+    net: Mlp, params: Params, x: kit.Values, targets: Array, rate: Array | float, steps: int
 ) -> Array:
     """Return outputs at all points along descent on the mean of ½(f − y)², ``(steps + 1, points)``."""
     m = len(targets)
