@@ -1,30 +1,93 @@
-"""What the claim about the Gaussian limit rests on: kurtosis of signs, its discrepancy, and its jackknife."""
+"""What the claim about the Gaussian limit rests on: Σ to first order in 1/n, the kurtosis of signs, and the draws."""
 
 import itertools
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.signals.nngp_limit.claim import (
-    COMBINATIONS,
-    GROUPS,
-    _characteristic,
-    _kurtosis_of_signs,
-    _pseudo_values,
+from steepest.claims.signals.nngp_limit.experiment import (
     _signs,
+    draw_covariances,
+    draw_relu_outputs,
+    moments,
+    three_images,
 )
+from steepest.claims.signals.nngp_limit.theory import (
+    COMBINATIONS,
+    Case,
+    characteristic,
+    characteristic_shift,
+    first_order,
+    frequencies,
+    kurtosis,
+    kurtosis_of_signs,
+    matrix_of,
+    on_entries,
+)
+from steepest.kernels import finite_width
+from steepest.nn.activations import activation
+
+RELU = Case(activation("relu"), 2.0, 0.0)
+TANH = Case(activation("tanh"), 1.5, 0.1)
+INPUTS = three_images()
+
+
+@pytest.mark.parametrize("case", [RELU, TANH], ids=["relu", "tanh"])
+def test_one_input_alone_is_as_in_the_library(case):
+    """Variance and shift of the diagonal against the corrections of one input in two hidden layers."""
+    order = first_order(case, INPUTS, 2)
+    for i, start in enumerate((INPUTS**2).mean(1) * case.c_w + case.c_b):
+        known = finite_width(*case, float(start), (1, 1))
+        own = 3 * order.spread[i, i] / order.kernel[i] ** 2
+        assert own == pytest.approx(float(known.kurtosis[-1]), rel=0.04)
+    assert kurtosis(TANH, INPUTS, [1], 2)[0] == pytest.approx(1.7, rel=0.05)
+    if case is RELU:
+        np.testing.assert_allclose(order.shift[:3], 0, atol=1e-3)
+
+
+def test_the_kernel_of_relu_is_the_arc_cosine():
+    order = first_order(RELU, INPUTS, 1)
+    x = INPUTS / np.linalg.norm(INPUTS, axis=1, keepdims=True)
+    cosine = float(x[0] @ x[1])
+    angle = np.arccos(cosine)
+    size = np.sqrt((2 * INPUTS**2).mean(1))
+    expected = size[0] * size[1] * (np.sin(angle) + (np.pi - angle) * cosine) / np.pi
+    assert order.kernel[3] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("hidden", [1, 2, 3])
+def test_the_departure_is_that_of_wide_networks(hidden):
+    """Mean over frequencies, of 20 000 networks of 60 tanh neurons a layer."""
+    order = first_order(TANH, INPUTS, hidden)
+    u = frequencies(order.kernel)
+    drawn = draw_covariances(TANH, INPUTS, 60, hidden, 20_000, np.random.default_rng(1))[0]
+    own = moments(drawn, u, 10)
+    off = 60 * (own.cosine - characteristic(order.kernel, u)).mean(1)
+    error = off.std(ddof=1) / np.sqrt(10)
+    assert off.mean() == pytest.approx(characteristic_shift(order, u).mean(), abs=4 * error + 0.01)
+
+
+def test_the_characteristic_function_is_that_of_samples():
+    order = first_order(RELU, INPUTS, 2)
+    u = frequencies(order.kernel)
+    assert len(COMBINATIONS) == 13
+    z = np.random.default_rng(0).multivariate_normal(np.zeros(3), matrix_of(order.kernel), 200_000)
+    cosines = np.cos(z @ u.T)
+    errors = cosines.std(0) / np.sqrt(len(z))
+    assert (np.abs(cosines.mean(0) - characteristic(order.kernel, u)) < 4 * errors).all()
+    a = np.random.default_rng(1).normal(size=(3, 3))
+    entries = (a + a.T)[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    np.testing.assert_allclose(on_entries(u) @ entries, np.einsum("ua,ab,ub->u", u, a + a.T, u))
 
 
 def test_kurtosis_of_signs_in_closed_form():
-    """ReLU: 3/n with one hidden layer, 18/n − 9/n² with two; a linear network has products of its own."""
+    """ReLU: 3/n with one hidden layer, 18/n − 9/n² with two."""
     for n in (1, 8, 50):
-        assert _kurtosis_of_signs((0.0, 1.0), n, 1) == pytest.approx(3 / n)
-        assert _kurtosis_of_signs((0.0, 1.0), n, 2) == pytest.approx(18 / n - 9 / n**2)
-        # one layer: 3 (1 + 2/n) − 2 · 3/n − 3
-        assert _kurtosis_of_signs((1.0, 1.0), n, 1) == pytest.approx(0.0, abs=1e-12)
+        assert kurtosis_of_signs(n, 1) == pytest.approx(3 / n)
+        assert kurtosis_of_signs(n, 2) == pytest.approx(18 / n - 9 / n**2)
 
 
 def test_kurtosis_of_signs_by_all_matrices():
@@ -42,84 +105,40 @@ def test_kurtosis_of_signs_by_all_matrices():
         second += mass @ z**2 / len(signs)
         fourth += mass @ z**4 / len(signs)
     # the kink of the second layer costs the quadrature some accuracy
-    assert fourth / second**2 - 3 == pytest.approx(_kurtosis_of_signs((0.0, 1.0), 2, 2), rel=0.01)
-
-
-def test_leading_order_of_signs_is_the_exact_one_of_relu():
-    claim = load("nngp-limit")()
-    setting = claim.setting(jax.random.key(0))
-    coefficients = claim.coefficients(setting, 2)
-    leading = coefficients - claim.sign_deficit(setting)
-    np.testing.assert_allclose(leading[0], 18, rtol=1e-9)
-    wide = 10**6
-    assert wide * _kurtosis_of_signs((0.0, 1.0), wide, 2) == pytest.approx(18, rel=1e-5)
+    assert fourth / second**2 - 3 == pytest.approx(kurtosis_of_signs(2, 2), rel=0.01)
 
 
 def test_signs_are_fair_and_independent():
-    draws = np.asarray(_signs(jax.random.key(0), (400, 101)))
+    draws = _signs(np.random.default_rng(0), (400, 101))
     assert set(np.unique(draws)) == {-1.0, 1.0}
     z = draws.sum() / np.sqrt(draws.size)
     lag = (draws[:, 1:] * draws[:, :-1]).sum() / np.sqrt(draws[:, 1:].size)
     assert abs(z) < 4 and abs(lag) < 4
 
 
-def test_the_characteristic_function_is_that_of_samples():
-    claim = load("nngp-limit")()
-    setting = claim.setting(jax.random.key(0))
-    variance = [claim.variance(case, setting.inputs, 2) for case in setting.cases]
-    covariance = [claim.covariance(case, setting.inputs, 2) for case in setting.cases]
-    phi = _characteristic(setting, variance, covariance)
-    assert len(COMBINATIONS) == 13 and phi.shape == (2, 13)
-    a, b, c = covariance[0]
-    u, v, w = variance[0]
-    kernel = np.array([[u, a, b], [a, v, c], [b, c, w]])
-    z = np.random.default_rng(0).multivariate_normal(np.zeros(3), kernel, 200_000)
-    means = np.cos(z @ setting.frequencies[0].T)
-    errors = means.std(0) / np.sqrt(len(z))
-    assert (np.abs(means.mean(0) - phi[0]) < 4 * errors).all()
+@pytest.mark.parametrize("signs", [True, False])
+def test_explicit_networks_have_the_kernel(signs):
+    """With one hidden layer E z z' is K at every width, whatever the law of the weights."""
+    drawn = draw_relu_outputs(INPUTS, 5, 1, 4, 20_000, np.random.default_rng(2), signs=signs)
+    products = np.einsum("kao,kbo->kab", drawn, drawn) / 4
+    errors = products.std(0) / np.sqrt(len(products))
+    assert (
+        np.abs(products.mean(0) - matrix_of(first_order(RELU, INPUTS, 1).kernel)) < 4 * errors
+    ).all()
 
 
-def test_the_discrepancy_is_the_mean_over_pairs_of_networks():
-    """The U-statistic against a loop over all ordered pairs, of all groups and without one."""
-    claim = load("nngp-limit")(sign_networks=500, sign_widths=(4, 8, 12))
-    rng = np.random.default_rng(1)
-    cosines = rng.normal(size=(1, 3, GROUPS, claim.sign_group, 13))
-    joint = rng.normal(size=13)
-    observed = {
-        "joint_sum": cosines.sum(3),
-        "joint_square": (cosines**2).sum(3),
-    }
-    found = claim.distances(observed, 0, joint)
-
-    def by_pairs(values):
-        centred = values - joint
-        total = np.einsum("iu,ju->", centred, centred) - (centred**2).sum()
-        return total / (len(values) * (len(values) - 1)) / 13
-
-    flat = cosines[0].reshape(3, -1, 13)
-    np.testing.assert_allclose(found[0], [by_pairs(values) for values in flat], rtol=1e-8)
-    without = cosines[0, :, 1:].reshape(3, -1, 13)
-    np.testing.assert_allclose(found[1], [by_pairs(values) for values in without], rtol=1e-8)
-
-
-def test_pseudo_values_of_a_mean_are_the_values():
-    values = np.random.default_rng(2).normal(size=7)
-    without = (values.sum() - values) / 6
-    np.testing.assert_allclose(_pseudo_values(np.append(values.mean(), without)), values)
-
-
-def test_networks_of_signs_are_networks():
-    """Kurtosis at width 4 is the exact one, and the sums belong to as many networks as they say."""
-    claim = load("nngp-limit")(sign_networks=20_000, sign_widths=(4, 6, 8), networks=500)
-    setting = claim.setting(jax.random.key(0))
-    with jax.enable_x64(True):
-        found = claim.signs(setting, jax.random.key(1))
-    second = found["sign_second"][1][0, 0] / claim.sign_group
-    fourth = found["sign_fourth"][1][0, 0] / claim.sign_group
-    kurtosis = (fourth / second**2 - 3).mean(1)
-    error = kurtosis.std(ddof=1) / np.sqrt(GROUPS)
-    assert abs(kurtosis.mean() - _kurtosis_of_signs((0.0, 1.0), 4, 2)) < 4 * error
-    variance = claim.variance(setting.cases[0], setting.inputs, 2)
-    z = (second.mean(0) - variance) / (second.std(0, ddof=1) / np.sqrt(GROUPS))
-    assert np.abs(z).max() < 4
-    assert np.isfinite(jnp.asarray(found["joint_sum"][1])).all()
+def test_a_departure_like_another_power_is_refuted():
+    """The exponent −3/2 of the discrepancy, that is n^(−3/4), and the departure of one hidden layer less."""
+    claim: Any = load("nngp-limit")()
+    key = jax.random.key(0)
+    setting = claim.setting(key)
+    law, seen = claim.predict(setting), claim.observe(setting, key)
+    verdict = {check.id: str(check.verdict) for check in claim.checks(law, seen)}
+    assert set(verdict.values()) == {"holds"}
+    widths = np.array(claim.widths) / claim.widths[0]
+    slower = law["departure"] * widths**0.25
+    wrong = law.replace(departure=("activation width", slower))
+    verdict = {check.id: str(check.verdict) for check in claim.checks(wrong, seen)}
+    assert verdict["joint_exponent"] != "holds"
+    fewer = law.replace(departure=("activation width", law["departure"] / 2))
+    assert {c.id: str(c.verdict) for c in claim.checks(fewer, seen)}["joint_departure"] == "fails"
