@@ -1,113 +1,121 @@
-"""What the claim about depth rests on: its law, the exponents of approach, and theories that do differ."""
+"""What the claim about depth rests on: its law, minima by another way, and theories and worlds that do differ."""
 
 import jax
 import numpy as np
 import pytest
+import xarray
 
 from steepest.catalogue import load
-from steepest.programs import (
-    depth_interpolation,
-    hard_margin,
-    min_norm_interpolation,
-    quasi_norm_margins,
-)
+from steepest.claims.implicit_bias.depth_quasi_norm import claim as module
+from steepest.claims.implicit_bias.depth_quasi_norm.experiment import log_loss
+from steepest.claims.implicit_bias.depth_quasi_norm.theory import missing_margin, quasi_norm
+from steepest.programs import hard_margin, min_norm_interpolation
+
+ORDERS = xarray.DataArray([1.0, 2 / 3, 1 / 2], dims="depth")
 
 
 @pytest.fixture(scope="module")
 def small():
-    claim = load("depth-quasi-norm")(
-        seeds=3, sets=3, smallest=(1e-3, 0.1, 0.1), horizons=(100.0,) * 3
-    )
+    claim = load("depth-quasi-norm")(seeds=3, sets=40, points=2)
     with jax.enable_x64(True):
         setting = claim.setting(jax.random.key(0))
         return claim, setting, claim.predict(setting)
 
 
-def test_the_limit_is_the_linear_program_at_every_depth(small):
+@pytest.fixture(scope="module")
+def followed(small):
+    claim, setting, _ = small
+    with jax.enable_x64(True):
+        return claim.observe(setting, jax.random.key(1))
+
+
+def test_the_limit_of_the_squared_loss_is_the_linear_program(small):
     _, setting, predicted = small
-    for seed, (x, y) in enumerate(zip(np.asarray(setting.x), np.asarray(setting.y), strict=True)):
+    for seed, (x, y) in enumerate(zip(setting.x, setting.y, strict=True)):
         expected = min_norm_interpolation(x, y, "l1")
-        for depth in range(3):
-            np.testing.assert_allclose(predicted["limit"][depth, seed], expected.beta, atol=1e-7)
-        off = np.abs(x.T @ expected.dual)[np.abs(expected.beta) < 1e-6].max()
-        np.testing.assert_allclose(predicted["limit_power"][0, seed], 2 * (1 - off), atol=1e-5)
+        np.testing.assert_allclose(predicted["l1"][seed], expected.beta, atol=1e-7)
 
 
-def test_programs_approach_it_with_the_predicted_exponents(small):
-    """By the exact programs at scales that no flow need reach."""
+def test_programs_of_all_depths_are_close_to_it_at_the_smallest_scales(small):
+    _, _, predicted = small
+    gaps = np.linalg.norm(predicted["beta"][:, :, -1] - predicted["l1"], axis=-1)
+    assert np.median(gaps / np.linalg.norm(predicted["l1"], axis=-1)) < 1e-3
+
+
+def test_the_only_minimum_of_two_layers_is_the_linear_program_of_margins(small):
     _, setting, predicted = small
-    for i, (depth, scales) in enumerate(((2, (1e-7, 1e-8)), (3, (1e-3, 5e-4)), (4, (2e-2, 1e-2)))):
-        for seed, (x, y) in enumerate(
-            zip(np.asarray(setting.x), np.asarray(setting.y), strict=True)
-        ):
-            place = int(predicted["slowest"][seed])
-            weight = [abs(depth_interpolation(x, y, depth, a).beta[place]) for a in scales]
-            slope = np.log(weight[0] / weight[1]) / np.log(scales[0] / scales[1])
-            assert slope == pytest.approx(predicted["limit_power"][i, seed], abs=0.1)
+    for draw in range(5):
+        program = hard_margin(setting.inputs[draw], setting.labels[draw], "l1")
+        size = np.abs(predicted["minima"][0, draw]).sum(-1)
+        np.testing.assert_allclose(size, 1 / program.margin, rtol=1e-6)
 
 
-def test_exponents_are_between_the_two_smallest_scales(small):
-    """Of the exact programs, whose weights are the potential's derivative at the dual (Woodworth et al. 2020)."""
-    claim, setting, predicted = small
-    seed = 1
-    place = int(predicted["slowest"][seed])
-    for i, depth in enumerate((2, 3, 4)):
-        weights = [
-            np.abs(depth_interpolation(setting.x[seed], setting.y[seed], depth, a).beta[place])
-            for a in claim.alphas[i, -2:]
-        ]
-        slope = np.log(weights[0] / weights[1]) / np.log(claim.alphas[i, -2] / claim.alphas[i, -1])
-        assert predicted["power"][i, seed] == pytest.approx(slope, rel=1e-9)
-    beta = claim.alphas[:, None, :, None] ** np.array([0.5, 1.5, 2.5])[None, :, None, None]
-    beta = np.broadcast_to(beta, (3, 3, claim.points, setting.x.shape[-1]))
-    expected = np.tile([0.5, 1.5, 2.5], (3, 1))
-    np.testing.assert_allclose(claim.power(beta, predicted["slowest"]), expected, rtol=1e-9)
+def test_minima_of_three_layers_are_minima(small):
+    """Weights that keep all margins, near a minimum, have no smaller quasi-norm."""
+    _, setting, predicted = small
+    rng = np.random.default_rng(0)
+    for draw in range(5):
+        x, y = setting.inputs[draw], setting.labels[draw]
+        best = predicted["minima"][1, draw, 0]
+        near = best + 1e-3 * rng.standard_normal((500, len(best))) * np.abs(best).max()
+        near /= (y * (near @ x.T)).min(1)[:, None]
+        assert (np.abs(near) ** (2 / 3)).sum(1).min() > (np.abs(best) ** (2 / 3)).sum()
 
 
-def test_the_margins_of_depths_differ(small):
-    """Two layers have the ℓ1 direction for their only minimum; deeper ones do not have it at all."""
-    claim, setting, predicted = small
-    for seed, (x, y) in enumerate(
-        zip(setting.inputs[: claim.sets], setting.labels[: claim.sets], strict=True)
-    ):
-        direction = hard_margin(x, y, "l1").direction
-        direction = direction / np.linalg.norm(direction)
-        gaps = np.linalg.norm(predicted["minima"][:, seed] - direction, axis=-1)
-        assert gaps[0].max() < 1e-6 and gaps[1:].min() > 1e-4
-        assert len(np.unique(predicted["minima"][1, seed], axis=0)) == len(
-            quasi_norm_margins(x, y, 2 / 3)
-        )
-
-
-def test_a_program_of_another_depth_fails(small):
-    claim, setting, predicted = small
-    with jax.enable_x64(True):
-        observed = claim.observe(setting, jax.random.key(1))
-    turned = predicted.replace(beta=("depth seed scale unknown", predicted["beta"][[1, 2, 0]]))
-    verdicts = [
-        [c.verdict.value for c in claim.judge(p, observed) if "program_" in c.id]
-        for p in (predicted, turned)
-    ]
-    assert verdicts[0] == ["holds"] * 3 and "holds" not in verdicts[1]
-
-
-def test_stationarity_tells_the_order(small):
-    """Margins of a minimum of ℓ_{2/3}: its own multipliers have the exponent −1/3, and equal ones have not."""
-    claim, setting, predicted = small
-    with jax.enable_x64(True):
-        observed = claim.observe(setting, jax.random.key(1))
-    order = 2 / 3
-    weights = observed["weights"].copy()
-    pull = observed["pull"].copy()
-    for place, minimum in enumerate(predicted["minima"][1, :, 0]):
-        weights[1, place] = minimum
-        size = np.abs(minimum)
-        pull[1, place] = 7.0 * np.where(size > 0, size, 1.0) ** (order - 1)
-    made = observed.replace(
-        weights=(observed.quantity("weights").dims, weights),
-        pull=(observed.quantity("pull").dims, pull),
+def test_missing_margins_by_hand():
+    law = xarray.Dataset(
+        {
+            "order": ("depth", [0.5]),
+            "minima": (("depth", "draw", "start", "feature"), [[[[1.0, 0.0], [0.0, 4.0]]]]),
+        }
     )
-    check = claim.stationarity(1, predicted, made)
-    assert check.measured == pytest.approx(order - 1) and check.verdict.value == "holds"
-    swapped = predicted.replace(margin_exponent=("depth", [0.0, -1 / 2, -1 / 3]))
-    assert claim.stationarity(1, swapped, made).verdict.value == "fails"
+    weights = xarray.DataArray([[[0.0, 10.0]]], dims=("depth", "draw", "feature"))
+    least = xarray.DataArray([[2.0]], dims=("depth", "draw"))
+    assert quasi_norm(weights, law.order).item() == pytest.approx(10.0)
+    assert missing_margin(law, weights, least).item() == pytest.approx(0.2)
+    assert missing_margin(law, weights, -least).item() == 1.0
+
+
+def test_residuals_and_exponents_tell_the_order():
+    """Pulls made of the law have no residual and its exponent; those of another order have one."""
+    size = np.array([[0.2, 1.0, 3.0]] * 3)[:, None]
+    pull = 7.0 * size ** (ORDERS.values[:, None, None] - 1)
+    dims = ("depth", "draw", "feature")
+    arrays = [xarray.DataArray(values, dims=dims) for values in (size, pull)]
+    off = xarray.zeros_like(arrays[0].isel(feature=0))
+    own = module._kkt_residual(ORDERS, *arrays, off)
+    np.testing.assert_allclose(own, 0.0, atol=1e-7)
+    assert (module._kkt_residual(ORDERS, *arrays, off + 0.3) == 0.3).all()
+    assert (module._kkt_residual(ORDERS[::-1], *arrays, off)[[0, 2]] > 0.1).all()
+    for expected in (ORDERS - 1, 0 * ORDERS):
+        found = module._exponent(expected, *arrays).mean("draw")
+        np.testing.assert_allclose(found, ORDERS - 1, atol=1e-12)
+
+
+def test_losses_are_their_logarithms():
+    u = np.array([0.5, 3.0, 40.0])
+    assert float(log_loss(u, False)) == pytest.approx(np.log(np.exp(-u).sum()))
+    assert float(log_loss(u, True)) == pytest.approx(np.log((1 / (1 + u)).sum()))
+    slope = jax.grad(log_loss)(np.array([-1.5, 3.0]), False)
+    assert np.isfinite(slope).all()
+
+
+def test_a_power_tail_passes_exponents_and_fails_what_is_judged(small, followed):
+    """The identity that a referee found: exponents of stationarity hold on a loss of which the law is false."""
+    claim, _, predicted = small
+    names = ("weights", "least", "pull", "off_margin")
+    tail = followed.replace(**{name: followed.quantity(f"{name}_tail") for name in names})
+    own, other = (
+        {check.id: check.verdict.value for check in claim.checks(predicted, seen)}
+        for seen in (followed, tail)
+    )
+    assert own["kkt"] == own["minimum"] == "holds"
+    assert other["kkt"] == "fails" and other["minimum"] != "holds"
+    assert other["margin_exponent"] != "fails"
+
+
+def test_a_program_of_another_depth_fails(small, followed):
+    claim, _, predicted = small
+    turned = predicted.replace(beta=(predicted.quantity("beta").dims, predicted["beta"][[1, 2, 0]]))
+    check = {check.id: check for check in claim.checks(turned, followed)}["program_distance"]
+    assert check.verdict.value == "fails"
