@@ -1,5 +1,7 @@
 """langevin-metastability: its exact times against each other and against closed forms."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import integrate
@@ -8,6 +10,7 @@ from steepest.claim import compiled
 from steepest.claims.noise._double_well import well
 from steepest.claims.noise.langevin_metastability.claim import LangevinMetastability
 from steepest.claims.noise.langevin_metastability.experiment import (
+    absorption_times,
     chain_times,
     effective_time,
     leave_chance,
@@ -32,10 +35,37 @@ def test_the_integral_by_adaptive_quadrature():
 
 
 def test_the_plane_is_the_line_where_the_stiffness_does_not_change():
-    for beta in (4.0, 20.0):
+    for beta in (4.0, 20.0, 120.0, 200.0):
         assert plane_time(beta, 1.0, 4.0) == pytest.approx(line_time(beta), rel=1e-4)
     chain = plane_chain_mean(0.05, 4.0, 1.0, 2.0)
     assert chain == pytest.approx(chain_times(0.05, 4.0).mean, rel=1e-5)
+
+
+def test_elimination_without_subtraction_is_right_where_a_solver_has_no_digit_left():
+    # up at 2⁻³⁰ and down at one: the mean time to the end by its double sum, in fractions
+    count, up = 7, Fraction(1, 2**30)
+    jumps = np.zeros((count, 3))
+    jumps[1:, 0] = 1.0
+    jumps[:-1, 2] = float(up)
+    out = np.zeros(count)
+    out[-1] = float(up)
+    steps = [sum(up ** (j - i) for j in range(i + 1)) / up for i in range(count)]
+    exact = [float(sum(steps[i:])) for i in range(count)]
+    np.testing.assert_allclose(absorption_times(jumps, out, 1), exact, rtol=1e-13)
+
+
+def test_elimination_without_subtraction_is_a_linear_solve():
+    rng = np.random.default_rng(0)
+    count, band = 11, 3
+    generator = np.triu(np.tril(rng.uniform(size=(count, count)), band), -band)
+    np.fill_diagonal(generator, 0)
+    out = rng.uniform(size=count)
+    jumps = np.zeros((count, 2 * band + 1))
+    for i, j in zip(*np.nonzero(generator), strict=True):
+        jumps[i, j - i + band] = generator[i, j]
+    whole = np.diag(generator.sum(1) + out) - generator
+    times = absorption_times(jumps, out, band)
+    np.testing.assert_allclose(times, np.linalg.solve(whole, np.ones(count)), rtol=1e-12)
 
 
 def test_elimination_by_columns_and_the_sparse_solver_agree():
@@ -78,6 +108,26 @@ def test_the_rate_to_leave_a_large_ball():
 
 def test_low_barriers_are_out_of_scope():
     assert not all(h.holds for h in LangevinMetastability(large_betas=(1.0, 2.0)).hypotheses(None))
+
+
+def test_soft_second_directions_are_out_of_scope():
+    claim = LangevinMetastability(stiffness=1.0)
+    assert [h.value for h in claim.hypotheses(None) if not h.holds] == [8.0]
+
+
+@pytest.mark.parametrize(
+    ("betas", "settled"),
+    [((30.0, 60.0, 120.0, 200.0), True), ((16.0, 20.0, 26.0, 32.0), False)],
+)
+def test_a_limit_is_judged_where_its_last_two_orders_agree(betas, settled):
+    claim = LangevinMetastability(large_betas=betas)
+    times = [[plane_time(beta, ratio, 4.0) for beta in betas] for ratio in claim.ratios]
+    seen = {
+        "line_exact": np.array([line_time(4 * b) for b in betas]),
+        "plane_exact": times,
+        "left": 1,
+    }
+    assert [h.holds for h in claim.run_conditions(seen)][-1] == settled
 
 
 def test_steps_that_overshoot_are_out_of_scope():
