@@ -133,8 +133,8 @@ class PiecesInOneDimension(kit.Claim[Setting]):
             "laws of segments reversed or flat over layers held, as they were judged by their mean",
         ),
     )
+    tiny = {"networks": 40, "narrow_networks": 60, "pairs": 12, "width": 8, "depth": 2}
     full = {"networks": 2000, "narrow_networks": 10_000, "pairs": 2000}
-    tiny = {"networks": 20, "narrow_networks": 60, "pairs": 12, "width": 8, "depth": 2}
     out_of_scope = {"shift": 1.0}
     point = PiecesPoint
 
