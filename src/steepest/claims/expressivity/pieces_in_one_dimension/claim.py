@@ -145,15 +145,15 @@ class PiecesInOneDimension(kit.Claim[Setting]):
             "layer_of_digits": range(1, len(DIGIT_WIDTHS) + 1),
         }
 
-    def check_fields(self) -> None:
-        """Refuse networks of which no layer has another below."""
-        if self.depth < 2:
-            raise kit.UserError(f"depth must be at least 2, got {self.depth}; try 4")
-
     @property
     def ends(self) -> kit.Values:
         """The segment, shape ``(2, 1)``."""
         return np.array([[-self.half], [self.half]])
+
+    def check_fields(self) -> None:
+        """Refuse networks of which no layer has another below."""
+        if self.depth < 2:
+            raise kit.UserError(f"depth must be at least 2, got {self.depth}; try 4")
 
     def setting(self, key: kit.Key) -> Setting:
         rng = kit.numpy_generator(key)
