@@ -138,17 +138,17 @@ class PiecesInOneDimension(kit.Claim[Setting]):
     out_of_scope = {"shift": 1.0}
     point = PiecesPoint
 
+    @property
+    def ends(self) -> kit.Values:
+        """The segment, shape ``(2, 1)``."""
+        return np.array([[-self.half], [self.half]])
+
     def axes(self) -> dict[str, tuple[int, ...] | range]:
         return {
             "layer": range(1, self.depth + 1),
             "narrow": self.narrow,
             "layer_of_digits": range(1, len(DIGIT_WIDTHS) + 1),
         }
-
-    @property
-    def ends(self) -> kit.Values:
-        """The segment, shape ``(2, 1)``."""
-        return np.array([[-self.half], [self.half]])
 
     def check_fields(self) -> None:
         """Refuse networks of which no layer has another below."""
