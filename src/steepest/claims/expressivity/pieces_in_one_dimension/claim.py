@@ -5,93 +5,92 @@ vanishes somewhere on the line, once. Within a segment it counts as an angle ove
 from layer to layer; at infinite width the chain is that of random affine functions.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    Values,
-    assume,
-    equal,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, random_network
 from steepest.claims.expressivity.pieces_in_one_dimension.experiment import (
-    LINE,
-    PiecesPoint,
-    conditional_mean,
-    coordinates,
-    features_below,
+    Networks,
+    Setting,
+    along_line,
+    between_pairs,
     on_line,
+    on_segment,
+    pairs_of_digits,
     pieces,
     redrawn,
 )
-from steepest.geometry import Layer, crossings, homogeneous
+from steepest.claims.expressivity.pieces_in_one_dimension.figure import panels_of_layers
+from steepest.claims.expressivity.pieces_in_one_dimension.point import PiecesPoint
+from steepest.claims.expressivity.pieces_in_one_dimension.theory import (
+    conditional_mean,
+    features_below,
+    signs_at_the_ends,
+)
 from steepest.kernels import (
-    arc_cosine,
     finite_crossings,
     line_crossings,
     random_hyperplane_scales,
     wide_crossings,
 )
-from steepest.nn.data import digits
 
-DIGIT_WIDTHS = (64, 64, 64, 64, 64)
-DIGIT_C_B = 0.1
+DIGIT_WIDTHS = (32, 32, 32, 32)
+DIGIT_C_B = 1.0  # at 0.1 the law falls by a tenth over five layers, which no quick run tells
 SAMPLES = 100_000  # of the Markov chain: an error of a thousandth
 LEAST = 100  # breakpoints, of which counts are nearly normal
-REDRAWS = 1000  # neurons in place of those of a network's last layer
-SHOWN = np.geomspace(0.1, 30, 12)
-"""Half lengths of the segments in the figure."""
+CONTROLS = 50  # networks of each changed world
+GIVEN = 150  # networks of which the last layer is drawn anew
 
 
-class Setting(NamedTuple):
-    """All networks, and pairs of images of different digits."""
-
-    wide: list[list[Layer]]
-    narrow: list[list[Layer]]
-    cauchy: list[list[Layer]]  # narrow, with Cauchy weights
-    shallow: list[list[Layer]]
-    digits: list[list[Layer]]  # one a pair
-    pairs: Values  # (pairs, 2, 64)
-    shifted: list[list[Layer]]  # wide, with weights of a mean: a control
-    unbiased: list[list[Layer]]  # shallow, without biases: a control
-
-
-@dataclass(frozen=True)
-class PiecesInOneDimension(Claim):
+@kit.claim
+class PiecesInOneDimension(kit.Claim[Setting]):
     """Gaussian networks on the line, narrow ones, Cauchy ones, and on segments between images of digits."""
 
-    width: Count = 32  # of every hidden layer [1]
-    depth: Count = 4  # hidden layers [1]
-    c_w: Positive = 2.0  # variance of the weights times their fan-in [1]
-    c_b: NonNegative = 1.0  # variance of the biases [1]
-    half: Positive = 1.0  # of the segment [−half, half] [length]
-    networks: Seeds = 300  # of this width and depth [1]
-    narrow: Count = 3  # width of the narrow networks [1]
-    narrow_networks: Seeds = 1500  # of each law of weights [1]
-    pairs: Seeds = 200  # of images of different digits, each with a network of its own [1]
-    shift: NonNegative = 0.0  # mean of the weights, in standard deviations [1]
+    width: kit.Count = kit.param(
+        32,
+        "of every hidden layer",
+        unit="neurons",
+        scope=kit.between(16, 64, "narrower ones fluctuate more, and are the narrow networks"),
+    )
+    depth: kit.Count = kit.param(
+        4, "hidden layers", scope=kit.between(2, 6, "counts of deeper layers fluctuate more")
+    )
+    c_w: kit.Positive = kit.param(
+        2.0, "variance of the weights times their fan-in", scope=kit.between(1.0, 3.0)
+    )
+    c_b: kit.NonNegative = kit.param(
+        1.0,
+        "variance of the biases",
+        scope=kit.between(0.3, 3.0, "smaller ones crowd all breakpoints at the origin"),
+    )
+    half: kit.Positive = kit.param(
+        1.0,
+        "of the segment [−half, half]",
+        scope=kit.between(0.5, 3.0, "shorter segments have few breakpoints"),
+    )
+    narrow: tuple[kit.Count, ...] = kit.param(
+        (1, 3),
+        "widths of the narrow networks",
+        unit="neurons",
+        scope=kit.choices((1, 3), (1, 2), (2, 3), (1, 4), why="wider ones lose next to none"),
+    )
+    shift: kit.NonNegative = kit.param(
+        0.0,
+        "mean of the weights, in standard deviations",
+        scope=kit.choices(0.0, why="signs of weights can be flipped"),
+    )
+    networks: kit.Seeds = kit.param(400, "of this width and depth")
+    narrow_networks: kit.Seeds = kit.param(1000, "of each narrow width and law of weights")
+    pairs: kit.Seeds = kit.param(600, "images of different digits, each with its network")
 
     kind = "theorem"
+    says = {
+        "one breakpoint on average": "line",
+        "times 1 − 2^−n for each layer of n neurons below": ("narrow_line", "cauchy_line"),
+    }
     statement = (
         r"\mathbb E\,\#\{x\in\mathbb R:z^{(l)}_i(x)=0\}=\prod_{k<l}(1-2^{-n_k}),\qquad "
         r"\mathbb E\,\#\{x\in[a,b]:z^{(l)}_i(x)=0\}=\frac{1}{\pi}\,\mathbb E\,\angle_{M^{(l)}}(a,b)"
@@ -126,382 +125,276 @@ class PiecesInOneDimension(Claim):
         "Counts fluctuate from network to network as a whole, by 15 % in the segment: means are over networks, never "
         "over neurons.",
     )
-    headline = ("line", "narrow_line", "cauchy_line")
-    full = {"networks": 2000, "narrow_networks": 10_000, "pairs": 600}
-    tiny = {"networks": 20, "narrow_networks": 60, "pairs": 12, "width": 8, "depth": 2}
+    history = (
+        kit.Version(1, "means over all layers", seeds="20 of 20 hold"),
+        kit.Version(
+            2,
+            "each law is judged at every layer, the product at several narrow widths",
+            "laws of segments reversed or flat over layers held, as they were judged by their mean",
+        ),
+    )
+    tiny = {"networks": 40, "narrow_networks": 60, "pairs": 12, "width": 8, "depth": 2}
+    full = {"networks": 2000, "narrow_networks": 10_000, "pairs": 2000}
     out_of_scope = {"shift": 1.0}
     point = PiecesPoint
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """Hidden widths of the networks."""
-        return (self.width,) * self.depth
-
-    @property
-    def narrow_widths(self) -> tuple[int, ...]:
-        """Hidden widths of the narrow networks."""
-        return (self.narrow,) * self.depth
-
-    @property
-    def ends(self) -> Values:
+    def ends(self) -> kit.Values:
         """The segment, shape ``(2, 1)``."""
         return np.array([[-self.half], [self.half]])
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
+    def axes(self) -> dict[str, tuple[int, ...] | range]:
+        return {
+            "layer": range(1, self.depth + 1),
+            "narrow": self.narrow,
+            "layer_of_digits": range(1, len(DIGIT_WIDTHS) + 1),
+        }
+
+    def check_fields(self) -> None:
+        """Refuse networks of which no layer has another below."""
+        if self.depth < 2:
+            raise kit.UserError(f"depth must be at least 2, got {self.depth}; try 4")
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
+        of_input = (1, *self.widths(self.width))
+        one_sided = self.shift + 1.0
 
         def draw(
             number: int,
-            widths: tuple[int, ...],
+            widths: tuple[int, ...] = of_input,
             c_b: float = self.c_b,
             law: str = "normal",
             shift: float = self.shift,
-        ) -> list[list[Layer]]:
+        ) -> Networks:
             return [random_network(rng, widths, self.c_w, c_b, law, shift) for _ in range(number)]
 
+        few = [(1, *self.widths(width)) for width in self.narrow]
         return Setting(
-            wide=draw(self.networks, (1, *self.widths)),
-            narrow=draw(self.narrow_networks, (1, *self.narrow_widths)),
-            cauchy=draw(self.narrow_networks, (1, *self.narrow_widths), law="cauchy"),
-            shallow=draw(20, (1, self.width)),
+            wide=draw(self.networks),
+            narrow=[draw(self.narrow_networks, widths) for widths in few],
+            cauchy=[draw(self.narrow_networks, widths, law="cauchy") for widths in few],
+            shallow=draw(20, of_input[:2]),
             digits=draw(self.pairs, (64, *DIGIT_WIDTHS), DIGIT_C_B),
-            pairs=_pairs(rng, self.pairs),
-            shifted=draw(self.networks, (1, *self.widths), shift=1.0),
-            unbiased=draw(20, (1, self.width), 0.0),
+            pairs=pairs_of_digits(rng, self.pairs),
+            shifted=draw(CONTROLS, shift=one_sided),
+            narrow_shifted=[draw(4 * CONTROLS, widths, shift=one_sided) for widths in few],
+            digits_shifted=draw(
+                min(2 * CONTROLS, self.pairs), (64, *DIGIT_WIDTHS), DIGIT_C_B, shift=one_sided
+            ),
+            unbiased=draw(20, of_input[:2], 0.0),
         )
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def widths(self, width: int) -> tuple[int, ...]:
+        """Return the widths of all hidden layers of networks of one width."""
+        return (width,) * self.depth
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        share = wide_crossings(self.ends, self.c_w, self.c_b or 1e-9, self.depth).min()
         return [
-            assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric"),
-            assume("variance of the biases", self.c_b, ">", 0, "all neurons vanish at the origin"),
-            assume(
-                "expected breakpoints in the segment, of all networks of a kind",
-                min(
-                    self.expected(self.networks, self.widths),
-                    self.expected(self.narrow_networks, self.narrow_widths),
-                ),
+            kit.assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric"),
+            kit.assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin"),
+            kit.assume(
+                "expected breakpoints of a layer in the segment, over all wide networks",
+                float(share * self.networks * self.width),
                 ">=",
                 LEAST,
-                "their mean has no interval else; raise --networks, --narrow_networks or --half",
+                "their mean has no interval else; raise --networks or --half",
             ),
         ]
 
-    def expected(self, networks: int, widths: tuple[int, ...]) -> float:
-        """Return about how many breakpoints so many networks have in the segment."""
-        shares = wide_crossings(self.ends, self.c_w, self.c_b, self.depth) * line_crossings(widths)
-        return float(networks * shares @ np.array(widths))
-
-    def predict(self, setting: Setting) -> Prediction:
-        # where the hypotheses fail the numbers are those of the nearest law, and are not judged
-        c_b = self.c_b or 1e-9
+    def predict(self, setting: Setting) -> kit.Prediction:
         rng = np.random.default_rng(SEED_OF_THEORY)
-        segment = finite_crossings(self.ends, self.widths, self.c_w, c_b, rng, SAMPLES).mean
-        narrow = finite_crossings(self.ends, self.narrow_widths, self.c_w, c_b, rng, SAMPLES).mean
+
+        def between(
+            ends: kit.Values, widths: tuple[int, ...], c_b: float, samples: int
+        ) -> kit.Values:
+            return finite_crossings(ends, widths, self.c_w, c_b, rng, samples).mean
+
+        few = [self.widths(width) for width in self.narrow]
         # averaged over the pairs: few samples for each do
-        between = finite_crossings(
-            setting.pairs, DIGIT_WIDTHS, self.c_w, DIGIT_C_B, rng, SAMPLES // self.pairs + 2
-        )
-        given = [conditional_mean(features)[0] for features in self.below(setting)]
-        shown = np.stack([-SHOWN, SHOWN], 1)[..., None]
-        spread = finite_crossings(shown, self.widths, self.c_w, c_b, rng, SAMPLES // len(SHOWN))
-        return Prediction(
-            line=line_crossings(self.widths).mean(),
-            narrow_line=line_crossings(self.narrow_widths).mean(),
-            shallow=self.width + 1.0,
-            segment=("layer", segment),
+        on_digits = between(setting.pairs, DIGIT_WIDTHS, DIGIT_C_B, SAMPLES // self.pairs + 2)
+        narrow = between(self.ends, self.widths(max(self.narrow)), self.c_b, SAMPLES)
+        return kit.law(
+            line=("layer", line_crossings(self.widths(self.width))),
+            narrow_line=("narrow layer", [line_crossings(widths) for widths in few]),
+            segment=("layer", between(self.ends, self.widths(self.width), self.c_b, SAMPLES)),
             narrow_segment=("layer", narrow),
-            conditional=("network_with_layers_below", given),
-            digits=("layer_of_digits", between.mean.mean(0)),
-            spread=("shown", spread.mean.mean(-1)),
+            digits=("layer_of_digits", on_digits.mean(0)),
+            conditional=("start", self.given_below(setting)[:, 0]),
+            shallow=self.width + 1.0,
         )
 
-    def below(self, setting: Setting) -> list[Values]:
-        """Return what the last hidden layer of each wide network reads along the segment; none at depth one."""
-        networks = setting.wide if self.depth > 1 else []
-        return [features_below(layers, self.ends, self.c_w, self.c_b) for layers in networks]
-
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        along = [on_line(layers) for layers in setting.wide]
-        within = [np.abs(coordinates(one)[:, None]) < SHOWN for one in along]
-        # a vertex at zero, which is no breakpoint, is in each
-        spread = [(inside.sum(0) - 1) / self.width / self.depth for inside in within]
-        rng = numpy_generator(key)
-        again = [redrawn(features, rng, REDRAWS) for features in self.below(setting)]
-        return Observation(
-            redrawn=("network_with_layers_below", again),
-            line=("network layer", _each_neuron([one.crossings for one in along], self.width)),
-            segment=("network layer", self.counts(setting.wide, self.ends)),
-            narrow_line=("narrow layer", self.line_counts(setting.narrow)),
-            cauchy_line=("narrow layer", self.line_counts(setting.cauchy)),
-            narrow_segment=("narrow layer", self.counts(setting.narrow, self.ends)),
-            shallow=("shallow", [pieces(on_line(layers)) for layers in setting.shallow]),
-            digits=(
-                "pair layer_of_digits",
-                [
-                    crossings(layers, ends)[:-1] / DIGIT_WIDTHS
-                    for layers, ends in zip(setting.digits, setting.pairs, strict=True)
-                ],
-            ),
-            spread=("network shown", spread),
-            shifted_line=("network layer", self.line_counts(setting.shifted)),
-            shifted_segment=("network layer", self.counts(setting.shifted, self.ends)),
-            unbiased=("shallow", [pieces(on_line(layers)) for layers in setting.unbiased]),
+    def given_below(self, setting: Setting) -> kit.Values:
+        """Return means of the last layer given those below, and by the two ends alone, ``(networks, 2)``."""
+        return np.array(
+            [
+                conditional_mean(features_below(layers, self.ends, self.c_w, self.c_b))
+                for layers in setting.wide[:GIVEN]
+            ]
         )
 
-    def counts(self, networks: list[list[Layer]], ends: Values) -> Values:
-        """Return breakpoints per neuron on a segment, of each network and layer, ``(networks, depth)``."""
-        counts = [crossings(layers, ends) for layers in networks]
-        return _each_neuron(counts, len(networks[0][0].matrix))
-
-    def line_counts(self, networks: list[list[Layer]]) -> Values:
-        """Return breakpoints per neuron on all of R, of each network and layer, ``(networks, depth)``."""
-        counts = [crossings(homogeneous(layers), LINE) for layers in networks]
-        return _each_neuron(counts, len(networks[0][0].matrix))
-
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        checks = [
-            equal(
-                "line",
-                predicted["line"],
-                observed["line"].mean(1),
-                0.03,  # the interval is 1.1 %
-                label=f"breakpoints on the line, per neuron, width {self.width}",
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        widest = int(np.argmax(self.narrow))
+        given = setting.wide[:GIVEN]
+        drawn_by = (self.ends, self.c_w, self.c_b)
+        return kit.seen(
+            line=("seed layer", on_line(setting.wide)),
+            narrow_line=("narrow draw layer", [on_line(one) for one in setting.narrow]),
+            cauchy_line=("narrow draw layer", [on_line(one) for one in setting.cauchy]),
+            segment=("seed layer", on_segment(setting.wide, self.ends)),
+            narrow_segment=("draw layer", on_segment(setting.narrow[widest], self.ends)),
+            digits=("pair layer_of_digits", between_pairs(setting.digits, setting.pairs)),
+            redrawn=("start", redrawn(given, *drawn_by, rng)),
+            shallow=("shallow", [pieces(along_line(one)) for one in setting.shallow]),
+            shifted_line=("shifted layer", on_line(setting.shifted)),
+            shifted_segment=("shifted layer", on_segment(setting.shifted, self.ends)),
+            shifted_narrow=(
+                "narrow narrow_shifted layer",
+                [on_line(one) for one in setting.narrow_shifted],
             ),
-            equal(
-                "narrow_line",
-                predicted["narrow_line"],
-                observed["narrow_line"].mean(1),
-                0.045,  # the interval is 1.8 %
-                label=f"breakpoints on the line, per neuron, width {self.narrow}",
+            shifted_narrow_segment=(
+                "narrow_shifted layer",
+                on_segment(setting.narrow_shifted[widest], self.ends),
             ),
-            equal(
+            shifted_digits=(
+                "digits_shifted layer_of_digits",
+                between_pairs(setting.digits_shifted, setting.pairs[: len(setting.digits_shifted)]),
+            ),
+            redrawn_shifted=("start", redrawn(given, *drawn_by, rng, shift=1.0)),
+            unbiased=("shallow", [pieces(along_line(one)) for one in setting.unbiased]),
+        )
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        def counts(
+            id: str, theory: xarray.DataArray, measured: xarray.DataArray, within: float, where: str
+        ) -> kit.Check:
+            label = f"breakpoints per neuron {where}"
+            return kit.follows(id, theory, measured, within, absolute=True, label=label)
+
+        few = f"widths {', '.join(map(str, self.narrow))}"
+        return [
+            # intervals of all lines and segments take up to half of these margins, and chance the rest
+            counts("line", law.line, seen.line, 0.07, f"on the line, width {self.width}"),
+            counts("narrow_line", law.narrow_line, seen.narrow_line, 0.1, f"on the line, {few}"),
+            counts(
                 "cauchy_line",
-                predicted["narrow_line"],
-                observed["cauchy_line"].mean(1),
-                0.05,  # the interval is 2 %
-                label=f"breakpoints on the line, per neuron, width {self.narrow}, Cauchy weights",
+                law.narrow_line,
+                seen.cauchy_line,
+                0.1,
+                f"on the line, {few}, Cauchy weights",
             ),
-            equal(
-                "segment",
-                predicted["segment"].mean(),
-                observed["segment"].mean(1),
-                0.045,  # the interval is 1.8 %
-                label=f"breakpoints in the segment, per neuron, width {self.width}",
-            ),
-            equal(
+            counts("segment", law.segment, seen.segment, 0.05, "in the segment"),
+            counts(
                 "narrow_segment",
-                predicted["narrow_segment"].mean(),
-                observed["narrow_segment"].mean(1),
-                0.075,  # the interval is 2.9 %
-                label=f"breakpoints in the segment, per neuron, width {self.narrow}",
+                law.narrow_segment,
+                seen.narrow_segment,
+                0.06,
+                f"in the segment, width {max(self.narrow)}",
             ),
-            equal(
-                "digits",
-                predicted["digits"].mean(),
-                observed["digits"].mean(1),
-                0.1,  # the interval is 4 %
-                label="breakpoints between two digits, per neuron",
+            counts("digits", law.digits, seen.digits, 0.02, "between two digits"),
+            # the interval takes 0.006
+            counts(
+                "conditional",
+                law.conditional,
+                seen.redrawn,
+                0.015,
+                "of the last layer, given the layers below",
             ),
-            equal(
+            kit.follows(
                 "shallow",
-                predicted["shallow"],
-                observed["shallow"],
-                0.0,
-                aggregate="all",
+                law.shallow,
+                seen.shallow,
+                0.5,
+                absolute=True,
+                each=True,
                 label="linear pieces of the output, one hidden layer",
             ),
         ]
-        given = predicted["conditional"]
-        if given.size:
-            checks.append(
-                equal(
-                    "conditional",
-                    given.mean(),
-                    # each network's own mean as control variate
-                    observed["redrawn"] - given + given.mean(),
-                    0.02,  # the interval is 0.5 %
-                    label="breakpoints of the last layer, given the layers below",
-                )
-            )
-        return checks
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        c_b = self.c_b or 1e-9
-        wide = wide_crossings(self.ends, self.c_w, c_b, self.depth)
-        first = random_hyperplane_scales(self.c_w, c_b, 1, 1)[0]
-        scales = random_hyperplane_scales(self.c_w, c_b, 1, self.depth)
-        digits_wide = wide_crossings(setting.pairs, self.c_w, DIGIT_C_B, len(DIGIT_WIDTHS))
-        only_ends = [conditional_mean(features)[1] for features in self.below(setting)]
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        wide = wide_crossings(self.ends, self.c_w, self.c_b, self.depth)
+        scales = random_hyperplane_scales(self.c_w, self.c_b, 1, self.depth)
+        on_digits = wide_crossings(setting.pairs, self.c_w, DIGIT_C_B, len(DIGIT_WIDTHS))
         largest = (self.width + 1.0) ** self.depth - 1
-        neurons = self.width * self.depth
-        rivals = [
-            Rival(
+        below = law.layer - 1
+        return [
+            kit.rival(
+                "one_at_every_width",
+                "it is the law at infinite width",
+                label="one breakpoint a neuron at every width, and angles of s_l",
+                narrow_line=xarray.ones_like(law.narrow_line),
+                narrow_segment=0 * law.narrow_segment + wide,
+            ),
+            kit.rival(
+                "one_in_n",
+                "of n + 1 numbers of active neurons one is none",
+                label="times 1 − 1/(n + 1) for each layer below",
+                narrow_line=(1 - 1 / (law.narrow + 1)) ** below,
+            ),
+            kit.rival(
+                "one_layer",
+                "a slope is lost in the layer right below",
+                label="times 1 − 2^−n once, at any depth",
+                narrow_line=(1 - 0.5**law.narrow) ** np.minimum(below, 1),
+            ),
+            kit.rival(
+                "depth_multiplies",
+                "the worst case, Π(n_l + 1) pieces",
+                label="depth multiplies pieces",
+                line=0 * law.line + largest / (self.width * self.depth),
+            ),
+            kit.rival(
                 "line_of_the_bound",
-                predicted.replace(segment=("layer", 2 * self.half / (np.pi * scales))),
                 "Theorem B's C |a − b| N with C the density at the origin",
                 label="breakpoints in proportion to the length of the segment",
+                segment=0 * law.segment + 2 * self.half / (np.pi * scales),
+            ),
+            kit.rival(
+                "two_ends",
+                "exact in the first layer, where a neuron vanishes at most once",
+                label="a neuron counts when its sign differs at the two ends",
+                segment=0 * law.segment
+                + signs_at_the_ends(self.ends, self.depth, self.c_w, self.c_b),
+                digits=0 * law.digits
+                + signs_at_the_ends(setting.pairs, len(DIGIT_WIDTHS), self.c_w, DIGIT_C_B),
+                conditional=("start", self.given_below(setting)[:, 1]),
+            ),
+            kit.rival(
+                "one_scale",
+                "variances of weights are critical, so that layers look alike",
+                label="the first layer's scale in every layer",
+                segment=0 * law.segment + 2 * np.arctan(self.half / scales[0]) / np.pi,
+                digits=0 * law.digits + on_digits[:, 0].mean(),
             ),
         ]
-        if self.depth > 1:
-            rivals += [
-                Rival(
-                    "one_at_every_width",
-                    predicted.replace(narrow_line=1.0, narrow_segment=("layer", wide)),
-                    "it is the law at infinite width",
-                    label="one breakpoint a neuron at every width, and angles of s_l",
-                ),
-                Rival(
-                    "depth_multiplies",
-                    predicted.replace(line=largest / neurons),
-                    "the worst case, Π(n_l + 1) pieces",
-                    label="depth multiplies pieces",
-                ),
-                Rival(
-                    "two_ends",
-                    predicted.replace(
-                        segment=("layer", _end_angles(self.ends, self.widths, self.c_w, c_b)),
-                        digits=(
-                            "layer_of_digits",
-                            _end_angles(setting.pairs, DIGIT_WIDTHS, self.c_w, DIGIT_C_B),
-                        ),
-                        conditional=("network_with_layers_below", only_ends),
-                    ),
-                    "exact in the first layer, where a neuron vanishes at most once",
-                    label="a neuron counts when its sign differs at the two ends",
-                ),
-                Rival(
-                    "one_scale",
-                    predicted.replace(
-                        segment=("layer", 0 * wide + 2 * np.arctan(self.half / first) / np.pi),
-                        digits=(
-                            "layer_of_digits",
-                            0 * predicted["digits"] + digits_wide[:, 0].mean(),
-                        ),
-                    ),
-                    "variances of weights are critical, so that layers look alike",
-                    label="the first layer's scale in every layer",
-                ),
-            ]
-        return rivals
 
-    def controls(self, observed: Observation) -> list[Control]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        narrow = seen.shifted_narrow.rename(narrow_shifted="draw")
+        in_segment = seen.shifted_narrow_segment.rename(narrow_shifted="draw")
         return [
-            Control(
+            kit.control(
                 "one_sided",
-                observed.replace(
-                    line=("network layer", observed["shifted_line"]),
-                    segment=("network layer", observed["shifted_segment"]),
-                ),
                 "signs of weights can be flipped no more",
                 label="weights with a mean of one standard deviation",
+                line=seen.shifted_line.rename(shifted="seed"),
+                segment=seen.shifted_segment.rename(shifted="seed"),
+                narrow_line=narrow,
+                cauchy_line=narrow,
+                narrow_segment=in_segment,
+                digits=seen.shifted_digits.rename(digits_shifted="pair"),
+                redrawn=seen.redrawn_shifted,
             ),
-            Control(
+            kit.control(
                 "no_biases",
-                observed.replace(shallow=("shallow", observed["unbiased"])),
                 "all breakpoints are at the origin",
                 label="one hidden layer without biases",
+                shallow=seen.unbiased,
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        layers = np.arange(1, self.depth + 1)
-        above = np.arange(1, len(DIGIT_WIDTHS) + 1)
-        return (
-            panel(
-                "On the line: one breakpoint a neuron",
-                "layer",
-                "breakpoints per neuron",
-                observed_curve(
-                    layers, observed["line"].mean(0), f"width {self.width}", kind="points"
-                ),
-                observed_curve(
-                    layers,
-                    observed["narrow_line"].mean(0),
-                    f"width {self.narrow}",
-                    kind="points",
-                    shade=0.5,
-                ),
-                observed_curve(
-                    layers,
-                    observed["cauchy_line"].mean(0),
-                    f"width {self.narrow}, Cauchy",
-                    kind="points",
-                    shade=1.0,
-                ),
-                predicted_curve(layers, line_crossings(self.widths), "theory"),
-                predicted_curve(layers, line_crossings(self.narrow_widths)),
-                ylim=(0, 1.2),
-            ),
-            panel(
-                f"In [−{self.half:g}, {self.half:g}]: an angle over π",
-                "layer",
-                "breakpoints per neuron",
-                observed_curve(
-                    layers, observed["segment"].mean(0), f"width {self.width}", kind="points"
-                ),
-                observed_curve(
-                    layers,
-                    observed["narrow_segment"].mean(0),
-                    f"width {self.narrow}",
-                    kind="points",
-                    shade=1.0,
-                ),
-                predicted_curve(layers, predicted["segment"], "theory"),
-                predicted_curve(layers, predicted["narrow_segment"]),
-                rival_curve(
-                    layers,
-                    _end_angles(self.ends, self.widths, self.c_w, self.c_b),
-                    "signs at the ends",
-                ),
-                ylim=(0, None),
-            ),
-            panel(
-                "How they spread over the line",
-                "half length of the segment",
-                "breakpoints per neuron",
-                observed_curve(SHOWN, observed["spread"].mean(0), "inside", kind="points"),
-                predicted_curve(SHOWN, predicted["spread"], "theory"),
-                log="x",
-                ylim=(0, 1.1),
-            ),
-            panel(
-                "Between images of two digits",
-                "layer",
-                "breakpoints per neuron",
-                observed_curve(above, observed["digits"].mean(0), "observed", kind="points"),
-                predicted_curve(above, predicted["digits"], "theory"),
-                ylim=(0, None),
-            ),
-        )
-
-
-def _each_neuron(counts: list[Values], width: int) -> Values:
-    """Return counts per neuron of the hidden layers, ``(networks, depth)``."""
-    return np.array(counts)[:, :-1] / width
-
-
-def _pairs(rng: np.random.Generator, number: int) -> Values:
-    """Draw pairs of images of different digits, shape ``(number, 2, 64)``."""
-    images = digits()
-    x = np.asarray(images.x)
-    label = np.asarray(images.y).argmax(1)
-    first = rng.integers(0, len(x), number)
-    second = np.array([rng.choice(np.flatnonzero(label != label[i])) for i in first])
-    return np.stack([x[first], x[second]], 1)
-
-
-def _end_angles(ends: Values, widths: tuple[int, ...], c_w: float, c_b: float) -> Values:
-    """Return how often a neuron's signs differ at two ends, at infinite width: arccos ρ_l/π, mean over segments."""
-    gram = c_b + c_w / ends.shape[-1] * (ends @ np.swapaxes(ends, -1, -2))
-    first = gram[..., 0, 0]
-    last = gram[..., 1, 1]
-    mixed = gram[..., 0, 1]
-    shares = []
-    for _ in widths:
-        root = np.sqrt(first * last)
-        cosine = np.clip(mixed / root, -1, 1)
-        shares.append(np.mean(np.arccos(cosine)) / np.pi)
-        mixed = c_b + c_w * root * arc_cosine(cosine).outer
-        first = c_b + c_w * first / 2
-        last = c_b + c_w * last / 2
-    return np.array(shares)
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        return panels_of_layers(law, seen, rivals, self.width)

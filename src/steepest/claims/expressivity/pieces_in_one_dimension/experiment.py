@@ -1,46 +1,77 @@
-"""Breakpoints of random networks on a line and on segments, counted exactly."""
+"""Random networks on a line and on segments, and their breakpoints, counted exactly."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    assume,
-    equal,
-)
-from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
+from steepest import kit
+from steepest.claims.expressivity._random_networks import random_network
 from steepest.geometry import Layer, Trace, crossings, homogeneous, trace
-from steepest.kernels import finite_crossings
+from steepest.nn.data import digits
 
 LINE = np.array([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 """All of R, from −∞ over 0 to ∞, in homogeneous coordinates (x, τ)."""
+REDRAWS = 400
+"""Neurons in place of those of a network's last layer."""
+
+Networks = list[list[Layer]]
 
 
-def on_line(layers: Sequence[Layer]) -> Trace:
+class Setting(NamedTuple):
+    """All networks, and pairs of images of different digits."""
+
+    wide: Networks
+    narrow: list[Networks]  # of each width
+    cauchy: list[Networks]  # of each width, with Cauchy weights
+    shallow: Networks
+    digits: Networks  # one a pair
+    pairs: kit.Values  # (pairs, 2, 64)
+    shifted: Networks  # wide, with weights of a mean: a control
+    narrow_shifted: list[Networks]  # of each width, with weights of a mean: a control
+    digits_shifted: Networks  # of pairs, with weights of a mean: a control
+    unbiased: Networks  # shallow, without biases: a control
+
+
+def on_segment(networks: Networks, ends: kit.Values) -> kit.Values:
+    """Return breakpoints per neuron on a segment, of each network and hidden layer, ``(networks, depth)``."""
+    return _each_neuron(networks, [crossings(layers, ends) for layers in networks])
+
+
+def on_line(networks: Networks) -> kit.Values:
+    """Return breakpoints per neuron on all of R, of each network and hidden layer, ``(networks, depth)``."""
+    return _each_neuron(networks, [along_line(layers).crossings for layers in networks])
+
+
+def _each_neuron(networks: Networks, counts: list[kit.Values]) -> kit.Values:
+    widths = [len(layer.matrix) for layer in networks[0][:-1]]
+    return np.array(counts)[:, :-1] / widths
+
+
+def between_pairs(networks: Networks, pairs: kit.Values) -> kit.Values:
+    """Return breakpoints per neuron of each network on a segment of its own, ``(pairs, depth)``."""
+    each = [on_segment([layers], ends) for layers, ends in zip(networks, pairs, strict=True)]
+    return np.concatenate(each)
+
+
+def redrawn(
+    networks: Networks,
+    ends: kit.Values,
+    c_w: float,
+    c_b: float,
+    rng: np.random.Generator,
+    shift: float = 0.0,
+) -> kit.Values:
+    """Return breakpoints per neuron of last hidden layers that are drawn anew, ``(networks,)``."""
+    width = len(networks[0][0].matrix)
+    others = [random_network(rng, (width, REDRAWS), c_w, c_b, shift=shift) for _ in networks]
+    anew = [[*layers[:-2], *other] for layers, other in zip(networks, others, strict=True)]
+    return on_segment(anew, ends)[:, -1]
+
+
+def along_line(layers: Sequence[Layer]) -> Trace:
     """Follow a network of one input along all of R."""
     return trace(homogeneous(layers), LINE)
-
-
-def coordinates(along: Trace) -> Values:
-    """Return x at the places of a trace along the line, infinite at its ends, shape ``(k,)``."""
-    tau = 1 - np.abs(along.places - 1)
-    with np.errstate(divide="ignore"):
-        return (along.places - 1) / tau
 
 
 def pieces(along: Trace) -> int:
@@ -55,104 +86,11 @@ def pieces(along: Trace) -> int:
     return 1 + int((jumps > 1e-9 * np.abs(affine).max()).sum())
 
 
-def features_below(layers: Sequence[Layer], ends: Values, c_w: float, c_b: float) -> Values:
-    """Return ``φ = (√C_b, √(C_w/n) σ(z))`` of the layer below the last hidden one at all places of a segment.
-
-    A neuron of the last hidden layer is ``g·φ`` with standard normal g. Shape ``(places, 1 + n)``.
-    """
-    below = trace(
-        layers[:-2], ends
-    ).outputs  # the last is the output, the one before it the neurons
-    active = np.maximum(below, 0) * (c_w / below.shape[1]) ** 0.5
-    return np.concatenate([np.full((len(active), 1), c_b**0.5), active], 1)
-
-
-def redrawn(features: Values, rng: np.random.Generator, neurons: int) -> float:
-    """Count the sign changes of so many new neurons of the last hidden layer, and return their mean."""
-    z = features @ rng.standard_normal((features.shape[1], neurons))
-    return ((z[1:] > 0) != (z[:-1] > 0)).sum() / neurons
-
-
-def conditional_mean(features: Values) -> Values:
-    """Return the mean zeros of a neuron given those below, ``Σ ∠(φ(t_i), φ(t_{i+1}))/π`` (Edelman and Kostlan 1995).
-
-    Returns:
-        that; and the angle of the two ends alone, shape ``(2,)``.
-    """
-    features = features / np.linalg.norm(features, axis=1, keepdims=True)
-    chords = np.linalg.norm(features[1:] - features[:-1], axis=1)
-    across = np.linalg.norm(features[-1] - features[0])
-    return np.array([_angle(chords).sum(), _angle(across)]) / np.pi
-
-
-def _angle(chord: Any) -> Any:
-    """Return the angle of two unit vectors at this distance."""
-    return 2 * np.arcsin(np.minimum(chord / 2, 1))
-
-
-@dataclass(frozen=True)
-class PiecesPoint(Point):
-    """Breakpoints in a segment around zero, per neuron, of networks of one depth and one variance of weights."""
-
-    depth: Count
-    width: Count
-    c_w: Positive
-    c_b: NonNegative
-    half: Positive
-    networks: Seeds
-
-    batched = ("c_w", "c_b", "half")
-    diagram = {"c_w": "linear:0.5:4:15", "depth": "1,2,3,4,6,8,12"}
-    base = {"networks": 150}
-    contours = {"share_predicted": (0.3, "0.3 by theory")}
-    diagram_remarks = (
-        "Its 150 networks a point are 32 neurons wide. On all of R there is one breakpoint per neuron at every point: "
-        "where few are in [−1, 1] they are further out.",
-    )
-
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
-        return [assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin")]
-
-    def predict(self, setting: Any) -> Prediction:
-        rng = np.random.default_rng(SEED_OF_THEORY)
-        ends = [[-self.half], [self.half]]
-        mean = finite_crossings(ends, (self.width,) * self.depth, self.c_w, self.c_b, rng, 20_000)
-        return Prediction(share=mean.mean.mean())
-
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        for_first, for_others, for_biases = jax.random.split(key, 3)
-        n = self.width
-        first = jax.random.normal(for_first, (self.networks, n, 1))
-        others = jax.random.normal(for_others, (self.networks, self.depth - 1, n, n)) / n**0.5
-        biases = jax.random.normal(for_biases, (self.networks, self.depth, n))
-        scale = jnp.sqrt(self.c_w)
-        count = jax.pure_callback(
-            _count,
-            jax.ShapeDtypeStruct((self.networks,), np.float64),
-            scale * first,
-            scale * others,
-            jnp.sqrt(self.c_b) * biases,
-            jnp.asarray(self.half, float),
-            vmap_method="sequential",
-        )
-        return {"share": count / (n * self.depth)}
-
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
-        return [
-            equal(
-                "share",
-                predicted["share"],
-                observed["share"],
-                (-0.04, 0.04),  # the interval over 150 networks is up to 0.02
-                absolute=True,
-                label="breakpoints in the segment, per neuron",
-            )
-        ]
-
-
-def _count(first: Values, others: Values, biases: Values, half: Values) -> Values:
-    """Count the breakpoints of each network in [−half, half], shape ``(networks,)``."""
-    ends = np.array([[-float(half)], [float(half)]])
-    layers = np.moveaxis(np.asarray(others), 1, 0)
-    networks = unbatched([first, *layers], list(np.moveaxis(np.asarray(biases), 1, 0)))
-    return np.array([crossings(one, ends).sum() for one in networks], float)
+def pairs_of_digits(rng: np.random.Generator, number: int) -> kit.Values:
+    """Draw pairs of images of different digits, shape ``(number, 2, 64)``."""
+    images = digits()
+    x = np.asarray(images.x)
+    label = np.asarray(images.y).argmax(1)
+    first = rng.integers(0, len(x), number)
+    second = np.array([rng.choice(np.flatnonzero(label != label[i])) for i in first])
+    return np.stack([x[first], x[second]], 1)

@@ -1,0 +1,96 @@
+"""Breakpoints in a segment at one point of a diagram."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steepest.claim import (
+    Arrays,
+    Check,
+    Count,
+    Hypothesis,
+    Key,
+    NonNegative,
+    Point,
+    Positive,
+    Prediction,
+    Seeds,
+    Values,
+    assume,
+    equal,
+)
+from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
+from steepest.geometry import crossings
+from steepest.kernels import finite_crossings
+
+
+@dataclass(frozen=True)
+class PiecesPoint(Point):
+    """Breakpoints in a segment around zero, per neuron, of networks of one depth and one variance of weights."""
+
+    depth: Count
+    width: Count
+    c_w: Positive
+    c_b: NonNegative
+    half: Positive
+    networks: Seeds
+
+    batched = ("c_w", "c_b", "half")
+    diagram = {"c_w": "linear:0.5:4:15", "depth": "1,2,3,4,6,8,12"}
+    base = {"networks": 150}
+    contours = {"share_predicted": (0.3, "0.3 by theory")}
+    diagram_remarks = (
+        "Its 150 networks a point are 32 neurons wide. On all of R there is one breakpoint per neuron at every point: "
+        "where few are in [−1, 1] they are further out.",
+    )
+
+    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+        return [assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin")]
+
+    def predict(self, setting: Any) -> Prediction:
+        rng = np.random.default_rng(SEED_OF_THEORY)
+        ends = [[-self.half], [self.half]]
+        mean = finite_crossings(ends, (self.width,) * self.depth, self.c_w, self.c_b, rng, 20_000)
+        return Prediction(share=mean.mean.mean())
+
+    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+        for_first, for_others, for_biases = jax.random.split(key, 3)
+        n = self.width
+        first = jax.random.normal(for_first, (self.networks, n, 1))
+        others = jax.random.normal(for_others, (self.networks, self.depth - 1, n, n)) / n**0.5
+        biases = jax.random.normal(for_biases, (self.networks, self.depth, n))
+        scale = jnp.sqrt(self.c_w)
+        count = jax.pure_callback(
+            _count,
+            jax.ShapeDtypeStruct((self.networks,), np.float64),
+            scale * first,
+            scale * others,
+            jnp.sqrt(self.c_b) * biases,
+            jnp.asarray(self.half, float),
+            vmap_method="sequential",
+        )
+        return {"share": count / (n * self.depth)}
+
+    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+        return [
+            equal(
+                "share",
+                predicted["share"],
+                observed["share"],
+                (-0.04, 0.04),  # the interval over 150 networks is up to 0.02
+                absolute=True,
+                label="breakpoints in the segment, per neuron",
+            )
+        ]
+
+
+def _count(first: Values, others: Values, biases: Values, half: Values) -> Values:
+    """Count the breakpoints of each network in [−half, half], shape ``(networks,)``."""
+    ends = np.array([[-float(half)], [float(half)]])
+    layers = np.moveaxis(np.asarray(others), 1, 0)
+    networks = unbatched([first, *layers], list(np.moveaxis(np.asarray(biases), 1, 0)))
+    return np.array([crossings(one, ends).sum() for one in networks], float)
