@@ -86,6 +86,7 @@ class TangentWidth(kit.Claim[Setting]):
             "mean widths above d passed as well, and laws reversed in d",
         ),
     )
+    shared = {"claim._each": "a loop over draws; what it calls differs between the sides"}
     tiny = {"dimensions": (3, 4, 5), "seeds": 6}
     full = {"dimensions": (3, 4, 5, 6, 7, 8, 9), "seeds": 60}
     out_of_scope = {"spread": 3.0}

@@ -1,7 +1,5 @@
 """When the two bits of XOR are told apart at a pattern of the other bits, and how often a random gate tells them."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -43,7 +41,7 @@ def width_for_first_bit(gates: NDArray) -> float:
     return first(np.logical_or.accumulate(switched).all(1))
 
 
-def first(done: NDArray | Sequence[bool]) -> float:
+def first(done: ArrayLike) -> float:
     """Return the number of the first gate with which it is done; infinite if it never is."""
     done = np.asarray(done)
     return float(done.argmax() + 1) if done.any() else np.inf

@@ -149,6 +149,7 @@ class NtkDynamics(kit.Claim[Setting]):
         ),
     )
     shared = {
+        "claim.NtkDynamics.rates": "step sizes, by a number of the setting; a wrong one is another step for both",
         "steepest.nn.activations._activation.activation": "theory needs Gaussian means of its values and slopes, the "
         "experiment differentiates networks",
         "steepest.nn.networks._mlp.mlp": "theory reads variances from it, the experiment runs it; a test compares its "

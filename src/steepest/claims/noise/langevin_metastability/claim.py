@@ -298,8 +298,12 @@ class LangevinMetastability(Claim):
         slopes = [np.polyfit(self.betas, logs, 1)[0] for logs in np.log(means).T]
         sizes = np.sqrt(self.step / 2.0 ** np.arange(LIMIT))
         limits = extrapolate(sizes, observed["chains"], -1)
-        laws = (predicted[name] for name in ("prefactor", "barrier", "plane_prefactor"))
-        line, planes = self.to_the_limit(observed, *laws)
+        line, planes = self.to_the_limit(
+            observed,
+            float(predicted["prefactor"]),
+            float(predicted["barrier"]),
+            predicted["plane_prefactor"],
+        )
         logs = np.log(np.maximum(observed["chances"], 1e-300))
         stays = [
             np.interp(a, RADII, row) for a, row in zip(predicted["stay_radius"], logs, strict=True)
