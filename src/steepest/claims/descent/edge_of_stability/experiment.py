@@ -130,7 +130,8 @@ def follow_descents_and_flow(
         start = setting.net.init(seed)
         descend_at = lambda lr: point.path(setting, start, lr, visited)
         paths = jax.lax.map(descend_at, jnp.array(step_sizes))
-        limit = flow(setting.risk, start, times, observe=visited, rtol=1e-3, atol=1e-6)
+        # with 1e-3 the sharpness at its end was 8 to 9 % low; from 1e-4 on it is that of Euler's small steps
+        limit = flow(setting.risk, start, times, observe=visited, rtol=1e-4, atol=1e-7)
         descents = paths.observed.pop("params")
         shape = paths.risk.shape
         join = lambda a, b: jnp.concatenate([a.reshape(-1, *b.shape[1:]), b])
