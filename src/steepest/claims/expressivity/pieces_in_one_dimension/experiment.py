@@ -50,8 +50,8 @@ def _each_neuron(networks: Networks, counts: list[kit.Values]) -> kit.Values:
 
 def between_pairs(networks: Networks, pairs: kit.Values) -> kit.Values:
     """Return breakpoints per neuron of each network on a segment of its own, ``(pairs, depth)``."""
-    each = [on_segment([layers], ends) for layers, ends in zip(networks, pairs, strict=True)]
-    return np.concatenate(each)
+    counts = [on_segment([layers], ends) for layers, ends in zip(networks, pairs, strict=True)]
+    return np.concatenate(counts)
 
 
 def redrawn(

@@ -45,8 +45,8 @@ def width_for_each_face(gates: NDArray, labels: NDArray) -> float:
     products = faces @ np.swapaxes(faces, 1, 2)
 
     def separates(width: int) -> bool:
-        seen = active[:, :, :width]
-        kernels = products * (seen @ np.swapaxes(seen, 1, 2))
+        by_gates = active[:, :, :width]
+        kernels = products * (by_gates @ np.swapaxes(by_gates, 1, 2))
         singular = np.abs(np.linalg.det(kernels)) < 0.5
         if not singular.any():
             return True

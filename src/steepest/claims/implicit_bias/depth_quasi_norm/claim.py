@@ -410,10 +410,10 @@ def _exponent(
     centred = lambda values: (values - values.sum("feature") / count).where(on, 0.0)
     x = centred(np.log(size.where(on, 1.0)))
     y = centred(np.log(abs(pull).where(on, 1.0)))
-    told = count > 1
-    square = (x**2).sum("feature").where(told, 1.0)
+    has_slope = count > 1
+    square = (x**2).sum("feature").where(has_slope, 1.0)
     left = (x * (y - expected * x)).sum("feature") / square
-    return expected + left / told.mean("draw")
+    return expected + left / has_slope.mean("draw")
 
 
 def _directions(

@@ -57,10 +57,10 @@ def interpolants(
 
 def all_minima(sets: Problems, orders: Sequence[float]) -> np.ndarray:
     """Return all local minima of ℓ_p with margins of one, ``(orders, sets, minima, features)``; copies fill up."""
-    found = [[quasi_norm_margins(x, y, order) for x, y in sets] for order in orders]
-    most = max(len(minima) for row in found for minima in row)
+    of_sets = [[quasi_norm_margins(x, y, order) for x, y in sets] for order in orders]
+    most = max(len(minima) for row in of_sets for minima in row)
     features = sets[0][0].shape[1]
-    return np.array([[np.resize(minima, (most, features)) for minima in row] for row in found])
+    return np.array([[np.resize(minima, (most, features)) for minima in row] for row in of_sets])
 
 
 def quasi_norm(beta: xarray.DataArray, order: xarray.DataArray) -> xarray.DataArray:

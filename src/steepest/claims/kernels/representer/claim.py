@@ -279,7 +279,7 @@ class Representer(kit.Claim[Setting]):
         points = np.arange(1, self.test + 1)
         ways = np.arange(1, len(WAYS) + 1)
         off = _relative(seen.outputs, law.outputs).max("point")
-        found = [
+        ways_drawn = [
             kit.observed_curve(
                 points,
                 seen.outputs.isel(of_test).sel(way=way).values,
@@ -305,7 +305,7 @@ class Representer(kit.Claim[Setting]):
                 "test point",
                 "output",
                 kit.predicted_curve(points, law.outputs.isel(of_test).values, "K(K + λ)⁻¹y"),
-                *found,
+                *ways_drawn,
             ),
             kit.panel(
                 "All ways agree to rounding",

@@ -109,5 +109,5 @@ def _signs(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
 
 
 def _sizes(count: int) -> list[int]:
-    whole, rest = divmod(count, CHUNK)
-    return [CHUNK] * whole + [rest] * (rest > 0)
+    whole, remainder = divmod(count, CHUNK)
+    return [CHUNK] * whole + [remainder] * (remainder > 0)
