@@ -40,7 +40,7 @@ class PiecesPoint(Point):
     networks: Seeds
 
     batched = ("c_w", "c_b", "half")
-    diagram = {"c_w": "linear:0.5:4:15", "depth": "1,2,3,4,6,8,12"}
+    diagram = {"c_w": "linear:0.5:4:15", "depth": "2,3,4,6,8,12"}
     base = {"networks": 150}
     contours = {"share_predicted": (0.3, "0.3 by theory")}
     diagram_remarks = (
