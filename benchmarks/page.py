@@ -3,15 +3,13 @@
     python benchmarks/page.py
 
 reads ``benchmarks/NAME/record.json`` (what a benchmark measured, in what circumstances, which goals it missed), the
-verdicts and hold rates that the package carries, the fresh seeds of ``benchmarks/seeds/record.json``, and what each
-claim costs. A test compares the page with them.
+verdicts and hold rates that the package carries, and what each claim costs. A test compares the page with them.
 """
 
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from steepest.catalogue import built_in, chapter_title
 from steepest.record import HoldRate, Record, records
@@ -60,7 +58,7 @@ def section(name: str) -> str:
     """Return one benchmark's section."""
     record = json.loads((HERE / name / "record.json").read_text("utf-8"))
     parts = [f"## {record['title']}", record["how"]]
-    parts += [table(each["columns"], each["rows"]) for each in record["tables"]]
+    parts += [table(part["columns"], part["rows"]) for part in record["tables"]]
     parts += record["says"]
     return "\n\n".join(parts) + "\n"
 
@@ -74,15 +72,15 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def claims_section() -> str:
     """Return how often each claim holds, and what it costs."""
     costs = json.loads(COSTS.read_text("utf-8"))
-    known = {name: costs[name] for name in built_in() if name in costs}
-    dear = [name for name, cost in known.items() if cost > GOAL]
+    spent = {name: costs[name] for name in built_in() if name in costs}
+    dear = [name for name, cost in spent.items() if cost > GOAL]
     head = (
         "## Claims: how often they hold, and what they cost\n\n"
         "Verdicts of the quick preset at seed 0, at fresh seeds of the version, and at random settings of its scope. "
         "Where the runs themselves are stored (`benchmarks/trials/`) the counts are theirs; the others were counted "
         "when the version was made. CPU-seconds are those of a process of its own with nothing compiled before, "
         "start and imports included, of the claims that were measured so: in the median "
-        f"{statistics.median(known.values()):.1f}, and {len(dear)} of {len(known)} above the goal of {GOAL:g}.\n\n"
+        f"{statistics.median(spent.values()):.1f}, and {len(dear)} of {len(spent)} above the goal of {GOAL:g}.\n\n"
         f"![CPU-seconds of each claim's quick preset, sorted, with the goal]({PLOT})\n\n"
     )
     return head + "\n\n".join(chapters(costs)) + "\n"
@@ -91,10 +89,9 @@ def claims_section() -> str:
 def chapters(costs: Mapping[str, float]) -> Iterator[str]:
     """Yield a table for each chapter."""
     lines = built_in()
-    counted = json.loads((HERE / "seeds" / "record.json").read_text("utf-8"))
     for chapter in dict.fromkeys(line.chapter for line in lines.values()):
         rows = [
-            row(name, records().get(name), counted.get(name), costs.get(name))
+            row(name, records().get(name), costs.get(name))
             for name, line in lines.items()
             if line.chapter == chapter
         ]
@@ -103,29 +100,14 @@ def chapters(costs: Mapping[str, float]) -> Iterator[str]:
         yield f"### {title[:1].upper()}{title[1:]}\n\n{table(columns, rows)}"
 
 
-def row(
-    name: str, record: Record | None, counted: Mapping[str, Any] | None, cost: float | None
-) -> tuple[object, ...]:
-    """Return the line of one claim; a count of another version says of which."""
+def row(name: str, record: Record | None, cost: float | None) -> tuple[object, ...]:
+    """Return the line of one claim."""
     costs = "" if cost is None else f"{cost:.1f}"
     if record is None:
         return name, "", "", "", "", costs
     seeds = "" if record.seeds is None else said(record.seeds)
-    if not seeds and counted is not None:
-        of_old = "" if counted["version"] == record.version else f" (version {counted['version']})"
-        seeds = said(rate_of(counted["counts"])) + of_old
     settings = "" if record.settings is None else said(record.settings)
     return name, record.version, record.verdict, seeds, settings, costs
-
-
-def rate_of(counts: Mapping[str, int]) -> HoldRate:
-    """Return counts of ``benchmarks/seeds`` in the words of the record."""
-    return HoldRate(
-        holds=counts["holds"],
-        fails=counts["fails"],
-        undecided=counts["inconclusive"],
-        out_of_range=counts["out-of-range"],
-    )
 
 
 def said(rate: HoldRate) -> str:

@@ -75,8 +75,8 @@ def main() -> None:
 
 def counts(column: dict[str, Any]) -> dict[str, Any]:
     """Return how often each verdict came, with the version that it is of."""
-    came = collections.Counter(run["verdict"] for run in column["runs"])
-    return {"version": column["version"], "counts": {word: came[word] for word in VERDICTS}}
+    verdicts = collections.Counter(run["verdict"] for run in column["runs"])
+    return {"version": column["version"], "counts": {word: verdicts[word] for word in VERDICTS}}
 
 
 def write(counted: dict[str, Any]) -> None:
@@ -85,17 +85,22 @@ def write(counted: dict[str, Any]) -> None:
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
 
-def carry(counted: dict[str, Any]) -> None:
+def carry(columns: dict[str, Any]) -> None:
     """Write counts into the package's record, where they are of its version and no trial has given others."""
-    whole = dict(record.records())
-    for name, column in counted.items():
-        known = whole.get(name)
-        if known is None or known.version != column["version"] or known.seeds is not None:
+    blocks = dict(record.records())
+    for name, column in columns.items():
+        block = blocks.get(name)
+        if block is None or block.version != column["version"] or block.seeds is not None:
             continue
-        holds, undecided, out_of_range, fails = (column["counts"][word] for word in VERDICTS)
-        rate = record.HoldRate(holds, fails, undecided, out_of_range)
-        whole[name] = dataclasses.replace(known, seeds=rate)
-    record.PATH.write_text(record.spelled(whole), "utf-8")
+        counted = column["counts"]
+        rate = record.HoldRate(
+            holds=counted["holds"],
+            fails=counted["fails"],
+            undecided=counted["inconclusive"],
+            out_of_range=counted["out-of-range"],
+        )
+        blocks[name] = dataclasses.replace(block, seeds=rate)
+    record.PATH.write_text(record.spelled(blocks), "utf-8")
 
 
 def extended(stored: dict[str, Any] | None, name: str, first: int | None, seeds: int) -> dict:

@@ -55,7 +55,8 @@ def test_minima_of_three_layers_are_minima(small):
     _, setting, predicted = small
     rng = np.random.default_rng(0)
     for draw in range(5):
-        x, y = setting.inputs[draw], setting.labels[draw]
+        x = setting.inputs[draw]
+        y = setting.labels[draw]
         best = predicted["minima"][1, draw, 0]
         near = best + 1e-3 * rng.standard_normal((500, len(best))) * np.abs(best).max()
         near /= (y * (near @ x.T)).min(1)[:, None]
@@ -83,13 +84,13 @@ def test_residuals_and_exponents_tell_the_order():
     dims = ("depth", "draw", "feature")
     arrays = [xarray.DataArray(values, dims=dims) for values in (size, pull)]
     off = xarray.zeros_like(arrays[0].isel(feature=0))
-    own = module._kkt_residual(ORDERS, *arrays, off)
-    np.testing.assert_allclose(own, 0.0, atol=1e-7)
+    of_the_law = module._kkt_residual(ORDERS, *arrays, off)
+    np.testing.assert_allclose(of_the_law, 0.0, atol=1e-7)
     assert (module._kkt_residual(ORDERS, *arrays, off + 0.3) == 0.3).all()
     assert (module._kkt_residual(ORDERS[::-1], *arrays, off)[[0, 2]] > 0.1).all()
     for expected in (ORDERS - 1, 0 * ORDERS):
-        found = module._exponent(expected, *arrays).mean("draw")
-        np.testing.assert_allclose(found, ORDERS - 1, atol=1e-12)
+        exponent = module._exponent(expected, *arrays).mean("draw")
+        np.testing.assert_allclose(exponent, ORDERS - 1, atol=1e-12)
 
 
 def test_losses_are_their_logarithms():
@@ -105,13 +106,12 @@ def test_a_power_tail_passes_exponents_and_fails_what_is_judged(small, followed)
     claim, _, predicted = small
     names = ("weights", "least", "pull", "off_margin")
     tail = followed.replace(**{name: followed.quantity(f"{name}_tail") for name in names})
-    own, other = (
-        {check.id: check.verdict.value for check in claim.checks(predicted, seen)}
-        for seen in (followed, tail)
-    )
-    assert own["kkt"] == own["minimum"] == "holds"
-    assert other["kkt"] == "fails" and other["minimum"] != "holds"
-    assert other["margin_exponent"] != "fails"
+    stated = {check.id: check.verdict.value for check in claim.checks(predicted, followed)}
+    assert stated["kkt"] == stated["minimum"] == "holds"
+    with_tail = {check.id: check.verdict.value for check in claim.checks(predicted, tail)}
+    assert with_tail["kkt"] == "fails"
+    assert with_tail["minimum"] != "holds"
+    assert with_tail["margin_exponent"] != "fails"
 
 
 def test_a_program_of_another_depth_fails(small, followed):

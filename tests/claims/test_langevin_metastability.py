@@ -43,7 +43,8 @@ def test_the_plane_is_the_line_where_the_stiffness_does_not_change():
 
 def test_elimination_without_subtraction_is_right_where_a_solver_has_no_digit_left():
     # up at 2⁻³⁰ and down at one: the mean time to the end by its double sum, in fractions
-    count, up = 7, Fraction(1, 2**30)
+    count = 7
+    up = Fraction(1, 2**30)
     jumps = np.zeros((count, 3))
     jumps[1:, 0] = 1.0
     jumps[:-1, 2] = float(up)
@@ -56,16 +57,17 @@ def test_elimination_without_subtraction_is_right_where_a_solver_has_no_digit_le
 
 def test_elimination_without_subtraction_is_a_linear_solve():
     rng = np.random.default_rng(0)
-    count, band = 11, 3
+    count = 11
+    band = 3
     generator = np.triu(np.tril(rng.uniform(size=(count, count)), band), -band)
     np.fill_diagonal(generator, 0)
     out = rng.uniform(size=count)
     jumps = np.zeros((count, 2 * band + 1))
     for i, j in zip(*np.nonzero(generator), strict=True):
         jumps[i, j - i + band] = generator[i, j]
-    whole = np.diag(generator.sum(1) + out) - generator
+    matrix = np.diag(generator.sum(1) + out) - generator
     times = absorption_times(jumps, out, band)
-    np.testing.assert_allclose(times, np.linalg.solve(whole, np.ones(count)), rtol=1e-12)
+    np.testing.assert_allclose(times, np.linalg.solve(matrix, np.ones(count)), rtol=1e-12)
 
 
 def test_elimination_by_columns_and_the_sparse_solver_agree():

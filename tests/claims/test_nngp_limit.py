@@ -40,9 +40,9 @@ def test_one_input_alone_is_as_in_the_library(case):
     """Variance and shift of the diagonal against the corrections of one input in two hidden layers."""
     order = first_order(case, INPUTS, 2)
     for i, start in enumerate((INPUTS**2).mean(1) * case.c_w + case.c_b):
-        known = finite_width(*case, float(start), (1, 1))
-        own = 3 * order.spread[i, i] / order.kernel[i] ** 2
-        assert own == pytest.approx(float(known.kurtosis[-1]), rel=0.04)
+        corrections = finite_width(*case, float(start), (1, 1))
+        of_diagonal = 3 * order.spread[i, i] / order.kernel[i] ** 2
+        assert of_diagonal == pytest.approx(float(corrections.kurtosis[-1]), rel=0.04)
     assert kurtosis(TANH, INPUTS, [1], 2)[0] == pytest.approx(1.7, rel=0.05)
     if case is RELU:
         np.testing.assert_allclose(order.shift[:3], 0, atol=1e-3)
@@ -64,8 +64,8 @@ def test_the_departure_is_that_of_wide_networks(hidden):
     order = first_order(TANH, INPUTS, hidden)
     u = frequencies(order.kernel)
     drawn = draw_covariances(TANH, INPUTS, 60, hidden, 20_000, np.random.default_rng(1))[0]
-    own = moments(drawn, u, 10)
-    off = 60 * (own.cosine - characteristic(order.kernel, u)).mean(1)
+    of_networks = moments(drawn, u, 10)
+    off = 60 * (of_networks.cosine - characteristic(order.kernel, u)).mean(1)
     error = off.std(ddof=1) / np.sqrt(10)
     assert off.mean() == pytest.approx(characteristic_shift(order, u).mean(), abs=4 * error + 0.01)
 
@@ -132,7 +132,8 @@ def test_a_departure_like_another_power_is_refuted():
     claim: Any = load("nngp-limit")()
     key = jax.random.key(0)
     setting = claim.setting(key)
-    law, seen = claim.predict(setting), claim.observe(setting, key)
+    law = claim.predict(setting)
+    seen = claim.observe(setting, key)
     verdict = {check.id: str(check.verdict) for check in claim.checks(law, seen)}
     assert set(verdict.values()) == {"holds"}
     widths = np.array(claim.widths) / claim.widths[0]

@@ -35,8 +35,8 @@ def test_the_recursion_is_that_of_the_library(way):
     progress = (
         dynamics.descent(rate, steps) if way == "descent" else dynamics.flow(rate * np.array(steps))
     )
-    known = dynamics.outputs(progress, ntk[:, :M], start, Y)
-    np.testing.assert_allclose(ours.carried @ start + ours.gained, known, atol=1e-9)
+    of_library = dynamics.outputs(progress, ntk[:, :M], start, Y)
+    np.testing.assert_allclose(ours.carried @ start + ours.gained, of_library, atol=1e-9)
 
 
 @pytest.mark.parametrize("sigma", ["erf", "gelu"])
@@ -62,9 +62,9 @@ def test_the_departure_is_that_of_wide_kernels():
     )
     start = RNG.multivariate_normal(np.zeros(7), limit.nngp, len(keys))
     rate = 1.5 * M / np.linalg.eigvalsh(limit.ntk[:M, :M])[-1]
-    own = repeat(start[:, None], kernels[:, :, :M], Y, [rate], 4)[:, 0]
+    by_own = repeat(start[:, None], kernels[:, :, :M], Y, [rate], 4)[:, 0]
     fixed = repeat(start[:, None], np.stack([limit.ntk[:, :M]] * len(keys)), Y, [rate], 4)[:, 0]
-    measured = n * ((own - fixed)[:, 1:] ** 2).mean((0, 2))
+    measured = n * ((by_own - fixed)[:, 1:] ** 2).mean((0, 2))
     neurons = draw_neurons("erf", X, limit.nngp)
     predicted = departures(neurons, X, Y, limit.ntk, rate, [1, 2, 3, 4]).mean(1)
     np.testing.assert_allclose(measured, predicted, rtol=0.25)
@@ -77,14 +77,15 @@ def test_relu_leaves_its_own_kernel_by_scatter_and_drift(n):
     y = np.array([1.0, -1.0])
     net = network("relu", n, 2)
 
-    def one(key):
+    def departure(key):
         params = net.init(key)
         path = follow(net, params, jnp.asarray(x), jnp.asarray(y), jnp.asarray(1.0), 1)
-        own = path[0] - 0.5 * empirical_ntk(net, params, jnp.asarray(x)) @ (path[0] - y)
-        return path[1] - own, path[0]
+        by_own = path[0] - 0.5 * empirical_ntk(net, params, jnp.asarray(x)) @ (path[0] - y)
+        return path[1] - by_own, path[0]
 
     with jax.enable_x64(True):
-        off, start = map(np.asarray, jax.lax.map(one, jax.random.split(jax.random.key(1), 1000)))
+        keys = jax.random.split(jax.random.key(1), 1000)
+        off, start = map(np.asarray, jax.lax.map(departure, keys))
     predicted = np.array([second_moment_of_relu(x, y - start, n, i) for i in (0, 1)])
     np.testing.assert_allclose((off**2).mean(0), predicted, rtol=0.3)
     scatter_alone = np.array([second_moment_of_relu(x, y - start, n, i, drift=0) for i in (0, 1)])
@@ -100,7 +101,8 @@ def second_moment_of_relu(x, residuals, n, i, drift=1):
     # on neurons whose input vanishes on x_i the other gate is open or closed alike
     other = 0.5 * residuals[:, k, None] * np.array([0, 1]) * kernel[i, k]
     open_ = other + 0.5 * residuals[:, i, None] * kernel[i, i]
-    a3, a5 = 2 * math.sqrt(2 / math.pi), 8 * math.sqrt(2 / math.pi)
+    a3 = 2 * math.sqrt(2 / math.pi)
+    a5 = 8 * math.sqrt(2 / math.pi)
     scatter = a5 * density / 3 * (np.abs(open_) ** 3 + np.abs(other) ** 3).mean() / 2
     one_way = a3 * density / 4 * (np.sign(other) * other**2 - np.sign(open_) * open_**2).mean(1)
     return scatter * n**-1.5 + drift * (one_way**2).mean() / n

@@ -32,8 +32,8 @@ def test_gates_have_the_kernel_s_margin_for_their_mean_square():
 
 
 def test_no_weights_on_the_cube_beat_the_uniform_ones():
-    found = gate_program(np.random.default_rng(0), 4, 2)
-    assert found == pytest.approx(parity_margins(4, 2).tangent, rel=0.03)
+    margin = gate_program(np.random.default_rng(0), 4, 2)
+    assert margin == pytest.approx(parity_margins(4, 2).tangent, rel=0.03)
 
 
 def test_a_wrong_kernel_moves_what_is_predicted_and_not_what_is_measured(monkeypatch):
@@ -47,15 +47,15 @@ def test_a_wrong_kernel_moves_what_is_predicted_and_not_what_is_measured(monkeyp
     claim = ParityMargins(dimensions=(4, 5, 6), large=(64, 128, 256), gates=500, gate_dimension=8)
     fields = {"groups": 3, "gates": 500, "samples": 200, "gate_dimension": 8}
 
-    def both():
+    def sides():
         rng = np.random.default_rng(0)
         seen = measure_margins(rng, claim.bits, claim.dimensions, claim.large, **fields)
         return claim.predict(None), seen
 
-    law, seen = both()
+    law, seen = sides()
     monkeypatch.setattr("steepest.programs._parity_margins.arc_cosine", wrong)
     monkeypatch.setattr("steepest.kernels.arc_cosine", wrong)
-    wrong_law, still_seen = both()
+    wrong_law, still_seen = sides()
     for name in ("tangent", "sampled"):
         np.testing.assert_allclose(wrong_law[name] / law[name], np.sqrt(4 / 3))
         np.testing.assert_array_equal(still_seen[name], seen[name])

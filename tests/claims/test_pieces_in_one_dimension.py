@@ -47,17 +47,17 @@ def predicted(claim):
 def observed(predicted):
     """What would be counted if every network had the mean that theory says."""
 
-    def each(name, dims, times):
+    def repeated(name, dims, times):
         return dims, np.stack([predicted[name]] * times, dims.split().index(dims.split()[0]))
 
     narrow = ("narrow draw layer", np.stack([predicted["narrow_line"]] * 3, 1))
     return kit.seen(
-        line=each("line", "seed layer", 3),
+        line=repeated("line", "seed layer", 3),
         narrow_line=narrow,
         cauchy_line=narrow,
-        segment=each("segment", "seed layer", 3),
-        narrow_segment=each("narrow_segment", "draw layer", 3),
-        digits=each("digits", "pair layer_of_digits", 3),
+        segment=repeated("segment", "seed layer", 3),
+        narrow_segment=repeated("narrow_segment", "draw layer", 3),
+        digits=repeated("digits", "pair layer_of_digits", 3),
         redrawn=("start", predicted["conditional"]),
         shallow=("shallow", np.full(3, 33)),
     )
@@ -160,16 +160,16 @@ def test_signs_at_the_ends_are_those_of_wide_networks():
 def test_ordinary_fields_do_not_fail(fields):
     claim = replace(TINY, **fields)
     setting = claim.setting(jax.random.key(0))
-    if all(one.holds for one in claim.hypotheses(setting)):
-        found = verdicts(claim, claim.predict(setting), claim.observe(setting, jax.random.key(1)))
-        assert Verdict.FAILS not in found.values()
+    if all(hypothesis.holds for hypothesis in claim.hypotheses(setting)):
+        came_to = verdicts(claim, claim.predict(setting), claim.observe(setting, jax.random.key(1)))
+        assert Verdict.FAILS not in came_to.values()
 
 
 @pytest.mark.parametrize("fields", [{"c_b": 0.0}, PiecesInOneDimension.out_of_scope])
 def test_what_the_theorem_leaves_out_is_out_of_range(fields):
     claim = replace(TINY, **fields)
     hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))
-    assert not all(one.holds for one in hypotheses)
+    assert not all(hypothesis.holds for hypothesis in hypotheses)
 
 
 def test_one_layer_has_none_below():

@@ -42,11 +42,11 @@ def test_the_width_is_where_a_scan_by_another_program_finds_it(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_faces_are_separated_where_a_scan_of_their_features_finds_it(seed):
     gates = np.random.default_rng(seed).normal(size=(30, 4))
-    rest = hypercube(4)[:, 2:]
+    other_bits = hypercube(4)[:, 2:]
 
     def all_faces(width):
         features = tangent_features(gates[:width])
-        on_face = [(rest == pattern).all(1) for pattern in hypercube(2)]
+        on_face = [(other_bits == pattern).all(1) for pattern in hypercube(2)]
         return all(separable(features[face], xor(gates)[face]) for face in on_face)
 
     scanned = next(width for width in range(1, 31) if all_faces(width))

@@ -179,16 +179,18 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         ) -> Networks:
             return [random_network(rng, widths, self.c_w, c_b, law, shift) for _ in range(number)]
 
-        few = [(1, *self.widths(width)) for width in self.narrow]
+        narrow_widths = [(1, *self.widths(width)) for width in self.narrow]
         return Setting(
             wide=draw(self.networks),
-            narrow=[draw(self.narrow_networks, widths) for widths in few],
-            cauchy=[draw(self.narrow_networks, widths, law="cauchy") for widths in few],
+            narrow=[draw(self.narrow_networks, widths) for widths in narrow_widths],
+            cauchy=[draw(self.narrow_networks, widths, law="cauchy") for widths in narrow_widths],
             shallow=draw(20, of_input[:2]),
             digits=draw(self.pairs, (64, *DIGIT_WIDTHS), DIGIT_C_B),
             pairs=pairs_of_digits(rng, self.pairs),
             shifted=draw(CONTROLS, shift=one_sided),
-            narrow_shifted=[draw(4 * CONTROLS, widths, shift=one_sided) for widths in few],
+            narrow_shifted=[
+                draw(4 * CONTROLS, widths, shift=one_sided) for widths in narrow_widths
+            ],
             digits_shifted=draw(
                 min(2 * CONTROLS, self.pairs), (64, *DIGIT_WIDTHS), DIGIT_C_B, shift=one_sided
             ),
@@ -221,13 +223,13 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         ) -> kit.Values:
             return finite_crossings(ends, widths, self.c_w, c_b, rng, samples).mean
 
-        few = [self.widths(width) for width in self.narrow]
+        narrow_widths = [self.widths(width) for width in self.narrow]
         # averaged over the pairs: few samples for each do
         on_digits = between(setting.pairs, DIGIT_WIDTHS, DIGIT_C_B, SAMPLES // self.pairs + 2)
         narrow = between(self.ends, self.widths(max(self.narrow)), self.c_b, SAMPLES)
         return kit.law(
             line=("layer", line_crossings(self.widths(self.width))),
-            narrow_line=("narrow layer", [line_crossings(widths) for widths in few]),
+            narrow_line=("narrow layer", [line_crossings(widths) for widths in narrow_widths]),
             segment=("layer", between(self.ends, self.widths(self.width), self.c_b, SAMPLES)),
             narrow_segment=("layer", narrow),
             digits=("layer_of_digits", on_digits.mean(0)),
@@ -251,18 +253,18 @@ class PiecesInOneDimension(kit.Claim[Setting]):
         drawn_by = (self.ends, self.c_w, self.c_b)
         return kit.seen(
             line=("seed layer", on_line(setting.wide)),
-            narrow_line=("narrow draw layer", [on_line(one) for one in setting.narrow]),
-            cauchy_line=("narrow draw layer", [on_line(one) for one in setting.cauchy]),
+            narrow_line=("narrow draw layer", [on_line(networks) for networks in setting.narrow]),
+            cauchy_line=("narrow draw layer", [on_line(networks) for networks in setting.cauchy]),
             segment=("seed layer", on_segment(setting.wide, self.ends)),
             narrow_segment=("draw layer", on_segment(setting.narrow[widest], self.ends)),
             digits=("pair layer_of_digits", between_pairs(setting.digits, setting.pairs)),
             redrawn=("start", redrawn(given, *drawn_by, rng)),
-            shallow=("shallow", [pieces(along_line(one)) for one in setting.shallow]),
+            shallow=("shallow", [pieces(along_line(network)) for network in setting.shallow]),
             shifted_line=("shifted layer", on_line(setting.shifted)),
             shifted_segment=("shifted layer", on_segment(setting.shifted, self.ends)),
             shifted_narrow=(
                 "narrow narrow_shifted layer",
-                [on_line(one) for one in setting.narrow_shifted],
+                [on_line(networks) for networks in setting.narrow_shifted],
             ),
             shifted_narrow_segment=(
                 "narrow_shifted layer",
@@ -273,7 +275,7 @@ class PiecesInOneDimension(kit.Claim[Setting]):
                 between_pairs(setting.digits_shifted, setting.pairs[: len(setting.digits_shifted)]),
             ),
             redrawn_shifted=("start", redrawn(given, *drawn_by, rng, shift=1.0)),
-            unbiased=("shallow", [pieces(along_line(one)) for one in setting.unbiased]),
+            unbiased=("shallow", [pieces(along_line(network)) for network in setting.unbiased]),
         )
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
@@ -283,17 +285,17 @@ class PiecesInOneDimension(kit.Claim[Setting]):
             label = f"breakpoints per neuron {where}"
             return kit.follows(id, theory, measured, within, absolute=True, label=label)
 
-        few = f"widths {', '.join(map(str, self.narrow))}"
+        narrow = f"widths {', '.join(map(str, self.narrow))}"
         return [
             # intervals of all lines and segments take up to half of these margins, and chance the rest
             counts("line", law.line, seen.line, 0.07, f"on the line, width {self.width}"),
-            counts("narrow_line", law.narrow_line, seen.narrow_line, 0.1, f"on the line, {few}"),
+            counts("narrow_line", law.narrow_line, seen.narrow_line, 0.1, f"on the line, {narrow}"),
             counts(
                 "cauchy_line",
                 law.narrow_line,
                 seen.cauchy_line,
                 0.1,
-                f"on the line, {few}, Cauchy weights",
+                f"on the line, {narrow}, Cauchy weights",
             ),
             counts("segment", law.segment, seen.segment, 0.05, "in the segment"),
             counts(

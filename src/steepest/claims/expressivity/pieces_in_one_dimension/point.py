@@ -93,4 +93,4 @@ def _count(first: Values, others: Values, biases: Values, half: Values) -> Value
     ends = np.array([[-float(half)], [float(half)]])
     layers = np.moveaxis(np.asarray(others), 1, 0)
     networks = unbatched([first, *layers], list(np.moveaxis(np.asarray(biases), 1, 0)))
-    return np.array([crossings(one, ends).sum() for one in networks], float)
+    return np.array([crossings(network, ends).sum() for network in networks], float)

@@ -244,8 +244,9 @@ class ParityMargins(kit.Claim[None]):
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        k, d = law["bits"], law["dimension"]
-        leading = xarray.DataArray([_leading(int(one)) for one in self.bits], dims="bits")
+        k = law["bits"]
+        d = law["dimension"]
+        leading = xarray.DataArray([_leading(count) for count in self.bits], dims="bits")
         at_first = law.sampled.isel(large=0)
         d_over_first = law["large"] / law["large"][0]
         return [

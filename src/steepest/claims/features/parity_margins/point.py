@@ -90,10 +90,10 @@ class ParityMarginsPoint(Point):
         def climb(u: jax.Array) -> jax.Array:
             def move(i: jax.Array, carry: tuple) -> tuple:
                 u, best = carry
-                now, slope = jax.value_and_grad(edge)(u)
+                margin, slope = jax.value_and_grad(edge)(u)
                 slope = unit(jnp.where(present, slope, 0.0))
                 step = 0.5 * 0.97**i
-                return unit(u + step * slope), jnp.maximum(best, now)
+                return unit(u + step * slope), jnp.maximum(best, margin)
 
             return jax.lax.fori_loop(0, STEPS, move, (u, jnp.zeros(())))[1]
 

@@ -80,11 +80,13 @@ def _feasible(rows: Any) -> bool:
 
 def _fewest(separates: Callable[[int], bool], most: int) -> float:
     """Return the smallest width that separates, by bisection, as more gates separate whatever fewer do."""
-    low, high = 0, 1
+    low = 0
+    high = 1
     while not separates(high):
         if high == most:
             return np.inf
-        low, high = high, min(2 * high, most)
+        low = high
+        high = min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         if separates(middle):

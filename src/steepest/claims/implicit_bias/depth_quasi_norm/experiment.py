@@ -125,8 +125,13 @@ def follow_all(
     @kit.compiled
     def run(data: tuple) -> tuple[jax.Array, End]:
         x, y, inputs, labels = data
-        at_scale = lambda scale: jax.vmap(lambda x, y: regress(x, y, *scale))(x, y)
-        at_place = lambda place: jax.vmap(lambda x, y: classify(x, y, *place))(inputs, labels)
+
+        def at_scale(scale: tuple) -> jax.Array:
+            return jax.vmap(regress, (0, 0, None, None))(x, y, *scale)
+
+        def at_place(place: tuple) -> End:
+            return jax.vmap(classify, (0, 0, None, None, None))(inputs, labels, *place)
+
         return jax.lax.map(at_scale, scales), jax.lax.map(at_place, places)
 
     beta, ends = jax.tree.map(np.asarray, run(setting[:4]))

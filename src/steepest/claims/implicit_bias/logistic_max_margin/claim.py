@@ -18,6 +18,7 @@ from steepest.claims.implicit_bias.logistic_max_margin.experiment import (
     draw_sets,
     real_flow,
     synthetic_flows,
+    unit,
 )
 from steepest.claims.implicit_bias.logistic_max_margin.figure import panels_of_flows
 from steepest.programs import MarginProgram, hard_margin
@@ -70,8 +71,9 @@ class LogisticMaxMargin(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
+        "never stops": None,
         "its weights grow like log t": "growth",
-        "along the maximal margin": ("gap_exponent", "real_direction"),
+        "along the maximal margin": "gap_exponent",
     }
     statement = (
         r"\frac{w(t)}{\lVert w(t)\rVert}=\hat w+O\!\left(\frac{1}{\log t}\right),\quad"
@@ -250,7 +252,7 @@ class LogisticMaxMargin(kit.Claim[Setting]):
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         pairs = _pairs(setting.sets)
-        sparse = [_unit(hard_margin(x, y, norm="l1").direction) for x, y in pairs]
+        sparse = [unit(hard_margin(x, y, norm="l1").direction) for x, y in pairs]
         least = [(y * (x @ w)).min() for (x, y), w in zip(pairs, sparse, strict=True)]
         x, y = pairs[-1]
         means = x[y > 0].mean(0) - x[y < 0].mean(0)
@@ -301,7 +303,7 @@ class LogisticMaxMargin(kit.Claim[Setting]):
                 "means",
                 "it is where the flow starts to go",
                 label="difference of class means",
-                real_direction=("feature", _unit(means)),
+                real_direction=("feature", unit(means)),
             ),
         ]
 
@@ -332,10 +334,6 @@ class LogisticMaxMargin(kit.Claim[Setting]):
 def _pairs(sets: Sets) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return inputs and labels of every set, breast cancer last."""
     return [*zip(sets.x, sets.y, strict=True), (np.asarray(sets.real.x), np.asarray(sets.real.y))]
-
-
-def _unit(w: np.ndarray) -> np.ndarray:
-    return w / np.linalg.norm(w)
 
 
 def _since_first(values: xarray.DataArray) -> xarray.DataArray:

@@ -35,9 +35,12 @@ def draw_sets(
     """Draw synthetic sets and flip labels; take breast cancer as it is."""
     for_data, for_flips = jax.random.split(key)
 
+    def draw_set(k: kit.Key) -> tuple[jax.Array, jax.Array]:
+        data = separable(k, n, dimension, margin)
+        return data.x, data.y
+
     def draw(for_data: kit.Key, for_flips: kit.Key) -> tuple[jax.Array, jax.Array]:
-        one = lambda k: separable(k, n, dimension, margin)
-        x, y = jax.vmap(lambda k: (one(k).x, one(k).y))(kit.keys(for_data, seeds))
+        x, y = jax.vmap(draw_set)(kit.keys(for_data, seeds))
         return x, jnp.where(jax.random.uniform(for_flips, y.shape) < flipped, -y, y)
 
     x, y = (np.asarray(part) for part in kit.compiled(draw)(for_data, for_flips))
@@ -118,7 +121,7 @@ def real_flow(sets: Sets, end: float) -> dict[str, Any]:
     margin = np.asarray(path.observed["margin"])[1:]
     plain = int(np.searchsorted(log_time, PLAIN)) - 1
     at = lambda reading: {
-        "direction": ("feature", _unit(weights[reading])),
+        "direction": ("feature", unit(weights[reading])),
         "margin": float(margin[reading]),
         "time_times_risk": float(np.exp(log_time[reading] + log_risk[reading])),
     }
@@ -131,5 +134,6 @@ def real_flow(sets: Sets, end: float) -> dict[str, Any]:
     }
 
 
-def _unit(w: NDArray) -> NDArray:
+def unit(w: NDArray) -> NDArray:
+    """Return a vector in length one."""
     return w / np.linalg.norm(w)

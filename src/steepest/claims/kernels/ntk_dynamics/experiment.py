@@ -77,16 +77,17 @@ def descend(
     """Train networks of one width with every step size."""
     x, y = map(jnp.asarray, setting[:2])
 
-    def one(key: kit.Key) -> tuple[Array, Array]:
+    def train(key: kit.Key) -> tuple[Array, Array]:
         params = net.init(key)
         paths = jax.lax.map(lambda lr: follow(net, params, x, y, lr, steps), jnp.asarray(rates))
         return paths, empirical_ntk(net, params, x)[:, : len(y)]
 
-    every = kit.compiled(lambda key: jax.lax.map(one, kit.keys(key, networks)))
-    outputs, kernels = (np.asarray(values, float) for values in every(key))
-    others = np.roll(kernels, 1, axis=0)
-    by_kernel = [repeat(outputs[:, :, 0], of, setting.y, rates, steps) for of in (kernels, others)]
-    return Runs(outputs, *by_kernel)
+    train_all = kit.compiled(lambda key: jax.lax.map(train, kit.keys(key, networks)))
+    outputs, kernels = (np.asarray(values, float) for values in train_all(key))
+    start = outputs[:, :, 0]
+    by_own = repeat(start, kernels, setting.y, rates, steps)
+    by_next = repeat(start, np.roll(kernels, 1, axis=0), setting.y, rates, steps)
+    return Runs(outputs, by_own, by_next)
 
 
 def repeat(
@@ -121,13 +122,17 @@ def train_pairs(
         start = net.apply(first, x)[:m]
         targets = jnp.stack([y, y, start - direction])
         signs = jnp.array([1.0, -1.0, 1.0])
-        flipped = lambda sign: (*hidden, jax.tree.map(lambda leaf: sign * leaf, last))
-        run = lambda task: follow(net, flipped(task[0]), x, task[1], rate, steps)
-        paths = jax.lax.map(run, (signs, targets))
-        left = jnp.linalg.norm(paths[2, -1, :m] - targets[2])
-        return paths[:2, jnp.array([steps // 10, steps]), m:], jnp.log(left) / steps
 
-    every = kit.compiled(lambda key: jax.lax.map(pair, kit.keys(key, pairs)))
-    ends, decay = (np.asarray(values, float) for values in every(key))
+        def run(task: tuple[Array, Array]) -> Array:
+            sign, goal = task
+            flipped = (*hidden, jax.tree.map(lambda leaf: sign * leaf, last))
+            return follow(net, flipped, x, goal, rate, steps)
+
+        paths = jax.lax.map(run, (signs, targets))
+        residual = jnp.linalg.norm(paths[2, -1, :m] - targets[2])
+        return paths[:2, jnp.array([steps // 10, steps]), m:], jnp.log(residual) / steps
+
+    train_all = kit.compiled(lambda key: jax.lax.map(pair, kit.keys(key, pairs)))
+    ends, decay = (np.asarray(values, float) for values in train_all(key))
     early, late = ends.mean(1).swapaxes(0, 1)
     return Ensemble(early, late, decay)

@@ -15,11 +15,13 @@ def panels_of_departures(
     law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
 ) -> tuple[kit.Panel, ...]:
     """Draw how departures fall with width, and outputs at one test point at the largest step size."""
-    own = seen.own.sel(points="test").mean(["seed", "multiple"])
+    of_own_kernel = seen.own.sel(points="test").mean(["seed", "multiple"])
     width = seen.width.values
-    others = (
-        kit.observed_curve(width, own.values, "own kernel", kind="points", shade=0.5),
-        kit.predicted_curve(width, own.values[0] * law.own.values, "∝ 1/n", shade=0.5),
+    with_own_kernel = (
+        kit.observed_curve(width, of_own_kernel.values, "own kernel", kind="points", shade=0.5),
+        kit.predicted_curve(
+            width, of_own_kernel.values[0] * law.of_own_kernel.values, "∝ 1/n", shade=0.5
+        ),
     )
     fall = kit.curves(
         "Test points: departures fall with width",
@@ -30,7 +32,7 @@ def panels_of_departures(
         x="width n",
         y="departure from the recursion",
         name="limit kernel, η = {}/λ_max",
-        more=others,
+        more=with_own_kernel,
         log="xy",
     )
     return fall, _one_point(law, seen)

@@ -37,15 +37,15 @@ def limit_kernels(sigma: str, x: np.ndarray) -> Limit:
 def recursion(kernel: np.ndarray, y: np.ndarray, rate: float, steps: Sequence[int]) -> Recursion:
     """Follow z ← z − (η/m) Θ (z − y) at all points, for the start and for the targets apart."""
     m = len(y)
-    one = np.eye(len(kernel))
-    one[:, :m] -= rate / m * kernel[:, :m]
+    step_matrix = np.eye(len(kernel))
+    step_matrix[:, :m] -= rate / m * kernel[:, :m]
     push = rate / m * kernel[:, :m] @ y
     carried = np.eye(len(kernel))
     gained = np.zeros(len(kernel))
     at = {}
     for step in range(1, max(steps) + 1):
-        carried = one @ carried
-        gained = one @ gained + push
+        carried = step_matrix @ carried
+        gained = step_matrix @ gained + push
         at[step] = carried, gained
     return Recursion(*map(np.stack, zip(*(at[step] for step in steps), strict=True)))
 

@@ -31,9 +31,8 @@ from steepest.claims.kernels.representer.theory import (
     ridge_norm,
 )
 
-TOLERANCE = (
-    1e-10  # of the largest output: rounding times the condition number, 1e4 at most, leaves 1e-12
-)
+TOLERANCE = 1e-10
+"""Of the largest output: rounding times the condition number, 1e4 at most, leaves 1e-12."""
 
 LABELS = {
     "squares": "features: least squares",

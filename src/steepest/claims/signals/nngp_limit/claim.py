@@ -188,7 +188,9 @@ class NngpLimit(kit.Claim[Setting]):
         orders = [first_order(case, setting.inputs, self.hidden) for case in setting.cases]
         pairs = list(zip(orders, setting.frequencies, strict=True))
         shifts = [characteristic_shift(order, u).mean() for order, u in pairs]
-        own = [kurtosis(case, setting.inputs, self.widths, self.hidden) for case in setting.cases]
+        kurtoses = [
+            kurtosis(case, setting.inputs, self.widths, self.hidden) for case in setting.cases
+        ]
         return kit.law(
             kernel=("activation entry", np.stack([order.kernel for order in orders])),
             joint=(
@@ -196,7 +198,7 @@ class NngpLimit(kit.Claim[Setting]):
                 np.stack([characteristic(order.kernel, u) for order, u in pairs]),
             ),
             departure=("activation width", np.divide.outer(shifts, self.widths)),
-            kurtosis=("activation width", np.stack(own)),
+            kurtosis=("activation width", np.stack(kurtoses)),
             sign_kurtosis=(
                 "sign_width",
                 np.array([kurtosis_of_signs(n, self.hidden) for n in self.sign_widths]),
@@ -205,17 +207,17 @@ class NngpLimit(kit.Claim[Setting]):
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
-        own, short, alone = self.observe_moments(setting, rng)
+        whole, short, alone = self.observe_moments(setting, rng)
         of_covariance = "activation width seed entry"
         of_cosine = "activation width seed frequency"
         signs, gaussian = self.observe_signs(setting, rng)
         return kit.seen(
-            covariance=(of_covariance, own[0]),
+            covariance=(of_covariance, whole[0]),
             covariance_short=(of_covariance, short[0]),
-            cosine=(of_cosine, own[1]),
+            cosine=(of_cosine, whole[1]),
             cosine_short=(of_cosine, short[1]),
             cosine_alone=(of_cosine, alone[1]),
-            kurtosis=("activation width seed", own[2]),
+            kurtosis=("activation width seed", whole[2]),
             kurtosis_short=("activation width seed", short[2]),
             sign_kurtosis=("seed sign_width", signs),
             gaussian_kurtosis=("seed sign_width", gaussian),
@@ -229,8 +231,8 @@ class NngpLimit(kit.Claim[Setting]):
                 # departures fall like 1/n, what sampling leaves of them like (n/networks)^½
                 count = self.seeds * (self.networks * n // min(self.widths))
                 drawn = draw_covariances(case, setting.inputs, n, self.hidden, count, rng)
-                every = [*drawn, drawn[0] * np.eye(3)]
-                worlds.append([moments(covariances, u, self.seeds) for covariances in every])
+                of_worlds = [*drawn, drawn[0] * np.eye(3)]
+                worlds.append([moments(covariances, u, self.seeds) for covariances in of_worlds])
         shape = len(setting.cases), len(self.widths)
         stacked = [
             [np.stack(part) for part in zip(*world, strict=True)]

@@ -164,6 +164,7 @@ def kurtosis_of_signs(n: int, hidden: int) -> float:
     m = 1.0
     q = 3.0
     for _ in range(hidden):
-        m, features = (2 * q + (n - 1) * m) / n, 2 * q
+        features = 2 * q
+        m = (features + (n - 1) * m) / n
         q = 3 * m - 2 * features / n
     return q - 3
