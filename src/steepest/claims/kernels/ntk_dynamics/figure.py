@@ -19,9 +19,7 @@ def panels_of_departures(
     width = seen.width.values
     with_own_kernel = (
         kit.observed_curve(width, of_own_kernel.values, "own kernel", kind="points", shade=0.5),
-        kit.predicted_curve(
-            width, of_own_kernel.values[0] * law.of_own_kernel.values, "∝ 1/n", shade=0.5
-        ),
+        kit.predicted_curve(width, of_own_kernel.values[0] * law.own.values, "∝ 1/n", shade=0.5),
     )
     fall = kit.curves(
         "Test points: departures fall with width",
