@@ -45,6 +45,15 @@ def test_every_claim_of_this_package_is_a_folder_of_its_chapter():
         assert line.path == home / "claim.py"
 
 
+def test_a_reader_s_claim_of_several_files_is_called_like_its_folder(tmp_path, monkeypatch):
+    home = tmp_path / "my_claim"
+    home.mkdir()
+    (home / "claim.py").write_text(SOURCE.format(says="A claim of a folder."), "utf-8")
+    assert entry(home / "claim.py").name == "my-claim"
+    monkeypatch.chdir(home)
+    assert entry("claim.py").name == "my-claim"
+
+
 def test_every_name_finds_its_line():
     for name, line in catalogue.catalogue().items():
         assert entry(name) == line

@@ -128,9 +128,8 @@ def entry(target: str | Path) -> Entry:
     path = Path(name)
     if not path.is_file():
         raise UserError(f"there is no file {path}; steepest new {path.name} writes one")
-    stem = path.stem.replace("_", "-")
-    own = "" if not re.fullmatch(NAME, stem) else stem
-    if not own:
+    own = claim_name(path)
+    if not re.fullmatch(NAME, own):
         raise UserError(
             f"a claim is called like its file, in lower-case words, got {path.name}; try my_claim.py"
         )
@@ -142,6 +141,16 @@ def entry(target: str | Path) -> Entry:
     except (SyntaxError, ValueError, OSError) as trouble:
         raise UserError(f"cannot read {path}: {where(trouble)}") from None
     return Entry(own, "files", says, str(target), path.absolute())
+
+
+def claim_name(path: Path) -> str:
+    """Return what a claim is called: like its file, or like its folder where the file is ``claim.py``.
+
+    >>> claim_name(Path("my_claim.py")), claim_name(Path("papers/my_claim/claim.py"))
+    ('my-claim', 'my-claim')
+    """
+    called = path.absolute().parent.name if path.name == "claim.py" else path.stem
+    return called.replace("_", "-")
 
 
 NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
@@ -194,17 +203,13 @@ def _files(chapter: Path) -> list[Path]:
     """The claims' own files of a chapter: ``name/claim.py``, or ``name.py``."""
     single = chapter.glob("[a-z]*.py")
     folders = chapter.glob("[a-z]*/claim.py")
-    return sorted([*single, *folders], key=_stem)
-
-
-def _stem(path: Path) -> str:
-    return path.parent.name if path.name == "claim.py" else path.stem
+    return sorted([*single, *folders], key=claim_name)
 
 
 def _own(path: Path) -> tuple[str, Path, str, str, str]:
     parts = path.relative_to(ROOT).with_suffix("").parts
     module = ".".join(("steepest", "claims", *parts))
-    return _stem(path).replace("_", "-"), path, parts[0], HERE, module
+    return claim_name(path), path, parts[0], HERE, module
 
 
 def _readable(lines: Iterable[tuple[str, Path, str, str, str]]) -> dict[str, Entry]:

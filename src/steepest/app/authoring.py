@@ -25,7 +25,7 @@ def write_template(target: str) -> Path:
     path = Path(target)
     if path.name and path.suffix != ".py":
         path = path.with_name(path.name.replace("-", "_") + ".py")
-    name = path.stem.replace("_", "-")
+    name = catalogue.claim_name(path)
     if not re.fullmatch(NAME, name):
         raise UserError(
             f"a claim's name is lower-case words joined by hyphens, got {target!r}; try my-claim or my_claim.py"
