@@ -198,7 +198,7 @@ def exercise(
     >>> task.question
     'Which margins do parities of k bits have, over all ReLU neurons and over frozen tangent features?'
     >>> str(task.blank["first"])
-    'numbers, 6 (pair)'
+    'numbers, 2 (bits) × 3 (dimension)'
     >>> task.judge({name: 0.5 for name in task.blank}).agrees
     False
     """
