@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -151,6 +152,19 @@ def test_chaotic_phase_has_a_fixed_correlation_below_one():
     assert path[400] == pytest.approx(scales.correlation, abs=1e-5)
     gap = path - scales.correlation
     assert gap[150] / gap[149] == pytest.approx(scales.chi_correlation, rel=1e-3)
+
+
+def test_chaos_near_the_critical_line_is_seen_whatever_the_precision_of_jax():
+    """In single precision no root was found between 0 and 1, and c* was 1 with a negative depth scale."""
+    with jax.enable_x64(False):
+        single = depth_scales(activation("tanh"), 3.0, 0.3)
+        gelu = criticality(activation("gelu"))
+    with jax.enable_x64(True):
+        double = depth_scales(activation("tanh"), 3.0, 0.3)
+        assert gelu == criticality(activation("gelu"))
+    assert single == double
+    assert single.correlation == pytest.approx(0.8190, abs=1e-4)
+    assert single.xi_correlation == pytest.approx(13.05, abs=0.01)
 
 
 def test_depth_scales_at_the_edges():

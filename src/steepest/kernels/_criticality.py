@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from steepest.core.compiling import compile_quickly
+from steepest.core.precision import arithmetic
 from steepest.kernels._recursion import chi_parallel, chi_perpendicular
 from steepest.nn.activations import Activation, gaussian_mean, homogeneous_slopes, one_sided_taylor
 
@@ -49,12 +50,14 @@ class Criticality:
     decay_power: int = 1
 
 
+@arithmetic(double=True)
 def criticality(activation: Activation) -> Criticality:
     """Solve ``K* = C_b + C_W E σ²``, ``χ∥ = 1``, ``χ⊥ = 1`` for ``(C_b, C_W, K*)``, for any activation.
 
     ``χ∥ − χ⊥ = C_W E σσ''`` does not depend on C_b, and its zeros not on C_W: so K* is a root of ``E σσ''``
     (looked for between 1e-6 and 1e4, and at 0), ``C_W = 1/E σ'²`` and ``C_b = K* − C_W E σ²``, which must not
     be negative. A stable K* = 0 is preferred, then the smallest positive root, then an unstable K* = 0.
+    It is computed in double precision, whatever JAX is set to.
     Source: ORF 543, lecture 9/19; Roberts, Yaida and Hanin 2022, chapter 5.
 
     >>> from steepest.nn.activations import activation

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 from steepest.core.compiling import compile_quickly
 from steepest.core.errors import UserError
+from steepest.core.precision import arithmetic
 from steepest.kernels._criticality import VARIANCES, cleaned, grid_roots, moments
 from steepest.kernels._recursion import check_variances, dual, pair_mean
 from steepest.nn.activations import Activation, homogeneous_slopes
@@ -53,11 +54,13 @@ class DepthScales:
         return _depth_scale(self.chi_correlation)
 
 
+@arithmetic(double=True)
 def depth_scales(activation: Activation, c_w: float, c_b: float, start: float = 1.0) -> DepthScales:
     """Find fixed variance, fixed correlation, slopes and depth scales ``ξ = −1/log χ`` of any ``(C_W, C_b)``.
 
     The variance goes to the nearest root of ``C_b + C_W E σ²(K) − K`` in the direction of its first step from
-    ``start`` (searched up to 1e4). Source: ORF 543, lecture 9/19; Schoenholz et al. 2017.
+    ``start`` (searched up to 1e4). It is computed in double precision, whatever JAX is set to: single precision
+    does not tell c* from 1 near the critical line. Source: ORF 543, lecture 9/19; Schoenholz et al. 2017.
 
     Raises:
         UserError: if C_W or C_b is negative, or ``start`` is not positive.
