@@ -1,53 +1,47 @@
-"""How depth-scale judges training, on accuracies that were written down and not measured."""
+"""What depth-scale measures at infinite width, and what it says of networks that forget by another law."""
 
+import jax
 import numpy as np
+import pytest
 
-from steepest.claim import Observation, Prediction, Verdict
-from steepest.claims.signals.depth_scale.claim import DepthScale, Setting
+from steepest import catalogue
+from steepest.claims.signals.depth_scale.experiment import GROUPS, fitted_scale, shares_left
+from steepest.core.words import Verdict
+from steepest.kit import judge_laws, seen
 
-CLAIM = DepthScale(depths=(5, 8, 11, 14, 18, 22, 26, 31, 37), train_c_w=(0.5, 0.8, 1.0))
-TRAINED = np.array([1.2, 2.3, 3.6])  # ξ of these C_W
-SCALES = (2.0, 3.0, 4.0, 5.0)
-
-
-def predicted():
-    return Prediction(
-        scale=("point", np.array(SCALES), "layers"),
-        trained_scale=("point", TRAINED, "layers"),
-        multiple=6.0,
-    )
+LAYERS = 17
 
 
-def observed(limits):
-    """Return correlations that fall as predicted, and accuracies that fall through one half at these depths."""
-    layers = np.arange(CLAIM.layers + 1)
-    falling = np.exp(-layers / np.array(SCALES)[:, None])
-    pairs = np.stack([falling, 0 * falling], -1)
-    correlation = np.repeat(pairs[:, None], 10, 1)
-    slope = np.log(np.array(CLAIM.depths)[:, None, None] / limits)  # (depth, seed, c_w)
-    scatter = np.linspace(-0.02, 0.02, 6)[:, None]
-    accuracy = np.clip(0.5 - slope + scatter, 0.1, 1.0)
-    return Observation(
-        correlation=("point group layer pair", correlation), accuracy=("depth seed c_w", accuracy)
-    )
+def falling(fall, scatter=0.01):
+    """Return groups of pairs of which the first correlation is what is left at each layer, and the second zero."""
+    noise = 1 + scatter * np.linspace(-1, 1, GROUPS)[:, None] * np.arange(LAYERS) / LAYERS
+    difference = fall * noise
+    return np.stack([difference, 0 * difference], -1)
 
 
-def verdicts(prediction, observation):
-    checks = CLAIM.judge(prediction, observation)
-    return {check.id: check.verdict for check in checks if check.id.startswith("training")}
+@pytest.mark.parametrize("scale", [2.3, 7.0])
+def test_fit_and_shares_return_an_exponential(scale):
+    difference = falling(np.exp(-np.arange(LAYERS) / scale))[..., 0]
+    assert fitted_scale(difference, 0.15).mean() == pytest.approx(scale, rel=1e-3)
+    left = shares_left(difference, (1, 3)).mean(0)
+    np.testing.assert_allclose(left, np.exp([-1 / scale, -3 / scale]), rtol=1e-3)
 
 
-def test_depths_in_proportion_to_the_scale_agree_and_both_rivals_fail():
-    data = observed(10.0 * TRAINED)
-    assert set(verdicts(predicted(), data).values()) == {Verdict.HOLDS}
-    rivals = CLAIM.rivals(Setting([], []), predicted())
-    for rival in rivals[-2:]:
-        assert rival.id in ("training_root", "training_fixed")
-        prediction = predicted().replace(trained_scale=("point", rival.prediction["trained_scale"]))
-        assert Verdict.FAILS in verdicts(prediction, data).values()
-
-
-def test_a_depth_that_does_not_grow_is_refuted():
-    outcome = verdicts(predicted(), observed(np.full(3, 9.0)))
-    assert outcome["training_depth_order"] is not Verdict.HOLDS
-    assert outcome["training_depth_2"] is not Verdict.HOLDS
+@pytest.mark.parametrize(
+    ("fall", "refuted"),
+    [
+        (lambda layer, scale: np.exp(-layer / scale), set()),
+        (lambda layer, scale: np.exp(-layer / (1.07 * scale)), {"ordered", "remaining"}),
+        (lambda layer, scale: np.exp(-layer / (1.25 * scale)), {"ordered", "chaotic", "remaining"}),
+        (lambda layer, scale: 1 / (1 + layer / scale), {"ordered", "chaotic", "remaining"}),
+    ],
+)
+def test_networks_that_forget_by_another_law_are_told(fall, refuted):
+    claim = catalogue.load("depth-scale")()
+    setting = claim.setting(jax.random.key(0))
+    layers = np.arange(LAYERS)
+    scales = [scales.xi_correlation for scales in setting.scales]
+    correlation = np.stack([falling(fall(layers, scale)) for scale in scales])
+    observed = seen(correlation=("point group depth pair", correlation))
+    judged = judge_laws(claim, claim.predict(setting), observed, ())
+    assert {check.id for check in judged.checks if check.verdict is Verdict.FAILS} == refuted

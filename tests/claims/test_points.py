@@ -16,7 +16,7 @@ from steepest.claim import keys
 from steepest.claims.descent.catapult.experiment import linear_network
 from steepest.claims.descent.edge_of_stability.experiment import had_time
 from steepest.claims.implicit_bias.diagonal_network.experiment import limits
-from steepest.claims.signals.depth_scale.experiment import fitted_scale
+from steepest.claims.signals.depth_scale.experiment import GROUPS, fitted_scale
 from steepest.core.checks import conclude_point
 from steepest.core.fields import field_types
 from steepest.core.words import Verdict
@@ -428,7 +428,7 @@ def test_depth_scale_without_a_resting_variance_is_out_of_range():
     relu = point("depth-scale", c_w=3.0, c_b=0.1, activation="relu")
     with precision("depth-scale"):
         assert relu.setting(jax.random.key(0)).shape == (3, 2)
-        same = {"correlation": np.ones((10, 17, 2))}
+        same = {"correlation": np.ones((GROUPS, 17, 2))}
         for each, theory, seen in ((single, predicted, observed), (relu, relu.predict(None), same)):
             assert verdict(each, theory, seen) is Verdict.OUT_OF_RANGE
             assert np.isnan(each.judge(theory, seen)[0].measured)
@@ -450,7 +450,7 @@ def test_depth_scale_measures_its_own_definition(c_w, c_b):
             start = first_layer(x[jnp.array([0, other])], c_w, c_b)
             path = np.asarray(propagate(activation("tanh"), c_w, c_b, start, single.layers))
             correlations.append(path[:, 2] / np.sqrt(path[:, 0] * path[:, 1]))
-        limit = np.repeat(np.stack(correlations, -1)[None], 10, 0)
+        limit = np.repeat(np.stack(correlations, -1)[None], GROUPS, 0)
         difference = limit[..., 0] - limit[..., 1]
         assert fitted_scale(difference, single.floor).mean() == pytest.approx(
             scales.xi_correlation, rel=0.05
@@ -594,7 +594,7 @@ def test_starts_too_far_from_the_fixed_correlation_find_another_scale():
             for other in (1, 2)
         ]
         above, below = (path[:, 2] / np.sqrt(path[:, 0] * path[:, 1]) for path in paths)
-        measured = fitted_scale(np.repeat((above - below)[None], 10, 0), single.floor).mean()
+        measured = fitted_scale(np.repeat((above - below)[None], GROUPS, 0), single.floor).mean()
     assert measured / scales.xi_correlation == pytest.approx(1.41, abs=0.01)
 
 

@@ -1,6 +1,6 @@
 """One point of the depth scale: correlations through random networks at one (C_W, C_b)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,7 +35,7 @@ from steepest.kernels import (
 from steepest.nn.activations import activation, gaussian_mean
 from steepest.nn.networks import sample_grams
 
-GROUPS = 10  # groups of networks, for the jackknife
+GROUPS = 20  # groups of networks, for the jackknife
 MARGIN = 0.1  # relative error of ξ that counts as agreement
 
 
@@ -60,7 +60,7 @@ class DepthScalePoint(Point):
 
     batched = ("c_w", "c_b")
     diagram = {"c_w": "linear:0.5:4:12", "c_b": "linear:0.02:0.6:8"}
-    base = {"c_w": (0.8,), "c_b": (0.05,), "depths": ()}  # one point, and no training
+    base = {"c_w": (0.8,), "c_b": (0.05,)}  # one point
     diagram_remarks = (
         "Where ξ exceeds the layers that it is fitted to, along the critical line, a point is out of range.",
         "The line is χ⊥ = 1, drawn through its fixed variances: C_W = 1/E σ'²(K), C_b = K − C_W E σ²(K).",
@@ -153,6 +153,17 @@ def fitted_scale(difference: np.ndarray, floor: float) -> np.ndarray:
 
     without = np.array([scale(np.delete(difference, i, axis=0)) for i in range(GROUPS)])
     return GROUPS * scale(difference) - (GROUPS - 1) * without
+
+
+def shares_left(difference: np.ndarray, layers: Sequence[int]) -> np.ndarray:
+    """Return jackknife values of what is left of a mean difference ``(groups, layers)`` after some layers.
+
+    Returns:
+        Shares of the difference at the start, ``(groups, layers asked for)``; their mean is the share.
+    """
+    share = lambda groups: groups.mean(0)[list(layers)] / groups.mean(0)[0]
+    without = np.array([share(np.delete(difference, i, axis=0)) for i in range(GROUPS)])
+    return GROUPS * share(difference) - (GROUPS - 1) * without
 
 
 def critical_line(sigma: str) -> tuple[np.ndarray, np.ndarray]:
