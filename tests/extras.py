@@ -33,7 +33,14 @@ EXTRAS = {
         "nbformat",
         "ipykernel",
     ),
-    "integrations": ("lightning", "transformers", "accelerate", "tensorboard", "wandb"),
+    "integrations": (
+        "lightning",
+        "pytorch_lightning",
+        "transformers",
+        "accelerate",
+        "tensorboard",
+        "wandb",
+    ),
     "test": (
         "hypothesis",
         "beartype",

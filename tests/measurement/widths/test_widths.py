@@ -25,7 +25,7 @@ DATA = np.random.default_rng(0)
 X = DATA.standard_normal((60, 12)) + 0.5
 Y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.5).astype(int)
 WIDTHS = (1, 2, 4, 8)
-EXAMPLE = Path(__file__).parents[2] / "examples" / "measure" / "width_torch.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "measure" / "width_torch.py"
 
 
 @pytest.fixture(scope="module", autouse=True)
