@@ -110,7 +110,7 @@ class BeyondTheEdge(Claim):
         return BeyondPoint.of(self).start(points, images)
 
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        return within_reach(min(self.multiple), max(self.multiple))
+        return within_reach(min(self.multiple), max(self.multiple), self.depth)
 
     def predict(self, setting: Setting) -> Prediction:
         return Prediction(late=("multiple", np.ones(len(self.multiple))), survives=1.0, peak=1.0)

@@ -135,7 +135,7 @@ class BeyondPoint(Point):
 
     def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
         return [
-            *within_reach(self.multiple, self.multiple),
+            *within_reach(self.multiple, self.multiple, self.depth),
             *resolved(observed["first_residual"], observed["residual"]),
         ]
 
@@ -156,12 +156,15 @@ class BeyondPoint(Point):
         return {"diverged": float(observed["diverged"].mean()), "peak": float(peak.mean())}
 
 
-def within_reach(smallest: float, largest: float) -> list[Hypothesis]:
-    """Check that the starts are beyond the edge, and not farther than the law was found to reach."""
+def within_reach(smallest: float, largest: float, depth: int) -> list[Hypothesis]:
+    """Check that the starts are beyond the edge, and neither farther nor deeper than the law was found to reach."""
     return [
         assume("smallest s = sharpness at the start / (2/η)", smallest, ">", 1, "raise --multiple"),
         assume(
             "largest s", largest, "<=", 2, "farther out some networks diverge; lower --multiple"
+        ),
+        assume(
+            "hidden layers", depth, "<=", 2, "deeper networks diverge at s = 1.6; lower --depth"
         ),
     ]
 

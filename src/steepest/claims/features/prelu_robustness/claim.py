@@ -53,6 +53,8 @@ from steepest.claims.features.prelu_robustness.experiment import (
 )
 from steepest.nn.networks import Neurons
 
+NEAR_ONE = 1.25
+"""The largest power at which training ends at averages in the time there is: at p = 1.8 it does not."""
 IMAGE_POWERS = (1.0, 3.0)
 GAIN = 1.1  # of the mean radius on digits, p = 3 over p = 1: a tenth is worth the change
 
@@ -112,9 +114,11 @@ class PreluRobustness(Claim):
         "below 1e-6 in our tests). Their normalized margins differ: that of the averages is (k/2)^(1 − p/2) times "
         "that of the centres, larger below p = 2 and smaller above it, which is where trained networks change in "
         "the diagram.",
-        "Between p = 2 and 3 nothing is judged. At p = 2 a gradient turns no direction in the span of its centres, "
+        "Between p = 1.25 and 3 nothing is judged. At p = 2 a gradient turns no direction in the span of its centres, "
         "and ties stay; the diagram shows how the radius changes there. Below 2 neurons end at the average as for p "
-        "= 1; the talk's discussion guesses that ties are broken the other way.",
+        "= 1, but the nearer to 2 the later: at p = 1.8 the radius was still 1.22 times that of the average, with a "
+        "cosine of 0.86, and at 1.5 it was 3 % too large. The talk's discussion guesses that ties are broken the other "
+        "way.",
         "Projected gradient descent from the example itself finds nothing for p ≥ 3 below a radius near 1: the "
         "gradient towards another centre, p b^(p−1), is zero at b = 0. Our attack sets out from the boundary on the "
         "way to examples of the other class. It gives an upper bound on the distance to the boundary.",
@@ -181,7 +185,7 @@ class PreluRobustness(Claim):
         at = np.repeat(np.arange(data.centres.shape[1]), self.each)
         own = products[:, np.arange(len(at)), at]
         products[:, np.arange(len(at)), at] = -np.inf
-        between = sum(2 <= power < 3 for power in self.powers)
+        between = sum(NEAR_ONE < power < 3 for power in self.powers)
         return [
             assume(
                 "largest product with another centre over that with the own, of all examples",
@@ -190,7 +194,13 @@ class PreluRobustness(Claim):
                 0.5,
                 "the clusters overlap; lower --spread",
             ),
-            assume("powers from 2 to 3", between, "==", 0, "theory has no radius there"),
+            assume(
+                f"powers between {NEAR_ONE:g} and 3",
+                between,
+                "==",
+                0,
+                "near p = 2 neurons hardly turn, and end between averages and centres; choose other --powers",
+            ),
             assume("start ε", self.scale, "<", 0.5, "neurons align only while they are small"),
             assume(
                 "centres to which no neuron of their class is nearest at the start",

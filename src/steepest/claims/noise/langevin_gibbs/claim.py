@@ -183,6 +183,13 @@ class LangevinGibbs(Claim):
                 0.25,
                 "the walk runs away from where a step overshoots; choose smaller --steps",
             ),
+            assume(
+                "largest β on the rugged parabola",
+                max(self.rugged_betas),
+                ">=",
+                60,
+                "warmer, E f is off d/2β by 0.45/β of it; raise --rugged-betas",
+            ),
         ]
 
     def predict(self, setting: Setting) -> Prediction:
