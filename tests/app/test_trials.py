@@ -158,6 +158,21 @@ def test_a_version_without_a_recorded_verdict_is_refused(ours, tmp_path, capsys)
     assert "there is no recorded verdict of version 1 of falling" in capsys.readouterr().err
 
 
+def test_what_others_wrote_meanwhile_is_kept(ours, tmp_path, monkeypatch):
+    """Trials take long: the record is read again before it is written."""
+    write = recording.write_record
+
+    def written_by_others_first(trials):
+        meanwhile = {"falling": record.records()["falling"], "other": Record(3, Verdict.FAILS)}
+        (tmp_path / "record.json").write_text(record.spelled(meanwhile), "utf-8")
+        return write(trials)
+
+    monkeypatch.setattr(recording, "write_record", written_by_others_first)
+    main(["trials", ours, *FEW, "--record"])
+    assert record.records()["other"] == Record(3, Verdict.FAILS)
+    assert record.records()["falling"].seeds == HoldRate(2)
+
+
 def test_an_installed_package_has_no_record_to_write(ours, tmp_path, capsys):
     (tmp_path / "pyproject.toml").unlink()
     assert main(["trials", ours, *FEW, "--record"]) == 2

@@ -52,6 +52,7 @@ def write_record(trials: Trials) -> tuple[Path, Path]:
     lines = [json.dumps(_line(trials, row), ensure_ascii=False) for row in trials.rows]
     runs = PROJECT / "benchmarks" / "trials" / f"{trials.claim}.jsonl"
     _write(runs, "\n".join([*lines, ""]))
+    record.records.cache_clear()  # trials take long, and others may have written since they began
     whole = dict(record.records())
     whole[trials.claim] = _counted(whole[trials.claim], trials)
     _write(record.PATH, record.spelled(whole))
