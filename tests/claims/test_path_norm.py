@@ -88,7 +88,7 @@ def test_the_judge_reads_the_signs_of_the_prediction(small):
     steeper = observed.replace(
         test=("seed width", [[0.3, 0.2, 0.1], [0.32, 0.2, 0.12], [0.3, 0.21, 0.11]])
     )
-    wrong = predicted.replace(trend=("quantity", [1, -1, -1, 1]))
+    wrong = predicted.replace(trend=("quantity", [1, 1, 1, 1]))
     assert claim.judge(predicted, steeper)[2].verdict.value == "holds"
     assert claim.judge(wrong, steeper)[2].verdict.value == "fails"
 
