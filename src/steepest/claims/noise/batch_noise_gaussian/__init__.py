@@ -1,1 +1,0 @@
-"""The claim batch-noise-gaussian."""
