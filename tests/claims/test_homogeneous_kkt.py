@@ -90,5 +90,12 @@ def test_jumps_are_what_gradients_gain_on_the_other_side(small):
 
 def test_an_offset_is_out_of_range():
     claim = HomogeneousKkt(offset=1.0)
-    (hypothesis,) = claim.hypotheses(claim.setting(jax.random.key(0)))
-    assert not hypothesis.holds
+    homogeneity, forgotten = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assert not homogeneity.holds and forgotten.holds
+
+
+def test_a_start_that_is_not_forgotten_is_out_of_range():
+    """What a referee found: at width 32 and scale 1 the limit has not been reached."""
+    claim = HomogeneousKkt(width=32, scale=1.0)
+    homogeneity, forgotten = claim.hypotheses(claim.setting(jax.random.key(0)))
+    assert homogeneity.holds and not forgotten.holds

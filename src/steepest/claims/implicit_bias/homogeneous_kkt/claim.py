@@ -96,16 +96,16 @@ class HomogeneousKkt(Claim):
     seeds: Seeds = 8  # starts [1]
 
     kind = "limit"
-    # 1 had no near misses of the exponents and no control, 2 judged no residuals of ReLU, 3 had 5 starts
-    version = 4
+    # 1 had no near misses of the exponents and no control, 2 judged no residuals of ReLU, 3 had 5 starts, 4 a limit of
+    # relu²'s distance at the end and one of how much ReLU's may rise, neither of which is the theorem's
+    version = 5
     headline = (
         "margin_drop_0",
         "margin_drop_1",
         "every_step_0",
         "every_step_1",
         "relu_residual",
-        "relu_rise",
-        "stationarity",
+        "stationarity_exponent",
         "complementarity",
     )
     statement = (
@@ -122,15 +122,15 @@ class HomogeneousKkt(Claim):
         "There the gradient jumps, and the conditions hold for combinations of its two sides only (Clarke's "
         "subdifferential). Residuals made of one side spring up to 0.3 and down again, so that version 1 failed with "
         "them and version 2 judged relu² alone. Version 3 gives every kink a multiplier of its own, between 0 and that "
-        "of its example, and judges ReLU: its largest residual over the last half of the fall, and that its distance "
-        "never springs. A neuron is at the kink of an image if two steps of the descent reach it. One-sided gradients, "
-        "and multipliers for as many other pairs of neurons and images, are the controls.",
-        "Version 4 has 8 starts, where 5 were, looks at 15 moments for 10, and allows a rise by a quarter, where a "
-        "half was: two of five fresh seeds of version 3 were inconclusive, one about relu²'s distance, and one as "
-        "one-sided gradients sprang too little to tell.",
-        "Of twenty fresh seeds of version 4 fifteen hold. Four are inconclusive: the interval of relu²'s distance, "
-        "over eight starts, reaches 0.05. One fails: ReLU's distance rose by more than a quarter. That it rises by "
-        "less is a limit of ours, which tells both sides of a kink from one, and no part of the theorem.",
+        "of its example, and judges ReLU: its largest residual over the last half of the fall. A neuron is at the "
+        "kink of an image if two steps of the descent reach it. One-sided gradients, and multipliers for as "
+        "many other pairs of neurons and images, are the controls.",
+        "Version 4 has 8 starts, where 5 were, and looks at 15 moments for 10. Of its twenty fresh seeds fifteen held, "
+        "four were inconclusive about a limit of relu²'s distance at the end, and one failed as ReLU's distance rose by "
+        "more than a quarter: two limits of ours, which version 5 leaves out. What the theorem says of relu² at a "
+        "finite time is the exponent.",
+        "What the start puts beside the limit is about scale √(width/log(1/R)). From larger starts the limit comes later, "
+        "and is out of range: at width 32 and scale 1 ReLU's residual was still above 0.05.",
         "The distance of ReLU falls, with no rate that we could predict: its slope against log(1/R) is between −0.2 "
         "and −0.5 where these runs were prepared, as neurons still meet and leave kinks. It is not judged.",
         "The largest drop below the running maximum is taken at every step. The theorem is about the flow: a step that "
@@ -149,7 +149,7 @@ class HomogeneousKkt(Claim):
         "log 1/R = 10000.",
     )
     full = {"width": 32, "seeds": 12, "horizon": 10_000.0}
-    tiny = {"width": 8, "each": 6, "horizon": 50.0, "seeds": 3}
+    tiny = {"width": 8, "each": 6, "horizon": 50.0, "scale": 0.07, "seeds": 3}
     out_of_scope = {"offset": 1.0}
 
     def network(self, power: float) -> Network:
@@ -165,7 +165,14 @@ class HomogeneousKkt(Claim):
     def hypotheses(self, setting: Setting) -> list[Hypothesis]:
         departures = compiled(self.departures)(setting.starts, setting.x)
         return [
-            assume("departure from homogeneity", max(departures), "<=", 1e-10, "set --offset to 0")
+            assume("departure from homogeneity", max(departures), "<=", 1e-10, "set --offset to 0"),
+            assume(
+                "size of the start, scale √(width/horizon), about",
+                self.scale * np.sqrt(self.width / self.horizon),
+                "<=",
+                0.03,
+                "the start is not forgotten at this horizon; raise --horizon or lower --scale",
+            ),
         ]
 
     def departures(self, starts: Neurons, x: jax.Array) -> list[jax.Array]:
@@ -340,8 +347,6 @@ class HomogeneousKkt(Claim):
         drops = _drop(observed, float(predicted["degree"]))
         both = np.maximum(observed["stationarity"][0], observed["complementarity"][0])
         largest = both[:, at >= self.horizon / 2].max(-1)
-        logs = np.log(observed["stationarity"][0])
-        rise = (logs - np.minimum.accumulate(logs, axis=-1)).max(-1)
         # of relu², whose gradient is continuous, a step loses nothing to first order
         allowed = (self.step / 100, 1e-6)
         return [
@@ -369,13 +374,6 @@ class HomogeneousKkt(Claim):
                 at_most=0.05,
                 label="ReLU: largest residual over the last half of the fall, in Clarke's sense",
             ),
-            bound(
-                "relu_rise",
-                rise,
-                # no theorem says that it falls all the time; one side of a kink more than doubles it
-                at_most=np.log(1.25),
-                label="ReLU: log of the largest rise of the distance above an earlier one",
-            ),
             exponent(
                 "stationarity_exponent",
                 float(predicted["distance_exponent"]),
@@ -392,12 +390,6 @@ class HomogeneousKkt(Claim):
                 weight[:, late],
                 0.15,
                 label="relu²: exponent of the weight off the margin in log(1/R)",
-            ),
-            bound(
-                "stationarity",
-                distance[:, -1],
-                at_most=0.05,
-                label="relu²: distance to stationarity at the end",
             ),
             bound(
                 "complementarity",
