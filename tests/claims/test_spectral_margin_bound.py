@@ -45,7 +45,7 @@ def test_the_vc_bound():
     ],
 )
 def test_other_orders_are_refuted(lipschitz, margins, refuted):
-    claim = catalogue.load("spectral-margin-bound")(seeds=4)
+    claim = catalogue.load("spectral-margin-bound")(noise=(0.0, 0.25, 0.5, 1.0), seeds=4)
     scatter = 1 + 0.01 * np.arange(4)[:, None]
     lay = lambda values: np.array(values, float)[:, None, None] * scatter
     axes = "noise seed record"

@@ -125,12 +125,12 @@ class HomogeneousKkt(Claim):
         "of its example, and judges ReLU: its largest residual over the last half of the fall. A neuron is at the "
         "kink of an image if two steps of the descent reach it. One-sided gradients, and multipliers for as "
         "many other pairs of neurons and images, are the controls.",
-        "Version 4 has 8 starts, where 5 were, and looks at 15 moments for 10. Of its twenty fresh seeds fifteen held, "
-        "four were inconclusive about a limit of relu²'s distance at the end, and one failed as ReLU's distance rose by "
-        "more than a quarter: two limits of ours, which version 5 leaves out. What the theorem says of relu² at a "
-        "finite time is the exponent.",
-        "What the start puts beside the limit is about scale √(width/log(1/R)). From larger starts the limit comes later, "
-        "and is out of range: at width 32 and scale 1 ReLU's residual was still above 0.05.",
+        "Version 4 has 8 starts, where 5 were, and looks at 15 moments for 10. Fifteen of its twenty fresh seeds held, "
+        "four were inconclusive about a limit of relu²'s distance at the end, and one failed as ReLU's rose by more than "
+        "a quarter: two limits of ours, which version 5 leaves out. What can be said of relu² at a finite time is the "
+        "exponent.",
+        "What the start puts beside the limit is about scale √(width/log(1/R)). From larger starts the limit comes "
+        "later, and is out of range: at width 32 and scale 1 ReLU's residual was still above 0.05.",
         "The distance of ReLU falls, with no rate that we could predict: its slope against log(1/R) is between −0.2 "
         "and −0.5 where these runs were prepared, as neurons still meet and leave kinks. It is not judged.",
         "The largest drop below the running maximum is taken at every step. The theorem is about the flow: a step that "

@@ -36,9 +36,9 @@ class SpectralMarginBound(kit.Claim[Labelled]):
     """ReLU networks without biases on digits whose labels, of training and test images alike, are partly random."""
 
     noise: Annotated[tuple[float, ...], kit.Within(0, 1)] = kit.param(
-        (0.0, 0.25, 0.5, 1.0),
+        (0.0, 0.4, 1.0),
         "share of random labels, increasing",
-        scope=kit.choices((0.0, 0.25, 0.5, 1.0), (0.0, 0.3, 0.6, 0.9), (0.1, 0.4, 0.8)),
+        scope=kit.choices((0.0, 0.4, 1.0), (0.0, 0.3, 0.9), (0.1, 0.5, 1.0)),
     )
     n: Annotated[int, kit.Within(20, 797)] = kit.param(
         200, "training images", unit="images", scope=kit.between(100, 250)
@@ -57,7 +57,7 @@ class SpectralMarginBound(kit.Claim[Labelled]):
     steps: kit.Count = kit.param(
         800, "of descent, the same for every network", unit="steps", scope=kit.between(800, 1200)
     )
-    seeds: kit.Seeds = kit.param(8, "sets of images, with a network for each share")
+    seeds: kit.Seeds = kit.param(12, "sets of images, with a network for each share")
 
     kind = "empirical law"
     says = {
@@ -101,6 +101,12 @@ class SpectralMarginBound(kit.Claim[Labelled]):
             3,
             "Lipschitz constant and margin over noise, each by itself; shares of random labels are met exactly",
             "the statement was a bound that no check tested",
+            seeds="of 17 9 hold, 8 are inconclusive",
+        ),
+        kit.Version(
+            4,
+            "shares of 0, 0.4 and 1 for 0, 0.25, 0.5 and 1, and 12 sets for 8",
+            "neighbouring shares were not told apart at every seed",
         ),
     )
     ragged = ("value",)  # no margin is positive at the start of training
