@@ -126,9 +126,9 @@ class HomogeneousKkt(Claim):
         "kink of an image if two steps of the descent reach it. One-sided gradients, and multipliers for as "
         "many other pairs of neurons and images, are the controls.",
         "Version 4 has 8 starts, where 5 were, and looks at 15 moments for 10. Fifteen of its twenty fresh seeds held, "
-        "four were inconclusive about a limit of relu²'s distance at the end, and one failed as ReLU's rose by more than "
-        "a quarter: two limits of ours, which version 5 leaves out. What can be said of relu² at a finite time is the "
-        "exponent.",
+        "four were inconclusive about a limit of relu²'s distance at the end, and one failed as ReLU's rose by more "
+        "than a quarter: two limits of ours, which version 5 leaves out. What can be said of relu² at a finite time is "
+        "the exponent.",
         "What the start puts beside the limit is about scale √(width/log(1/R)). From larger starts the limit comes "
         "later, and is out of range: at width 32 and scale 1 ReLU's residual was still above 0.05.",
         "The distance of ReLU falls, with no rate that we could predict: its slope against log(1/R) is between −0.2 "
