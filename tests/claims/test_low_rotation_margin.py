@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from steepest.claims.features.low_rotation_margin.claim import LowRotationMargin, least_share
-from steepest.claims.features.low_rotation_margin.experiment import (
+from steepest.claims.features.low_rotation_margin.claim import LowRotationMargin
+from steepest.claims.features.low_rotation_margin.experiment import follow, width_needed
+from steepest.claims.features.low_rotation_margin.setting import signed_features, units
+from steepest.claims.features.low_rotation_margin.theory import (
     edges,
-    follow,
     largest_margin,
-    signed_features,
-    units,
-    width_needed,
+    least_share,
 )
 from steepest.dynamics import flow
 from steepest.programs import hard_margin, parity_margins
@@ -94,7 +93,7 @@ def test_half_of_the_best_edge_takes_a_share_of_the_direction():
     assert good.mean() < beta(1, (d - 2) / 2).sf(least_share() - 0.1)
 
 
-@pytest.mark.parametrize("fields", [{"width": 3}, {"horizon": 5.0}, {"start": 1e4}])
+@pytest.mark.parametrize("fields", [{"widths": (3, 4)}, {"horizon": 5.0}, {"start": 1e4}])
 def test_fields_out_of_range(fields):
     claim = LowRotationMargin(seeds=3, **fields)
     hypotheses = claim.hypotheses(claim.setting(jax.random.key(0)))

@@ -1,42 +1,16 @@
-"""Follow neurons that grow but do not turn, and find the margins that their directions allow."""
+"""Follow neurons that grow but do not turn, and search for widths whose directions have a wanted margin."""
 
 import numpy as np
 from scipy.integrate import Radau
-from scipy.optimize import linprog
 from scipy.special import softmax
 
-from steepest.nn.data import hypercube
+from steepest.claims.features.low_rotation_margin.setting import signed_features
+from steepest.claims.features.low_rotation_margin.theory import largest_margin
 
 MOST_STEPS = 1500  # of the integrator: a few hundred suffice
 RTOL = 1e-5
 ATOL = 1e-7
-
-
-def units(rng: np.random.Generator, count: int, d: int) -> np.ndarray:
-    """Return random unit vectors, ``(count, d)``."""
-    u = rng.normal(size=(count, d))
-    return u / np.linalg.norm(u, axis=1, keepdims=True)
-
-
-def signed_features(u: np.ndarray) -> np.ndarray:
-    """Return y relu(⟨u_j, x⟩) of XOR on the whole cube, ``(2^d, neurons)``."""
-    signs = hypercube(u.shape[1])
-    y = signs[:, 0] * signs[:, 1]
-    return y[:, None] * np.maximum(signs @ u.T, 0) / np.sqrt(u.shape[1])
-
-
-def largest_margin(features: np.ndarray, signs: np.ndarray | None = None) -> float:
-    """Return ``max min_i Σ_j c_j F_ij`` over ``Σ|c_j| ≤ 1``, by a linear program; with signs, c_j of these only."""
-    columns = np.hstack([features, -features]) if signs is None else features * signs
-    n, m = columns.shape
-    gain = np.append(np.zeros(m), -1.0)
-    apart = np.hstack([-columns, np.ones((n, 1))])
-    size = np.append(np.ones(m), 0.0)[None]
-    limits = [(0, None)] * (m + 1)  # nothing at all has margin zero
-    best = linprog(gain, apart, np.zeros(n), size, [1.0], limits, method="highs")
-    if best.status == 2:  # no combination has a margin of zero or more
-        return 0.0
-    return float(-best.fun)
+READINGS = 60  # of each flow
 
 
 def follow(
@@ -88,6 +62,12 @@ def follow(
     return np.array(path).T
 
 
+def read(path: np.ndarray) -> np.ndarray:
+    """Return a path at a fixed number of readings, the last at its end, ``(2, readings)``."""
+    at = np.linspace(0, path.shape[1] - 1, READINGS).round().astype(int)
+    return path[:, at]
+
+
 def width_needed(u: np.ndarray, wanted: float, grid: np.ndarray) -> float:
     """Return how many of the directions, in their order, have the wanted margin; infinite if all have less.
 
@@ -111,11 +91,3 @@ def width_needed(u: np.ndarray, wanted: float, grid: np.ndarray) -> float:
         return float(grid[0])
     part = (wanted - margins[low]) / (margins[high] - margins[low])
     return float(grid[low] * (grid[high] / grid[low]) ** part)
-
-
-def edges(u: np.ndarray) -> np.ndarray:
-    """Return ``|E y relu(⟨u, x⟩)|`` over the cube, for each direction."""
-    size = 2 ** u.shape[1]
-    return np.concatenate(
-        [np.abs(signed_features(part).sum(0)) / size for part in np.array_split(u, 20)]
-    )
