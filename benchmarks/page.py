@@ -23,6 +23,7 @@ GOAL = 10.0
 ORDER = (
     "first_command",
     "commands",
+    "tests",
     "book",
     "descent",
     "kernels",
