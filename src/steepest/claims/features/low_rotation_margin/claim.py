@@ -30,8 +30,8 @@ from steepest.programs import parity_margins
 
 DRAWS = 40_000
 """Directions that give P(d)."""
-LEFT = 0.03
-"""Relative error of margins: at e¹⁴ the flow has 0.7 to 1.3 % left on average."""
+LEFT = 0.05
+"""Relative error of every margin: at e¹⁴ a flow has 0.7 to 1.3 % left on average, and 2.4 % where most."""
 
 
 @kit.claim
@@ -104,6 +104,12 @@ class LowRotationMargin(kit.Claim[Setting]):
             2,
             "two widths, to e¹⁴, and a control; the width for half of γ₁ stands beside the first sentence",
             "its bound has five times the room, and widths that do not grow with d held as well",
+            seeds="of 20 7 hold, 13 are inconclusive",
+        ),
+        kit.Version(
+            3,
+            "every set of directions is judged, to 5 %, where the mean over sets was, to 3 %",
+            "margins differ more between sets than between widths, and means did not tell laws that are flat in width",
         ),
     )
     shared = {
@@ -225,6 +231,7 @@ class LowRotationMargin(kit.Claim[Setting]):
                 seen.either_end,
                 LEFT,
                 over="width",
+                each=True,
                 label="margin of the flow off balance",
             ),
             kit.follows(
@@ -233,6 +240,7 @@ class LowRotationMargin(kit.Claim[Setting]):
                 seen.balanced_end,
                 LEFT,
                 over="width",
+                each=True,
                 label="margin of the balanced flow",
             ),
             kit.at_least(
