@@ -593,7 +593,7 @@ def test_biases_before_batch_normalization_are_left_out_of_adams_metric():
         loss(model(x[rows]), y[rows]).backward()
         adam.step()
     model.eval()
-    found = measure(model, loss, (x, y), what=["sharpness"], optimizer=adam)
+    found = measure(model, loss, (x, y), what=["sharpness"], optimizer=adam, statistics="running")
     reading = found["preconditioned sharpness"]
     (text,) = [text for text, holds in reading.assumes if holds is False]
     assert "left out, are those of 0.bias" in text

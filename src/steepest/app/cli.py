@@ -352,6 +352,10 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     kinds = ("hessian", "gauss-newton", "fisher")
     curvature = "of which matrix (default: hessian)"
     measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)
+    statistics = "of batch normalization: of the batch, as in training (default), or running ones"
+    measure.add_argument(
+        "--statistics", choices=("batch", "running"), default="batch", help=statistics
+    )
     since = "a checkpoint to measure drift from: .pt (a state dict) or .npz"
     measure.add_argument("--since", type=Path, help=since)
     micro = "examples evaluated at once (default: 1024)"

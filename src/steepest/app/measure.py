@@ -38,6 +38,7 @@ def measured(known: Any) -> Report:
             micro_batch=known.micro_batch,
             held_out=built.held_out,
             thorough=known.thorough,
+            statistics=known.statistics,
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )

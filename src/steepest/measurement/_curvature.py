@@ -44,7 +44,7 @@ def measure_sharpness(context: Context) -> list[Reading]:
         interpretation = "the largest of this matrix; which steps are stable, the Hessian's tells"
     elif optimizer.scale is None:
         interpretation = _stability(value, optimizer)
-        assumes = _assumptions(optimizer)
+        assumes = _assumptions(context)
         if optimizer.limit is not None:
             theory = optimizer.law
             compared = optimizer.limit
@@ -81,23 +81,36 @@ def _preconditioned(context: Context) -> Reading:
         "residual",
         optimizer.law,
         optimizer.limit,
-        _assumptions(optimizer),
+        _assumptions(context),
         DEAD
         if is_dead(context)
         else f"in the coordinates in which Adam descends; {_stability(value, optimizer)}",
     )
 
 
-def _assumptions(optimizer: Optimizer) -> tuple[tuple[str, bool | None], ...]:
+def _assumptions(context: Context) -> tuple[tuple[str, bool | None], ...]:
+    optimizer = context.optimizer
     assumes = (("full-batch descent on this loss and these data", None), optimizer.assumption)
+    if context.subject.normalizes:
+        assumes = (*assumes, _normalization(context))
     if not optimizer.left_out:
         return assumes
     names = ", ".join(optimizer.left_out[:5]) + (" …" if len(optimizer.left_out) > 5 else "")
+    if context.subject.normalizes:
+        return (*assumes, (f"left out, as the loss hardly depends on them: {names}", None))
     text = (
         f"Adam's second moments are those of the loss measured here: next to zero, and left out, are those of {names}, "
         "as biases before batch normalization have no gradient in training mode"
     )
     return (*assumes, (text, False))
+
+
+def _normalization(context: Context) -> tuple[str, bool | None]:
+    """Return whose statistics batch normalization has here, and whether they are those of the training."""
+    batches = context.subject.batches
+    _, size = batches.first()
+    text = f"batch normalization takes the statistics of batches of {size} examples, as your training does"
+    return text, None if batches.whole and context.batch is None else True
 
 
 def _stability(value: float, optimizer: Optimizer) -> str:

@@ -18,7 +18,8 @@ def first_examples(context: Context, count: int | None = None) -> tuple[NDArray,
     Raises:
         UserError: data that come in another order in every pass, so that inputs and targets do not belong together.
     """
-    outputs, targets = context.outputs
+    alone = context.subject.alone()
+    outputs, targets = alone.outputs() if context.subject.normalizes else context.outputs
     x = context.subject.inputs()[:count]
     again = context.subject.evaluate(x)
     expected = outputs[: len(x)]

@@ -18,6 +18,7 @@ SMALL = 0.05  # of the stable step: far below it
 DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
 STEEP = 3.0  # factor a layer by which signals or errors grow or shrink before it is said
 MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
+LOST = 0.5  # of what was learned, which running statistics lose before it is said
 NOISE = (
     0.9  # share of noise in a batch's mean squared gradient before larger batches are worth a line
 )
@@ -51,6 +52,7 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
             lambda: _signals(context, by_name),
             lambda: _units(context, by_name),
             lambda: _step(context, by_name),
+            lambda: _running(context, by_name),
             lambda: _memory(context, by_name),
             lambda: _regime(by_name),
             lambda: _noise(context, by_name),
@@ -283,6 +285,24 @@ def _regime(by_name: dict[str, Reading]) -> Finding | None:
     if reading is None or reading.regime in (None, Regime.UNKNOWN):
         return None
     return Finding("✓", reading.interpretation, reading.name)
+
+
+def _running(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say where running statistics lose more than half of what was learned, on the very examples given."""
+    reading = by_name.get("risk with running statistics")
+    if reading is None or not _has_learned(context, by_name):
+        return None
+    risk = by_name["risk"].value
+    guess = constant_guess(context)
+    if guess is None or reading.value - risk < LOST * (guess - risk):
+        return None
+    return Finding(
+        "!",
+        f"in evaluation mode the risk on these examples is {reading.value:.3g}, with the statistics of each batch "
+        f"{risk:.3g}: the running means and variances lag behind. A larger momentum of batch normalization, or some "
+        "batches in training mode without a step, mend it",
+        reading.name,
+    )
 
 
 def _noise(context: Context, by_name: dict[str, Reading]) -> Finding | None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from steepest.measurement._optimizer import optimizer_of
 from steepest.measurement._precision import double_precision
 from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
 from steepest.measurement._report import Finding, Reading, Report
-from steepest.measurement.adapters import KINDS, Kind, Subject
+from steepest.measurement.adapters import KINDS, Kind, Subject, normalizing_layers
 from steepest.measurement.adapters import subject as make_subject
 
 NOT_MEASURED = "not measured"
+Statistics = Literal["batch", "running"]
+STATISTICS = ("batch", "running")
 
 
 def measure(
@@ -38,6 +40,7 @@ def measure(
     features: Any = None,
     held_out: Any = None,
     thorough: bool = False,
+    statistics: Statistics = "batch",
     seed: int = 0,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> Report:
@@ -63,6 +66,10 @@ def measure(
         features: see ``steepest.measurement.adapters.subject``.
         held_out: examples that the model was not trained on, as ``data``: risk and errors there tell memorizing.
         thorough: whether all quantities are measured where ``what`` does not say which.
+        statistics: of the batch normalization of a module: ``"batch"``, the means and variances of batches that are the
+            same in every pass, as the loss has them that is descended; or ``"running"``, those of evaluation mode.
+            Batches are those of a loader; arrays are cut into batches of ``batch`` examples. Held-out examples and
+            distances of inputs are always measured with running statistics, as the network is used.
         seed: of probes, starting vectors and samples of the examples.
         watch: called with the id of each quantity as it starts.
 
@@ -82,10 +89,19 @@ def measure(
     if names is None and thorough:
         names = tuple(name for name in QUANTITIES if name != "drift" or since is not None)
     watch("checking derivatives")
+    checked_statistics(statistics)
     subject = (
         model
         if isinstance(model, Subject)
-        else make_subject(model, loss, data, micro_batch=micro_batch, features=features)
+        else make_subject(
+            model,
+            loss,
+            data,
+            micro_batch=micro_batch,
+            features=features,
+            normalizing=normalizing_layers(model) if statistics == "batch" else (),
+            batch=batch,
+        )
     )
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
     options |= {"weight_decay": weight_decay, "batch": batch}
@@ -98,6 +114,19 @@ def measure(
         data=digest_of(subject.batches),
         held_out="" if unseen is None else digest_of(unseen.batches),
     )
+
+
+def checked_statistics(statistics: Any) -> Statistics:
+    """Return them, if there are such.
+
+    Raises:
+        UserError: others.
+    """
+    if statistics not in STATISTICS:
+        raise UserError(
+            f"there are no statistics {statistics!r}; {nearest(str(statistics), STATISTICS)}"
+        )
+    return statistics
 
 
 def report_on(
@@ -168,7 +197,13 @@ def _held_out(
     if isinstance(model, Subject):
         raise UserError("held-out examples need the model and its loss themselves, not a Subject")
     return make_subject(
-        model, loss, held_out, micro_batch=micro_batch, features=features, check=False
+        model,
+        loss,
+        held_out,
+        micro_batch=micro_batch,
+        features=features,
+        check=False,
+        normalizing=(),
     )
 
 

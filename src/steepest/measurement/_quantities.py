@@ -42,7 +42,21 @@ def measure_risk(context: Context) -> list[Reading]:
             gradient,
             interpretation="how steep the mean loss is; zero at a stationary point",
         ),
+        *_running_risk(context),
         *_held_out_risk(context),
+    ]
+
+
+def _running_risk(context: Context) -> list[Reading]:
+    """Measure the mean loss as the network is used after training, where its layers normalize by the batch."""
+    if not context.subject.normalizes:
+        return []
+    return [
+        Reading(
+            "risk with running statistics",
+            context.subject.alone().risk(),
+            interpretation="the mean loss over the same examples in evaluation mode, as the network is used",
+        )
     ]
 
 

@@ -20,6 +20,8 @@ def subject(
     micro_batch: int = 1024,
     features: Any = None,
     check: bool = True,
+    normalizing: tuple[str, ...] | None = None,
+    batch: int | None = None,
 ) -> Subject:
     """Attach to a model with its loss and data, as functions of its weights.
 
@@ -34,6 +36,10 @@ def subject(
         features: of a JAX model, the function of ``(params, x)`` whose values the last layer reads; of a module, the
             name of its last linear layer.
         check: whether to check determinism and second derivatives (a few passes over the data).
+        normalizing: names of a module's layers of batch normalization that take the statistics of the batch, as in
+            training, from batches that are the same in every pass; the others take the running ones. None for a module
+            in evaluation mode as it is.
+        batch: examples in each batch of the training: where some layers are normalizing, arrays are cut so.
 
     Raises:
         UserError: no such model, loss or data; a model in training mode; a failed check.
@@ -52,7 +58,9 @@ def subject(
     if is_torch_module(model):
         from steepest.measurement.adapters._torch import TorchBatches, TorchSubject
 
-        attached: Subject = TorchSubject.of(model, loss, TorchBatches(data, micro_batch), features)
+        size = (batch or micro_batch) if normalizing else micro_batch
+        batches = TorchBatches(data, size, entire=bool(normalizing))
+        attached: Subject = TorchSubject.of(model, loss, batches, features, normalizing)
     elif isinstance(model, tuple | list) and len(model) == 2:
         from steepest.measurement.adapters._jax import JaxSubject
 
@@ -66,6 +74,15 @@ def subject(
         check_subject(attached)
     attached.passes = 0
     return attached
+
+
+def normalizing_layers(model: Any) -> tuple[str, ...]:
+    """List a module's layers that take the statistics of the batch when it is trained; other models have none."""
+    if not is_torch_module(model):
+        return ()
+    from steepest.measurement.adapters import _torch_layers
+
+    return _torch_layers.normalizing_layers(model)
 
 
 def is_torch_module(model: Any) -> bool:

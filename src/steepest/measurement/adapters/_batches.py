@@ -17,12 +17,14 @@ class Batches:
             or the model's own may have others: arrays in a tuple, list or dictionary. A dictionary of arrays is one
             batch.
         size: examples of a batch at most; larger ones are cut, so that memory stays bounded.
+        entire: whether batches are examples that are normalized together: then arrays alone are cut, and a last batch
+            of less than half of the first one is left out, as its statistics would be those of too few.
 
     Raises:
         UserError: a generator, which could be passed over once only; arrays of different length; no examples.
     """
 
-    def __init__(self, source: Any, size: int = 1024) -> None:
+    def __init__(self, source: Any, size: int = 1024, entire: bool = False) -> None:
         if size < 1:
             raise UserError(f"a batch holds at least one example, got micro_batch={size}")
         if isinstance(source, Iterator):
@@ -36,21 +38,25 @@ class Batches:
             )
         self.source = [source] if isinstance(source, Mapping) else source
         self.size = size
+        self.entire = entire
         self.whole = is_pair_of_arrays(self.source)
 
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
         """Yield each batch with its number of examples."""
-        nothing = True
+        first = 0
         for batch in [self.source] if self.whole else self.source:
             count = examples(batch)
-            nothing = nothing and not count
-            for start in range(0, count, self.size):
-                stop = min(start + self.size, count)
+            size = count or 1 if self.entire and not self.whole else self.size
+            for start in range(0, count, size):
+                stop = min(start + size, count)
+                first = first or stop - start
+                if self.entire and 2 * (stop - start) < first:
+                    continue
                 yield (
                     (batch if stop - start == count else _cut(batch, slice(start, stop))),
                     stop - start,
                 )
-        if nothing:
+        if not first:
             raise UserError("the data hold no examples; check the arrays or the loader")
 
     def first(self) -> tuple[Any, int]:

@@ -14,10 +14,25 @@ from torch.overrides import TorchFunctionMode
 from steepest.core.errors import UserError
 from steepest.measurement.adapters._batches import as_pair
 from steepest.measurement.adapters._loss import Loss
+from steepest.measurement.adapters._torch_layers import statistics_of_batch
 
 
-def run(module: nn.Module, precision: torch.dtype, tensors: dict[str, Tensor], x: Any) -> Any:
-    """Return outputs of a module at these weights; buffers are copies, in case the module writes to them."""
+def run(
+    module: nn.Module,
+    precision: torch.dtype,
+    normalizing: tuple[str, ...],
+    tensors: dict[str, Tensor],
+    x: Any,
+) -> Any:
+    """Return outputs of a module at these weights; buffers are copies, in case the module writes to them.
+
+    Args:
+        module: the user's, whose mode is the same afterwards.
+        precision: of weights that are not among the tensors, and of buffers.
+        normalizing: names of the layers that take the statistics of the batch.
+        tensors: weights by name.
+        x: what the module is called with.
+    """
     fixed = {
         name: tensor.detach() for name, tensor in module.named_parameters() if name not in tensors
     }
@@ -26,7 +41,7 @@ def run(module: nn.Module, precision: torch.dtype, tensors: dict[str, Tensor], x
         name: tensor.to(precision) if tensor.is_floating_point() else tensor
         for name, tensor in fixed.items()
     }
-    with _twice_differentiable(module):
+    with _twice_differentiable(module), statistics_of_batch(module, normalizing):
         return functional_call(module, {**fixed, **tensors}, (x,))
 
 

@@ -26,19 +26,13 @@ def forms_by_group(
         subject: model, loss and data.
         vectors: shape ``(k, p)``.
         groups: their number at least, if there are so many examples. Arrays are shuffled first, as they may be sorted
-            by class; batches of a loader are taken as they come, and cut where they are too large.
+            by class; batches of a loader are taken as they come, and cut where they are too large. Batches whose
+            examples are normalized together are the groups.
         rng: shuffles.
         kind: which curvature.
     """
-    source = subject.batches.source
     count = sum(number for _, number in subject.batches)
-    if subject.batches.whole:
-        order = rng.permutation(count)
-        source = tuple(array[order] for array in source)
-    small = subject.at(subject.values())
-    small.batches = type(subject.batches)(
-        source, max(1, min(subject.batches.size, count // groups))
-    )
+    small = subject if subject.normalizes else _in_groups(subject, groups, count, rng)
     subject.passes += len(vectors)
     by_batch = [
         (np.einsum("kp,kp->k", vectors, small._products(kind, b, vectors)), n)
@@ -46,6 +40,18 @@ def forms_by_group(
     ]
     forms, numbers = zip(*by_batch, strict=True)
     return np.array(forms, float), np.array(numbers) / count
+
+
+def _in_groups(subject: Subject, groups: int, count: int, rng: np.random.Generator) -> Subject:
+    source = subject.batches.source
+    if subject.batches.whole:
+        order = rng.permutation(count)
+        source = tuple(array[order] for array in source)
+    small = subject.at(subject.values())
+    small.batches = type(subject.batches)(
+        source, max(1, min(subject.batches.size, count // groups))
+    )
+    return small
 
 
 def batch_forms(

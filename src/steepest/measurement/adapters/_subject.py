@@ -144,6 +144,15 @@ class Subject(ABC):
     # ---------------------------------------------------------------------------------- what measures use
 
     @property
+    def normalizes(self) -> bool:
+        """Tell whether examples of a batch are normalized together, so that the loss depends on who is in it."""
+        return False
+
+    def alone(self) -> "Subject":
+        """Return the model as it is used after training: with running statistics in place of the batch's."""
+        return self
+
+    @property
     def size(self) -> int:
         """Count the weights, p."""
         return self.weights[-1].place.stop
@@ -250,11 +259,13 @@ class Subject(ABC):
         return joined([self._inputs(batch) for batch, _ in self.batches])
 
     def evaluate(self, x: NDArray) -> NDArray:
-        """Return outputs ``(m, …)`` at given inputs ``(m, …)``."""
+        """Return outputs ``(m, …)`` at given inputs ``(m, …)``, each by itself: with running statistics, if any."""
         return joined([self._evaluate(x[rows]) for rows in self._cuts(x)])
 
     def pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
         """Return derivatives in the inputs, ``Σ_a u_ia ∂f_a(x_i)/∂x_i``, shape ``(m, …)``, for u of the outputs' shape.
+
+        Each by itself, as ``evaluate``.
 
         Raises:
             UserError: inputs that are whole numbers.
@@ -275,7 +286,8 @@ class Subject(ABC):
         Raises:
             UserError: a function of JAX that is no network of ours.
         """
-        x = self.inputs() if x is None else x
+        if x is None:
+            return by_name([self._layers(self._inputs(batch)) for batch, _ in self.batches])
         return by_name([self._layers(x[rows]) for rows in self._cuts(x)])
 
     def errors(self) -> dict[str, NDArray]:
@@ -292,8 +304,7 @@ class Subject(ABC):
         Raises:
             UserError: as ``layers``.
         """
-        x = self.inputs()
-        return by_name([self._reads(x[rows]) for rows in self._cuts(x)])
+        return by_name([self._reads(self._inputs(batch)) for batch, _ in self.batches])
 
     def layer_vjp(self, cotangent: NDArray) -> dict[str, NDArray]:
         """Return ``Σ_a u_ia ∂f_a(x_i)/∂z_i`` with what each layer writes, z, for u of the outputs' shape.
@@ -304,9 +315,13 @@ class Subject(ABC):
             UserError: as ``layers``.
         """
         self.passes += 1
-        x = self.inputs()
         u = np.asarray(cotangent, self.dtype)
-        return by_name([self._layer_vjp(x[rows], u[rows]) for rows in self._cuts(x)])
+        parts = []
+        start = 0
+        for batch, count in self.batches:
+            parts.append(self._layer_vjp(self._inputs(batch), u[start : start + count]))
+            start += count
+        return by_name(parts)
 
     def _cuts(self, x: NDArray) -> list[slice]:
         size = self.batches.size

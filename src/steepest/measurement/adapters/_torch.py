@@ -3,6 +3,7 @@
 import random
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -21,9 +22,11 @@ from steepest.measurement.adapters._graph import Graph, gradients, run
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._subject import Kind, Subject, Vector, places
 from steepest.measurement.adapters._torch_layers import (
+    NORMALIZING,
     calls_of,
     dense_layers,
     linear_layers,
+    normalized,
     shifts_of,
 )
 
@@ -62,8 +65,11 @@ class TorchSubject(Subject):
     Attributes:
         module: the user's.
         loss: mean loss.
+        descended: the same, with the statistics of the batch where the loss calls the module itself.
         tensors: weights by name, detached; frozen parameters are not among them.
         head: name of the last linear layer that the forward pass reaches, or as the user said.
+        normalizing: names of the layers that take the statistics of the batch, as in training; the module's own running
+            statistics stay as they are.
     """
 
     def __init__(
@@ -73,33 +79,46 @@ class TorchSubject(Subject):
         batches: Batches,
         tensors: dict[str, Tensor],
         head: str | None,
+        normalizing: tuple[str, ...] = (),
     ):
         self.module = module
         self.loss = loss
         self.batches = batches
         self.tensors = tensors
         self.head = head
+        self.normalizing = normalizing
         self.name = type(module).__name__
         self.weights = places([(name, tuple(tensor.shape)) for name, tensor in tensors.items()])
         first = next(iter(tensors.values()))
         self.device = first.device
         self.precision = first.dtype
         self.dtype = np.dtype("float64" if first.dtype == torch.float64 else "float32")
-        # not a method: a graph that knew its subject would be a cycle
-        self.forward = partial(run, module, first.dtype)
+        self.descended = loss
+        if loss.of_params:
+            self.descended = replace(loss, function=normalized(loss.function, module, normalizing))
+        # no methods: a graph that knew its subject would be a cycle
+        self.forward = partial(run, module, first.dtype, normalizing)
+        self.forward_alone = partial(run, module, first.dtype, ())
         self._kept: tuple[Any, Graph] | None = None
 
     @classmethod
     def of(
-        cls, module: nn.Module, loss: Loss, batches: Batches, head: str | None = None
+        cls,
+        module: nn.Module,
+        loss: Loss,
+        batches: Batches,
+        head: str | None = None,
+        normalizing: tuple[str, ...] | None = None,
     ) -> "TorchSubject":
         """Build it from a module as it is.
 
         Raises:
-            UserError: batch normalization or dropout in training mode, no weights, several precisions, weights that
-                are not finite, an unknown ``head``.
+            UserError: dropout in training mode, or batch normalization if ``normalizing`` is None; no weights, several
+                precisions, weights that are not finite, an unknown ``head``.
         """
         for name, layer in module.named_modules():
+            if normalizing is not None and isinstance(layer, NORMALIZING):
+                continue
             # of dropping; batch normalization has none
             chance = getattr(layer, "p", getattr(layer, "dropout", 1.0))
             if layer.training and isinstance(layer, STOCHASTIC) and chance:
@@ -129,9 +148,18 @@ class TorchSubject(Subject):
             raise UserError(
                 f"there is no linear layer {head!r}; known are: {', '.join(linear) or 'none'}"
             )
-        made = cls(module, loss, batches, tensors, head)
+        made = cls(module, loss, batches, tensors, head, normalizing or ())
         made.head = head or (None if loss.of_params else made._last_linear())
         return made
+
+    @property
+    def normalizes(self) -> bool:
+        return bool(self.normalizing)
+
+    def alone(self) -> "TorchSubject":
+        if not self.normalizing:
+            return self
+        return TorchSubject(self.module, self.loss, self.batches, self.tensors, self.head)
 
     def values(self) -> Vector:
         return (
@@ -144,7 +172,7 @@ class TorchSubject(Subject):
                 f"{self.name} has {self.size} weights, got a vector of shape {np.shape(values)}"
             )
         tensors = dict(zip(self.tensors, self.split(values), strict=True))
-        return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
+        return self._with(self.module, tensors)
 
     def precise(self) -> "TorchSubject":
         if self.device.type in SINGLE:
@@ -152,12 +180,15 @@ class TorchSubject(Subject):
                 f"the device {self.device.type!r} has no float64, which this needs; use model.cpu()"
             )
         tensors = {name: tensor.double() for name, tensor in self.tensors.items()}
-        return TorchSubject(self.module, self.loss, self.batches, tensors, self.head)
+        return self._with(self.module, tensors)
 
     def now(self, model: Any) -> "TorchSubject":
         named = dict(model.named_parameters())
         tensors = {name: named[name].detach() for name in self.tensors}
-        return TorchSubject(model, self.loss, self.batches, tensors, self.head)
+        return self._with(model, tensors)
+
+    def _with(self, module: nn.Module, tensors: dict[str, Tensor]) -> "TorchSubject":
+        return TorchSubject(module, self.loss, self.batches, tensors, self.head, self.normalizing)
 
     @cached_property
     def classifier(self) -> tuple[str, str | None] | None:
@@ -205,7 +236,7 @@ class TorchSubject(Subject):
             self._kept = None  # frees the last one first
             self._kept = (
                 batch,
-                Graph(self.name, self.forward, self.loss, self.tensors, self.cast(batch)),
+                Graph(self.name, self.forward, self.descended, self.tensors, self.cast(batch)),
             )
         return self._kept[1]
 
@@ -258,12 +289,12 @@ class TorchSubject(Subject):
 
     def _evaluate(self, x: NDArray) -> NDArray:
         with untouched(self.name, x), torch.no_grad():
-            return self.forward(self.tensors, self.cast(x)).cpu().numpy()
+            return self.forward_alone(self.tensors, self.cast(x)).cpu().numpy()
 
     def _pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
         with untouched(self.name, x):
             at = self.cast(x).requires_grad_()
-            out = self.forward(self.tensors, at.clone())  # as the module may begin in place
+            out = self.forward_alone(self.tensors, at.clone())  # as the module may begin in place
             back = torch.tensor(cotangent, device=self.device)
             return grad(out, at, back, materialize_grads=True)[0].cpu().numpy()
 
@@ -286,7 +317,9 @@ class TorchSubject(Subject):
             untouched(self.name, batch),
             shifts_of(self.module, linear_layers(self.module)) as shifts,
         ):
-            loss = Graph(self.name, self.forward, self.loss, self.tensors, self.cast(batch)).loss
+            loss = Graph(
+                self.name, self.forward, self.descended, self.tensors, self.cast(batch)
+            ).loss
             slopes = grad(loss, list(shifts.values()), materialize_grads=True) if shifts else ()
         named = zip(shifts, slopes, strict=True)
         return {
@@ -340,14 +373,37 @@ class TorchSubject(Subject):
 
 
 class TorchBatches(Batches):
-    """Batches of a loader that may shuffle; the random state is as before after every pass."""
+    """Batches of a loader that may shuffle; the random state is as before after every pass.
+
+    Entire batches hold the same examples in every pass: each begins from the random state of the start.
+    """
+
+    def __init__(self, source: Any, size: int = 1024, entire: bool = False) -> None:
+        super().__init__(source, size, entire)
+        self.start = self._states() if entire else None
 
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
-        state = torch.get_rng_state()
+        before = self._states()
         try:
+            if self.start is not None:
+                self._set(self.start)
             yield from super().__iter__()
         finally:
-            torch.set_rng_state(state)
+            self._set(before)
+
+    def _states(self) -> list[Tensor]:
+        return [generator.get_state() for generator in self._generators()]
+
+    def _set(self, states: list[Tensor]) -> None:
+        for generator, state in zip(self._generators(), states, strict=True):
+            generator.set_state(state)
+
+    def _generators(self) -> list[torch.Generator]:
+        """List the generators that order the examples: torch's own, and those of a loader and its sampler."""
+        sampler = getattr(self.source, "sampler", None)
+        given = [getattr(owner, "generator", None) for owner in (self.source, sampler)]
+        own = {id(g): g for g in given if isinstance(g, torch.Generator)}
+        return [torch.default_generator, *own.values()]
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """The layers of a torch module: what they read and write, shifts of what they write, and plain chains of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 from steepest.measurement.adapters._dense import Dense
 
 LINEAR = (nn.Linear, nn.modules.conv._ConvNd)
+NORMALIZING = nn.modules.batchnorm._NormBase
+"""Batch normalization, and instance normalization with running statistics."""
 NAMES = {
     nn.Identity: "linear",
     nn.Dropout: "linear",
@@ -23,6 +26,57 @@ NAMES = {
 def linear_layers(module: nn.Module, kinds: tuple[type, ...] = LINEAR) -> list[str]:
     """List the linear and convolutional layers by name; the module itself is called ``""``."""
     return [name for name, layer in module.named_modules() if isinstance(layer, kinds)]
+
+
+def normalizing_layers(module: nn.Module) -> tuple[str, ...]:
+    """List the layers that take the statistics of the batch in training and running ones in evaluation.
+
+    Where the module is in training mode these are the layers that are in it too: others are frozen. A module in
+    evaluation mode does not tell, and counts as one that is trained as usual.
+    """
+    layers = {
+        name: layer
+        for name, layer in module.named_modules()
+        if isinstance(layer, NORMALIZING) and layer.running_mean is not None
+    }
+    trained = tuple(name for name, layer in layers.items() if layer.training)
+    return trained if trained or module.training else tuple(layers)
+
+
+@contextmanager
+def statistics_of_batch(module: nn.Module, names: tuple[str, ...]) -> Iterator[None]:
+    """Let these layers take the statistics of the batch, and others of their kind the running ones.
+
+    Modes and running statistics stay as they were.
+    """
+    layers = [
+        (name, layer) for name, layer in module.named_modules() if isinstance(layer, NORMALIZING)
+    ]
+    before = [(layer, layer.training, dict(layer._buffers)) for _, layer in layers]
+    try:
+        for name, layer in layers:
+            layer.training = name in names
+            # copies take the new running statistics: put back by copying, they would break the graph
+            layer._buffers.update(
+                {key: b.clone() for key, b in layer._buffers.items() if b is not None}
+            )
+        yield
+    finally:
+        for layer, mode, buffers in before:
+            layer.training = mode
+            layer._buffers.update(buffers)
+
+
+def normalized(
+    function: Callable[[Any, Any], Tensor], module: nn.Module, names: tuple[str, ...]
+) -> Callable[[Any, Any], Tensor]:
+    """Return a loss of ``(params, batch)``, which calls the module itself, with the statistics of the batch."""
+
+    def loss(params: Any, batch: Any) -> Tensor:
+        with statistics_of_batch(module, names):
+            return function(params, batch)
+
+    return loss
 
 
 @contextmanager

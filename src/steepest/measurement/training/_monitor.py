@@ -15,9 +15,15 @@ import numpy as np
 
 from steepest.core.errors import UserError, nearest
 from steepest.measurement._building import first_line
-from steepest.measurement._measure import NOT_MEASURED, chosen, report_on
+from steepest.measurement._measure import (
+    NOT_MEASURED,
+    Statistics,
+    checked_statistics,
+    chosen,
+    report_on,
+)
 from steepest.measurement._optimizer import is_resting, optimizer_of
-from steepest.measurement.adapters import Subject, in_evaluation, subject
+from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement.training._divergence import Course
 from steepest.measurement.training._handover import receivers
@@ -33,7 +39,7 @@ class Monitor:
 
     The first call measures, whatever it costs; later ones do so when a step is due and the budget allows for another
     measurement like the last. A due step that finds no budget is made up for as soon as there is some. A module in
-    training mode is measured in evaluation mode and set back.
+    training mode is measured without dropout, with batch normalization as it trains, and left in its mode.
 
     The first call raises if model, loss and data do not fit together. After it nothing is raised into your loop:
     weights that are not finite, or a measurement that fails, are logged as ``trouble`` with the last good record, and
@@ -56,6 +62,8 @@ class Monitor:
         then: the same, for functions: the former name.
         warn: whether a record that announces a divergence says so: a sentence in its ``warnings``, and one line on
             standard error the first time. See ``docs/measuring.md`` for the rule, and how often it is right.
+        statistics: of batch normalization: those of the batch, as in the training, or ``"running"``; see
+            ``steepest.measure``. Layers that you have set to evaluation mode stay in it.
         options: more of ``steepest.measure``. ``optimizer``: the torch optimizer of this training (SGD, Adam, AdamW),
             whose own limit the sharpness is compared with. Or ``lr``, ``momentum``, ``weight_decay`` of plain SGD: give
             these with no other optimizer, as they compare with 2(1+β)/η. ``batch``: examples in each of your batches,
@@ -89,6 +97,7 @@ class Monitor:
         to: Any = None,
         then: Callable[[dict[str, Any]], object] | None = None,
         warn: bool = True,
+        statistics: Statistics = "batch",
         **options: Any,
     ) -> None:
         if budget is not None and not 0 < budget <= 1:
@@ -107,6 +116,7 @@ class Monitor:
         self.per_decade = per_decade
         self.hand_over = (*receivers(to), *receivers(then))
         self.warn = warn
+        self.statistics = checked_statistics(statistics)
         self.budget = math.inf if budget is None else budget
         for name in options:
             if name not in (*ATTACH, *OPTIONS):
@@ -157,9 +167,10 @@ class Monitor:
         record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
         if first:
             record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
+        normalizing = normalizing_layers(model) if first and self.statistics == "batch" else ()
         with in_evaluation(model):
             if self.subject is None:
-                self._attach(model)
+                self._attach(model, normalizing)
             # whatever goes wrong: a training must not end because of its monitor
             try:
                 record |= self._measured(model, optimizer)
@@ -247,9 +258,16 @@ class Monitor:
             with suppress(Exception):  # there may be no standard error
                 print(f"steepest: {sentence}", file=sys.stderr, flush=True)
 
-    def _attach(self, model: Any) -> None:
+    def _attach(self, model: Any, normalizing: tuple[str, ...]) -> None:
         self._writable()  # what is wrong with the log is said before hours of training, not after
-        self.subject = subject(model, self.loss, self.data, **self.attach)
+        self.subject = subject(
+            model,
+            self.loss,
+            self.data,
+            normalizing=normalizing,
+            batch=self.options.get("batch"),
+            **self.attach,
+        )
         if "drift" in self.what and self.options.get("since") is None:
             self.options["since"] = self.subject.values()
 
