@@ -181,7 +181,7 @@ def test_the_limit_of_averaged_momentum_is_where_a_quadratic_diverges(lr):
     assert (abs(w) < 1e-3) == (limit > 1) and (abs(w) > 1e3) == (limit < 1)
 
 
-def test_optimizers_without_a_limit_are_refused():
+def test_optimizers_without_a_limit_say_why():
     torch = need("torch")
     model = models.of_torch()
     x, y = models.data()
@@ -189,18 +189,120 @@ def test_optimizers_without_a_limit_are_refused():
     weights = list(model.parameters())
     sgd = optimizer_of(torch.optim.SGD(weights, 0.1, momentum=0.9), small, None, 0.0)
     assert (sgd.lr, sgd.momentum, sgd.limit) == (0.1, 0.9, pytest.approx(38))
-    two = [{"params": weights[:1]}, {"params": weights[1:], "lr": 0.5}]
+    several = [{"params": weights[:1]}, {"params": weights[1:], "momentum": 0.5}]
+    other = torch.optim.Adam(models.of_torch().parameters())
+    others = dict(other.param_groups[0])["params"]
+    for weight in others:
+        weight.grad = torch.ones_like(weight)
+    other.step()
     for given, sentence in (
         (torch.optim.Adam(weights), "has not taken a step"),
-        (torch.optim.SGD(weights, 0.1, momentum=0.9, nesterov=True), "Nesterov"),
-        (torch.optim.RMSprop(weights), "no stable limit is known"),
-        (torch.optim.SGD(two, lr=0.1), "several step sizes"),
-        ("adam", "got str"),
+        (other, "moments of another model's weights"),
+        (torch.optim.RMSprop(weights), "no stable limit is known here for RMSprop"),
+        (torch.optim.SGD(several, lr=0.1, momentum=0.9), "several momenta"),
+        (torch.optim.SGD(weights, lr=0.0), "the step size is 0"),
+        (optax.adam(0.1).init({"w": jnp.zeros(2)}), "has not taken a step"),
+        (optax.sgd(0.1).init({"w": jnp.zeros(2)}), "no moments of Adam"),
     ):
-        with pytest.raises(UserError, match=sentence):
-            optimizer_of(given, small, None, 0.0)
+        optimizer = optimizer_of(given, small, None, 0.0)
+        assert sentence in optimizer.unknown and optimizer.limit is None
+        report = measure(small, what=["risk", "sharpness"], optimizer=given)
+        assert report["sharpness"].compared is None and report["sharpness"].value > 0
+        assert sentence in report["sharpness"].interpretation
+        assert any(sentence in finding.text for finding in report.findings)
+    with pytest.raises(UserError, match="got str"):
+        optimizer_of("adam", small, None, 0.0)
     with pytest.raises(UserError, match="no curvature 'hesian'"):
         measure(small, curvature="hesian")
+
+
+@pytest.mark.parametrize("lr", [0.98, 1.02])
+@pytest.mark.parametrize("options", [{"nesterov": True}, {"dampening": 0.3}, {}])
+def test_the_limit_of_momentum_of_torch_is_where_a_quadratic_diverges(lr, options):
+    torch = need("torch")
+    w = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))
+    curvature = 3.0
+    limit = optimizer_of(
+        torch.optim.SGD([w], 1.0, momentum=0.8, **options), SimpleNamespace(size=1), None, 0.0
+    ).limit
+    sgd = torch.optim.SGD([w], lr * limit / curvature, momentum=0.8, **options)
+    for _ in range(2000):
+        sgd.zero_grad()
+        (curvature * w**2 / 2).sum().backward()
+        sgd.step()
+    assert (abs(w.item()) < 1e-2) == (lr < 1) and (abs(w.item()) > 1e2) == (lr > 1)
+
+
+def test_groups_with_several_steps_have_one_limit_together():
+    """λ of D^{1/2} H D^{1/2} with the steps of the groups, of a dense Hessian; a frozen group does not count."""
+    torch = need("torch")
+    model = models.of_torch()
+    x, y = models.data(40)
+    loss = torch.nn.CrossEntropyLoss()
+    data = (torch.as_tensor(x), torch.as_tensor(y))
+    small = subject(model, loss, data)
+    weights = list(model.parameters())
+    steps = [0.3] * 2 + [0.05] * 2 + [0.0] * 2
+    groups = [{"params": [w], "lr": step} for w, step in zip(weights, steps, strict=True)]
+    report = measure(
+        model,
+        loss,
+        data,
+        what=["sharpness"],
+        optimizer=torch.optim.SGD(groups, lr=0.1, momentum=0.5),
+    )
+    hessian = small.products(np.eye(small.size))
+    root = np.sqrt(np.repeat(steps, [w.numel() for w in weights]))
+    exact = np.linalg.eigvalsh(root[:, None] * hessian * root)[-1]
+    found = report["preconditioned sharpness"]
+    assert found.value * 0.3 == pytest.approx(exact, rel=1e-6)
+    assert found.compared == pytest.approx(3.0 / 0.3)
+    assert report["sharpness"].compared is None
+
+
+def test_weights_that_never_had_a_gradient_do_not_count_in_adams_metric():
+    torch = need("torch")
+    model = models.of_torch()
+    model.unused = torch.nn.Linear(2, 2).double()
+    model.forward = lambda x: torch.nn.Sequential(*list(model)[:5])(x)
+    x, y = models.data(40)
+    data = (torch.as_tensor(x), torch.as_tensor(y))
+    loss = torch.nn.CrossEntropyLoss()
+    adam = torch.optim.Adam(model.parameters(), 0.01)
+    loss(model(data[0]), data[1]).backward()
+    adam.step()
+    report = measure(model, loss, data, what=["sharpness"], optimizer=adam)
+    assert report["preconditioned sharpness"].value > 0
+
+
+def test_a_schedule_that_has_ended_is_compared_by_its_first_step():
+    torch = need("torch")
+    model = models.of_torch()
+    x, y = models.data()
+    sgd = torch.optim.SGD(model.parameters(), 0.2)
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(sgd, 4)
+    for _ in range(4):
+        sgd.step()
+        cosine.step()
+    assert sgd.param_groups[0]["lr"] == 0
+    report = measure(
+        model, torch.nn.CrossEntropyLoss(), (torch.as_tensor(x), torch.as_tensor(y)),
+        what=["sharpness"], optimizer=sgd,
+    )  # fmt: skip
+    assert report["sharpness"].compared == pytest.approx(10)
+    assert "the first step size of your schedule" in report["sharpness"].interpretation
+
+
+def test_settings_that_optax_keeps_are_read():
+    network, params = models.of_jax()
+    x, y = models.data(40)
+    with jax.enable_x64(True):
+        adam = optax.inject_hyperparams(optax.adam)(learning_rate=0.02, b1=0.8)
+        gradient = jax.grad(lambda p: models.cross_entropy(network.apply(p, x), y))(params)
+        _, state = adam.update(gradient, adam.init(params))
+    small = subject((network, params), models.cross_entropy, (x, y))
+    found = optimizer_of(state, small, None, 0.0)
+    assert found.limit == pytest.approx(2 * 1.8 / (0.2 * 0.02))
 
 
 def test_probes_of_a_share_have_a_true_error():

@@ -356,6 +356,8 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument(
         "--statistics", choices=("batch", "running"), default="batch", help=statistics
     )
+    noise = "of a loss that draws random numbers: refused (default), or the same in every pass"
+    measure.add_argument("--noise", choices=("refused", "fixed"), default="refused", help=noise)
     since = "a checkpoint to measure drift from: .pt (a state dict) or .npz"
     measure.add_argument("--since", type=Path, help=since)
     micro = "examples evaluated at once (default: 1024)"

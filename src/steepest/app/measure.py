@@ -39,6 +39,7 @@ def measured(known: Any) -> Report:
             held_out=built.held_out,
             thorough=known.thorough,
             statistics=known.statistics,
+            noise=known.noise,
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )

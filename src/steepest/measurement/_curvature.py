@@ -7,7 +7,7 @@ from steepest.core.panels import Panel, observed_curve, panel
 from steepest.krylov import Density, spectral_density, top_eigenpairs, trace
 from steepest.measurement._context import Context
 from steepest.measurement._health import is_dead
-from steepest.measurement._optimizer import Optimizer
+from steepest.measurement._optimizer import Optimizer, Rule
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import block, forms_by_group
 
@@ -42,6 +42,8 @@ def measure_sharpness(context: Context) -> list[Reading]:
     interpretation = "the largest curvature of the mean loss"
     if context.kind != "hessian":
         interpretation = "the largest of this matrix; which steps are stable, the Hessian's tells"
+    elif optimizer.unknown:
+        interpretation = f"the largest curvature of the mean loss; {optimizer.unknown}"
     elif optimizer.scale is None:
         interpretation = _stability(value, optimizer)
         assumes = _assumptions(context)
@@ -65,11 +67,18 @@ def measure_sharpness(context: Context) -> list[Reading]:
             over_examples=_over_examples(value, forms[:, 0], shares),
         )
     ]
-    return lines if optimizer.scale is None else [*lines, _preconditioned(context)]
+    known = optimizer.scale is not None and not optimizer.unknown
+    return [*lines, _preconditioned(context)] if known else lines
+
+
+def _who(optimizer: Optimizer) -> str:
+    if optimizer.kind == Rule.ADAM:
+        return "Adam descends"
+    return "all your groups of weights have the step of the fastest"
 
 
 def _preconditioned(context: Context) -> Reading:
-    """Measure the largest eigenvalue of ``P^{-1/2} H P^{-1/2}`` with Adam's P."""
+    """Measure the largest eigenvalue of ``P^{-1/2} H P^{-1/2}`` with P of Adam, or of the groups' step sizes."""
     optimizer = context.optimizer
     top = context.preconditioned
     value = float(top.values[0])
@@ -84,7 +93,7 @@ def _preconditioned(context: Context) -> Reading:
         _assumptions(context),
         DEAD
         if is_dead(context)
-        else f"in the coordinates in which Adam descends; {_stability(value, optimizer)}",
+        else f"in the coordinates in which {_who(optimizer)}; {_stability(value, optimizer)}",
     )
 
 
@@ -93,6 +102,8 @@ def _assumptions(context: Context) -> tuple[tuple[str, bool | None], ...]:
     assumes = (("full-batch descent on this loss and these data", None), optimizer.assumption)
     if context.subject.normalizes:
         assumes = (*assumes, _normalization(context))
+    if context.subject.is_noisy:
+        assumes = (*assumes, ("one draw of the loss's random numbers stands for all", None))
     if not optimizer.left_out:
         return assumes
     names = ", ".join(optimizer.left_out[:5]) + (" …" if len(optimizer.left_out) > 5 else "")
@@ -120,15 +131,11 @@ def _stability(value: float, optimizer: Optimizer) -> str:
         return "no direction curves upwards: every step size is stable to second order"
     largest = f"{optimizer.largest_step(value):.3g}"
     if limit is None:
-        descent = "plain descent"
-        if optimizer.scale is not None:
-            descent = f"Adam with β₁ = {optimizer.momentum:g}"
-        elif optimizer.momentum:
-            descent = f"descent with momentum {optimizer.momentum:g}"
-        return f"{descent} is stable for steps below {largest}"
+        return f"{optimizer.descent} is stable for steps below {largest}"
     ratio = (optimizer.lr or 0.0) / optimizer.largest_step(value)
     many = f"{ratio:.3g} times" if ratio >= 10 else f"{ratio:.2f} of"
-    interpretation = f"your step size is {many} the stable limit, {largest}"
+    step = "the first step size of your schedule" if optimizer.scheduled else "your step size"
+    interpretation = f"{step} is {many} the stable limit, {largest}"
     if ratio > 1.1:
         return (
             f"{interpretation}, so that full-batch descent would leave along the sharpest direction"

@@ -11,6 +11,7 @@ from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
+from steepest.measurement._optimizer import Rule
 from steepest.measurement._report import Finding, Reading, Regime
 
 MOST = 5
@@ -107,6 +108,10 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     """Say the largest stable step, by the law that binds, and how near the user's is."""
     if context.kind != "hessian":
         return None
+    if context.optimizer.unknown and "sharpness" in by_name:
+        return Finding(
+            "?", f"your step is not compared with a limit: {context.optimizer.unknown}", "sharpness"
+        )
     steps = _limits(context, by_name)
     if not steps:
         return None
@@ -120,7 +125,8 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         )
     ratio = lr / binding.size
     many = f"{ratio:.3g} times" if ratio >= 2 else f"{ratio:.2g} of"
-    text = f"your step {lr:g} is {many} the largest stable one, {binding.size:.3g}, {binding.law}"
+    step = "the first step of your schedule," if context.optimizer.scheduled else "your step"
+    text = f"{step} {lr:g} is {many} the largest stable one, {binding.size:.3g}, {binding.law}"
     if lr / binding.surely > 1 + NEAR:
         if binding.evidence == "batch sharpness":
             more = "a step raises the loss of its own batch on average"
@@ -144,9 +150,14 @@ def _limits(context: Context, by_name: dict[str, Reading]) -> list[Step]:
     reading = by_name.get(name)
     if reading is not None and reading.value > 0:
         low = reading.value if reading.interval is None else max(reading.interval[0], 1e-300)
-        law = "of the full batch" if optimizer.scale is None else "of Adam in its own coordinates"
-        if optimizer.momentum and optimizer.scale is None:
-            law += f" with momentum {optimizer.momentum:g}"
+        law = "of Adam in its own coordinates"
+        if optimizer.kind != Rule.ADAM:
+            law = "of the full batch"
+            if optimizer.scale is not None:
+                law += " with the steps of your groups of weights"
+            if optimizer.momentum:
+                nesterov = "Nesterov's " if optimizer.kind == Rule.NESTEROV else ""
+                law += f" with {nesterov}momentum {optimizer.momentum:g}"
         steps.append(
             Step(optimizer.largest_step(reading.value), optimizer.largest_step(low), law, name)
         )

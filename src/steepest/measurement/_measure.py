@@ -15,7 +15,7 @@ from steepest.measurement._optimizer import optimizer_of
 from steepest.measurement._precision import double_precision
 from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
 from steepest.measurement._report import Finding, Reading, Report
-from steepest.measurement.adapters import KINDS, Kind, Subject, normalizing_layers
+from steepest.measurement.adapters import KINDS, Kind, Noise, Subject, normalizing_layers
 from steepest.measurement.adapters import subject as make_subject
 
 NOT_MEASURED = "not measured"
@@ -41,6 +41,7 @@ def measure(
     held_out: Any = None,
     thorough: bool = False,
     statistics: Statistics = "batch",
+    noise: Noise = "refused",
     seed: int = 0,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> Report:
@@ -60,8 +61,8 @@ def measure(
             does not. None if you do not say it.
         batch: examples in each of your batches, for their noise; without it that of a loader's batches.
         curvature: of which matrix: ``"hessian"``, ``"gauss-newton"`` or ``"fisher"``, the empirical one.
-        since: an earlier checkpoint, to measure the drift from: parameters like the model's own, a state dict, or a
-            flat vector.
+        since: an earlier checkpoint, to measure the drift from: a model like this one, its parameters, a state dict, or
+            a flat vector.
         micro_batch: examples evaluated at once, at most.
         features: see ``steepest.measurement.adapters.subject``.
         held_out: examples that the model was not trained on, as ``data``: risk and errors there tell memorizing.
@@ -70,6 +71,9 @@ def measure(
             same in every pass, as the loss has them that is descended; or ``"running"``, those of evaluation mode.
             Batches are those of a loader; arrays are cut into batches of ``batch`` examples. Held-out examples and
             distances of inputs are always measured with running statistics, as the network is used.
+        noise: whether a module or loss that draws random numbers is ``"refused"``; or ``"fixed"``, the same numbers for
+            a batch in every pass, so that one draw stands for all: of a variational autoencoder, a diffusion model,
+            or dropout in training mode.
         seed: of probes, starting vectors and samples of the examples.
         watch: called with the id of each quantity as it starts.
 
@@ -101,12 +105,13 @@ def measure(
             features=features,
             normalizing=normalizing_layers(model) if statistics == "batch" else (),
             batch=batch,
+            noise=noise,
         )
     )
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
     options |= {"weight_decay": weight_decay, "batch": batch}
     options |= {"since": since, "seed": seed, "watch": watch}
-    unseen = _held_out(model, loss, held_out, micro_batch, features)
+    unseen = _held_out(model, loss, held_out, micro_batch, features, noise)
     report, _ = report_on(subject, names, held_out=unseen, find=True, **options)
     return replace(
         report,
@@ -189,7 +194,7 @@ def report_on(
 
 
 def _held_out(
-    model: Any, loss: Any, held_out: Any, micro_batch: int, features: Any
+    model: Any, loss: Any, held_out: Any, micro_batch: int, features: Any, noise: Noise
 ) -> Subject | None:
     """Attach to the model on its held-out examples; the checks were made on the others."""
     if held_out is None:
@@ -204,6 +209,7 @@ def _held_out(
         features=features,
         check=False,
         normalizing=(),
+        noise=noise,
     )
 
 
@@ -211,6 +217,10 @@ def _flat(subject: Subject, since: Any) -> np.ndarray | None:
     """Return a checkpoint as a flat vector in the subject's order."""
     if since is None:
         return None
+    if hasattr(since, "state_dict"):  # a module of torch
+        since = since.state_dict()
+    elif isinstance(since, tuple | list) and len(since) == 2 and callable(since[0]):
+        since = since[1]  # of a pair (apply, params)
     if hasattr(since, "shape"):
         flat = np.asarray(since, subject.dtype)
     else:

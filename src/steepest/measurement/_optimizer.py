@@ -1,7 +1,8 @@
 """The user's optimizer: the step that the curvature is compared with, and how it weighs the coordinates."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,36 @@ from steepest.measurement.adapters import Subject
 
 RELIABLE = 1e-4  # of the typical √v̂: the moments of an array below it are rounding, or those of another loss
 
+NO_STEP = "Adam has not taken a step, so that its second moments, which set the size of its steps, do not exist yet"
+
+
+class Rule(StrEnum):
+    """How gradients become steps."""
+
+    MOMENTUM = "momentum"
+    """Heavy-ball momentum; plain descent without."""
+    NESTEROV = "nesterov"
+    ADAM = "adam"
+
 
 @dataclass(frozen=True)
 class Optimizer:
     """Step sizes of descent with momentum or of Adam.
 
     Attributes:
-        lr: step size η, or None when it is not known.
-        momentum: heavy-ball momentum β, or Adam's β₁.
-        scale: of Adam, ``√v̂ + ε`` for every weight, shape ``(p,)``; the descent is that of ``P^{-1/2} H P^{-1/2}``.
+        lr: step size η, or None when it is not known; that of the fastest group, where groups of weights have several.
+        momentum: momentum β, or Adam's β₁.
+        scale: what each weight's step is divided by, shape ``(p,)``: ``√v̂ + ε`` of Adam, and η over the step size of
+            the weight's group. The descent is that of ``P^{-1/2} H P^{-1/2}``. None where it is one for all weights.
         decay: weight decay λ of all weights; None when it is not known; a pair, its smallest and largest, when groups
             of weights have several.
         left_out: arrays of weights whose second moments are next to zero beside those of the others; their scale is
             infinite, so that they do not count.
         decoupled: whether the decay is AdamW's, ``w ← (1 − ηλ)w − …``, or else λw is added to the gradient.
+        rule: how gradients become steps; None for Adam with a scale, and for momentum without.
+        dampening: share of each gradient that torch's SGD leaves out of its momentum.
+        unknown: why there is no limit to compare with, in a sentence; empty where there is one.
+        scheduled: whether ``lr`` is the first of a schedule that has come to zero.
     """
 
     lr: float | None = None
@@ -34,6 +51,10 @@ class Optimizer:
     decay: float | tuple[float, float] | None = None
     decoupled: bool = False
     left_out: tuple[str, ...] = ()
+    rule: Rule | None = None
+    dampening: float = 0.0
+    unknown: str = ""
+    scheduled: bool = False
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
@@ -46,17 +67,28 @@ class Optimizer:
             raise UserError(f"a weight decay is a finite number ≥ 0, got weight_decay={self.decay}")
 
     @property
+    def kind(self) -> Rule:
+        """Return the rule: what was said, or what the scale tells.
+
+        >>> Optimizer(0.1).kind, Optimizer(0.1, scale=np.ones(1)).kind
+        (<Rule.MOMENTUM: 'momentum'>, <Rule.ADAM: 'adam'>)
+        """
+        if self.rule is not None:
+            return self.rule
+        return Rule.MOMENTUM if self.scale is None else Rule.ADAM
+
+    @property
     def limit(self) -> float | None:
         """Return the largest curvature of the loss at which a quadratic does not diverge.
 
-        ``2(1+β)/η`` of heavy-ball momentum; of Adam's averaged gradients ``2(1+β₁)/((1−β₁)η)``, which is 38/η at
-        β₁ = 0.9 (Cohen et al. 2022). A decay λ in the gradient adds λ to the curvature of SGD, which leaves
-        ``2(1+β)/η − λ`` to the loss; AdamW's shrinks the limit by the factor ``1 − ηλ/2``.
+        ``2(1+β)/η`` of heavy-ball momentum, ``2(1+β)/((1+2β)η)`` of Nesterov's; of Adam's averaged gradients
+        ``2(1+β₁)/((1−β₁)η)``, which is 38/η at β₁ = 0.9 (Cohen et al. 2021, 2022). A decay λ in the gradient adds λ to
+        the curvature of SGD, which leaves ``2(1+β)/η − λ`` to the loss; AdamW's shrinks the limit by ``1 − ηλ/2``.
 
         >>> Optimizer(0.1, 0.9).limit, Optimizer(0.1, 0.9, np.ones(1)).limit, Optimizer(0.1, decay=0.5).limit
         (38.0, 380.0, 19.5)
         """
-        if self.lr is None:
+        if self.lr is None or self.unknown:
             return None
         largest = self.numerator / self.lr
         decay = self.one_decay
@@ -73,8 +105,12 @@ class Optimizer:
         >>> Optimizer(momentum=0.5).numerator
         3.0
         """
-        average = 1 if self.scale is None else 1 - self.momentum
-        return 2 * (1 + self.momentum) / average
+        turn = 2 * (1 + self.momentum)
+        if self.kind == Rule.ADAM:
+            return turn / (1 - self.momentum)
+        if self.kind == Rule.NESTEROV:
+            return turn / (1 + 2 * self.momentum)
+        return turn / (1 - self.dampening)
 
     @property
     def one_decay(self) -> float:
@@ -114,17 +150,38 @@ class Optimizer:
     @property
     def law(self) -> str:
         """Return the limit as a formula."""
-        if self.lr is None:
+        if self.limit is None:
             return ""
-        if self.scale is not None:
-            formula = "38/η" if self.momentum == 0.9 else "2(1+β₁)/((1−β₁)η)"
-        else:
-            formula = "2(1+β)/η" if self.momentum else "2/η"
+        formula = self._formula
         if not self.one_decay:
             return formula
         if self.decoupled:
             return f"(1 − ηλ/2) {formula}"
         return f"{formula} − λ" if self.scale is None else formula
+
+    @property
+    def _formula(self) -> str:
+        if self.kind == Rule.ADAM:
+            return "38/η" if self.momentum == 0.9 else "2(1+β₁)/((1−β₁)η)"
+        if not self.momentum:
+            return "2/η"
+        if self.kind == Rule.NESTEROV:
+            return "2(1+β)/((1+2β)η)"
+        return "2(1+β)/((1−d)η)" if self.dampening else "2(1+β)/η"
+
+    @property
+    def descent(self) -> str:
+        """Say what descends, in words.
+
+        >>> Optimizer().descent, Optimizer(momentum=0.9, scale=np.ones(1)).descent
+        ('plain descent', 'Adam with β₁ = 0.9')
+        """
+        if self.kind == Rule.ADAM:
+            return f"Adam with β₁ = {self.momentum:g}"
+        if not self.momentum:
+            return "plain descent"
+        nesterov = "Nesterov's " if self.kind == Rule.NESTEROV else ""
+        return f"descent with {nesterov}momentum {self.momentum:g}"
 
 
 def optimizer_of(
@@ -136,32 +193,55 @@ def optimizer_of(
 ) -> Optimizer:
     """Read the training settings from what users have.
 
+    Of an optimizer whose limit cannot be told, such as Adam before its first step, it is said why.
+
     Args:
         given: None; a torch optimizer (SGD, Adam, AdamW); or an optax state that holds Adam's moments, whose step size
-            is ``lr`` and whose β₁, β₂, ε are optax's usual 0.9, 0.999 and 1e-8.
+            is ``lr`` and whose β₁, β₂, ε are optax's usual 0.9, 0.999 and 1e-8, unless the state holds them
+            (``optax.inject_hyperparams``).
         subject: the model; Adam's second moments are brought into its order.
         lr: overrides the optimizer's.
         momentum: without an optimizer.
         weight_decay: overrides that of a torch optimizer; an optax state does not say it.
 
     Raises:
-        UserError: another optimizer; one that has not taken a step; moments of another model.
+        UserError: something that is no optimizer; numbers that make no sense.
     """
     if given is None:
         return Optimizer(lr, momentum, decay=weight_decay)
     if hasattr(given, "param_groups"):
         return _of_torch(given, subject, lr, weight_decay)
+    if isinstance(given, tuple | list):
+        return _of_optax(given, subject, lr, momentum, weight_decay)
+    raise UserError(
+        f"an optimizer is one of torch (SGD, Adam, AdamW) or an optax state with Adam's moments, got "
+        f"{type(given).__name__}; for descent with momentum give lr and momentum"
+    )
+
+
+def _of_optax(
+    given: Any, subject: Subject, lr: float | None, momentum: float, weight_decay: float | None
+) -> Optimizer:
+    settings = _hyperparameters(given)
+    lr = settings.get("learning_rate") if lr is None else lr
     moments = _adam_state(given)
     if moments is None:
-        raise UserError(
-            f"an optimizer is one of torch (SGD, Adam, AdamW) or an optax state with Adam's moments, got "
-            f"{type(given).__name__}; for descent with momentum give lr and momentum"
-        )
+        why = ""
+        if not momentum:
+            why = "this optax state holds no moments of Adam, and of its momentum nothing is known; say momentum="
+        return Optimizer(lr, momentum, decay=weight_decay, unknown=why)
     steps = int(moments.count)
-    second = subject.flatten(moments.nu)
-    scale = _scale(second, steps, 0.999, 1e-8)
+    beta = settings.get("b1", 0.9)
+    if not steps:
+        return Optimizer(lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=NO_STEP)
+    try:
+        second = subject.flatten(moments.nu)
+    except UserError as trouble:
+        why = f"the moments of this optax state are those of another model: {trouble}"
+        return Optimizer(lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=why)
+    scale = _scale(second, steps, settings.get("b2", 0.999), settings.get("eps", 1e-8))
     scale, left_out = _reliable(scale, subject)
-    return Optimizer(lr, 0.9, scale, weight_decay, decoupled=True, left_out=left_out)
+    return Optimizer(lr, beta, scale, weight_decay, decoupled=True, left_out=left_out)
 
 
 def is_resting(given: Any) -> bool:
@@ -175,48 +255,97 @@ def _of_torch(
 ) -> Optimizer:
     kind = type(given).__name__
     groups = given.param_groups
-    if len({(group["lr"], group.get("momentum"), group.get("betas")) for group in groups}) != 1:
-        raise UserError(
-            f"{kind} has groups with several step sizes; there is one stable limit for one step size"
-        )
-    first = groups[0]
-    lr = float(first["lr"]) if lr is None else lr
     decay = _decay(groups) if weight_decay is None else weight_decay
-    if kind == "SGD":
-        if first.get("nesterov") or first.get("dampening"):
-            raise UserError(
-                "the stable limit is for momentum without Nesterov's correction or dampening"
-            )
-        return Optimizer(lr, float(first["momentum"]), decay=decay)
-    if kind not in ("Adam", "AdamW") or first.get("amsgrad"):
-        raise UserError(
-            f"no stable limit is known here for {kind}; give SGD, Adam or AdamW, or lr and momentum alone"
+    steps = [float(group["lr"]) for group in groups]
+    scheduled = lr is None and is_resting(given)
+    if scheduled:
+        steps = [float(group.get("initial_lr", 0.0)) for group in groups]
+    if lr is None and not max(steps):
+        return Optimizer(
+            decay=decay, unknown="the step size is 0, so that there is nothing to compare"
         )
+    lr = max(steps) if lr is None else lr
+    settings = [
+        (g.get("momentum"), g.get("dampening"), g.get("nesterov"), g.get("betas")) for g in groups
+    ]
+    if len(set(settings)) != 1:
+        return Optimizer(
+            lr,
+            decay=decay,
+            unknown=f"the groups of {kind} have several momenta, for which no limit is known here",
+        )
+    relative = _relative(groups, steps, subject)
+    if kind == "SGD":
+        return _of_sgd(groups[0], Optimizer(lr, decay=decay, scale=relative, scheduled=scheduled))
+    if kind not in ("Adam", "AdamW"):
+        return Optimizer(
+            lr,
+            decay=decay,
+            unknown=f"no stable limit is known here for {kind}, only for SGD, Adam and AdamW",
+        )
+    return _of_adam(given, subject, Optimizer(lr, decay=decay, scale=relative, scheduled=scheduled))
+
+
+def _of_sgd(group: dict[str, Any], base: Optimizer) -> Optimizer:
+    """Complete what is known of torch's SGD."""
+    momentum = float(group["momentum"])
+    rule = Rule.NESTEROV if group.get("nesterov") else Rule.MOMENTUM
+    dampening = float(group.get("dampening") or 0.0) if momentum else 0.0
+    return replace(base, momentum=momentum, rule=rule, dampening=dampening)
+
+
+def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
+    """Complete what is known of torch's Adam or AdamW."""
+    kind = type(given).__name__
+    first = given.param_groups[0]
+    beta = float(first["betas"][0])
+    # newer versions of torch let Adam be AdamW by an option
+    decoupled = kind == "AdamW" or bool(first.get("decoupled_weight_decay"))
+    beta_2 = float(first["betas"][1])
+    eps = float(first["eps"])
+    base = replace(base, momentum=beta, rule=Rule.ADAM, decoupled=decoupled)
+    moment = "max_exp_avg_sq" if first.get("amsgrad") else "exp_avg_sq"
     module = getattr(subject, "module", None)
     named = {} if module is None else dict(module.named_parameters())
     states = {name: given.state.get(parameter, {}) for name, parameter in named.items()}
-    missing = [
-        weight.name for weight in subject.weights if "exp_avg_sq" not in states.get(weight.name, {})
-    ]
-    if missing:
-        raise UserError(
-            f"{kind} holds no moments of {missing[0]!r}: it has not taken a step, or has another model's"
-        )
-    second = subject.flatten(
-        {weight.name: states[weight.name]["exp_avg_sq"] for weight in subject.weights}
-    )
-    steps = int(states[subject.weights[0].name]["step"])
-    scale = _scale(second, steps, float(first["betas"][1]), float(first["eps"]))
+    moving = [weight for weight in subject.weights if moment in states.get(weight.name, {})]
+    if not moving:
+        stepped = any(moment in state for state in given.state.values())
+        why = f"{kind} holds the moments of another model's weights" if stepped else NO_STEP
+        return replace(base, scale=None, unknown=why)
+    scale = np.full(subject.size, np.inf, subject.dtype)  # of weights that never had a gradient
+    for weight in moving:
+        state = states[weight.name]
+        second = state[moment].detach().cpu().double().numpy().ravel()
+        scale[weight.place] = _scale(second, int(state["step"]), beta_2, eps)
     scale, left_out = _reliable(scale, subject)
-    return Optimizer(
-        lr,
-        float(first["betas"][0]),
-        scale,
-        decay,
-        # newer versions of torch let Adam be AdamW by an option
-        decoupled=kind == "AdamW" or bool(first.get("decoupled_weight_decay")),
-        left_out=left_out,
-    )
+    if base.scale is not None:
+        scale = scale * base.scale
+    return replace(base, scale=scale, left_out=left_out)
+
+
+def _relative(
+    groups: Sequence[dict[str, Any]], steps: Sequence[float], subject: Subject
+) -> NDArray | None:
+    """Return the largest step size over that of each weight's group; None if there is but one.
+
+    Weights of no group, or of one whose step size is 0, do not move: infinite.
+    """
+    if len(set(steps)) == 1:
+        return None
+    module = getattr(subject, "module", None)
+    named = {} if module is None else dict(module.named_parameters())
+    step_of = {
+        id(parameter): step
+        for group, step in zip(groups, steps, strict=True)
+        for parameter in group["params"]
+    }
+    scale = np.full(subject.size, np.inf, subject.dtype)
+    for weight in subject.weights:
+        step = step_of.get(id(named.get(weight.name)), 0.0)
+        if step:
+            scale[weight.place] = max(steps) / step
+    return scale
 
 
 def decays_of(given: Any) -> tuple[float, float] | None:
@@ -253,13 +382,26 @@ def _reliable(scale: NDArray, subject: Subject) -> tuple[NDArray, tuple[str, ...
         weight.name: float(np.sqrt(np.mean(np.square(scale[weight.place], dtype=float))))
         for weight in subject.weights
     }
-    typical = float(np.sqrt(np.mean(np.square(scale, dtype=float))))
+    moving = scale[np.isfinite(scale)]
+    typical = float(np.sqrt(np.mean(np.square(moving, dtype=float))))
     left_out = tuple(name for name, size in sizes.items() if size < RELIABLE * typical)
     kept = scale.copy()
     for weight in subject.weights:
         if weight.name in left_out:
             kept[weight.place] = np.inf
     return kept, left_out
+
+
+def _hyperparameters(state: Any) -> dict[str, float]:
+    """Return the numbers that ``optax.inject_hyperparams`` keeps in a state; none without it."""
+    settings = getattr(state, "hyperparams", None)
+    if isinstance(settings, Mapping):
+        # through its shortest decimal: the 0.9 of single precision is 0.8999999762 in double
+        return {n: float(str(np.asarray(v))) for n, v in settings.items() if np.ndim(v) == 0}
+    if isinstance(state, tuple | list):
+        parts = [_hyperparameters(part) for part in state]
+        return next((part for part in parts if part), {})
+    return {}
 
 
 def _adam_state(state: Any) -> Any:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import steepest
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import subject
 from tests.extras import need
@@ -193,7 +194,7 @@ def with_nan():
         (lambda: nn.Linear(2, 2), (X.long(), Y), "int64"),
         (lambda: nn.Linear(2, 2), (X, Y + 7), "out of bounds"),
         (lambda: nn.Linear(2, 2).requires_grad_(False), (X, Y), "no weights"),
-        (lambda: nn.Linear(2, 2).half(), (X, Y), "float32 or float64"),
+        (lambda: nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double()), (X, Y), "torch.float64"),
         (lambda: OnceDifferentiable(), (X, Y), "custom autograd function"),
         (lambda: InPlace(), (X, Y), "inplace"),
         (with_nan, (X, Y), "not finite"),
@@ -209,6 +210,55 @@ def test_bad_input_gets_one_sentence(make, given, sentence):
     assert all(
         torch.equal(before[n], each) or each.isnan().any() for n, each in model.state_dict().items()
     )
+
+
+def small_network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 2))
+
+
+class Autocast(nn.Module):
+    """Computes in half precision inside of its forward pass, as the Trainer of transformers lets models do."""
+
+    def __init__(self, context):
+        super().__init__()
+        self.net = small_network()
+        self.context = context
+
+    def forward(self, x):
+        with self.context:
+            return self.net(x)
+
+
+def test_autocast_is_off_while_measuring_and_on_again_after():
+    x = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    context = torch.autocast("cpu", dtype=torch.bfloat16)
+    model = Autocast(context)
+    v = np.random.default_rng(0).standard_normal(22).astype(np.float32)
+    loss = nn.CrossEntropyLoss()
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # also where the call itself is inside
+        found = subject(model, loss, (x, Y.repeat(2)))
+        products = found.products(v)
+        assert model.net(x).dtype == torch.bfloat16
+    np.testing.assert_allclose(
+        products, subject(small_network(), loss, (x, Y.repeat(2))).products(v), rtol=1e-5
+    )
+    assert found.outputs()[0].dtype == np.float32
+    assert model(x).dtype == torch.bfloat16  # the user's own context is as it was
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_weights_in_half_precision_are_measured_in_single(kind):
+    x = torch.randn(6, 2, generator=torch.Generator().manual_seed(0))
+    y = Y.repeat(2)
+    model = small_network().to(kind)
+    single = small_network().to(kind).float()
+    loss = nn.CrossEntropyLoss()
+    report = steepest.measure(model, loss, (x, y), lr=0.1, since=small_network())
+    expected = steepest.measure(single, loss, (x, y), lr=0.1)
+    assert report["sharpness"].value == pytest.approx(expected["sharpness"].value, rel=1e-4)
+    assert 0 < report["relative change of the weights"].value < 0.01
+    assert {weight.dtype for weight in model.parameters()} == {kind}
 
 
 def test_losses_that_are_no_mean_are_refused():

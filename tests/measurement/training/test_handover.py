@@ -64,8 +64,10 @@ def test_a_receiver_that_fails_costs_nothing_but_a_line(tmp_path, capsys):
 
 
 def test_a_log_that_cannot_be_written(tmp_path, capsys):
-    with pytest.raises(UserError, match="cannot write the log"):
-        Monitor(tmp_path, squared, regression(), budget=None)(0, (linear, np.zeros(6)))
+    monitor = Monitor(tmp_path, squared, regression(), budget=None)
+    assert "cannot write the log" in monitor(0, (linear, np.zeros(6)))["trouble"]
+    assert monitor(1, (linear, np.zeros(6))) is None
+    assert capsys.readouterr().err.startswith("steepest: the monitor is off: cannot write the log")
     monitor = Monitor(tmp_path / "log", squared, regression(), every=1, budget=None)
     monitor(0, (linear, np.zeros(6)))
     (tmp_path / "log").unlink()

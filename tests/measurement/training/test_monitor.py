@@ -86,6 +86,15 @@ def test_the_log_survives_a_kill(tmp_path):
     assert seen == [0]
 
 
+def test_a_schedule_of_optax_is_told_in_each_call(tmp_path):
+    monitor = Monitor(tmp_path / "log", squared, regression(), ["sharpness"], every=1, budget=None)
+    limits = []
+    for step in range(3):
+        record = monitor(step, (linear, np.zeros(6)), lr=0.1 / (step + 1))
+        limits.append(record["quantities"]["sharpness"]["compared"])
+    assert limits == pytest.approx([20.0, 40.0, 60.0])
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -1,5 +1,6 @@
 """Your model with its loss and data, from JAX or torch, as functions of a flat vector of weights."""
 
+from steepest.measurement.adapters._attach import Noise as Noise
 from steepest.measurement.adapters._attach import gradient_seconds as gradient_seconds
 from steepest.measurement.adapters._attach import in_evaluation as in_evaluation
 from steepest.measurement.adapters._attach import normalizing_layers as normalizing_layers

@@ -3,13 +3,17 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
-from steepest.core.errors import UserError
+from steepest.core.errors import UserError, nearest
 from steepest.measurement.adapters._batches import Batches
 from steepest.measurement.adapters._checks import check_subject
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._subject import Subject
+
+Noise = Literal["refused", "fixed"]
+NOISE = ("refused", "fixed")
+NOISE_SEED = 271_828  # of the first batch's random numbers; those of the next are the next seed's
 
 
 def subject(
@@ -22,6 +26,7 @@ def subject(
     check: bool = True,
     normalizing: tuple[str, ...] | None = None,
     batch: int | None = None,
+    noise: Noise = "refused",
 ) -> Subject:
     """Attach to a model with its loss and data, as functions of its weights.
 
@@ -40,6 +45,8 @@ def subject(
             training, from batches that are the same in every pass; the others take the running ones. None for a module
             in evaluation mode as it is.
         batch: examples in each batch of the training: where some layers are normalizing, arrays are cut so.
+        noise: whether a module or loss that draws random numbers (dropout in training mode, a variational autoencoder)
+            is ``"refused"``, or has them ``"fixed"``: the same numbers for a batch in every pass.
 
     Raises:
         UserError: no such model, loss or data; a model in training mode; a failed check.
@@ -50,6 +57,8 @@ def subject(
     >>> attached.risk(), attached.products(jnp.ones(1)).tolist()
     (1.25, [2.5])
     """
+    if noise not in NOISE:
+        raise UserError(f"there is no noise {noise!r}; {nearest(str(noise), NOISE)}")
     if loss is None and is_torch_module(model):
         from steepest.measurement.adapters._own_loss import own_loss
 
@@ -60,7 +69,8 @@ def subject(
 
         size = (batch or micro_batch) if normalizing else micro_batch
         batches = TorchBatches(data, size, entire=bool(normalizing))
-        attached: Subject = TorchSubject.of(model, loss, batches, features, normalizing)
+        seed = NOISE_SEED if noise == "fixed" else None
+        attached: Subject = TorchSubject.of(model, loss, batches, features, normalizing, seed)
     elif isinstance(model, tuple | list) and len(model) == 2:
         from steepest.measurement.adapters._jax import JaxSubject
 

@@ -19,6 +19,7 @@ class Batches:
         size: examples of a batch at most; larger ones are cut, so that memory stays bounded.
         entire: whether batches are examples that are normalized together: then arrays alone are cut, and a last batch
             of less than half of the first one is left out, as its statistics would be those of too few.
+        position: of the batch that a pass has given last, counted from 0.
 
     Raises:
         UserError: a generator, which could be passed over once only; arrays of different length; no examples.
@@ -39,11 +40,13 @@ class Batches:
         self.source = [source] if isinstance(source, Mapping) else source
         self.size = size
         self.entire = entire
+        self.position = 0
         self.whole = is_pair_of_arrays(self.source)
 
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
         """Yield each batch with its number of examples."""
         first = 0
+        self.position = -1
         for batch in [self.source] if self.whole else self.source:
             count = examples(batch)
             size = count or 1 if self.entire and not self.whole else self.size
@@ -52,6 +55,7 @@ class Batches:
                 first = first or stop - start
                 if self.entire and 2 * (stop - start) < first:
                     continue
+                self.position += 1
                 yield (
                     (batch if stop - start == count else _cut(batch, slice(start, stop))),
                     stop - start,

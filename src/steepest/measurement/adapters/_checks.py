@@ -50,7 +50,8 @@ def check_subject(subject: Subject) -> None:
         raise UserError(
             f"the loss of {subject.name} was {first:.8g} and then {second:.8g} with other random numbers: model, loss "
             "or loader are random; call model.eval(), take noise and augmentation out, and let the loader give the "
-            "same examples in every pass"
+            "same examples in every pass; of a module of torch noise='fixed' gives the same random numbers to every "
+            "pass"
         )
     small = few(subject)
     _mean_of_examples(small)
@@ -111,6 +112,8 @@ def _mean_of_examples(subject: Subject) -> None:
         raise UserError(
             "the loss is a sum over the examples, as it doubles when they come twice; take the mean"
         )
+    if subject.is_noisy:  # single examples draw other numbers
+        return
     try:
         outputs, targets = subject.outputs()
     except UserError:  # the loss is of (params, batch), and there may be no outputs

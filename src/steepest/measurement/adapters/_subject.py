@@ -148,6 +148,11 @@ class Subject(ABC):
         """Tell whether examples of a batch are normalized together, so that the loss depends on who is in it."""
         return False
 
+    @property
+    def is_noisy(self) -> bool:
+        """Tell whether model or loss draw random numbers, which are the same in every pass."""
+        return False
+
     def alone(self) -> "Subject":
         """Return the model as it is used after training: with running statistics in place of the batch's."""
         return self

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -38,6 +38,8 @@ STOCHASTIC = (
 )
 
 
+CPU = torch.device("cpu")
+HALF = (torch.bfloat16, torch.float16)
 SINGLE = ("mps",)
 """Kinds of devices without float64."""
 
@@ -55,6 +57,29 @@ def _one_place(tensors: Mapping[str, Tensor]) -> None:
         )
 
 
+def in_one_precision(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights in one precision: half precision, and what is mixed with it, in single.
+
+    Raises:
+        UserError: no weights, complex ones, or single and double ones together.
+    """
+    kinds = {weight.dtype for weight in tensors.values()}
+    if kinds & {torch.bfloat16, torch.float16} and kinds <= {*HALF, torch.float32}:
+        return {name: weight.float() for name, weight in tensors.items()}
+    if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
+        said = sorted(str(kind) for kind in kinds) or "no weights that require gradients"
+        raise UserError(
+            f"the weights need one type, float32 or float64, got {said}; use model.float() or model.double()"
+        )
+    return tensors
+
+
+def as_array(tensor: Tensor) -> NDArray:
+    """Return a tensor's numbers; those in half precision, which NumPy does not have, in single."""
+    tensor = tensor.detach()
+    return (tensor.float() if tensor.dtype in HALF else tensor).cpu().numpy()
+
+
 class TorchSubject(Subject):
     """A module with a loss and data; make it with ``subject``. The module itself is never changed.
 
@@ -70,6 +95,8 @@ class TorchSubject(Subject):
         head: name of the last linear layer that the forward pass reaches, or as the user said.
         normalizing: names of the layers that take the statistics of the batch, as in training; the module's own running
             statistics stay as they are.
+        noise: seed of the random numbers that the module and the loss draw, the same in every pass; None where they
+            must draw none.
     """
 
     def __init__(
@@ -80,6 +107,7 @@ class TorchSubject(Subject):
         tensors: dict[str, Tensor],
         head: str | None,
         normalizing: tuple[str, ...] = (),
+        noise: int | None = None,
     ):
         self.module = module
         self.loss = loss
@@ -87,6 +115,7 @@ class TorchSubject(Subject):
         self.tensors = tensors
         self.head = head
         self.normalizing = normalizing
+        self.noise = noise
         self.name = type(module).__name__
         self.weights = places([(name, tuple(tensor.shape)) for name, tensor in tensors.items()])
         first = next(iter(tensors.values()))
@@ -109,34 +138,33 @@ class TorchSubject(Subject):
         batches: Batches,
         head: str | None = None,
         normalizing: tuple[str, ...] | None = None,
+        noise: int | None = None,
     ) -> "TorchSubject":
         """Build it from a module as it is.
 
         Raises:
-            UserError: dropout in training mode, or batch normalization if ``normalizing`` is None; no weights, several
-                precisions, weights that are not finite, an unknown ``head``.
+            UserError: dropout in training mode without fixed ``noise``, or batch normalization if ``normalizing`` is
+                None; no weights, several precisions, weights that are not finite, an unknown ``head``.
         """
         for name, layer in module.named_modules():
             if normalizing is not None and isinstance(layer, NORMALIZING):
                 continue
             # of dropping; batch normalization has none
             chance = getattr(layer, "p", getattr(layer, "dropout", 1.0))
-            if layer.training and isinstance(layer, STOCHASTIC) and chance:
+            fixed = noise is not None and not isinstance(layer, NORMALIZING)
+            if layer.training and isinstance(layer, STOCHASTIC) and chance and not fixed:
                 raise UserError(
                     f"{name or type(layer).__name__} ({type(layer).__name__}) is in training mode, where the loss is "
-                    "no function of the weights alone; call model.eval() first"
+                    "no function of the weights alone; call model.eval() first, or measure with noise='fixed', the "
+                    "same random numbers in every pass"
                 )
-        tensors = {
-            name: weight.detach()
-            for name, weight in module.named_parameters()
-            if weight.requires_grad
-        }
-        kinds = sorted({str(weight.dtype) for weight in tensors.values()})
-        if len(kinds) != 1 or kinds[0] not in ("torch.float32", "torch.float64"):
-            raise UserError(
-                f"the weights need one type, float32 or float64, got {kinds or 'no weights that require gradients'}; "
-                "use model.float() or model.double()"
-            )
+        tensors = in_one_precision(
+            {
+                name: weight.detach()
+                for name, weight in module.named_parameters()
+                if weight.requires_grad
+            }
+        )
         _one_place(tensors)
         for name, weight in tensors.items():
             if not bool(torch.isfinite(weight).all()):
@@ -148,7 +176,7 @@ class TorchSubject(Subject):
             raise UserError(
                 f"there is no linear layer {head!r}; known are: {', '.join(linear) or 'none'}"
             )
-        made = cls(module, loss, batches, tensors, head, normalizing or ())
+        made = cls(module, loss, batches, tensors, head, normalizing or (), noise)
         made.head = head or (None if loss.of_params else made._last_linear())
         return made
 
@@ -159,7 +187,18 @@ class TorchSubject(Subject):
     def alone(self) -> "TorchSubject":
         if not self.normalizing:
             return self
-        return TorchSubject(self.module, self.loss, self.batches, self.tensors, self.head)
+        return TorchSubject(
+            self.module, self.loss, self.batches, self.tensors, self.head, noise=self.noise
+        )
+
+    @property
+    def is_noisy(self) -> bool:
+        return self.noise is not None
+
+    def untouched(self, batch: Any) -> AbstractContextManager[None]:
+        """Evaluate on a batch, with its own random numbers where the subject has some."""
+        seed = None if self.noise is None else self.noise + self.batches.position
+        return untouched(self.name, batch, seed, self.device)
 
     def values(self) -> Vector:
         return (
@@ -184,11 +223,13 @@ class TorchSubject(Subject):
 
     def now(self, model: Any) -> "TorchSubject":
         named = dict(model.named_parameters())
-        tensors = {name: named[name].detach() for name in self.tensors}
+        tensors = {name: named[name].detach().to(self.precision) for name in self.tensors}
         return self._with(model, tensors)
 
     def _with(self, module: nn.Module, tensors: dict[str, Tensor]) -> "TorchSubject":
-        return TorchSubject(module, self.loss, self.batches, tensors, self.head, self.normalizing)
+        return TorchSubject(
+            module, self.loss, self.batches, tensors, self.head, self.normalizing, self.noise
+        )
 
     @cached_property
     def classifier(self) -> tuple[str, str | None] | None:
@@ -241,25 +282,25 @@ class TorchSubject(Subject):
         return self._kept[1]
 
     def _risk(self, batch: Any) -> float:
-        with untouched(self.name, batch):
+        with self.untouched(batch):
             return float(self.graph(batch).loss.detach())
 
     def _gradient(self, batch: Any) -> Vector:
-        with untouched(self.name, batch):
+        with self.untouched(batch):
             return self.join(self.graph(batch).gradient)
 
     def _products(
         self, kind: Kind, batch: Any, vectors: Float[np.ndarray, "k p"]
     ) -> Float[np.ndarray, "k p"]:
-        with untouched(self.name, batch):
+        with self.untouched(batch):
             product = getattr(self.graph(batch), {"gauss-newton": "gauss_newton"}.get(kind, kind))
             return np.stack([self.join(product(self.split(v))) for v in vectors])
 
     def _outputs(self, batch: Any) -> tuple[NDArray, NDArray]:
         x, y = as_pair(batch)
-        with untouched(self.name, batch), torch.no_grad():
+        with self.untouched(batch), torch.no_grad():
             out = self.forward(self.tensors, self.cast(x))
-        return out.cpu().numpy(), y.cpu().numpy() if isinstance(y, Tensor) else np.asarray(y)
+        return as_array(out), as_array(y) if isinstance(y, Tensor) else np.asarray(y)
 
     def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
         if self.head is None:
@@ -267,32 +308,32 @@ class TorchSubject(Subject):
                 f"{self.name} has no linear layer last; name the one that reads the features, features=..."
             )
         with (
-            untouched(self.name, batch),
+            self.untouched(batch),
             torch.no_grad(),
             calls_of(self.module, [self.head]) as calls,
         ):
             self.forward(self.tensors, self.cast(as_pair(batch)[0]))
-        return calls[-1][1].cpu().numpy()
+        return as_array(calls[-1][1])
 
     def _jvp(self, batch: Any, vector: Vector) -> NDArray:
-        with untouched(self.name, batch):
-            return self.graph(batch).jvp(self.split(vector)).detach().cpu().numpy()
+        with self.untouched(batch):
+            return as_array(self.graph(batch).jvp(self.split(vector)))
 
     def _vjp(self, batch: Any, cotangent: NDArray) -> Vector:
-        with untouched(self.name, batch):
+        with self.untouched(batch):
             graph = self.graph(batch)
             back = torch.tensor(cotangent, device=self.device)
             return self.join(gradients(graph.outputs, graph.leaves, back))
 
     def _inputs(self, batch: Any) -> NDArray:
-        return self.cast(inputs_of(batch)).cpu().numpy()
+        return as_array(self.cast(inputs_of(batch)))
 
     def _evaluate(self, x: NDArray) -> NDArray:
-        with untouched(self.name, x), torch.no_grad():
-            return self.forward_alone(self.tensors, self.cast(x)).cpu().numpy()
+        with self.untouched(x), torch.no_grad():
+            return as_array(self.forward_alone(self.tensors, self.cast(x)))
 
     def _pull(self, x: NDArray, cotangent: NDArray) -> NDArray:
-        with untouched(self.name, x):
+        with self.untouched(x):
             at = self.cast(x).requires_grad_()
             out = self.forward_alone(self.tensors, at.clone())  # as the module may begin in place
             back = torch.tensor(cotangent, device=self.device)
@@ -300,21 +341,19 @@ class TorchSubject(Subject):
 
     def _layers(self, x: NDArray) -> dict[str, NDArray]:
         with (
-            untouched(self.name, x),
+            self.untouched(x),
             torch.no_grad(),
             calls_of(self.module, linear_layers(self.module)) as calls,
         ):
             self.forward(self.tensors, self.cast(x))
         return {
-            name or self.name: out.cpu().numpy()
-            for name, _, out in calls
-            if out.shape[:1] == (len(x),)
+            name or self.name: as_array(out) for name, _, out in calls if out.shape[:1] == (len(x),)
         }
 
     def _errors(self, batch: Any) -> dict[str, NDArray]:
         count = examples(batch)
         with (
-            untouched(self.name, batch),
+            self.untouched(batch),
             shifts_of(self.module, linear_layers(self.module)) as shifts,
         ):
             loss = Graph(
@@ -323,27 +362,25 @@ class TorchSubject(Subject):
             slopes = grad(loss, list(shifts.values()), materialize_grads=True) if shifts else ()
         named = zip(shifts, slopes, strict=True)
         return {
-            name or self.name: (count * s).cpu().numpy()
-            for name, s in named
-            if s.shape[:1] == (count,)
+            name or self.name: as_array(count * s) for name, s in named if s.shape[:1] == (count,)
         }
 
     def _reads(self, x: NDArray) -> dict[str, NDArray]:
         with (
-            untouched(self.name, x),
+            self.untouched(x),
             torch.no_grad(),
             calls_of(self.module, linear_layers(self.module)) as calls,
         ):
             self.forward(self.tensors, self.cast(x))
         return {
-            name or self.name: given.cpu().numpy()
+            name or self.name: as_array(given)
             for name, given, out in calls
             if out.shape[:1] == given.shape[:1] == (len(x),)
         }
 
     def _layer_vjp(self, x: NDArray, cotangent: NDArray) -> dict[str, NDArray]:
         with (
-            untouched(self.name, x),
+            self.untouched(x),
             shifts_of(self.module, linear_layers(self.module)) as shifts,
         ):
             out = self.forward(self.tensors, self.cast(x))
@@ -352,7 +389,7 @@ class TorchSubject(Subject):
                 grad(out, list(shifts.values()), back, materialize_grads=True) if shifts else ()
             )
         return {
-            name or self.name: slope.cpu().numpy()
+            name or self.name: as_array(slope)
             for name, slope in zip(shifts, slopes, strict=True)
             if slope.shape[:1] == (len(x),)
         }
@@ -364,7 +401,7 @@ class TorchSubject(Subject):
         """Return the linear layer that the forward pass reaches last, if it gives the outputs."""
         names = linear_layers(self.module, (nn.Linear,))
         batch, _ = self.batches.first()
-        with untouched(self.name, batch), torch.no_grad(), calls_of(self.module, names) as calls:
+        with self.untouched(batch), torch.no_grad(), calls_of(self.module, names) as calls:
             out = self.forward(self.tensors, self.cast(as_pair(batch)[0]))
         if not calls or not isinstance(out, Tensor):
             return None
@@ -407,13 +444,56 @@ class TorchBatches(Batches):
 
 
 @contextmanager
-def untouched(name: str, batch: Any) -> Iterator[None]:
-    """Use the attention kernel with second derivatives, restore random states, and raise errors in one sentence."""
+def full_precision() -> Iterator[None]:
+    """Let no autocast begin, also inside of the module's forward pass, where transformers' Trainer puts it.
+
+    Second derivatives of operations in half precision are rounded too coarsely to measure by.
+    """
+    begin = torch.autocast.__enter__
+
+    def begin_disabled(self: Any) -> Any:
+        enabled = self._enabled
+        self._enabled = False
+        try:
+            return begin(self)
+        finally:
+            self._enabled = enabled  # the object may be the user's, who goes on to use it
+
+    torch.autocast.__enter__ = begin_disabled
+    try:
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            yield
+    finally:
+        torch.autocast.__enter__ = begin
+
+
+@contextmanager
+def untouched(
+    name: str, batch: Any, seed: int | None = None, device: torch.device = CPU
+) -> Iterator[None]:
+    """Use the attention kernel with second derivatives, restore random states, and raise errors in one sentence.
+
+    Args:
+        name: of the model.
+        batch: on which it is evaluated, for the sentence.
+        seed: of the random numbers that are drawn; None for what comes.
+        device: of the weights.
+    """
     state = torch.get_rng_state()
     of_numpy = np.random.get_state()
     of_python = random.getstate()
+    other = [device] if device.type == "cuda" else []
     try:
-        with sdpa_kernel(SDPBackend.MATH), torch.enable_grad():
+        with (
+            torch.random.fork_rng(other, enabled=seed is not None),
+            sdpa_kernel(SDPBackend.MATH),
+            torch.enable_grad(),
+            full_precision(),
+        ):
+            if seed is not None:
+                torch.manual_seed(seed)
+                np.random.seed(seed)
+                random.seed(seed)
             yield
     except (RuntimeError, TypeError, IndexError) as trouble:
         said = (

@@ -22,7 +22,7 @@ from steepest.measurement._measure import (
     chosen,
     report_on,
 )
-from steepest.measurement._optimizer import is_resting, optimizer_of
+from steepest.measurement._optimizer import Optimizer, is_resting, optimizer_of
 from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement.training._divergence import Course
@@ -30,7 +30,7 @@ from steepest.measurement.training._handover import receivers
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
 """What a log keeps of each reading."""
-ATTACH = ("micro_batch", "features")
+ATTACH = ("micro_batch", "features", "noise")
 OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "batch", "curvature", "since", "seed")
 
 
@@ -41,10 +41,10 @@ class Monitor:
     measurement like the last. A due step that finds no budget is made up for as soon as there is some. A module in
     training mode is measured without dropout, with batch normalization as it trains, and left in its mode.
 
-    The first call raises if model, loss and data do not fit together. After it nothing is raised into your loop:
-    weights that are not finite, or a measurement that fails, are logged as ``trouble`` with the last good record, and
-    a quantity that does not exist for this model is among ``not_measured``. What cannot be written or handed over is
-    said once on standard error.
+    Nothing is raised into your loop. If model, loss and data do not fit together, the first call says so on standard
+    error, and the monitor is off. Later, weights that are not finite, or a measurement that fails, are logged as
+    ``trouble`` with the last good record, and a quantity that does not exist for this model is among ``not_measured``.
+    What cannot be written or handed over is said once on standard error.
 
     Args:
         file: the log, one JSON object a line: ``step``, ``seconds``, ``quantities`` by name; where they are known
@@ -67,7 +67,8 @@ class Monitor:
         options: more of ``steepest.measure``. ``optimizer``: the torch optimizer of this training (SGD, Adam, AdamW),
             whose own limit the sharpness is compared with. Or ``lr``, ``momentum``, ``weight_decay`` of plain SGD: give
             these with no other optimizer, as they compare with 2(1+β)/η. ``batch``: examples in each of your batches,
-            for ``batch-noise``. Also ``curvature``, ``since``, ``micro_batch``, ``features``, ``seed``.
+            for ``batch-noise``. Also ``curvature``, ``since``, ``micro_batch``, ``features``, ``noise``,
+            ``seed``.
 
     Raises:
         UserError: unknown quantities or options, a schedule or a budget that makes no sense.
@@ -145,7 +146,13 @@ class Monitor:
         return round(10 ** (nearest / self.per_decade)) == step
 
     def __call__(
-        self, step: int, model: Any, optimizer: Any = None, *, now: bool = False
+        self,
+        step: int,
+        model: Any,
+        optimizer: Any = None,
+        *,
+        now: bool = False,
+        lr: float | None = None,
     ) -> dict[str, Any] | None:
         """Measure now, if it is time; return the record that was written, or None.
 
@@ -155,7 +162,10 @@ class Monitor:
             optimizer: the state of an optax optimizer, which is another one in every step; a torch optimizer is given
                 once, as an option of the monitor.
             now: measure whatever schedule and budget say, such as after the last step.
+            lr: the step size of now, where a schedule of optax sets it: ``lr=schedule(step)``.
         """
+        if self.stopped:
+            return None
         step = int(step)
         clock = time.perf_counter()
         first = self.subject is None
@@ -167,16 +177,20 @@ class Monitor:
         record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
         if first:
             record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
-        normalizing = normalizing_layers(model) if first and self.statistics == "batch" else ()
-        with in_evaluation(model):
+        # whatever goes wrong: a training must not end because of its monitor
+        try:
             if self.subject is None:
-                self._attach(model, normalizing)
-            # whatever goes wrong: a training must not end because of its monitor
-            try:
-                record |= self._measured(model, optimizer)
-                self.last_good = record
-            except Exception as trouble:
-                record |= self._trouble(trouble)
+                self._attach(model)
+            with in_evaluation(model):
+                record |= self._measured(model, optimizer, lr)
+            self.last_good = record
+        except Exception as trouble:
+            record |= self._trouble(trouble)
+        if self.subject is None:
+            self.stop(record["trouble"])
+            with suppress(OSError):
+                self._append(record)
+            return record
         if self.warn:
             self._announce(record)
         took = time.perf_counter() - clock
@@ -258,20 +272,22 @@ class Monitor:
             with suppress(Exception):  # there may be no standard error
                 print(f"steepest: {sentence}", file=sys.stderr, flush=True)
 
-    def _attach(self, model: Any, normalizing: tuple[str, ...]) -> None:
+    def _attach(self, model: Any) -> None:
         self._writable()  # what is wrong with the log is said before hours of training, not after
-        self.subject = subject(
-            model,
-            self.loss,
-            self.data,
-            normalizing=normalizing,
-            batch=self.options.get("batch"),
-            **self.attach,
-        )
+        normalizing = normalizing_layers(model) if self.statistics == "batch" else ()
+        with in_evaluation(model):
+            self.subject = subject(
+                model,
+                self.loss,
+                self.data,
+                normalizing=normalizing,
+                batch=self.options.get("batch"),
+                **self.attach,
+            )
         if "drift" in self.what and self.options.get("since") is None:
             self.options["since"] = self.subject.values()
 
-    def _measured(self, model: Any, optimizer: Any) -> dict[str, Any]:
+    def _measured(self, model: Any, optimizer: Any, lr: float | None) -> dict[str, Any]:
         """Return what a record says of the weights of now.
 
         Raises:
@@ -290,6 +306,8 @@ class Monitor:
         options = dict(self.options)
         if optimizer is not None:
             options["optimizer"] = optimizer
+        if lr is not None:
+            options["lr"] = float(lr)
         settings, missing = self._optimizer(options)
         report, start = report_on(
             self.subject, self.what, start=self.start, tolerant=True, **options
@@ -324,14 +342,18 @@ class Monitor:
             optimizer = optimizer_of(
                 options.get("optimizer"), self.subject, lr, momentum or 0.0, weight_decay
             )
+            why = optimizer.unknown
         except UserError as trouble:
+            why = str(trouble)
+            optimizer = Optimizer()
+        if why:
             # the step size alone would compare with the limit of SGD, which is not that of this optimizer
             for name in ("optimizer", "lr", "momentum", "weight_decay"):
                 options.pop(name, None)
-            return {}, {"optimizer": f"{NOT_MEASURED}: {trouble}"}
+        missing = {"optimizer": f"{NOT_MEASURED}: {why}"} if why else {}
         if optimizer.lr is None:
-            return {}, {}
-        return {"lr": optimizer.lr, "momentum": optimizer.momentum}, {}
+            return {}, missing
+        return {"lr": optimizer.lr, "momentum": optimizer.momentum}, missing
 
     def _trouble(self, trouble: Exception) -> dict[str, Any]:
         """Say what went wrong, and what was seen last."""
