@@ -151,3 +151,63 @@ def test_findings_are_in_json_on_the_page_and_in_the_terminal(tmp_path, capsys):
     assert text in page
     assert page.index(text) < page.index("<table>")
     assert json.loads(json.dumps(report.to_json()))["findings"][0]["text"] == text
+
+
+def default_of_torch(depth):
+    torch.manual_seed(0)
+    layers = [nn.Linear(6, 32), nn.ReLU()]
+    for _ in range(depth):
+        layers += [nn.Linear(32, 32), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(32, 3))
+
+
+def test_the_initialization_is_judged_over_the_whole_depth():
+    """Torch's default shrinks gradients by 0.4 a layer, which no layer shows alone, and makes examples alike."""
+    findings = lines(default_of_torch(16), lr=0.1)
+    (signals,) = about(findings, "mean square of the last pre-activations")
+    assert signals.sign == "!"
+    assert "over 16 layers" in signals.text and "gradients shrink" in signals.text
+    assert "all examples alike, to a cosine of 1 − " in signals.text
+    assert "variance 2/fan-in, where yours have 0.33" in signals.text
+    assert not about(findings, "sharpness")  # no step is good for it
+    shallow = lines(default_of_torch(1), lr=0.1)
+    assert not about(shallow, "mean square of the last pre-activations")
+    assert about(shallow, "sharpness")
+
+
+@pytest.mark.parametrize(
+    ("steps", "sign", "word"), [(0, "?", "yet, as before every training"), (1, "!", "nothing")]
+)
+def test_what_has_not_begun_is_no_fault(steps, sign, word):
+    model = chain()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-8)
+    for _ in range(steps):
+        cross_entropy(model(X), Y).backward()
+        optimizer.step()
+    (learned,) = about(lines(model, optimizer=optimizer), "risk")
+    assert learned.sign == sign and word in learned.text
+    assert about(lines(model), "risk")[0].sign == "?"
+
+
+def regression(n, seed):
+    rng = np.random.default_rng(seed)
+    x = torch.as_tensor(rng.standard_normal((n, 6)), dtype=torch.float32)
+    return x, x[:, :1] + torch.as_tensor(rng.standard_normal((n, 1)), dtype=torch.float32)
+
+
+@pytest.mark.parametrize(("n", "overfits"), [(20, True), (2000, False)])
+def test_overfitting_is_a_finding_of_every_loss(n, overfits):
+    x, y = regression(n, 0)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 64), nn.Tanh(), nn.Linear(64, 1))
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(500 if overfits else 60):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+    findings = measure(
+        model, nn.functional.mse_loss, (x, y), held_out=regression(500, 1), what=["risk"]
+    ).findings
+    (memory,) = about(findings, "risk on held-out examples")
+    assert memory.sign == ("!" if overfits else "✓")
+    assert ("it overfits" in memory.text) == overfits

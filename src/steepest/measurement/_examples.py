@@ -1,4 +1,4 @@
-"""The first examples with their outputs and targets, and the median of a number that each of them has."""
+"""The first examples with their outputs and targets, and means and medians over examples."""
 
 from typing import Any
 
@@ -64,3 +64,17 @@ def median_interval(values: NDArray) -> tuple[float, tuple[float, float]]:
         float(ordered[max(int(i) - 1, 0)]),
         float(ordered[min(int(j), n - 1)]),
     )
+
+
+def mean_cosine(z: NDArray) -> float:
+    """Average the cosines between different rows of ``(n, …)`` that are not zero; NaN without pairs.
+
+    >>> mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]))
+    0.3333333333333333
+    """
+    rows = np.asarray(z, float).reshape(len(z), -1)
+    lengths = np.linalg.norm(rows, axis=1)
+    rows = rows[lengths > 0] / lengths[lengths > 0, None]
+    n = len(rows)
+    total = rows.sum(0)
+    return float((total @ total - n) / (n * (n - 1))) if n > 1 else np.nan

@@ -1,6 +1,7 @@
 """What a practitioner acts on: at most five lines drawn from a report, each with the reading that it rests on."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from steepest.core.errors import UserError
 from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
+from steepest.measurement._examples import mean_cosine
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
 from steepest.measurement._optimizer import Rule
 from steepest.measurement._report import Finding, Reading, Regime
@@ -18,6 +20,10 @@ MOST = 5
 SMALL = 0.05  # of the stable step: far below it
 DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
 STEEP = 3.0  # factor a layer by which signals or errors grow or shrink before it is said
+FAR = 30.0  # the same over all layers
+ALIKE = 1e-3  # below which 1 − cosine of the mean pair of examples has lost them
+CARRIED = 0.5  # of what was learned on the examples given, which held-out ones must have
+TRY = 0.3  # of the largest stable step: where to look for a larger one
 MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
 LOST = 0.5  # of what was learned, which running statistics lose before it is said
 NOISE = (
@@ -47,27 +53,36 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
     """
     by_name = {reading.name: reading for reading in readings if not np.isnan(reading.value)}
     dead = "risk" in by_name and is_dead(context)
+    lost = _said(lambda: _signals(context, by_name))
+    if dead and lost is not None and _said(lambda: _reached(context, lost)):
+        start = "the network is dead, all examples get the same outputs"
+        return (replace(lost, sign="!", text=f"{start}: {lost.text}"),)
     rules: list[Callable[[], Finding | None]] = [lambda: _learned(context, by_name, dead)]
+    if lost is not None and not dead:
+        rules.append(lambda: lost)
     if not dead:  # what is measured of a dead network tells nothing else
+        if lost is None or lost.sign != "!":  # else neither units nor the step are to blame
+            rules += [
+                lambda: _units(context, by_name),
+                lambda: _step(context, by_name),
+            ]
         rules += [
-            lambda: _signals(context, by_name),
-            lambda: _units(context, by_name),
-            lambda: _step(context, by_name),
             lambda: _running(context, by_name),
             lambda: _memory(context, by_name),
             lambda: _regime(by_name),
             lambda: _noise(context, by_name),
         ]
-    drawn = []
-    for rule in rules:
-        try:
-            finding = rule()
-        except UserError:  # the model has no such thing
-            continue
-        if finding is not None:
-            drawn.append(finding)
+    drawn = [finding for rule in rules if (finding := _said(rule)) is not None]
     rank = {"!": 0, "?": 1, "✓": 2}
     return tuple(sorted(drawn, key=lambda finding: rank[finding.sign])[:MOST])
+
+
+def _said(rule: Callable[[], Finding | None]) -> Finding | None:
+    """Return what a rule finds; nothing where the model has no such thing."""
+    try:
+        return rule()
+    except UserError:
+        return None
 
 
 def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Finding | None:
@@ -88,9 +103,14 @@ def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Findi
     risk = by_name["risk"].value
     guess = by_name["risk"].compared
     if not learned:
+        sign, yet = {
+            True: ("!", "nothing has been learned"),
+            False: ("?", "nothing has been learned yet, as before every training"),
+            None: ("?", "nothing has been learned, as before a training"),
+        }[context.optimizer.stepped]
         return Finding(
-            "!",
-            f"nothing has been learned: the risk {risk:.4g} is no better than {guess:.4g}, that of a constant guess",
+            sign,
+            f"{yet}: the risk {risk:.4g} is no better than {guess:.4g}, that of a constant guess",
             "risk",
         )
     return Finding(
@@ -138,7 +158,11 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             "?", f"{text}: the edge of stability, where long trainings often stay", binding.evidence
         )
     if ratio < SMALL and _has_learned(context, by_name):
-        return Finding("?", f"{text}: a larger one would train faster", binding.evidence)
+        return Finding(
+            "?",
+            f"{text}: a larger one may train faster, try {TRY * binding.size:.1g}",
+            binding.evidence,
+        )
     return Finding("✓", text, binding.evidence)
 
 
@@ -191,10 +215,13 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if not counts:
         return None
     layers = ", ".join(f"{count} in {name}" for name, count in counts.items())
+    keeps = "a smaller step or a start with smaller biases keeps them"
+    if context.optimizer.stepped is False:
+        keeps = "a start with smaller biases keeps them"
     return Finding(
         "!",
         f"{sum(counts.values())} of {units} hidden units are dead, on no example does the loss depend on them "
-        f"({layers}): a smaller step or a start with smaller biases keeps them",
+        f"({layers}): {keeps}",
         "errors, first layer over last",
     )
 
@@ -205,16 +232,13 @@ def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         return None
     signals = context.signals
     sizes = [float(np.mean(np.square(z, dtype=float))) for z in signals.values()]
-    hidden = sizes[:-1]
-    growth = _rate(hidden)
     norms = [float(np.mean(np.square(e, dtype=float))) * e[0].size for e in context.errors.values()]
-    backward = _rate(norms[::-1][1:])
-    said = []
-    for what, rate in (("signals", growth), ("gradients", backward)):
-        if rate is not None and not 1 / STEEP < rate**0.5 < STEEP:
-            way = "grow" if rate > 1 else "shrink"
-            on = "a layer" if what == "signals" else "a layer on their way back"
-            said.append(f"{what} {way} by a factor of {rate**0.5:.2g} {on}")
+    said = [
+        _travel("signals", sizes[:-1], ""),
+        _travel("gradients", norms[::-1][1:], " on their way back"),
+        _alike(list(signals.values())[:-1], context.seed),
+    ]
+    said = [part for part in said if part]
     if said:
         return Finding(
             "?" if _has_learned(context, by_name) else "!",  # where it trained it did no great harm
@@ -224,11 +248,35 @@ def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     return _saturated(context, signals)
 
 
-def _rate(sizes: Sequence[float]) -> float | None:
-    """Return the factor a layer by which mean squares change, over at least three layers that are not zero."""
+def _reached(context: Context, lost: Finding) -> Finding | None:
+    """Return the finding on signals if gradients reach the first layer, so that no gates that are shut are to blame."""
+    errors = list(context.errors.values())
+    return lost if np.any(np.asarray(errors[0])) else None
+
+
+def _travel(what: str, sizes: Sequence[float], on: str) -> str:
+    """Say by which factor root mean squares change where it is large, over at least three layers that are not zero."""
     if len(sizes) < 3 or not sizes[0] > 0 or not sizes[-1] > 0:
-        return None
-    return float((sizes[-1] / sizes[0]) ** (1 / (len(sizes) - 1)))
+        return ""
+    total = float(np.sqrt(sizes[-1] / sizes[0]))
+    steps = len(sizes) - 1
+    rate = total ** (1 / steps)
+    if 1 / STEEP < rate < STEEP and 1 / FAR < total < FAR:
+        return ""
+    way = "grow" if total > 1 else "shrink"
+    return f"{what} {way} by a factor of {rate:.2g} a layer{on}, {total:.2g} over {steps} layers"
+
+
+def _alike(hidden: Sequence[NDArray], seed: int) -> str:
+    """Say where the layers lose the differences of examples that the first one still has."""
+    if len(hidden) < 2:
+        return ""
+    rng = np.random.default_rng(seed)
+    rows = rng.choice(len(hidden[0]), min(len(hidden[0]), 100), replace=False)
+    first, last = (1 - mean_cosine(hidden[layer][rows]) for layer in (0, -1))
+    if not last < ALIKE or not first > 10 * last:
+        return ""
+    return f"the layers make all examples alike, to a cosine of 1 − {max(last, 0.0):.1g} in the last hidden one"
 
 
 def _saturated(context: Context, signals: dict[str, NDArray]) -> Finding | None:
@@ -265,13 +313,26 @@ def _cure(context: Context) -> str:
     if not advice.criticality.exists:
         return ""
     biases = f", biases of variance {advice.criticality.c_b:.3g}" if advice.criticality.c_b else ""
-    return f"; start from weights of variance {advice.criticality.c_w:.3g}/fan-in{biases}"
+    yours = [
+        layer.matrix.shape[1] * float(np.mean(np.square(layer.matrix, dtype=float)))
+        for layer in layers[1:-1]
+    ]
+    beside = f", where yours have {np.mean(yours):.3g}/fan-in" if yours else ""
+    return f"; start from weights of variance {advice.criticality.c_w:.3g}/fan-in{biases}{beside}"
 
 
 def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     """Say whether held-out examples do as well as those given, of a network that has learned."""
     if _has_learned(context, by_name) is False:
         return None
+    errors = _errors(by_name)
+    if errors is not None and errors.sign == "!":
+        return errors
+    return _overfit(context, by_name) or errors or _carried(by_name)
+
+
+def _errors(by_name: dict[str, Reading]) -> Finding | None:
+    """Compare the error rates of a classifier, beyond both intervals."""
     inside = by_name.get("error rate")
     outside = by_name.get("error rate on held-out examples")
     if inside is None or outside is None:
@@ -288,6 +349,36 @@ def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             outside.name,
         )
     return Finding("✓", text, outside.name)
+
+
+def _overfit(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say where less than half of what was learned on the examples given is so on held-out ones, for any loss."""
+    outside = by_name.get("risk on held-out examples")
+    guess = constant_guess(context)
+    if outside is None or guess is None or context.held_out is None:
+        return None
+    inside = by_name.get("risk with running statistics", by_name["risk"]).value
+    if guess - outside.value >= CARRIED * (guess - inside):
+        return None
+    worse = "worse than" if outside.value > guess else "beside"
+    return Finding(
+        "!",
+        f"it overfits: the risk is {outside.value:.3g} on held-out examples, {inside:.3g} on those given, {worse} "
+        f"{guess:.3g} of a constant guess. More data, weight decay, or a stop at the least held-out risk, would help",
+        outside.name,
+    )
+
+
+def _carried(by_name: dict[str, Reading]) -> Finding | None:
+    """Say the held-out risk of a model that counts no errors."""
+    outside = by_name.get("risk on held-out examples")
+    if outside is None:
+        return None
+    return Finding(
+        "✓",
+        f"the risk is {outside.value:.3g} on held-out examples, {by_name['risk'].value:.3g} on those given",
+        outside.name,
+    )
 
 
 def _regime(by_name: dict[str, Reading]) -> Finding | None:
@@ -326,7 +417,7 @@ def _noise(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     upto = f"batches of about {reading.value:.2g}" if reading.value < examples else "all examples"
     return Finding(
         "?",
-        f"{share:.0%} of your batches' mean squared gradient is noise: up to {upto}, twice the batch needs nearly "
-        "half the steps",
+        f"{share:.0%} of your batches' mean squared gradient is noise: up to {upto}, twice the batch with "
+        "twice the step needs nearly half the steps",
         reading.name,
     )

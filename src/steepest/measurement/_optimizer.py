@@ -43,6 +43,7 @@ class Optimizer:
         dampening: share of each gradient that torch's SGD leaves out of its momentum.
         unknown: why there is no limit to compare with, in a sentence; empty where there is one.
         scheduled: whether ``lr`` is the first of a schedule that has come to zero.
+        stepped: whether it has taken a step; None where it does not tell, as SGD without momentum.
     """
 
     lr: float | None = None
@@ -55,6 +56,7 @@ class Optimizer:
     dampening: float = 0.0
     unknown: str = ""
     scheduled: bool = False
+    stepped: bool | None = None
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
@@ -233,7 +235,9 @@ def _of_optax(
     steps = int(moments.count)
     beta = settings.get("b1", 0.9)
     if not steps:
-        return Optimizer(lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=NO_STEP)
+        return Optimizer(
+            lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=NO_STEP, stepped=False
+        )
     try:
         second = subject.flatten(moments.nu)
     except UserError as trouble:
@@ -241,7 +245,7 @@ def _of_optax(
         return Optimizer(lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=why)
     scale = _scale(second, steps, settings.get("b2", 0.999), settings.get("eps", 1e-8))
     scale, left_out = _reliable(scale, subject)
-    return Optimizer(lr, beta, scale, weight_decay, decoupled=True, left_out=left_out)
+    return Optimizer(lr, beta, scale, weight_decay, decoupled=True, left_out=left_out, stepped=True)
 
 
 def is_resting(given: Any) -> bool:
@@ -276,7 +280,8 @@ def _of_torch(
         )
     relative = _relative(groups, steps, subject)
     if kind == "SGD":
-        return _of_sgd(groups[0], Optimizer(lr, decay=decay, scale=relative, scheduled=scheduled))
+        base = Optimizer(lr, decay=decay, scale=relative, scheduled=scheduled)
+        return _of_sgd(given, base)
     if kind not in ("Adam", "AdamW"):
         return Optimizer(
             lr,
@@ -286,12 +291,15 @@ def _of_torch(
     return _of_adam(given, subject, Optimizer(lr, decay=decay, scale=relative, scheduled=scheduled))
 
 
-def _of_sgd(group: dict[str, Any], base: Optimizer) -> Optimizer:
+def _of_sgd(given: Any, base: Optimizer) -> Optimizer:
     """Complete what is known of torch's SGD."""
+    group = given.param_groups[0]
     momentum = float(group["momentum"])
     rule = Rule.NESTEROV if group.get("nesterov") else Rule.MOMENTUM
     dampening = float(group.get("dampening") or 0.0) if momentum else 0.0
-    return replace(base, momentum=momentum, rule=rule, dampening=dampening)
+    buffers = [state.get("momentum_buffer") for state in given.state.values()]
+    stepped = any(buffer is not None for buffer in buffers) if momentum else None
+    return replace(base, momentum=momentum, rule=rule, dampening=dampening, stepped=stepped)
 
 
 def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
@@ -312,7 +320,7 @@ def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
     if not moving:
         stepped = any(moment in state for state in given.state.values())
         why = f"{kind} holds the moments of another model's weights" if stepped else NO_STEP
-        return replace(base, scale=None, unknown=why)
+        return replace(base, scale=None, unknown=why, stepped=stepped)
     scale = np.full(subject.size, np.inf, subject.dtype)  # of weights that never had a gradient
     for weight in moving:
         state = states[weight.name]
@@ -321,7 +329,7 @@ def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
     scale, left_out = _reliable(scale, subject)
     if base.scale is not None:
         scale = scale * base.scale
-    return replace(base, scale=scale, left_out=left_out)
+    return replace(base, scale=scale, left_out=left_out, stepped=True)
 
 
 def _relative(
