@@ -67,8 +67,9 @@ def measure_sharpness(context: Context) -> list[Reading]:
             over_examples=_over_examples(value, forms[:, 0], shares),
         )
     ]
-    known = optimizer.scale is not None and not optimizer.unknown
-    return [*lines, _preconditioned(context)] if known else lines
+    if optimizer.scale is None or optimizer.unknown:
+        return lines
+    return [*lines, _preconditioned(context)]
 
 
 def _who(optimizer: Optimizer) -> str:
