@@ -1,4 +1,4 @@
-"""The signals by automatic differentiation and explicit parities, and elimination over two numbers."""
+"""Levels of the kernel by explicit parities, signals by automatic differentiation, and elimination over two numbers."""
 
 import itertools
 
@@ -7,52 +7,106 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.descent.statistical_query_hardness.claim import (
-    StatisticalQueryHardness,
-    _solve_mod_2,
+from steepest.claims.descent.statistical_query_hardness.experiment import signals, solve_mod_2
+from steepest.claims.descent.statistical_query_hardness.theory import (
+    bump_correlations,
+    kernel,
+    krawtchouk,
+    levels,
 )
 from steepest.nn.data import hypercube
 
 
+def parities(n):
+    """All of them on all points, by the number of their bits."""
+    x = hypercube(n)
+    return {
+        k: [x[:, list(chosen)].prod(1) for chosen in itertools.combinations(range(n), k)]
+        for k in range(n + 1)
+    }
+
+
+def test_krawtchouk_polynomials_are_sums_of_parities():
+    n = 5
+    bits = (hypercube(n) < 0).sum(1)
+    for k, every in parities(n).items():
+        total = np.sum(every, axis=0)
+        for h in range(n + 1):
+            assert set(total[bits == h]) == {krawtchouk(n)[k, h]}
+
+
+@pytest.mark.parametrize("biases", [0.0, 1.0])
+def test_the_kernel_is_the_mean_of_gradients_of_random_neurons(biases):
+    """Sampled with half a million neurons: within five standard errors at each distance."""
+    n = 4
+    rng = np.random.default_rng(0)
+    draws = 500_000
+    w = rng.normal(size=(draws, n)) * np.sqrt(2 / n)
+    b = np.sqrt(biases) * rng.normal(size=draws)
+    x = np.ones(n)
+    for h in range(n + 1):
+        other = np.where(np.arange(n) < h, -1.0, 1.0)
+        one = w @ x + b
+        two = w @ other + b
+        both = (one > 0) & (two > 0)
+        terms = np.maximum(one, 0) * np.maximum(two, 0) + both * (1 + x @ other)
+        error = terms.std() / np.sqrt(draws)
+        assert abs(terms.mean() - kernel(n, biases)[h]) < 5 * error + 1e-12
+
+
+def test_levels_are_the_kernels_forms_in_parities():
+    n = 4
+    x = hypercube(n)
+    distance = ((x[:, None] != x).sum(-1)).astype(int)
+    gram = kernel(n)[distance]
+    expected = [
+        np.mean([chi @ gram @ chi / len(x) ** 2 for chi in every]) for every in parities(n).values()
+    ]
+    np.testing.assert_allclose(levels(n, kernel(n)), expected, rtol=1e-10)
+
+
 @pytest.mark.parametrize("ones", [0.5, 0.7])
 def test_signals_are_those_of_automatic_differentiation(ones):
+    """One gradient at a time, one parity at a time."""
     n = 4
-    claim = StatisticalQueryHardness(n=(2, n), neurons=3)
-    setting = claim.setting(jax.random.key(0))
-    weights = (setting.w[1], setting.b[1], setting.v[1])
-    mean, levels = claim.signals(*weights, ones)
-    x = hypercube(n)
-    output = lambda w, b, v, x: jnp.maximum(x @ w.T + b, 0) @ v
-    slopes = jax.vmap(jax.grad(output, (0, 1, 2)), (None, None, None, 0))(*weights, x)
-    gradient = np.hstack([np.asarray(slope).reshape(len(x), -1) for slope in slopes])
+    key = jax.random.key(0)
+    with jax.enable_x64(True):
+        (row,) = signals(key, n, 3, 1, ones)
+        (seed,) = jax.random.split(key, 1)
+        for_w, for_b, for_v = jax.random.split(seed, 3)
+        params = (
+            jnp.sqrt(2 / n) * jax.random.normal(for_w, (3, n)),
+            jax.random.normal(for_b, (3,)),
+            jax.random.rademacher(for_v, (3,), float),
+        )
+        output = lambda params, x: jnp.maximum(params[0] @ x + params[1], 0) @ params[2] / 3**0.5
+        x = hypercube(n)
+        gradient = np.array(
+            [
+                np.concatenate([np.ravel(part) for part in jax.grad(output)(params, point)])
+                for point in x
+            ]
+        )
     weight = np.where(x > 0, ones, 1 - ones).prod(1)
-    energy = weight @ (gradient**2).sum(1)
-    by_size = {k: [] for k in range(n + 1)}
-    for size in range(n + 1):
-        for chosen in itertools.combinations(range(n), size):
-            signal = (weight * x[:, list(chosen)].prod(1)) @ gradient
-            by_size[size].append((signal**2).sum() / energy)
-    assert levels == pytest.approx([np.mean(by_size[k]) for k in range(n + 1)])
-    assert mean == pytest.approx(
-        np.mean([value for values in by_size.values() for value in values])
-    )
-    if ones == 0.5:
-        assert mean == pytest.approx(2.0**-n)
+    expected = [
+        np.mean([(((weight * chi) @ gradient) ** 2).sum() for chi in every])
+        for every in parities(n).values()
+    ]
+    assert row == pytest.approx(expected)
 
 
-def test_correlations_of_bumps_against_many_samples_of_another_kind():
+def test_correlations_of_bumps_against_integrals():
     """With three bits each and none shared the two cosines are independent."""
-    claim = StatisticalQueryHardness(n=(4, 6))
-    predicted = claim.predict(claim.setting(jax.random.key(0)))["bump"]
+    correlations = bump_correlations(3, 0.7)
     alone = np.exp(-(0.7**2) * 3 / 2)
-    assert predicted[0] == pytest.approx(alone**2)
+    assert correlations[0] == pytest.approx(alone**2)
     x = np.linspace(-12, 12, 4001)
     normal = np.exp(-(x**2) / 6) / np.sqrt(6 * np.pi)  # of the sum of three
-    assert predicted[3] == pytest.approx(np.trapezoid(np.cos(0.7 * x) ** 2 * normal, x))
+    assert correlations[3] == pytest.approx(np.trapezoid(np.cos(0.7 * x) ** 2 * normal, x))
 
 
 def test_elimination():
     matrix = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [1, 1, 1]])
     inside = np.array([1, 0, 1])
-    assert _solve_mod_2(matrix, matrix @ inside % 2).tolist() == inside.tolist()
-    assert _solve_mod_2(np.array([[1, 1], [1, 1]]), np.array([1, 1])) is None
+    assert solve_mod_2(matrix, matrix @ inside % 2).tolist() == inside.tolist()
+    assert solve_mod_2(np.array([[1, 1], [1, 1]]), np.array([1, 1])) is None

@@ -1,0 +1,130 @@
+"""Networks trained to one risk in as many steps, on true and on random labels: what their margins tell."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import rankdata
+
+from steepest import kit
+from steepest.nn.losses import cross_entropy, mean_risk
+from steepest.nn.networks import Mlp
+from steepest.programs import network_margins, weight_matrices
+
+ROUNDS = 6
+"""Trainings with true labels at most, each with a better step size."""
+EQUAL = 0.02
+"""Relative difference of the numbers of steps that is small enough."""
+DAMPING = 0.7
+"""Power of the ratio of steps by which a step size is corrected, after the first time: smaller than one, as halving a
+step of momentum may more than double their number."""
+
+
+class Pairs(NamedTuple):
+    """Images with true and with random labels, of every seed."""
+
+    x: kit.Values  # (seeds, images, pixels)
+    true: kit.Values  # (seeds, images, classes)
+    random: kit.Values  # the same shape
+
+
+class Goal(NamedTuple):
+    """When a training stops."""
+
+    total: float  # summed cross-entropy
+    most: int  # steps after which a training is given up
+
+
+class Trained(NamedTuple):
+    """Networks at their goal, one for each seed."""
+
+    margins: np.ndarray  # (seeds, images)
+    complexity: np.ndarray  # (seeds,)
+    lipschitz: np.ndarray
+    risk: np.ndarray
+    steps: np.ndarray
+
+
+def draw(rng: np.random.Generator, x: np.ndarray, y: np.ndarray, seeds: int, n: int) -> Pairs:
+    """Draw images for each seed, centred, and an order in which their labels become random."""
+    rows = np.stack([rng.choice(len(x), n, replace=False) for _ in range(seeds)])
+    other = np.stack([rng.permutation(chosen) for chosen in rows])
+    images = x[rows]
+    # the mean image makes the risk sharp in one direction; with it some runs die at half this step size
+    return Pairs(images - images.mean(1, keepdims=True), y[rows], y[other])
+
+
+def train_both(
+    net: Mlp, pairs: Pairs, lr: float, momentum: float, goal: Goal, key: kit.Key
+) -> dict[str, Trained]:
+    """Train on random labels, and on true ones with the steps that take as many of them.
+
+    ``"further"`` is a third training, on true labels at that step size to a tenth of the risk.
+    """
+    seeds = len(pairs.x)
+    starts = kit.keys(key, seeds)
+    x, true, random = (jnp.asarray(part, jnp.float32) for part in pairs)
+    train = kit.compiled(lambda *task: jax.vmap(lambda *one: _descend(net, *one))(*task))
+
+    def trained(labels: jax.Array, steps: np.ndarray, total: float) -> Trained:
+        settings = np.full((seeds, 3), (momentum, total / pairs.x.shape[1], goal.most))
+        ends = train(starts, x, labels, steps.astype("float32"), settings)
+        margins, matrices, begin, risk, taken = jax.tree.map(np.asarray, ends)
+        norms = [np.linalg.norm(layer, 2, axis=(1, 2)) for layer in matrices]
+        moved = [
+            np.linalg.norm(layer - start, axis=2).sum(1)  # one Euclidean norm a neuron
+            for layer, start in zip(matrices, begin, strict=True)
+        ]
+        lipschitz = np.prod(norms, axis=0)
+        shares = [(far / norm) ** (2 / 3) for far, norm in zip(moved, norms, strict=True)]
+        return Trained(margins, lipschitz * np.sum(shares, axis=0) ** 1.5, lipschitz, risk, taken)
+
+    common = np.full(seeds, lr)
+    noise = trained(random, common, goal.total)
+    step = common
+    truth = trained(true, step, goal.total)
+    for i in range(ROUNDS):
+        ratio = truth.steps / noise.steps
+        if abs(ratio - 1).max() <= EQUAL:
+            break
+        step = step * ratio ** (DAMPING if i else 1.0)
+        truth = trained(true, step, goal.total)
+    return {"true": truth, "random": noise, "further": trained(true, step, goal.total / 10)}
+
+
+def _descend(
+    net: Mlp, key: kit.Key, x: jax.Array, y: jax.Array, lr: jax.Array, setting: jax.Array
+) -> tuple:
+    """Descend with momentum until the mean risk is at its goal, of one network.
+
+    Matrices are returned as they are: singular values in a mapped program may hang.
+    """
+    momentum, goal, most = setting
+    start = net.init(key)
+    risk = jax.value_and_grad(mean_risk(cross_entropy, net.apply, x, y))
+
+    def body(state: tuple) -> tuple:
+        params, velocity, step, (_, slope) = state
+        velocity = jax.tree.map(lambda v, g: momentum * v + g, velocity, slope)
+        params = jax.tree.map(lambda p, v: p - lr * v, params, velocity)
+        return params, velocity, step + 1, risk(params)
+
+    def goes_on(state: tuple) -> jax.Array:
+        return (state[3][0] > goal) & (state[2] < most)
+
+    rest = jax.tree.map(jnp.zeros_like, start)
+    params, _, step, (value, _) = jax.lax.while_loop(goes_on, body, (start, rest, 0, risk(start)))
+    margins = network_margins(net.apply(params, x), y)
+    return margins, weight_matrices(params), weight_matrices(start), value, step
+
+
+def ordered(true: np.ndarray, random: np.ndarray) -> np.ndarray:
+    """Return the share of pairs, an image of each network, with the larger margin under true labels.
+
+    The shapes are ``(…, images)`` and ``(…,)``; chance gives 1/2 (Mann and Whitney's statistic, the area under the ROC
+    curve).
+    """
+    n = true.shape[-1]
+    ranks = rankdata(np.concatenate([true, random], -1), axis=-1)
+    return (ranks[..., :n].sum(-1) - n * (n + 1) / 2) / n**2
