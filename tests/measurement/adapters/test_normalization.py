@@ -276,3 +276,40 @@ def test_a_monitor_measures_what_is_descended_and_changes_nothing(tmp_path):
     last = records[-1]["quantities"]["sharpness"]
     assert last["value"] == pytest.approx(report["sharpness"].value, rel=1e-6)
     assert last["compared"] == pytest.approx(38.0)
+
+
+def test_a_training_that_goes_well_at_a_large_step_is_not_warned_of(tmp_path):
+    """In evaluation mode, which was measured before, the same records announce its divergence."""
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    x = torch.as_tensor(pixels / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
+    y = torch.as_tensor(labels)
+    torch.manual_seed(34)
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(),
+        nn.Linear(256, 10),
+    )  # fmt: skip
+    optimizer = torch.optim.SGD(model.parameters(), 0.5, momentum=0.9)
+    probe = [(x[rows], y[rows]) for rows in torch.randperm(len(x))[:128].split(64)]
+    options = {"optimizer": optimizer, "budget": None, "every": 10}
+    monitors = {
+        statistics: Monitor(
+            tmp_path / statistics, nn.CrossEntropyLoss(), probe, statistics=statistics, **options
+        )
+        for statistics in ("batch", "running")
+    }
+    warned = dict.fromkeys(monitors, 0)
+    order = torch.randperm(len(x)).split(64)
+    for step in range(61):
+        for statistics, monitor in monitors.items():
+            record = monitor(step, model) or {}
+            warned[statistics] += len(record.get("warnings", ()))
+        rows = order[step % 28]
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
+        loss.backward()
+        optimizer.step()
+    assert float(loss.detach()) < 1.0
+    assert warned["batch"] == 0 and warned["running"] > 0

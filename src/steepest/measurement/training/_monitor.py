@@ -26,6 +26,7 @@ from steepest.measurement._optimizer import Optimizer, is_resting, optimizer_of
 from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement.training._divergence import Course
+from steepest.measurement.training._first_order import FirstOrder
 from steepest.measurement.training._handover import receivers
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
@@ -37,9 +38,14 @@ OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "batch", "curvature", 
 class Monitor:
     """A schedule that measures a model during its training and appends one JSON line each time.
 
-    The first call measures, whatever it costs; later ones do so when a step is due and the budget allows for another
-    measurement like the last. A due step that finds no budget is made up for as soon as there is some. A module in
-    training mode is measured without dropout, with batch normalization as it trains, and left in its mode.
+    Of a module of torch every call takes first-order numbers, which cost next to nothing: the gradient norm of the last
+    batch, updates over weights by layer, and whether all weights are finite. A due step has them in its record, as
+    medians over the steps since the last one; without ``data`` they are all that is recorded.
+
+    Curvature is measured by the first call, whatever it costs, and by later ones when a step is due and the budget
+    allows for another measurement like the last. A due step that finds no budget is made up for as soon as there is
+    some. A module in training mode is measured without dropout, with batch normalization as it trains, and left in its
+    mode.
 
     Nothing is raised into your loop. If model, loss and data do not fit together, the first call says so on standard
     error, and the monitor is off. Later, weights that are not finite, or a measurement that fails, are logged as
@@ -132,6 +138,8 @@ class Monitor:
         self.owed = False  # whether a step was due that the budget did not allow yet
         self.start: np.ndarray | None = None  # what Lanczos found last
         self.course = Course()  # of what warnings rest on
+        self.first_order: FirstOrder | None = FirstOrder()
+        self.gone = False  # whether weights that are not finite have been said
         self.said: set[str] = set()  # on standard error
         self.recorded: int | None = None  # the last step that is in the log
         self.stopped = False
@@ -153,6 +161,7 @@ class Monitor:
         *,
         now: bool = False,
         lr: float | None = None,
+        loss: Any = None,
     ) -> dict[str, Any] | None:
         """Measure now, if it is time; return the record that was written, or None.
 
@@ -163,17 +172,23 @@ class Monitor:
                 once, as an option of the monitor.
             now: measure whatever schedule and budget say, such as after the last step.
             lr: the step size of now, where a schedule of optax sets it: ``lr=schedule(step)``.
+            loss: of the last batch, a number or a tensor, which is recorded.
         """
         if self.stopped:
             return None
         step = int(step)
         clock = time.perf_counter()
+        if (gone := self._look(step, model, loss)) is not None:
+            return self._gone(step, gone)
         first = self.subject is None
-        self.owed = self.owed or self.due(step)
+        due = self.due(step)
+        if self.data is None:
+            return self._first_order_record(step) if due or now else None
+        self.owed = self.owed or due
         if first:
             self.started = clock
         elif not now and not (self.owed and self._affordable(clock)):
-            return None
+            return self._first_order_record(step) if due else None
         record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
         if first:
             record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
@@ -191,6 +206,7 @@ class Monitor:
             with suppress(OSError):
                 self._append(record)
             return record
+        self._add_first_order(record)
         if self.warn:
             self._announce(record)
         took = time.perf_counter() - clock
@@ -198,11 +214,58 @@ class Monitor:
         self.owed = False
         self.last = 0.0 if first else took
         self.spent += took
-        self.recorded = step
+        return self._written(record)
+
+    def _written(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Append a record to the log, hand it over, and return it."""
+        self.recorded = record["step"]
         self._guarded("the log cannot be written", self._append, record)
         for hand_over in self.hand_over:
             self._guarded("handing the record over failed", hand_over, record)
         return record
+
+    def _look(self, step: int, model: Any, loss: Any) -> int | None:
+        """Take first-order numbers; return the step at which weights are not finite, the first time it is seen."""
+        if self.first_order is None:
+            return None
+        try:
+            gone = self.first_order.look(step, model, loss)
+        except Exception as trouble:  # a training must not end because of its monitor
+            self.first_order = None
+            self._say("first order", f"no first-order numbers: {first_line(trouble)}")
+            return None
+        if gone is None or self.gone:
+            return None
+        self.gone = True
+        return gone
+
+    def _add_first_order(self, record: dict[str, Any]) -> None:
+        """Add first-order numbers since the last record."""
+        if self.first_order is None:
+            return
+        entries, layers = self.first_order.quantities()
+        record["quantities"] = {**record["quantities"], **entries}
+        if layers:
+            record["updates"] = layers
+
+    def _first_order_record(self, step: int) -> dict[str, Any] | None:
+        """Write a record of first-order numbers alone; nothing where there are none."""
+        record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
+        if self.recorded is None:
+            record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
+        self._add_first_order(record)
+        return self._written(record) if record["quantities"] else None
+
+    def _gone(self, step: int, since: int) -> dict[str, Any]:
+        """Write that weights are not finite, as soon as that is seen."""
+        trouble = f"the weights are not finite at step {since}: the training has diverged"
+        record = {
+            "step": step,
+            "seconds": 0.0,
+            "quantities": {},
+            **self._trouble(UserError(trouble)),
+        }
+        return self._written(record)
 
     def lightning(self, part: Callable[[Any], Any] | None = None) -> Any:
         """Return a callback for the trainer of Lightning that calls this monitor; it never raises.

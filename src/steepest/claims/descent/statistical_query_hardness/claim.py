@@ -93,6 +93,12 @@ class StatisticalQueryHardness(kit.Claim[None]):
             "the signal at every k, by the tangent kernel, of networks with random biases; steps of training are gone",
             "the mean over all parities is Parseval's identity, which noise in place of a gradient passed; the steps "
             "were a staircase, which a straight line was fitted to",
+            seeds="20 of 20 hold",
+        ),
+        kit.Version(
+            5,
+            "the signal of half of the bits to a tenth, where it was 0.15",
+            "sizes from 6 bits on did not tell it from a law with another power: 8 of 20 settings were undecided",
         ),
     )
     not_told = {f"eliminated.{null}": "a share of 1 is its own end" for null in ("larger",)}
@@ -169,7 +175,7 @@ class StatisticalQueryHardness(kit.Claim[None]):
                 "half",
                 law.half,
                 seen.half,
-                within=0.15,
+                within=0.1,
                 over="n",
                 label="the same of half of the bits",
             ),
