@@ -30,7 +30,7 @@ def train(monitor, steps, lr=0.1, each=lambda model: None):
 
 
 def test_without_data_a_short_training_has_a_score_of_records(tmp_path):
-    """The schedule alone: 200 steps have 29 due ones."""
+    """The schedule alone: 200 steps have 22 due ones, of which the first knows nothing yet."""
     monitor = Monitor(tmp_path / "log")
     train(monitor, 200)
     records = read_log(tmp_path / "log")
