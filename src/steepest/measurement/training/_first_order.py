@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from steepest.measurement.adapters import is_torch_module
 
-ALL = 16  # first steps, of each of which the update is taken
-EVERY = 8  # steps later on between two updates that are taken: going through all weights costs as much as a layer
+ALL = 16  # first steps, each of which is looked at
+EVERY = 8  # steps later on, of which two are: going through all weights costs as much as a layer
 HELD = 20  # steps whose numbers wait on their device before they are fetched together
 LOSS = "loss of the batch"
 GRADIENT = "gradient norm of the batch"
@@ -72,10 +72,8 @@ class FirstOrder:
             self._module is not model or not self._held
         ):  # going through the modules costs more than the norms
             self._begin(model)
-        sizes, moved = [], []
-        if (
-            step < ALL or step % EVERY < 2
-        ):  # the second of a pair of steps has the update of the first
+        sizes, moved, pulled = [], [], []
+        if step < ALL or step % EVERY < 2:  # the second step of a pair has the update of the first
             weights = [weight.detach() for weight in self._weights]
             if self._step is not None and step == self._step + 1:
                 sizes = norms(weights, 2)
@@ -83,9 +81,9 @@ class FirstOrder:
             if step < ALL or step % EVERY == 0:
                 ops._foreach_copy_.default(self._before, weights)
                 self._step = step
-        slopes = [weight.grad for weight in self._weights]
-        present = [slope for slope in slopes if slope is not None and not slope.is_sparse]
-        pulled = norms(present, 2) if len(present) == len(slopes) else []
+            slopes = [weight.grad for weight in self._weights]
+            if all(slope is not None and not slope.is_sparse for slope in slopes):
+                pulled = norms(slopes, 2)
         held = loss.detach().clone() if hasattr(loss, "detach") else loss
         self._held.append(_Held(step, sizes, moved, pulled, held))
         return self._fetch() if len(self._held) >= HELD else None

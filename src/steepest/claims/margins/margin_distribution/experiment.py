@@ -113,8 +113,10 @@ def _descend(
     def goes_on(state: tuple) -> jax.Array:
         return (state[3][0] > goal) & (state[2] < most)
 
-    rest = jax.tree.map(jnp.zeros_like, start)
-    params, _, step, (value, _) = jax.lax.while_loop(goes_on, body, (start, rest, 0, risk(start)))
+    at_rest = jax.tree.map(jnp.zeros_like, start)
+    params, _, step, (value, _) = jax.lax.while_loop(
+        goes_on, body, (start, at_rest, 0, risk(start))
+    )
     margins = network_margins(net.apply(params, x), y)
     return margins, weight_matrices(params), weight_matrices(start), value, step
 
