@@ -63,7 +63,7 @@ class StatisticalQueryHardness(kit.Claim[None]):
         "elimination finds them": "eliminated",
     }
     statement = (
-        r"\mathbb{E}_\theta\operatorname*{mean}_{|S|=k}\big\|\mathbb{E}_x\chi_S\,\partial_\theta f\big\|^2="
+        r"\mathbb{E}_\theta\operatorname*{mean}_{|S|=k}\|\mathbb{E}_x\chi_S\,\partial_\theta f\|^2="
         r"\frac{2^{-n}}{\binom nk}\sum_{h=0}^{n}\binom nh K_k(h)\,\Theta(h)\le\Theta(0)\Big/\binom nk"
     )
     source = "Vempala's talk in the notes [@vodrahalli2019]; the talk [@telgarsky2024]"

@@ -30,6 +30,8 @@ ALWAYS = 1.0
 HARDLY = 0.75
 """Share of the pairs midway between chance and always: margins that order fewer hardly tell."""
 LAYERS = (2, 3)
+SHOWN = 2
+"""The depth that is drawn."""
 
 
 @kit.claim
@@ -71,7 +73,7 @@ class MarginDistribution(kit.Claim[Pairs]):
     }
     statement = (
         r"\Pr[\bar m^{\rm true}>\bar m^{\rm random}]\approx 1,\quad"
-        r"\Pr[m^{\rm true}>m^{\rm random}]\le\tfrac34,\quad"
+        r"\Pr[m^{\rm true}>m^{\rm random}]\le\tfrac34,\quad "
         r"m=f_y-\max_{j\neq y}f_j,\quad\bar m=\frac{m}{R_W\,\|X\|_F/n}"
     )
     source = "The lectures [@telgarsky2019]; [@bartlett2017]"
@@ -282,18 +284,15 @@ class MarginDistribution(kit.Claim[Pairs]):
     ) -> tuple[kit.Panel, ...]:
         def panel(title: str, axis: str, divisor: str, log: str) -> kit.Panel:
             curves = []
-            for labels, shade in (("true", 0.0), ("random", 0.7)):
-                for layers in LAYERS:
-                    margins = seen[f"margins_{labels}"].sel(layers=layers)
-                    if divisor:
-                        margins = margins / seen[f"{divisor}_{labels}"].sel(layers=layers)
-                    values = np.sort(margins.values, None)
-                    name = f"{labels}, {layers} layers"
-                    share = np.linspace(0, 1, values.size)
-                    place = shade + 0.3 * (layers - LAYERS[0])
-                    curves.append(
-                        kit.observed_curve(values, share, name, kind="steps", shade=place)
-                    )
+            for labels, shade in (("true", 0.0), ("random", 1.0)):
+                margins = seen[f"margins_{labels}"].sel(layers=SHOWN)
+                if divisor:
+                    margins = margins / seen[f"{divisor}_{labels}"].sel(layers=SHOWN)
+                values = np.sort(margins.values, None)
+                share = np.linspace(0, 1, values.size)
+                curves.append(
+                    kit.observed_curve(values, share, f"{labels} labels", kind="steps", shade=shade)
+                )
             return kit.panel(title, axis, "share of the images", *curves, log=log)
 
         return (
