@@ -61,11 +61,16 @@ def test_orthogonal_sets_are_tight(n):
 
 
 def test_the_adversary_is_the_worst_of_a_small_set_at_least_as_often_as_not():
-    x, y = points()
-    one = example(x, y)
-    worst = perceptron(one, None, 10**6).mistakes
-    random = [perceptron(one, RNG.permutation(len(x)), 10**6).mistakes for _ in range(20)]
-    assert np.median(random) <= worst <= limit(one)
+    """Of twelve sets: on a single one it may be beaten by most orders, as it takes the next error greedily."""
+    beaten = 0
+    for _ in range(12):
+        x, y = points()
+        one = example(x, y)
+        worst = perceptron(one, None, 10**6).mistakes
+        random = [perceptron(one, RNG.permutation(len(x)), 10**6).mistakes for _ in range(20)]
+        assert worst <= limit(one)
+        beaten += np.median(random) > worst
+    assert beaten <= 6
 
 
 def test_labels_that_contradict_each_other_have_no_margin():
