@@ -33,6 +33,7 @@ ORDER = (
     "regions",
     "sweep",
     "monitor",
+    "normalization",
     "divergence",
     "mutants",
     "forms",

@@ -65,10 +65,10 @@ def test_the_adversary_is_the_worst_of_a_small_set_at_least_as_often_as_not():
     beaten = 0
     for _ in range(12):
         x, y = points()
-        one = example(x, y)
-        worst = perceptron(one, None, 10**6).mistakes
-        random = [perceptron(one, RNG.permutation(len(x)), 10**6).mistakes for _ in range(20)]
-        assert worst <= limit(one)
+        small = example(x, y)
+        worst = perceptron(small, None, 10**6).mistakes
+        random = [perceptron(small, RNG.permutation(len(x)), 10**6).mistakes for _ in range(20)]
+        assert worst <= limit(small)
         beaten += np.median(random) > worst
     assert beaten <= 6
 

@@ -46,10 +46,10 @@ def test_the_kernel_is_the_mean_of_gradients_of_random_neurons(biases):
     x = np.ones(n)
     for h in range(n + 1):
         other = np.where(np.arange(n) < h, -1.0, 1.0)
-        one = w @ x + b
-        two = w @ other + b
-        both = (one > 0) & (two > 0)
-        terms = np.maximum(one, 0) * np.maximum(two, 0) + both * (1 + x @ other)
+        near = w @ x + b
+        far = w @ other + b
+        both = (near > 0) & (far > 0)
+        terms = np.maximum(near, 0) * np.maximum(far, 0) + both * (1 + x @ other)
         error = terms.std() / np.sqrt(draws)
         assert abs(terms.mean() - kernel(n, biases)[h]) < 5 * error + 1e-12
 

@@ -190,14 +190,13 @@ def test_optimizers_without_a_limit_say_why():
     sgd = optimizer_of(torch.optim.SGD(weights, 0.1, momentum=0.9), small, None, 0.0)
     assert (sgd.lr, sgd.momentum, sgd.limit) == (0.1, 0.9, pytest.approx(38))
     several = [{"params": weights[:1]}, {"params": weights[1:], "momentum": 0.5}]
-    other = torch.optim.Adam(models.of_torch().parameters())
-    others = dict(other.param_groups[0])["params"]
-    for weight in others:
+    of_another = torch.optim.Adam(models.of_torch().parameters())
+    for weight in of_another.param_groups[0]["params"]:
         weight.grad = torch.ones_like(weight)
-    other.step()
+    of_another.step()
     for given, sentence in (
         (torch.optim.Adam(weights), "has not taken a step"),
-        (other, "moments of another model's weights"),
+        (of_another, "moments of another model's weights"),
         (torch.optim.RMSprop(weights), "no stable limit is known here for RMSprop"),
         (torch.optim.SGD(several, lr=0.1, momentum=0.9), "several momenta"),
         (torch.optim.SGD(weights, lr=0.0), "the step size is 0"),
@@ -254,9 +253,9 @@ def test_groups_with_several_steps_have_one_limit_together():
     hessian = small.products(np.eye(small.size))
     root = np.sqrt(np.repeat(steps, [w.numel() for w in weights]))
     exact = np.linalg.eigvalsh(root[:, None] * hessian * root)[-1]
-    found = report["preconditioned sharpness"]
-    assert found.value * 0.3 == pytest.approx(exact, rel=1e-6)
-    assert found.compared == pytest.approx(3.0 / 0.3)
+    together = report["preconditioned sharpness"]
+    assert together.value * 0.3 == pytest.approx(exact, rel=1e-6)
+    assert together.compared == pytest.approx(3.0 / 0.3)
     assert report["sharpness"].compared is None
 
 
@@ -285,10 +284,8 @@ def test_a_schedule_that_has_ended_is_compared_by_its_first_step():
         sgd.step()
         cosine.step()
     assert sgd.param_groups[0]["lr"] == 0
-    report = measure(
-        model, torch.nn.CrossEntropyLoss(), (torch.as_tensor(x), torch.as_tensor(y)),
-        what=["sharpness"], optimizer=sgd,
-    )  # fmt: skip
+    data = (torch.as_tensor(x), torch.as_tensor(y))
+    report = measure(model, torch.nn.CrossEntropyLoss(), data, what=["sharpness"], optimizer=sgd)
     assert report["sharpness"].compared == pytest.approx(10)
     assert "the first step size of your schedule" in report["sharpness"].interpretation
 
@@ -301,8 +298,8 @@ def test_settings_that_optax_keeps_are_read():
         gradient = jax.grad(lambda p: models.cross_entropy(network.apply(p, x), y))(params)
         _, state = adam.update(gradient, adam.init(params))
     small = subject((network, params), models.cross_entropy, (x, y))
-    found = optimizer_of(state, small, None, 0.0)
-    assert found.limit == pytest.approx(2 * 1.8 / (0.2 * 0.02))
+    optimizer = optimizer_of(state, small, None, 0.0)
+    assert optimizer.limit == pytest.approx(2 * 1.8 / (0.2 * 0.02))
 
 
 def test_probes_of_a_share_have_a_true_error():

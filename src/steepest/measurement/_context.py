@@ -79,6 +79,11 @@ class Context:
         """Return outputs and targets of all examples."""
         return self.subject.outputs()
 
+    @property
+    def outputs_alone(self) -> tuple[NDArray, NDArray]:
+        """Return outputs and targets of all examples, each by itself: with running statistics, if any."""
+        return self.subject.alone().outputs() if self.subject.normalizes else self.outputs
+
     @cached_property
     def signals(self) -> dict[str, NDArray]:
         """Return what each layer writes at all examples, before its activation."""

@@ -1,4 +1,4 @@
-"""The first examples with their outputs and targets, and means and medians over examples."""
+"""The first examples with their outputs and targets, and the median of a number that each of them has."""
 
 from typing import Any
 
@@ -18,8 +18,7 @@ def first_examples(context: Context, count: int | None = None) -> tuple[NDArray,
     Raises:
         UserError: data that come in another order in every pass, so that inputs and targets do not belong together.
     """
-    alone = context.subject.alone()
-    outputs, targets = alone.outputs() if context.subject.normalizes else context.outputs
+    outputs, targets = context.outputs_alone
     x = context.subject.inputs()[:count]
     again = context.subject.evaluate(x)
     expected = outputs[: len(x)]
@@ -64,17 +63,3 @@ def median_interval(values: NDArray) -> tuple[float, tuple[float, float]]:
         float(ordered[max(int(i) - 1, 0)]),
         float(ordered[min(int(j), n - 1)]),
     )
-
-
-def mean_cosine(z: NDArray) -> float:
-    """Average the cosines between different rows of ``(n, …)`` that are not zero; NaN without pairs.
-
-    >>> mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]))
-    0.3333333333333333
-    """
-    rows = np.asarray(z, float).reshape(len(z), -1)
-    lengths = np.linalg.norm(rows, axis=1)
-    rows = rows[lengths > 0] / lengths[lengths > 0, None]
-    n = len(rows)
-    total = rows.sum(0)
-    return float((total @ total - n) / (n * (n - 1))) if n > 1 else np.nan

@@ -11,7 +11,6 @@ from steepest.core.errors import UserError
 from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
-from steepest.measurement._examples import mean_cosine
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
 from steepest.measurement._optimizer import Rule
 from steepest.measurement._report import Finding, Reading, Regime
@@ -29,6 +28,13 @@ LOST = 0.5  # of what was learned, which running statistics lose before it is sa
 NOISE = (
     0.9  # share of noise in a batch's mean squared gradient before larger batches are worth a line
 )
+
+NOTHING_LEARNED = {
+    True: "",
+    False: " yet, as before every training",
+    None: ", as before a training",
+}
+"""What is added by whether the optimizer has taken a step, if that is known."""
 
 
 class Step(NamedTuple):
@@ -54,7 +60,7 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
     by_name = {reading.name: reading for reading in readings if not np.isnan(reading.value)}
     dead = "risk" in by_name and is_dead(context)
     lost = _said(lambda: _signals(context, by_name))
-    if dead and lost is not None and _said(lambda: _reached(context, lost)):
+    if dead and lost is not None and _gradients_reach_the_first_layer(context):
         start = "the network is dead, all examples get the same outputs"
         return (replace(lost, sign="!", text=f"{start}: {lost.text}"),)
     rules: list[Callable[[], Finding | None]] = [lambda: _learned(context, by_name, dead)]
@@ -103,14 +109,11 @@ def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Findi
     risk = by_name["risk"].value
     guess = by_name["risk"].compared
     if not learned:
-        sign, yet = {
-            True: ("!", "nothing has been learned"),
-            False: ("?", "nothing has been learned yet, as before every training"),
-            None: ("?", "nothing has been learned, as before a training"),
-        }[context.optimizer.stepped]
+        when = NOTHING_LEARNED[context.optimizer.stepped]
         return Finding(
-            sign,
-            f"{yet}: the risk {risk:.4g} is no better than {guess:.4g}, that of a constant guess",
+            "!" if context.optimizer.stepped else "?",
+            f"nothing has been learned{when}: the risk {risk:.4g} is no better than {guess:.4g}, that of a constant "
+            "guess",
             "risk",
         )
     return Finding(
@@ -176,12 +179,9 @@ def _limits(context: Context, by_name: dict[str, Reading]) -> list[Step]:
         low = reading.value if reading.interval is None else max(reading.interval[0], 1e-300)
         law = "of Adam in its own coordinates"
         if optimizer.kind != Rule.ADAM:
-            law = "of the full batch"
-            if optimizer.scale is not None:
-                law += " with the steps of your groups of weights"
-            if optimizer.momentum:
-                nesterov = "Nesterov's " if optimizer.kind == Rule.NESTEROV else ""
-                law += f" with {nesterov}momentum {optimizer.momentum:g}"
+            steps_of = " with the steps of your groups of weights"
+            groups = "" if optimizer.scale is None else steps_of
+            law = f"of the full batch{groups}{optimizer.with_momentum}"
         steps.append(
             Step(optimizer.largest_step(reading.value), optimizer.largest_step(low), law, name)
         )
@@ -233,12 +233,12 @@ def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     signals = context.signals
     sizes = [float(np.mean(np.square(z, dtype=float))) for z in signals.values()]
     norms = [float(np.mean(np.square(e, dtype=float))) * e[0].size for e in context.errors.values()]
-    said = [
+    parts = [
         _travel("signals", sizes[:-1], ""),
         _travel("gradients", norms[::-1][1:], " on their way back"),
-        _alike(list(signals.values())[:-1], context.seed),
+        _alike(list(signals)[:-1], by_name),
     ]
-    said = [part for part in said if part]
+    said = [part for part in parts if part]
     if said:
         return Finding(
             "?" if _has_learned(context, by_name) else "!",  # where it trained it did no great harm
@@ -248,10 +248,10 @@ def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     return _saturated(context, signals)
 
 
-def _reached(context: Context, lost: Finding) -> Finding | None:
-    """Return the finding on signals if gradients reach the first layer, so that no gates that are shut are to blame."""
-    errors = list(context.errors.values())
-    return lost if np.any(np.asarray(errors[0])) else None
+def _gradients_reach_the_first_layer(context: Context) -> bool:
+    """Tell whether some do, however small, so that no gates that are shut are to blame."""
+    first = next(iter(context.errors.values()))
+    return bool(np.any(np.asarray(first)))
 
 
 def _travel(what: str, sizes: Sequence[float], on: str) -> str:
@@ -267,13 +267,13 @@ def _travel(what: str, sizes: Sequence[float], on: str) -> str:
     return f"{what} {way} by a factor of {rate:.2g} a layer{on}, {total:.2g} over {steps} layers"
 
 
-def _alike(hidden: Sequence[NDArray], seed: int) -> str:
+def _alike(hidden: Sequence[str], by_name: dict[str, Reading]) -> str:
     """Say where the layers lose the differences of examples that the first one still has."""
-    if len(hidden) < 2:
+    reading = by_name.get("cosine between examples, last pre-activations")
+    if reading is None or len(hidden) < 2:
         return ""
-    rng = np.random.default_rng(seed)
-    rows = rng.choice(len(hidden[0]), min(len(hidden[0]), 100), replace=False)
-    first, last = (1 - mean_cosine(hidden[layer][rows]) for layer in (0, -1))
+    first = 1 - reading.parts[hidden[0]]
+    last = 1 - reading.parts[hidden[-1]]
     if not last < ALIKE or not first > 10 * last:
         return ""
     return f"the layers make all examples alike, to a cosine of 1 − {max(last, 0.0):.1g} in the last hidden one"
@@ -325,13 +325,13 @@ def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     """Say whether held-out examples do as well as those given, of a network that has learned."""
     if _has_learned(context, by_name) is False:
         return None
-    errors = _errors(by_name)
+    errors = _error_rates(by_name)
     if errors is not None and errors.sign == "!":
         return errors
     return _overfit(context, by_name) or errors or _carried(by_name)
 
 
-def _errors(by_name: dict[str, Reading]) -> Finding | None:
+def _error_rates(by_name: dict[str, Reading]) -> Finding | None:
     """Compare the error rates of a classifier, beyond both intervals."""
     inside = by_name.get("error rate")
     outside = by_name.get("error rate on held-out examples")

@@ -13,6 +13,8 @@ from steepest.measurement.adapters import Subject
 
 RELIABLE = 1e-4  # of the typical √v̂: the moments of an array below it are rounding, or those of another loss
 
+MOMENTA = ("momentum", "dampening", "nesterov", "betas")
+"""What groups of weights must share: there is no limit here for several."""
 NO_STEP = "Adam has not taken a step, so that its second moments, which set the size of its steps, do not exist yet"
 
 
@@ -180,10 +182,19 @@ class Optimizer:
         """
         if self.kind == Rule.ADAM:
             return f"Adam with β₁ = {self.momentum:g}"
+        return f"descent{self.with_momentum}" if self.momentum else "plain descent"
+
+    @property
+    def with_momentum(self) -> str:
+        """Say which momentum, where there is some.
+
+        >>> Optimizer(momentum=0.5, rule=Rule.NESTEROV).with_momentum
+        " with Nesterov's momentum 0.5"
+        """
         if not self.momentum:
-            return "plain descent"
-        nesterov = "Nesterov's " if self.kind == Rule.NESTEROV else ""
-        return f"descent with {nesterov}momentum {self.momentum:g}"
+            return ""
+        whose = "Nesterov's " if self.kind == Rule.NESTEROV else ""
+        return f" with {whose}momentum {self.momentum:g}"
 
 
 def optimizer_of(
@@ -269,26 +280,24 @@ def _of_torch(
             decay=decay, unknown="the step size is 0, so that there is nothing to compare"
         )
     lr = max(steps) if lr is None else lr
-    settings = [
-        (g.get("momentum"), g.get("dampening"), g.get("nesterov"), g.get("betas")) for g in groups
-    ]
-    if len(set(settings)) != 1:
+    momenta = {tuple(group.get(name) for name in MOMENTA) for group in groups}
+    if len(momenta) != 1:
         return Optimizer(
             lr,
             decay=decay,
             unknown=f"the groups of {kind} have several momenta, for which no limit is known here",
         )
-    relative = _relative(groups, steps, subject)
+    scale = _relative(groups, steps, subject)
+    base = Optimizer(lr, decay=decay, scale=scale, scheduled=scheduled)
     if kind == "SGD":
-        base = Optimizer(lr, decay=decay, scale=relative, scheduled=scheduled)
         return _of_sgd(given, base)
-    if kind not in ("Adam", "AdamW"):
-        return Optimizer(
-            lr,
-            decay=decay,
-            unknown=f"no stable limit is known here for {kind}, only for SGD, Adam and AdamW",
-        )
-    return _of_adam(given, subject, Optimizer(lr, decay=decay, scale=relative, scheduled=scheduled))
+    if kind in ("Adam", "AdamW"):
+        return _of_adam(given, subject, base)
+    return Optimizer(
+        lr,
+        decay=decay,
+        unknown=f"no stable limit is known here for {kind}, only for SGD, Adam and AdamW",
+    )
 
 
 def _of_sgd(given: Any, base: Optimizer) -> Optimizer:
@@ -313,9 +322,9 @@ def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
     eps = float(first["eps"])
     base = replace(base, momentum=beta, rule=Rule.ADAM, decoupled=decoupled)
     moment = "max_exp_avg_sq" if first.get("amsgrad") else "exp_avg_sq"
-    module = getattr(subject, "module", None)
-    named = {} if module is None else dict(module.named_parameters())
-    states = {name: given.state.get(parameter, {}) for name, parameter in named.items()}
+    states = {
+        name: given.state.get(parameter, {}) for name, parameter in _parameters(subject).items()
+    }
     moving = [weight for weight in subject.weights if moment in states.get(weight.name, {})]
     if not moving:
         stepped = any(moment in state for state in given.state.values())
@@ -332,6 +341,12 @@ def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
     return replace(base, scale=scale, left_out=left_out, stepped=True)
 
 
+def _parameters(subject: Subject) -> dict[str, Any]:
+    """Return a module's parameters by name; other models have none."""
+    module = getattr(subject, "module", None)
+    return {} if module is None else dict(module.named_parameters())
+
+
 def _relative(
     groups: Sequence[dict[str, Any]], steps: Sequence[float], subject: Subject
 ) -> NDArray | None:
@@ -341,8 +356,7 @@ def _relative(
     """
     if len(set(steps)) == 1:
         return None
-    module = getattr(subject, "module", None)
-    named = {} if module is None else dict(module.named_parameters())
+    named = _parameters(subject)
     step_of = {
         id(parameter): step
         for group, step in zip(groups, steps, strict=True)

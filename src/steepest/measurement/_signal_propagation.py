@@ -10,7 +10,6 @@ from steepest.core.errors import UserError
 from steepest.kernels import pair_kernels, predict_signal
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
-from steepest.measurement._examples import mean_cosine
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import Dense
 from steepest.nn.activations import activation, closed_form
@@ -150,6 +149,20 @@ def _dead(errors: dict[str, float], shown: list[str]) -> str:
         f"no error reaches {', '.join(silent)}, behind dead units or zero weights: no example's loss changes with "
         f"what they write, but with what {', '.join(alive)} writes it does"
     )
+
+
+def mean_cosine(z: NDArray) -> float:
+    """Average the cosines between different rows of ``(n, …)`` that are not zero; NaN without pairs.
+
+    >>> mean_cosine(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]))
+    0.3333333333333333
+    """
+    rows = np.asarray(z, float).reshape(len(z), -1)
+    lengths = np.linalg.norm(rows, axis=1)
+    rows = rows[lengths > 0] / lengths[lengths > 0, None]
+    n = len(rows)
+    total = rows.sum(0)
+    return float((total @ total - n) / (n * (n - 1))) if n > 1 else np.nan
 
 
 def limit_of(layers: Sequence[Dense] | None) -> Limit | None:

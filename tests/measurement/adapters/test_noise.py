@@ -41,13 +41,15 @@ def test_noise_is_refused_unless_it_is_fixed():
 
 def test_fixed_noise_gives_a_function_with_the_derivatives_that_it_says():
     """Each batch has numbers of its own, whatever was drawn before; products are differences of gradients."""
-    found = subject(Autoencoder(), SQUARED, (X, X), noise="fixed", micro_batch=6)
-    risk = found.risk()
+    attached = subject(Autoencoder(), SQUARED, (X, X), noise="fixed", micro_batch=6)
+    risk = attached.risk()
     torch.manual_seed(5)
-    assert found.at(found.values()).risk() == risk
-    v = np.random.default_rng(0).standard_normal(found.size)
-    ends = [found.at(found.values() + sign * 1e-6 * v).gradient() for sign in (1, -1)]
-    np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, found.products(v), atol=1e-6)
+    weights = attached.values()
+    assert attached.at(weights).risk() == risk
+    v = np.random.default_rng(0).standard_normal(attached.size)
+    ahead = attached.at(weights + 1e-6 * v).gradient()
+    behind = attached.at(weights - 1e-6 * v).gradient()
+    np.testing.assert_allclose((ahead - behind) / 2e-6, attached.products(v), atol=1e-6)
     twice = X[:6].repeat(2, 1)
     outputs = subject(
         Autoencoder(), SQUARED, (twice, twice), noise="fixed", micro_batch=6
@@ -92,5 +94,6 @@ def test_a_monitor_measures_with_fixed_noise_and_does_not_disturb_the_training(t
             optimizer.step()
         return model
 
-    one, other = (trained(watched).state_dict() for watched in (True, False))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    watched = trained(watched=True).state_dict()
+    alone = trained(watched=False).state_dict()
+    assert all(torch.equal(watched[name], alone[name]) for name in alone)

@@ -45,6 +45,20 @@ def loader(x, y, size=8, shuffle=False, generator=None):
     )
 
 
+def convolution(inputs, outputs):
+    """A normalized layer of a convolutional network."""
+    layer = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False)
+    return layer, nn.BatchNorm2d(outputs), nn.ReLU()
+
+
+def descend(model, optimizer, batches):
+    """One epoch."""
+    for x, y in batches:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
 def state_of(model):
     modes = [part.training for part in model.modules()]
     return modes, {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -135,10 +149,9 @@ def test_models_with_their_own_loss_have_the_statistics_of_the_batch_too():
     before = state_of(model)
     names = normalizing_layers(model)
     attached = subject(model, None, batches, normalizing=names)
-    other = subject(
-        model.net, nn.CrossEntropyLoss(), loader(x, y), normalizing=normalizing_layers(model.net)
-    )
-    assert attached.risk() == pytest.approx(other.risk(), rel=1e-12)
+    names = normalizing_layers(model.net)
+    net = subject(model.net, nn.CrossEntropyLoss(), loader(x, y), normalizing=names)
+    assert attached.risk() == pytest.approx(net.risk(), rel=1e-12)
     assert_same_state(model, before)
 
 
@@ -201,13 +214,10 @@ def test_alone_it_is_the_network_of_evaluation_mode():
 def test_a_report_says_whose_statistics_it_has():
     model = make().train()
     x, y = examples()
-    report = steepest.measure(
-        model, nn.CrossEntropyLoss(), loader(x, y), what=["risk", "sharpness"], lr=0.1
-    )
-    running = steepest.measure(
-        model, nn.CrossEntropyLoss(), loader(x, y), what=["risk", "sharpness"], lr=0.1,
-        statistics="running",
-    )  # fmt: skip
+    given = (model, nn.CrossEntropyLoss(), loader(x, y))
+    options = {"what": ["risk", "sharpness"], "lr": 0.1}
+    report = steepest.measure(*given, **options)
+    running = steepest.measure(*given, **options, statistics="running")
     assert report["risk with running statistics"].value == pytest.approx(running["risk"].value)
     assert report["sharpness"].value != pytest.approx(running["sharpness"].value, rel=0.01)
     said = dict(report["sharpness"].assumes)
@@ -232,14 +242,9 @@ def test_running_statistics_that_lag_behind_are_a_finding(momentum):
     x = x + 20  # far from the mean of zero from which running statistics start
     optimizer = torch.optim.SGD(model.parameters(), 0.3)
     for _ in range(100):
-        for one, label in loader(x, y, 16):
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(one), label).backward()
-            optimizer.step()
-    report = steepest.measure(
-        model, nn.CrossEntropyLoss(), loader(x, y, 16), what=["risk"], optimizer=optimizer,
-        held_out=(x, y),
-    )  # fmt: skip
+        descend(model, optimizer, loader(x, y, 16))
+    options = {"what": ["risk"], "optimizer": optimizer, "held_out": (x, y)}
+    report = steepest.measure(model, nn.CrossEntropyLoss(), loader(x, y, 16), **options)
     evidence = [finding.evidence for finding in report.findings]
     assert ("risk with running statistics" in evidence) == (momentum == 0.001)
     assert report["risk on held-out examples"].value == pytest.approx(
@@ -254,18 +259,13 @@ def test_a_monitor_measures_what_is_descended_and_changes_nothing(tmp_path):
     def trained(watched):
         model = make().train()
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-        monitor = Monitor(
-            tmp_path / "run.jsonl", nn.CrossEntropyLoss(), data, optimizer=optimizer, budget=None,
-            every=5,
-        )  # fmt: skip
+        options = {"optimizer": optimizer, "budget": None, "every": 5}
+        monitor = Monitor(tmp_path / "run.jsonl", nn.CrossEntropyLoss(), data, **options)
         records = []
         for step in range(11):
             if watched:
                 records.append(monitor(step, model))
-            for one, label in data:
-                optimizer.zero_grad()
-                nn.functional.cross_entropy(model(one), label).backward()
-                optimizer.step()
+            descend(model, optimizer, data)
         if watched:
             records.append(monitor(11, model, now=True))
         return model, optimizer, [record for record in records if record]
@@ -286,11 +286,8 @@ def test_a_training_that_goes_well_at_a_large_step_is_not_warned_of(tmp_path):
     x = torch.as_tensor(pixels / 16, dtype=torch.float32).reshape(-1, 1, 8, 8)
     y = torch.as_tensor(labels)
     torch.manual_seed(34)
-    model = nn.Sequential(
-        nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(),
-        nn.Linear(256, 10),
-    )  # fmt: skip
+    model = nn.Sequential(*convolution(1, 8), nn.MaxPool2d(2), *convolution(8, 16))
+    model.extend([nn.Flatten(), nn.Linear(256, 10)])
     optimizer = torch.optim.SGD(model.parameters(), 0.5, momentum=0.9)
     probe = [(x[rows], y[rows]) for rows in torch.randperm(len(x))[:128].split(64)]
     options = {"optimizer": optimizer, "budget": None, "every": 10}

@@ -237,13 +237,13 @@ def test_autocast_is_off_while_measuring_and_on_again_after():
     v = np.random.default_rng(0).standard_normal(22).astype(np.float32)
     loss = nn.CrossEntropyLoss()
     with torch.autocast("cpu", dtype=torch.bfloat16):  # also where the call itself is inside
-        found = subject(model, loss, (x, Y.repeat(2)))
-        products = found.products(v)
+        attached = subject(model, loss, (x, Y.repeat(2)))
+        products = attached.products(v)
         assert model.net(x).dtype == torch.bfloat16
     np.testing.assert_allclose(
         products, subject(small_network(), loss, (x, Y.repeat(2))).products(v), rtol=1e-5
     )
-    assert found.outputs()[0].dtype == np.float32
+    assert attached.outputs()[0].dtype == np.float32
     assert model(x).dtype == torch.bfloat16  # the user's own context is as it was
 
 

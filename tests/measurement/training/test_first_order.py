@@ -75,11 +75,10 @@ def test_medians_are_over_the_steps_since_the_last_record(tmp_path):
 
 
 def test_the_training_is_bit_for_bit_the_same(tmp_path):
-    one = train(
-        Monitor(tmp_path / "log", nn.MSELoss(), (X, Y), budget=None, lr=0.1), 40
-    ).state_dict()
-    other = train(None, 40).state_dict()
-    assert all(torch.equal(one[name], other[name]) for name in other)
+    monitor = Monitor(tmp_path / "log", nn.MSELoss(), (X, Y), budget=None, lr=0.1)
+    watched = train(monitor, 40).state_dict()
+    alone = train(None, 40).state_dict()
+    assert all(torch.equal(watched[name], alone[name]) for name in alone)
 
 
 def test_weights_that_are_not_finite_are_said_once(tmp_path):

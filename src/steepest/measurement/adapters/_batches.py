@@ -45,22 +45,21 @@ class Batches:
 
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
         """Yield each batch with its number of examples."""
-        first = 0
+        is_cut = self.whole or not self.entire
+        typical = 0  # examples of the first batch
         self.position = -1
         for batch in [self.source] if self.whole else self.source:
             count = examples(batch)
-            size = count or 1 if self.entire and not self.whole else self.size
-            for start in range(0, count, size):
+            size = min(count, self.size) if is_cut else count
+            for start in range(0, count, size or 1):
                 stop = min(start + size, count)
-                first = first or stop - start
-                if self.entire and 2 * (stop - start) < first:
+                typical = typical or size
+                if self.entire and 2 * (stop - start) < typical:
                     continue
                 self.position += 1
-                yield (
-                    (batch if stop - start == count else _cut(batch, slice(start, stop))),
-                    stop - start,
-                )
-        if not first:
+                part = batch if stop - start == count else _cut(batch, slice(start, stop))
+                yield part, stop - start
+        if not typical:
             raise UserError("the data hold no examples; check the arrays or the loader")
 
     def first(self) -> tuple[Any, int]:

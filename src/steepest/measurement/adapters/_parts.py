@@ -43,6 +43,7 @@ def forms_by_group(
 
 
 def _in_groups(subject: Subject, groups: int, count: int, rng: np.random.Generator) -> Subject:
+    """Return the subject with its examples in this many batches at least."""
     source = subject.batches.source
     if subject.batches.whole:
         order = rng.permutation(count)

@@ -64,7 +64,7 @@ def in_one_precision(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         UserError: no weights, complex ones, or single and double ones together.
     """
     kinds = {weight.dtype for weight in tensors.values()}
-    if kinds & {torch.bfloat16, torch.float16} and kinds <= {*HALF, torch.float32}:
+    if kinds & set(HALF) and kinds <= {*HALF, torch.float32}:
         return {name: weight.float() for name, weight in tensors.items()}
     if len(kinds) != 1 or not kinds <= {torch.float32, torch.float64}:
         said = sorted(str(kind) for kind in kinds) or "no weights that require gradients"
@@ -185,11 +185,7 @@ class TorchSubject(Subject):
         return bool(self.normalizing)
 
     def alone(self) -> "TorchSubject":
-        if not self.normalizing:
-            return self
-        return TorchSubject(
-            self.module, self.loss, self.batches, self.tensors, self.head, noise=self.noise
-        )
+        return self._with(self.module, self.tensors, normalizing=()) if self.normalizes else self
 
     @property
     def is_noisy(self) -> bool:
@@ -226,10 +222,15 @@ class TorchSubject(Subject):
         tensors = {name: named[name].detach().to(self.precision) for name in self.tensors}
         return self._with(model, tensors)
 
-    def _with(self, module: nn.Module, tensors: dict[str, Tensor]) -> "TorchSubject":
-        return TorchSubject(
-            module, self.loss, self.batches, tensors, self.head, self.normalizing, self.noise
-        )
+    def _with(
+        self,
+        module: nn.Module,
+        tensors: dict[str, Tensor],
+        normalizing: tuple[str, ...] | None = None,
+    ) -> "TorchSubject":
+        """Return the same subject with another module, weights, or layers that normalize by the batch."""
+        names = self.normalizing if normalizing is None else normalizing
+        return TorchSubject(module, self.loss, self.batches, tensors, self.head, names, self.noise)
 
     @cached_property
     def classifier(self) -> tuple[str, str | None] | None:
@@ -439,8 +440,8 @@ class TorchBatches(Batches):
         """List the generators that order the examples: torch's own, and those of a loader and its sampler."""
         sampler = getattr(self.source, "sampler", None)
         given = [getattr(owner, "generator", None) for owner in (self.source, sampler)]
-        own = {id(g): g for g in given if isinstance(g, torch.Generator)}
-        return [torch.default_generator, *own.values()]
+        distinct = {id(g): g for g in given if isinstance(g, torch.Generator)}
+        return [torch.default_generator, *distinct.values()]
 
 
 @contextmanager

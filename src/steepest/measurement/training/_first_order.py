@@ -1,12 +1,13 @@
 """First-order numbers of a module of torch along its training: what it has at hand anyway, for next to nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steepest.measurement._report import Reading
 from steepest.measurement.adapters import is_torch_module
 
 ALL = 16  # first steps, each of which is looked at
@@ -19,23 +20,19 @@ LARGEST = "largest update over weight of a layer"
 
 
 class Look(NamedTuple):
-    """Norms at one step, of each array of weights, shape ``(arrays,)``; NaN where there is none."""
+    """Norms at one step, of each array of weights: tensors on their device, and once they are fetched numbers.
 
-    step: int
-    weights: NDArray  # where updates are taken
-    updates: NDArray  # since the step before
-    gradients: NDArray  # of the last backward pass, if they are still there
-    loss: float
-
-
-class _Held(NamedTuple):
-    """Norms at one step on their device, one tensor for each array of weights; none where there are none."""
+    A list is empty where norms were not taken.
+    """
 
     step: int
     weights: list[Any]
-    updates: list[Any]
-    gradients: list[Any]
-    loss: Any
+    updates: list[Any]  # since the step before
+    gradients: list[Any]  # of the last backward pass, if they are still there
+    loss: Any  # of the last batch, or None
+
+
+NORMS = ("weights", "updates", "gradients")
 
 
 class FirstOrder:
@@ -47,12 +44,12 @@ class FirstOrder:
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self._before: list[Any] = []  # weights of the step before
-        self._step: int | None = None
         self._module: Any = None
         self._weights: list[Any] = []
-        self._held: list[_Held] = []
-        self._looks: list[Look] = []
+        self._before: list[Any] = []  # weights of the step before
+        self._step: int | None = None  # when they were kept
+        self._held: list[Look] = []  # on their device
+        self._fetched: list[Look] = []
 
     def look(self, step: int, model: Any, loss: Any = None) -> int | None:
         """Take the norms of now; return the step at which weights are seen not to be finite, if they are.
@@ -64,29 +61,40 @@ class FirstOrder:
         """
         if not is_torch_module(model):
             return None
-        import torch
-
-        ops = torch.ops.aten  # of whole lists, as torch's own optimizers use them
-        norms = ops._foreach_norm.Scalar
-        if (
-            self._module is not model or not self._held
-        ):  # going through the modules costs more than the norms
+        # going through the modules costs more than the norms
+        if self._module is not model or not self._held:
             self._begin(model)
-        sizes, moved, pulled = [], [], []
+        loss = loss.detach().clone() if hasattr(loss, "detach") else loss
+        taken = Look(step, [], [], [], loss)
         if step < ALL or step % EVERY < 2:  # the second step of a pair has the update of the first
-            weights = [weight.detach() for weight in self._weights]
-            if self._step is not None and step == self._step + 1:
-                sizes = norms(weights, 2)
-                moved = norms(ops._foreach_sub.List(weights, self._before), 2)
-            if step < ALL or step % EVERY == 0:
-                ops._foreach_copy_.default(self._before, weights)
-                self._step = step
-            slopes = [weight.grad for weight in self._weights]
-            if all(slope is not None and not slope.is_sparse for slope in slopes):
-                pulled = norms(slopes, 2)
-        held = loss.detach().clone() if hasattr(loss, "detach") else loss
-        self._held.append(_Held(step, sizes, moved, pulled, held))
+            taken = taken._replace(**self._norms(step))
+        self._held.append(taken)
         return self._fetch() if len(self._held) >= HELD else None
+
+    def readings(self) -> list[Reading]:
+        """Return medians over the steps since the last call, and begin anew; updates by array are among the parts."""
+        self._fetch()
+        looks = self._fetched
+        self._fetched = []
+        if not looks:
+            return []
+        weights, updates, gradients = (self._table(looks, name) for name in NORMS)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = updates / weights
+            overall = _total(updates) / _total(weights)
+        columns = zip(self.names, shares.T, strict=True)
+        medians = {name: _median(column) for name, column in columns}
+        layers = {name: value for name, value in medians.items() if value is not None}
+        losses = np.array([np.nan if look.loss is None else look.loss for look in looks])
+        values = {
+            LOSS: _median(losses),
+            GRADIENT: _median(_total(gradients)),
+            UPDATE: _median(overall),
+        }
+        readings = [Reading(name, value) for name, value in values.items() if value is not None]
+        if layers:
+            readings.append(Reading(LARGEST, max(layers.values()), parts=layers))
+        return readings
 
     def _begin(self, model: Any) -> None:
         """List the weights of now, and forget those of the step before if they are others."""
@@ -99,60 +107,51 @@ class FirstOrder:
             self._step = None
         self._module = model
 
-    def quantities(self) -> tuple[dict[str, dict[str, Any]], dict[str, float]]:
-        """Return entries of a record, medians over the steps since the last one, and updates by array; begin anew."""
-        self._fetch()
-        looks = self._looks
-        self._looks = []
-        if not looks:
-            return {}, {}
-        weights, updates, gradients = (
-            np.array([look[i] for look in looks], float) for i in (1, 2, 3)
-        )
-        total = lambda norms: np.sqrt(np.nansum(norms**2, axis=1))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shares = updates / weights
-            overall = np.where(np.isnan(updates).all(1), np.nan, total(updates) / total(weights))
-        slopes = np.where(np.isnan(gradients).all(1), np.nan, total(gradients))
-        layers = {
-            name: value
-            for name, column in zip(self.names, shares.T, strict=True)
-            if (value := _median(column)) is not None
-        }
-        entries = {
-            LOSS: _median(np.array([look.loss for look in looks])),
-            GRADIENT: _median(slopes),
-            UPDATE: _median(overall),
-            LARGEST: max(layers.values(), default=None),
-        }
-        return {name: _entry(value) for name, value in entries.items() if value is not None}, layers
+    def _norms(self, step: int) -> dict[str, list[Any]]:
+        """Take the norms of now, and keep the weights where the next step is to be compared with them."""
+        import torch
+
+        ops = torch.ops.aten  # of whole lists, as torch's own optimizers use them
+        norms = ops._foreach_norm.Scalar
+        taken = {}
+        weights = [weight.detach() for weight in self._weights]
+        if self._step is not None and step == self._step + 1:
+            taken["weights"] = norms(weights, 2)
+            taken["updates"] = norms(ops._foreach_sub.List(weights, self._before), 2)
+        if step < ALL or step % EVERY == 0:
+            ops._foreach_copy_.default(self._before, weights)
+            self._step = step
+        slopes = [weight.grad for weight in self._weights]
+        if all(slope is not None and not slope.is_sparse for slope in slopes):
+            taken["gradients"] = norms(slopes, 2)
+        return taken
 
     def _fetch(self) -> int | None:
         """Bring what is held to the host; return the first step at which a weight is seen not to be finite."""
-        if not self._held:
-            return None
         import torch
 
-        flat = [norm for held in self._held for part in held[1:4] for norm in part]
-        stacked = torch.stack([norm.float() for norm in flat]).cpu().tolist() if flat else []
-        fetched = iter(stacked)
-        bad = None
-        for held in self._held:
-            weights, updates, gradients = (self._array(len(part), fetched) for part in held[1:4])
-            self._looks.append(Look(held.step, weights, updates, gradients, _number(held.loss)))
-            if bad is None and held.weights and not np.isfinite(weights).all():
-                bad = held.step
+        held = self._held
         self._held = []
-        return bad
+        tensors = [t.float() for look in held for name in NORMS for t in getattr(look, name)]
+        numbers = iter(torch.stack(tensors).cpu().tolist() if tensors else [])
+        gone = None
+        for look in held:
+            taken = {name: list(islice(numbers, len(getattr(look, name)))) for name in NORMS}
+            loss = None if look.loss is None else float(look.loss)
+            self._fetched.append(look._replace(loss=loss, **taken))
+            if gone is None and not np.isfinite(taken["weights"]).all():
+                gone = look.step
+        return gone
 
-    def _array(self, count: int, fetched: Iterator[float]) -> NDArray:
-        """Take norms of all arrays of weights; NaN where there are none."""
-        nothing = np.full(len(self.names), np.nan)
-        return np.array(list(islice(fetched, count))) if count else nothing
+    def _table(self, looks: Sequence[Look], name: str) -> NDArray:
+        """Return the norms ``(looks, arrays)``; NaN where they were not taken."""
+        nothing = [np.nan] * len(self.names)
+        return np.array([getattr(look, name) or nothing for look in looks], float)
 
 
-def _number(loss: Any) -> float:
-    return np.nan if loss is None else float(loss)
+def _total(norms: NDArray) -> NDArray:
+    """Return the norm of all arrays together at each look."""
+    return np.sqrt((norms**2).sum(axis=1))
 
 
 def _median(values: NDArray) -> float | None:
@@ -163,14 +162,3 @@ def _median(values: NDArray) -> float | None:
     """
     finite = values[np.isfinite(values)]
     return float(np.median(finite)) if finite.size else None
-
-
-def _entry(value: float) -> dict[str, Any]:
-    return {
-        "value": value,
-        "interval": None,
-        "source_of_error": "rounding",
-        "over_examples": None,
-        "compared": None,
-        "theory": "",
-    }

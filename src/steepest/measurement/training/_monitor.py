@@ -189,9 +189,7 @@ class Monitor:
             self.started = clock
         elif not now and not (self.owed and self._affordable(clock)):
             return self._first_order_record(step) if due else None
-        record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
-        if first:
-            record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
+        record = self._begun(step)
         # whatever goes wrong: a training must not end because of its monitor
         try:
             if self.subject is None:
@@ -215,6 +213,13 @@ class Monitor:
         self.last = 0.0 if first else took
         self.spent += took
         return self._written(record)
+
+    def _begun(self, step: int) -> dict[str, Any]:
+        """Return a record that holds nothing yet; the first of a monitor says when it started."""
+        record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
+        if self.recorded is None:
+            record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
+        return record
 
     def _written(self, record: dict[str, Any]) -> dict[str, Any]:
         """Append a record to the log, hand it over, and return it."""
@@ -243,29 +248,21 @@ class Monitor:
         """Add first-order numbers since the last record."""
         if self.first_order is None:
             return
-        entries, layers = self.first_order.quantities()
-        record["quantities"] = {**record["quantities"], **entries}
-        if layers:
-            record["updates"] = layers
+        for reading in self.first_order.readings():
+            record["quantities"][reading.name] = {key: getattr(reading, key) for key in RECORDED}
+            if reading.parts:
+                record["updates"] = reading.parts
 
     def _first_order_record(self, step: int) -> dict[str, Any] | None:
         """Write a record of first-order numbers alone; nothing where there are none."""
-        record: dict[str, Any] = {"step": step, "seconds": 0.0, "quantities": {}}
-        if self.recorded is None:
-            record["started"] = datetime.now(UTC).isoformat(timespec="seconds")
+        record = self._begun(step)
         self._add_first_order(record)
         return self._written(record) if record["quantities"] else None
 
     def _gone(self, step: int, since: int) -> dict[str, Any]:
         """Write that weights are not finite, as soon as that is seen."""
         trouble = f"the weights are not finite at step {since}: the training has diverged"
-        record = {
-            "step": step,
-            "seconds": 0.0,
-            "quantities": {},
-            **self._trouble(UserError(trouble)),
-        }
-        return self._written(record)
+        return self._written(self._begun(step) | self._trouble(UserError(trouble)))
 
     def lightning(self, part: Callable[[Any], Any] | None = None) -> Any:
         """Return a callback for the trainer of Lightning that calls this monitor; it never raises.

@@ -40,8 +40,9 @@ def signals(key: kit.Key, n: int, neurons: int, seeds: int, ones: float) -> np.n
 
     compute = kit.compiled(gradients)
     rows = []
-    for one in kit.keys(key, seeds):
-        spectrum = parity_spectrum(np.asarray(compute(one, jnp.asarray(x))) * weight[:, None])
+    for network in kit.keys(key, seeds):
+        gradient = np.asarray(compute(network, jnp.asarray(x)))
+        spectrum = parity_spectrum(gradient * weight[:, None])
         rows.append(np.bincount(bits, (spectrum**2).sum(1)) / np.bincount(bits))
     return np.array(rows)
 

@@ -1,5 +1,6 @@
 """Networks trained to one risk in as many steps, on true and on random labels: what their margins tell."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -65,20 +66,14 @@ def train_both(
     seeds = len(pairs.x)
     starts = kit.keys(key, seeds)
     x, true, random = (jnp.asarray(part, jnp.float32) for part in pairs)
-    train = kit.compiled(lambda *task: jax.vmap(lambda *one: _descend(net, *one))(*task))
+    train = kit.compiled(jax.vmap(partial(_descend, net)))
 
     def trained(labels: jax.Array, steps: np.ndarray, total: float) -> Trained:
         settings = np.full((seeds, 3), (momentum, total / pairs.x.shape[1], goal.most))
         ends = train(starts, x, labels, steps.astype("float32"), settings)
         margins, matrices, begin, risk, taken = jax.tree.map(np.asarray, ends)
-        norms = [np.linalg.norm(layer, 2, axis=(1, 2)) for layer in matrices]
-        moved = [
-            np.linalg.norm(layer - start, axis=2).sum(1)  # one Euclidean norm a neuron
-            for layer, start in zip(matrices, begin, strict=True)
-        ]
-        lipschitz = np.prod(norms, axis=0)
-        shares = [(far / norm) ** (2 / 3) for far, norm in zip(moved, norms, strict=True)]
-        return Trained(margins, lipschitz * np.sum(shares, axis=0) ** 1.5, lipschitz, risk, taken)
+        lipschitz = np.prod([_spectral_norms(layer) for layer in matrices], axis=0)
+        return Trained(margins, _complexities(matrices, begin), lipschitz, risk, taken)
 
     common = np.full(seeds, lr)
     noise = trained(random, common, goal.total)
@@ -119,6 +114,23 @@ def _descend(
     )
     margins = network_margins(net.apply(params, x), y)
     return margins, weight_matrices(params), weight_matrices(start), value, step
+
+
+def _spectral_norms(layer: np.ndarray) -> np.ndarray:
+    """Return the largest singular value of each seed's matrix, ``(seeds,)``."""
+    return np.linalg.norm(layer, 2, axis=(1, 2))
+
+
+def _complexities(matrices: list[np.ndarray], begin: list[np.ndarray]) -> np.ndarray:
+    """Return ``Π_i ‖W_i‖₂ (Σ_i (‖W_i − W_i(0)‖_{2,1}/‖W_i‖₂)^{2/3})^{3/2}`` of each seed, ``(seeds,)``."""
+    lipschitz = np.ones(len(matrices[0]))
+    total = np.zeros(len(matrices[0]))
+    for layer, start in zip(matrices, begin, strict=True):
+        norm = _spectral_norms(layer)
+        moved = np.linalg.norm(layer - start, axis=2).sum(1)  # one Euclidean norm a neuron
+        lipschitz *= norm
+        total += (moved / norm) ** (2 / 3)
+    return lipschitz * total ** (3 / 2)
 
 
 def ordered(true: np.ndarray, random: np.ndarray) -> np.ndarray:
