@@ -128,6 +128,8 @@ class FirstOrder:
 
     def _fetch(self) -> int | None:
         """Bring what is held to the host; return the first step at which a weight is seen not to be finite."""
+        if not self._held:  # as for functions of JAX, whose users may have no torch
+            return None
         import torch
 
         held = self._held
