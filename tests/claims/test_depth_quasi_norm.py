@@ -6,12 +6,8 @@ import pytest
 import xarray
 
 from steepest.catalogue import load
-from steepest.claims.implicit_bias.depth_quasi_norm import claim as module
-from steepest.claims.implicit_bias.depth_quasi_norm.experiment import log_loss
 from steepest.claims.implicit_bias.depth_quasi_norm.theory import missing_margin, quasi_norm
 from steepest.programs import hard_margin, min_norm_interpolation
-
-ORDERS = xarray.DataArray([1.0, 2 / 3, 1 / 2], dims="depth")
 
 
 @pytest.fixture(scope="module")
@@ -75,30 +71,6 @@ def test_missing_margins_by_hand():
     assert quasi_norm(weights, law.order).item() == pytest.approx(10.0)
     assert missing_margin(law, weights, least).item() == pytest.approx(0.2)
     assert missing_margin(law, weights, -least).item() == 1.0
-
-
-def test_residuals_and_exponents_tell_the_order():
-    """Pulls made of the law have no residual and its exponent; those of another order have one."""
-    size = np.array([[0.2, 1.0, 3.0]] * 3)[:, None]
-    pull = 7.0 * size ** (ORDERS.values[:, None, None] - 1)
-    dims = ("depth", "draw", "feature")
-    arrays = [xarray.DataArray(values, dims=dims) for values in (size, pull)]
-    off = xarray.zeros_like(arrays[0].isel(feature=0))
-    of_the_law = module._kkt_residual(ORDERS, *arrays, off)
-    np.testing.assert_allclose(of_the_law, 0.0, atol=1e-7)
-    assert (module._kkt_residual(ORDERS, *arrays, off + 0.3) == 0.3).all()
-    assert (module._kkt_residual(ORDERS[::-1], *arrays, off)[[0, 2]] > 0.1).all()
-    for expected in (ORDERS - 1, 0 * ORDERS):
-        exponent = module._exponent(expected, *arrays).mean("draw")
-        np.testing.assert_allclose(exponent, ORDERS - 1, atol=1e-12)
-
-
-def test_losses_are_their_logarithms():
-    u = np.array([0.5, 3.0, 40.0])
-    assert float(log_loss(u, False)) == pytest.approx(np.log(np.exp(-u).sum()))
-    assert float(log_loss(u, True)) == pytest.approx(np.log((1 / (1 + u)).sum()))
-    slope = jax.grad(log_loss)(np.array([-1.5, 3.0]), False)
-    assert np.isfinite(slope).all()
 
 
 def test_a_power_tail_passes_exponents_and_fails_what_is_judged(small, followed):

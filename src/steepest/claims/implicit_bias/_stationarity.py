@@ -1,84 +1,59 @@
-"""Whether settled directions are stationary for ``ℓ_{2/L}`` under margins of one: what two claims ask of depth L.
+"""Whether a direction is stationary for ``ℓ_{2/L}`` under margins of one: what two claims ask of depth L.
 
-On the support of a stationary point the pull ``|Σ_i q_i y_i x_i|`` is proportional to ``size^{2/L − 1}``, the
-derivative of ``Σ size^{2/L}``, with one factor for each problem. The support's slope in logarithms, pooled over
-problems, tells one depth from the next (Lyu and Li 2020; Gunasekar, Lee, Soudry and Srebro 2018).
+Coordinates θ of the norm are weights β, or their Fourier transform. On the support of a stationary point the pull
+``Σ_i q_i y_i x_i`` has the sign of θ and a modulus in proportion to ``|θ|^{2/L − 1}``, the derivative of ``|θ|^{2/L}``,
+and its multipliers q stay on the margin (Lyu and Li 2020; Gunasekar, Lee, Soudry and Srebro 2018).
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from jaxtyping import Bool, Float
+import xarray
 
-from steepest.claim import Check, Control, Observation, exponent
-
-WITHIN = 0.08  # half of 1/6, the least distance between the exponents of three layers and of four
+SUPPORT = 0.01  # entries above this part of the largest count for exponents
 
 
-class Settled(NamedTuple):
-    """Directions at the end of their flows and which of them have settled.
+def kkt_residual(
+    order: xarray.DataArray,
+    weights: xarray.DataArray,
+    pull: xarray.DataArray,
+    off_margin: xarray.DataArray,
+    along: str,
+) -> xarray.DataArray:
+    """Return the larger of the distance from stationarity and the weight off the margin.
 
-    Attributes:
-        end: the last direction, shape ``(sets, unknowns)``.
-        still: whether it turned by less than the limit, shape ``(sets,)``.
+    The first is the sine of the angle between a split of the weights evenly over L factors of modulus |β|^{1/L} and the
+    gradient of the margins there.
+
+    Args:
+        order: of the quasi-norm, 2/L.
+        weights: real or complex coordinates.
+        pull: ``Σ q y x`` in the same coordinates.
+        off_margin: ``Σ q (u/min u − 1)``.
+        along: the axis of coordinates.
     """
-
-    end: Float[np.ndarray, "sets unknowns"]
-    still: Bool[np.ndarray, "sets"]
-
-
-def settled(
-    weights: Float[np.ndarray, "sets readings unknowns"], readings: int, limit: float
-) -> Settled:
-    """Return the last directions and whether each turned by less than the limit over the last readings."""
-    direction = unit(weights)
-    turned = np.linalg.norm(direction[:, -1] - direction[:, -1 - readings], axis=-1)
-    return Settled(direction[:, -1], turned < limit)
+    size = abs(weights)
+    sign = np.conj(weights) / size.where(size > 0, 1.0)
+    factor = size ** (order / 2)
+    gradient = pull * sign * size ** (1 - order / 2)
+    length = lambda values: (abs(values) ** 2).sum(along, skipna=False) ** 0.5
+    cosine = (factor * gradient.real).sum(along, skipna=False) / (length(factor) * length(gradient))
+    sine = (1 - cosine**2).clip(min=0) ** 0.5
+    return xarray.concat([sine, off_margin], "part").max("part", skipna=False)
 
 
-def power_on_support(
-    id: str,
-    predicted: float,
-    sizes: Float[np.ndarray, "sets n"],
-    pulls: Float[np.ndarray, "sets n"],
-    support: Bool[np.ndarray, "sets n"],
-    still: Bool[np.ndarray, "sets"],
-    label: str,
-) -> Check:
-    """Check the slope of the pull in the size, in logarithms, pooled over the supports of the settled sets.
+def slope_on_support(
+    weights: xarray.DataArray, pull: xarray.DataArray, along: str
+) -> xarray.DataArray:
+    """Return the slope of log|pull| in log|β| over the support; NaN where that has one size or one entry only.
 
-    A set with one entry on its support has no slope and is left out; without any other nothing is decided.
+    Args:
+        weights: real or complex coordinates.
+        pull: ``Σ q y x`` in the same coordinates.
+        along: the axis of coordinates.
     """
-    told = still & (support.sum(1) > 1)
-    x = [_centred(size[on]) for size, on in zip(sizes[told], support[told], strict=True)]
-    y = [_centred(pull[on]) for pull, on in zip(pulls[told], support[told], strict=True)]
-    return exponent(
-        id,
-        predicted,
-        np.concatenate([*x, []]),
-        np.concatenate([*y, []]),
-        WITHIN,
-        label=label,
-        note=f"{told.sum()} sets with two or more entries, of {still.sum()} settled of {len(still)}",
-    )
-
-
-def equal_multipliers(observed: Observation) -> Control:
-    """Return the control with the pull of equal multipliers (``equal_pull``) in place of the flow's (``pull``)."""
-    return Control(
-        "equal_multipliers",
-        observed.replace(pull=observed.quantity("equal_pull")),
-        "they are no multipliers of any margin problem",
-        "all examples pull alike",
-    )
-
-
-def unit(w: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "... n"]:
-    """Return vectors over their ℓ2 norms."""
-    return w / np.linalg.norm(w, axis=-1, keepdims=True)
-
-
-def _centred(sizes: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return sizes over their geometric mean, so that every set has a factor of its own."""
-    logs = np.log(np.abs(sizes))
-    return np.exp(logs - logs.mean())
+    size = abs(weights)
+    on = size > SUPPORT * size.max(along)
+    count = on.sum(along)
+    centred = lambda values: (values - values.sum(along) / count).where(on, 0.0)
+    x = centred(np.log(size.where(on, 1.0)))
+    y = centred(np.log(abs(pull).where(on, 1.0)))
+    return (x * y).sum(along) / (x**2).sum(along).where(count > 1)

@@ -13,6 +13,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
+from steepest.claims.implicit_bias._stationarity import kkt_residual, slope_on_support
 from steepest.claims.implicit_bias.depth_quasi_norm.experiment import Setting, follow_all
 from steepest.claims.implicit_bias.depth_quasi_norm.figure import panels_of_depths
 from steepest.claims.implicit_bias.depth_quasi_norm.theory import (
@@ -31,7 +32,6 @@ STATIONARY = (
     0.1  # KKT residual that counts as none; two layers settle like 1/log log(1/R), and leave 0.05
 )
 NEAR = 0.05  # part of the margin that may be missing; two layers miss 0.04 for the same reason
-SUPPORT = 0.01  # entries above this part of the largest count for exponents
 AxisOfThree = tuple[kit.Positive, kit.Positive, kit.Positive]
 
 
@@ -250,12 +250,14 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         ]
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
-        """Return distances from ℓ1 on the squared loss, and the missing margin and KKT residuals on the others."""
+        """Return distances from ℓ1 on the squared loss, and missing margins, slopes and KKT residuals on the others."""
         end = seen.weights.isel(reading=-1)
+        slope = slope_on_support(end, seen.pull, "feature")
         return {
             "to_l1": _distance(seen.beta, law.l1),
             "missing": missing_margin(law, end, seen.least.isel(reading=-1)),
-            "residual": _kkt_residual(law.order, end, seen.pull, seen.off_margin),
+            "slope": _with_mean_of_told(slope, law.order - 1),
+            "residual": kkt_residual(law.order, end, seen.pull, seen.off_margin, "feature"),
         }
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
@@ -293,7 +295,7 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             kit.follows(
                 "margin_exponent",
                 law.order - 1,
-                _exponent(law.order - 1, seen.weights.isel(reading=-1), seen.pull),
+                seen.slope,
                 0.08,  # half of 1/6, the least distance between orders of two depths
                 over="depth",
                 absolute=True,
@@ -393,39 +395,12 @@ def _distance(beta: xarray.DataArray, target: xarray.DataArray) -> xarray.DataAr
     return length(beta - target) / length(target)
 
 
-def _kkt_residual(
-    order: xarray.DataArray,
-    weights: xarray.DataArray,
-    pull: xarray.DataArray,
-    off_margin: xarray.DataArray,
-) -> xarray.DataArray:
-    """Return the larger of the distance from stationarity and the weight off the margin."""
-    size = abs(weights)
-    theta = size ** (order / 2)
-    gradient = pull * np.sign(weights) * size ** (1 - order / 2)
-    length = lambda values: (values**2).sum("feature", skipna=False) ** 0.5
-    cosine = (theta * gradient).sum("feature") / (length(theta) * length(gradient))
-    sine = (1 - cosine**2).clip(min=0) ** 0.5
-    return xarray.concat([sine, off_margin], "part").max("part", skipna=False)
-
-
-def _exponent(
-    expected: xarray.DataArray, weights: xarray.DataArray, pull: xarray.DataArray
-) -> xarray.DataArray:
-    """Return for every set a number whose mean is the mean slope of log|pull| in log|β| over supports of two or more.
+def _with_mean_of_told(slope: xarray.DataArray, expected: xarray.DataArray) -> xarray.DataArray:
+    """Return for every set a number whose mean is the mean slope of those that have one.
 
     It is the expected slope, and how far the set's own is from it, over the share of sets that have a slope.
     """
-    size = abs(weights)
-    on = size > SUPPORT * size.max("feature")
-    count = on.sum("feature")
-    centred = lambda values: (values - values.sum("feature") / count).where(on, 0.0)
-    x = centred(np.log(size.where(on, 1.0)))
-    y = centred(np.log(abs(pull).where(on, 1.0)))
-    has_slope = count > 1
-    square = (x**2).sum("feature").where(has_slope, 1.0)
-    left = (x * (y - expected * x)).sum("feature") / square
-    return expected + left / has_slope.mean("draw")
+    return expected + (slope - expected).fillna(0.0) / slope.notnull().mean("draw")
 
 
 def _directions(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
+from steepest.claims.implicit_bias._tails import log_loss, multipliers, off_margin
 from steepest.dynamics import flow
 from steepest.nn.losses import mean_risk, squared
 from steepest.nn.networks import diagonal, diagonal_weights
@@ -39,12 +40,6 @@ class End(NamedTuple):
     pull: jax.Array  # Σ q_i y_i x_i at the end, q the loss's own multipliers, (features,)
     off_margin: jax.Array  # Σ q_i (u_i / min u − 1) at the end
     arrived: jax.Array
-
-
-def log_loss(margins: jax.Array, power: bool | jax.Array) -> jax.Array:
-    """Return log Σ e^(−u), or log Σ 1/(1 + u) where ``power`` is true."""
-    above = jnp.maximum(margins, -0.999)  # where it is not used, u may be less than −1
-    return jax.nn.logsumexp(jnp.where(power, -jnp.log1p(above), -margins))
 
 
 def regress(x: jax.Array, y: jax.Array, depth: int, alpha: float) -> jax.Array:
@@ -95,9 +90,8 @@ def classify(
     )
     weights = path.observed["weights"]
     u = margins(weights[-1])
-    slopes = -jax.grad(log_loss)(u, power)
-    q = slopes / slopes.sum()
-    return End(weights, (q * y) @ x, q @ (u / u.min() - 1), path.ok)
+    q = multipliers(u, power)
+    return End(weights, (q * y) @ x, off_margin(u, q), path.ok)
 
 
 def follow_all(
