@@ -31,15 +31,17 @@ class LinearConvolution(kit.Claim[Setting]):
     """Networks of two and three filters on synthetic separable sets, as they are drawn."""
 
     n: kit.Count = kit.param(
-        6, "examples", scope=kit.between(4, 8, "with fewer, a single frequency may do")
+        10, "examples", scope=kit.between(8, 12, "with fewer, a single frequency may do")
     )
     dimension: kit.Count = kit.param(
         12,
         "of inputs and of every filter, d",
-        scope=kit.between(9, 14, "fewer leave few frequencies; more take time"),
+        scope=kit.between(10, 14, "fewer leave few frequencies; more take time"),
     )
     margin: kit.Positive = kit.param(
-        0.5, "ℓ2 margin of the sets by construction", scope=kit.between(0.3, 1.0, "it is added")
+        0.2,
+        "ℓ2 margin of the sets by construction",
+        scope=kit.between(0.1, 0.4, "of wide ones a single frequency may do"),
     )
     flipped: kit.Fraction = kit.param(0.0, "part of the labels that is flipped")
     scales: AxisOfTwo = kit.param(
@@ -81,7 +83,7 @@ class LinearConvolution(kit.Claim[Setting]):
         "The second of two filters starts at zero and the first with a flat spectrum: β = 0, no frequency is ahead, "
         "and the conserved differences |ŵ₁|² − |ŵ₂|² are equal. From Gaussian filters a real frequency (0 or d/2) "
         "whose two factors are nearly balanced cannot change its sign for long, and some sets stay far from the limit.",
-        "Three layers wait at saddles, where a frequency that will vanish is still large. Of 48 sets seven are late "
+        "Three layers wait at saddles, where a frequency that will vanish is still large. Of 48 sets eight are late "
         "after a fall of 10⁴ and two after 3·10⁵.",
         "That three layers have the larger margin in the 2/3-norm is not so for all sets; no theorem says it.",
     )
@@ -100,6 +102,12 @@ class LinearConvolution(kit.Claim[Setting]):
             "control; log R of three layers falls by 10⁵",
             "exponents of stationarity hold on any loss, and filtered sets say little of others; limits and horizons "
             "were set on drafts with other seeds",
+            seeds="of 20 16 hold, 4 are inconclusive",
+        ),
+        kit.Version(
+            5,
+            "ten examples of margin 0.2 in place of six of 0.5",
+            "a third of the sets ended at one frequency, where all norms agree: ℓ1 at three layers was not rejected",
         ),
     )
     not_told = {
