@@ -161,7 +161,7 @@ SMALL = {
         {"scales": [0.3, 1.0, 0.5, 0.2], "norms": [1.0, 0.2, 2.0, 0.8]},
     ),
     "width-helps": (
-        {"dimension": 2, "room": 8, "starts": 60, "groups": 10, "steps": 200},
+        {"dimension": 2, "room": 8, "starts": 600, "steps": 200},
         {"widths": [6, 4, 8, 3]},
     ),
     "entropy-and-width": (

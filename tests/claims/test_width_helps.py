@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from steepest import kit
 from steepest.claims.features.width_helps.claim import WidthHelps
 from steepest.claims.features.width_helps.experiment import (
     coupons,
@@ -66,6 +67,24 @@ def test_neurons_whose_gate_is_another_coordinate_wait():
 
 
 def test_narrow_networks_are_out_of_range():
-    claim = WidthHelps(widths=(2, 3), starts=3, groups=3)
+    claim = WidthHelps(widths=(2, 3), starts=9)
     conditions = claim.hypotheses(claim.setting(jax.random.key(0)))
     assert [condition.holds for condition in conditions] == [False, True, True, True, True, True]
+
+
+def test_the_law_reversed_in_width_is_refuted():
+    """The mean over widths, which was judged before, accepts it."""
+    claim = WidthHelps(widths=(4, 6, 8, 12, 16), starts=600, dimension=3)
+    predicted = claim.predict(claim.setting(jax.random.key(0)))
+    rng = np.random.default_rng(0)
+    margins = np.where(rng.random((5, 600)) < predicted["rate"][:, None], largest_margin(2), 0.0)
+    observed = kit.seen(
+        margins=("width draw", margins),
+        unbalanced_margins=("width draw", margins),
+        cube_margins=("width draw", margins),
+    )
+    verdict = lambda law: {c.id: c.verdict.value for c in claim.checks(law, observed)}["rate"]
+    assert verdict(predicted) == "holds"
+    reversed_rate = predicted["rate"][::-1]
+    assert reversed_rate.mean() == predicted["rate"].mean()
+    assert verdict(predicted.replace(rate=("width", reversed_rate))) == "fails"
