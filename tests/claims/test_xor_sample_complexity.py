@@ -4,18 +4,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
 
+from steepest import kit
 from steepest.claims.features.xor_sample_complexity.claim import XorSampleComplexity
 from steepest.claims.features.xor_sample_complexity.experiment import (
     RIDGE,
-    both_layers,
     crossing,
     draw_signs,
     draw_start,
     frozen_error,
-    inner_kernel,
     kernel_errors,
     network_errors,
+    tables_of,
+    tangent_kernel,
+)
+from steepest.claims.features.xor_sample_complexity.theory import (
+    LEVEL,
+    both_layers,
+    inner_kernel,
     output_kernel,
     samples_needed,
 )
@@ -31,12 +38,15 @@ def test_the_kernel_is_that_of_the_library():
     ours = both_layers(x @ x.T)
     theirs = np.asarray(ntk(limit, x))
     np.testing.assert_allclose(ours / ours[0, 0], theirs / theirs[0, 0], atol=1e-7)
+    t = np.linspace(-1, 1, 7)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(tangent_kernel(t), both_layers(t), atol=1e-7)
     np.testing.assert_allclose(inner_kernel(0.3) + output_kernel(0.3), both_layers(0.3))
 
 
 def test_prefixes_of_one_factor_are_regressions():
     sizes = (10, 25, 60)
-    fast = kernel_errors(np.random.default_rng(1), 8, sizes, 200)
+    fast = kernel_errors(np.random.default_rng(1), tables_of([8])[0], sizes, 200)
     generator = np.random.default_rng(1)
     x = draw_signs(generator, 60, 8)
     test = draw_signs(generator, 200, 8)
@@ -47,26 +57,23 @@ def test_prefixes_of_one_factor_are_regressions():
         assert (outputs * test[:, 0] * test[:, 1] <= 0).mean() == pytest.approx(error, abs=0.011)
 
 
-def test_padding_changes_nothing():
+def test_examples_of_weight_zero_change_nothing():
     generator = np.random.default_rng(2)
     x = draw_signs(generator, 30, 5) / np.sqrt(5)
     y = np.sign(x[:, 0] * x[:, 1])
-    start = draw_start(generator, 6, 5, 0.3, 9)
-    assert not start.w[:, 5:].any()
+    start = draw_start(generator, 6, 5, 0.3)
     np.testing.assert_allclose(start.v**2, (start.w**2).sum(1))
-    wide = np.pad(x, ((0, 0), (0, 4)))
-    sizes = jnp.array([10.0, 20.0])
-    padded = network_errors(wide, y, wide, y, jax.tree.map(jnp.asarray, start), 2.0, sizes, 40)
-    narrow = jax.tree.map(jnp.asarray, start._replace(w=start.w[:, :5]))
-    alone = network_errors(x[:10], y[:10], x, y, narrow, 2.0, sizes[:1], 40)
-    assert padded[0][0] == pytest.approx(float(alone[0][0]))
-    assert padded[1][0] == pytest.approx(float(alone[1][0]))
+    start = jax.tree.map(jnp.asarray, start)
+    both = network_errors(x, y, x, y, start, 2.0, jnp.array([10.0, 20.0]), 40)
+    alone = network_errors(x[:10], y[:10], x, y, start, 2.0, jnp.array([10.0]), 40)
+    assert both[0][0] == pytest.approx(float(alone[0][0]))
+    assert both[1][0] == pytest.approx(float(alone[1][0]))
 
 
 def test_frozen_features_are_those_of_the_network():
     generator = np.random.default_rng(3)
     x = draw_signs(generator, 40, 6) / np.sqrt(6)
-    start = draw_start(generator, 8, 6, 0.3, 6)
+    start = draw_start(generator, 8, 6, 0.3)
     net = two_layer(6, 8)
     gram = np.asarray(empirical_ntk(net.apply, jax.tree.map(jnp.asarray, start), x)).reshape(40, 40)
     y = np.sign(x[:, 0] * x[:, 1])
@@ -85,7 +92,7 @@ def test_crossings():
     errors = np.array([[0.5, 0.3, 0.2], [0.2, 0.1, 0.0], [0.5, 0.5, 0.4], [0.5, 0.2, 0.28]])
     between = 20 * 2**0.5
     pooled = 10 * 2 ** (0.25 / 0.26)
-    np.testing.assert_allclose(crossing(samples, errors), [between, 10, 40, pooled])
+    np.testing.assert_allclose(crossing(samples, errors, LEVEL), [between, 10, 40, pooled])
 
 
 def test_the_page_s_figures():
@@ -99,15 +106,22 @@ def test_the_page_s_figures():
     np.testing.assert_allclose(more, [-0.003, 0.011, 0.03], atol=0.001)
 
 
-def test_levels_that_are_no_errors():
-    with pytest.raises(UserError, match=r"from 0.1 to 0.4, got 0.6"):
-        XorSampleComplexity(level=0.6)
+def test_an_exponent_needs_increasing_dimensions():
+    with pytest.raises(UserError, match="increasing --dimensions"):
+        XorSampleComplexity(dimensions=(16, 25, 16))
 
 
-@pytest.mark.parametrize("name", ["dimensions", "kernel_dimensions"])
-def test_an_exponent_needs_increasing_dimensions(name):
-    with pytest.raises(UserError, match=f"increasing --{name.replace('_', '-')}"):
-        XorSampleComplexity(**{name: (16, 25, 16)})
+@pytest.mark.parametrize("power, verdict", [(1.5, "fails"), (1.0, "fails"), (2.0, "fails")])
+def test_neighbouring_powers_are_refuted(power, verdict):
+    """Counts of d log d with a scatter of 5 % refute powers beside it."""
+    claim = XorSampleComplexity()
+    d = np.array(claim.dimensions, float)
+    scatter = np.exp(0.05 * np.random.default_rng(0).normal(size=(3, 16)))
+    samples = xarray.DataArray(
+        (d * np.log(d))[:, None] * scatter, {"dimension": d}, ("dimension", "seed")
+    )
+    law = xarray.DataArray(d**power, {"dimension": d}, ("dimension",))
+    assert kit.power("a", law, samples, 0.15, over="dimension").verdict.value == verdict
 
 
 def test_frozen_features_where_no_neuron_is_active():

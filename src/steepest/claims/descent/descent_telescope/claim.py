@@ -131,7 +131,8 @@ class DescentTelescope(kit.Claim[Setting]):
             length: [least_of_one_example(size, length) for size in self.step_sizes]
             for length in (1.0, 0.5)
         }
-        return networks.replace(
+        return kit.seen(
+            **networks,
             least=("step_size", np.array(least[1.0])),
             least_shorter=("step_size", np.array(least[0.5])),
             convex=("later_step", regress(setting.x, setting.y, self.steps, self.slowdown)),

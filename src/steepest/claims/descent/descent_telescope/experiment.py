@@ -48,7 +48,7 @@ class Setting(NamedTuple):
 
 def follow_networks(
     setting: Setting, width: int, steps: int, step_sizes: Sequence[float]
-) -> kit.Observation:
+) -> dict[str, tuple[str, np.ndarray]]:
     """Train the inner layer of networks of ReLUs, and of tanh neurons, at each step size from one start each.
 
     Arrays are those of ``NETWORKS``, and the same with ``tanh_`` before their names.
@@ -116,7 +116,7 @@ def follow_networks(
     arrays = {name: np.asarray(values) for name, values in lanes.items()}
     relu = {name: (dims, arrays[name][:, :count]) for name, dims in NETWORKS.items()}
     tanh = {f"tanh_{name}": (dims, arrays[name][:, count:]) for name, dims in NETWORKS.items()}
-    return kit.seen(**relu, **tanh)
+    return relu | tanh
 
 
 def least_of_one_example(lr: float, length: float) -> float:

@@ -1,73 +1,37 @@
 """The experiments of xor-sample-complexity: networks and kernel regressions on growing samples of the cube."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from scipy.linalg import cholesky, solve, solve_triangular
-from scipy.optimize import isotonic_regression, root_scalar
+from scipy.optimize import isotonic_regression
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Within,
-    assume,
-    equal,
-    keys,
-    predicted_curve,
-    rival_curve,
-)
-from steepest.core.errors import UserError
+from steepest import kit
 from steepest.dynamics import descend
-from steepest.kernels import arc_cosine, hypercube_spectrum, learning_curve
+from steepest.kernels import ntk
 from steepest.nn.losses import logistic
-from steepest.nn.networks import Neurons, two_layer
+from steepest.nn.networks import Neurons, mlp, two_layer
 
-LEVEL = 0.25  # the test error at which samples are counted
 RIDGE = 1e-8  # keeps the Gram matrix definite where an input is drawn twice
-POINT_RIDGE = 1e-3  # the same at a point of the diagram, where duplicates are many
-LEARNED = 1.5  # samples per d log d from which networks have learned
 SLOPE = 0.4  # the step over d: gradients of inputs of length one fall like 1/d on parities
-Dimension = Annotated[int, Within(8, 200)]
+Dimension = Annotated[int, kit.Within(8, 200)]
 
 
-def both_layers(t: np.ndarray) -> np.ndarray:
-    """Return the kernel of both layers in the NTK parameterization, κ(⟨x, x'⟩) of unit inputs, scaled to κ(1) = 2."""
-    kernels = arc_cosine(t)
-    return 2 * (kernels.inner + kernels.outer)
+class Shape(NamedTuple):
+    """How much is computed: neurons, steps of descent, repetitions, and fresh inputs."""
+
+    width: int
+    steps: int
+    seeds: int
+    tests: int
 
 
-def output_kernel(t: np.ndarray) -> np.ndarray:
-    """Return the part of the output weights alone."""
-    return 2 * arc_cosine(t).outer
-
-
-def inner_kernel(t: np.ndarray) -> np.ndarray:
-    """Return the part of the inner weights alone."""
-    return 2 * arc_cosine(t).inner
-
-
-def samples_needed(kernel: Any, dimension: int, level: float = LEVEL) -> float:
-    """Return the samples at which regression with a kernel has this error on 2-XOR, by its learning curve."""
-    spectrum = hypercube_spectrum(kernel, dimension)
-    excess = lambda samples: learning_curve(spectrum, 2, samples, RIDGE).sign_error - level
-    return root_scalar(excess, bracket=(2.0, 4.0 * dimension**2), xtol=1e-6).root
-
-
-def crossing(samples: np.ndarray, errors: np.ndarray, level: float = LEVEL) -> np.ndarray:
+def crossing(samples: np.ndarray, errors: np.ndarray, level: float) -> np.ndarray:
     """Return where falling curves cross a level: monotone fit, then interpolation in log n.
 
     A curve that starts below the level or ends above it counts as crossing at that end.
@@ -89,12 +53,9 @@ def draw_signs(generator: np.random.Generator, count: int, dimension: int) -> np
     return generator.choice([-1.0, 1.0], (count, dimension))
 
 
-def draw_start(
-    generator: np.random.Generator, width: int, dimension: int, scale: float, padded: int
-) -> Neurons:
-    """Draw the balanced start of ``two_layer`` in d dimensions, with zeros for the coordinates beyond them."""
-    w = np.zeros((width, padded))
-    w[:, :dimension] = scale * generator.standard_normal((width, dimension)) / math.sqrt(dimension)
+def draw_start(generator: np.random.Generator, width: int, dimension: int, scale: float) -> Neurons:
+    """Draw the balanced start of ``two_layer``."""
+    w = scale * generator.standard_normal((width, dimension)) / math.sqrt(dimension)
     signs: Any = generator.choice([-1.0, 1.0], width)
     weights: Any = w
     return Neurons(weights, signs * np.linalg.norm(w, axis=1))
@@ -112,8 +73,7 @@ def network_errors(
 ) -> tuple[jax.Array, jax.Array]:
     """Train on the first n examples for each n; return test errors and risks at the end, shape ``(sizes,)``.
 
-    Examples beyond n have weight zero, and coordinates beyond d are zero, which changes nothing: one program serves
-    all n and all d.
+    Examples beyond n have weight zero, so that one program serves all n.
     """
     net = two_layer(start.w.shape[1], start.w.shape[0])
 
@@ -130,19 +90,26 @@ def network_errors(
     return jax.vmap(train)(sizes)
 
 
+def tables_of(dimensions: Sequence[int]) -> list[np.ndarray]:
+    """Return the tangent kernel of corners of cubes that differ in 0, …, d signs, one table for each dimension."""
+    products = [1 - 2 * np.arange(d + 1) / d for d in dimensions]
+    ends = np.cumsum([len(row) for row in products])[:-1]
+    return np.split(tangent_kernel(np.concatenate(products)), ends)
+
+
 def kernel_errors(
-    generator: np.random.Generator, dimension: int, sizes: Sequence[int], tests: int
+    generator: np.random.Generator, table: np.ndarray, sizes: Sequence[int], tests: int
 ) -> np.ndarray:
     """Return test errors of kernel regression on the first n of one sample, for each n, shape ``(sizes,)``.
 
     One Cholesky factor L of the largest Gram matrix holds those of all smaller ones, so that the regression on the
-    first n examples is the sum of the first n terms of ``(L⁻¹ k_x)_i (L⁻¹ y)_i``.
+    first n examples is the sum of the first n terms of ``(L⁻¹ k_x)_i (L⁻¹ y)_i``. The table has the kernel of corners
+    that differ in 0, …, d signs.
     """
+    dimension = len(table) - 1
     x = draw_signs(generator, max(sizes), dimension)
     test = draw_signs(generator, tests, dimension)
     labels = x[:, 0] * x[:, 1]
-    # inner products take d + 1 values only
-    table = both_layers(1 - 2 * np.arange(dimension + 1) / dimension)
     differ = lambda other: np.rint((dimension - x @ other.T) / 2).astype(int)
     gram = table[differ(x)] + RIDGE * np.eye(len(x))
     factor = cholesky(gram, lower=True)
@@ -173,111 +140,72 @@ def frozen_error(
     return float((test_y * (tangents(test_before, test_x) @ coefficients) <= 0).mean())
 
 
-@dataclass(frozen=True)
-class XorPoint(Point):
-    """Errors of the network and of its kernel over dimension and samples."""
+def tangent_kernel(t: np.ndarray) -> np.ndarray:
+    """Return the tangent kernel of unit inputs with inner products t, by the library's wide limit of a network."""
+    limit = mlp((2, 9, 1), "relu", parameterized="ntk", c_w=2.0, bias=False).limit()
+    first = np.array([[1.0, 0.0]])
+    others = np.stack([t, np.sqrt(np.maximum(1 - t**2, 0.0))], 1)
+    values = ntk(limit, np.concatenate([first, others]), first)[:, 0]
+    return 2 * values[1:] / values[0]
 
-    dimensions: Dimension
-    samples: Count
-    largest: Count
-    width: Count
-    scale: Positive
-    steps: Count
-    tests: Count
-    seeds: Seeds
 
-    batched = ("samples",)
-    diagram = {"dimensions": "log:10:32:6", "samples": "log:12:300:12"}
-    base = {"steps": 200, "tests": 300, "seeds": 4, "largest": 300}
-    labels = {
-        "network_test_error": "test error of the network",
-        "kernel_error_measured": "test error of the kernel",
-    }
-    diagram_remarks = (
-        "Networks have an error of ¼ at about 0.8 d log d samples, a line that is fitted and not predicted; the kernel "
-        "where its learning curve says, about d²/4 at these dimensions.",
-    )
+def follow_networks(
+    generator: np.random.Generator,
+    dimensions: Sequence[int],
+    sizes: np.ndarray,
+    scale: float,
+    shape: Shape,
+) -> dict[str, np.ndarray]:
+    """Train networks on nested samples of each dimension, and regress on the tangent features of each at its start.
 
-    def check_fields(self) -> None:
-        """Refuse more samples than the arrays hold."""
-        if self.samples > self.largest:
-            raise UserError(f"samples must be at most --largest {self.largest}, got {self.samples}")
+    Returns:
+        ``errors`` and ``risks`` ``(dimensions, seeds, sizes)``, and errors of ``frozen`` features at the largest size,
+        ``(dimensions, seeds)``.
+    """
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
-        return rich(self.scale)
+    def train(lane: tuple) -> tuple[jax.Array, jax.Array]:
+        x, y, test_x, test_y, w, v, step, counts = lane
+        return network_errors(x, y, test_x, test_y, Neurons(w, v), step, counts, shape.steps)
 
-    def predict(self, setting: Any) -> Prediction:
-        spectrum = hypercube_spectrum(both_layers, self.dimensions)
-        curve = learning_curve(spectrum, 2, float(self.samples), POINT_RIDGE)
-        return Prediction(kernel_error=curve.sign_error)
-
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        return jax.vmap(self.errors)(keys(key, self.seeds))
-
-    def errors(self, key: Key) -> Mapping[str, jax.Array]:
-        """Return both errors on one sample."""
-        for_start, for_x, for_test = jax.random.split(key, 3)
-        d = self.dimensions
-        x = jax.random.rademacher(for_x, (self.largest, d), float)
-        test = jax.random.rademacher(for_test, (self.tests, d), float)
-        y = x[:, 0] * x[:, 1]
-        test_y = test[:, 0] * test[:, 1]
-        start = two_layer(d, self.width, scale=self.scale).init(for_start)
-        size = jnp.asarray(self.samples)[None]
-        root = math.sqrt(d)
-        network, risk = network_errors(
-            x / root, y, test / root, test_y, start, jnp.asarray(SLOPE * d), size, self.steps
-        )
-        present = jnp.arange(self.largest) < self.samples
-        table = jnp.asarray(both_layers(1 - 2 * np.arange(d + 1) / d))
-        differ = lambda other: jnp.rint((d - x @ other.T) / 2).astype(int)
-        # absent examples have rows of the identity and the target zero
-        gram = jnp.where(present[:, None] & present, table[differ(x)], 0.0)
-        diagonal = jnp.where(present, POINT_RIDGE, 1.0)
-        solved = jnp.linalg.solve(gram + jnp.diag(diagonal), jnp.where(present, y, 0.0))
-        kernel = test_y * (solved @ table[differ(test)]) <= 0
-        return {"network": network[0], "risk": risk[0], "kernel": kernel.mean()}
-
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [trained(observed["risk"])]
-
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
-        return [
-            # 300 test points and four samples: 0.03 of the mean, besides what the limit leaves out
-            equal("kernel_error", predicted["kernel_error"], observed["kernel"], 0.1, absolute=True)
+    rows = []
+    for d, counts in zip(dimensions, sizes, strict=True):
+        lanes = [_lane(generator, d, counts, scale, shape) for _ in range(shape.seeds)]
+        frozen = [
+            frozen_error(Neurons(w, v), x, y, test_x, test_y)
+            for x, y, test_x, test_y, w, v, _, _ in lanes
         ]
-
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
-        return {"network_test_error": float(observed["network"].mean())}
-
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
-        if {x, y} != {"dimensions", "samples"}:
-            return ()
-        d = np.arange(10, 33)
-        kernel = np.array([samples_needed(both_layers, int(one)) for one in d])
-        network = 0.82 * d * np.log(d)
-        curves = []
-        for line, name, make in (
-            (kernel, "kernel, theory", predicted_curve),
-            (network, "0.8 d log d", rival_curve),
-        ):
-            ends = (d, line) if x == "dimensions" else (line, d)
-            curves.append(make(*ends, name))
-        return tuple(curves)
+        stacked = tuple(np.stack(parts).astype(np.float32) for parts in zip(*lanes, strict=True))
+        # one program for each dimension costs less than zeros for the coordinates that smaller ones have not
+        errors, risks = kit.compiled(lambda lanes: jax.lax.map(train, lanes))(stacked)
+        rows.append((np.asarray(errors, float), np.asarray(risks, float), np.array(frozen)))
+    errors, risks, frozen = (np.stack(parts) for parts in zip(*rows, strict=True))
+    return {"errors": errors, "risks": risks, "frozen": frozen}
 
 
-def rich(scale: float) -> list[Hypothesis]:
+def _lane(
+    generator: np.random.Generator, d: int, counts: np.ndarray, scale: float, shape: Shape
+) -> tuple:
+    """Draw a sample, fresh inputs and a start: the arguments of ``network_errors``."""
+    x = draw_signs(generator, counts[-1] + shape.tests, d) / math.sqrt(d)
+    y = np.sign(x[:, 0] * x[:, 1])
+    start = draw_start(generator, shape.width, d, scale)
+    train = slice(0, counts[-1])
+    test = slice(counts[-1], None)
+    return (x[train], y[train], x[test], y[test], *start, SLOPE * d, counts)
+
+
+def rich(scale: float) -> list[kit.Hypothesis]:
     """Return what is assumed of the scale of the start: from a large one the network stays its kernel."""
     return [
-        assume(
+        kit.assume(
             "scale ε of the start", scale, "<=", 1, "choose --scale at most 1: beyond it is lazy"
         )
     ]
 
 
-def trained(risks: np.ndarray) -> Hypothesis:
+def trained(risks: np.ndarray) -> kit.Hypothesis:
     """Return the assumption that descents ended with a small risk."""
-    return assume(
+    return kit.assume(
         "share of descents that ended below the risk 0.05",
         float((risks < 0.05).mean()),
         ">=",
