@@ -104,8 +104,8 @@ class XorSampleComplexity(kit.Claim[None]):
         kit.Version(
             3,
             "d log d on both sides, up to d = 64; the kernel at every d and n; another way to its Gram matrix",
-            "d^1.5 was not rejected, and the kernel's curve reversed in n was accepted; d from 16 on, seeds and margins were "
-            "set at seed 0, where d = 12 lay 15 % above d log d",
+            "d^1.5 was not rejected, and the kernel's curve reversed in n was accepted; d from 16 on, seeds and "
+            "margins were set at seed 0, where d = 12 lay 15 % above d log d",
         ),
     )
     not_told = {
