@@ -36,6 +36,7 @@ LARGEST_POINTS = 256
 """Most points of a diagram, whose arrays all have this length."""
 LARGEST_DIMENSION = 1024
 HIDDEN = 16  # units of each hidden layer of an autoencoder
+CELLS = 256  # of the discontinuous code
 ANGLES = 64  # points of the boundary that it is trained on
 FINE = 2048  # points of the boundary on which it is judged
 
@@ -95,6 +96,13 @@ def boundary(short: float, angles: int) -> np.ndarray:
     """Return points of the ellipse with the axes 1 and ``short``, shape ``(angles, 2)``."""
     turn = 2 * np.pi * np.arange(angles) / angles
     return np.stack([np.cos(turn), short * np.sin(turn)], axis=1)
+
+
+def quantized(short: float) -> np.ndarray:
+    """Return the distances of the boundary's points from the nearest of some of them, shape ``(angles,)``."""
+    many = boundary(short, FINE)
+    cells = many[:: FINE // CELLS]
+    return np.linalg.norm(many[:, None] - cells, axis=-1).min(1)
 
 
 def autoencoders(key: Key, short: float, networks: int, steps: int, lr: float) -> np.ndarray:
