@@ -17,9 +17,8 @@ from steepest.claims.features.xor_sample_complexity.experiment import (
     Shape,
     crossing,
     follow_networks,
-    kernel_errors,
+    regress_kernels,
     rich,
-    tables_of,
     trained,
 )
 from steepest.claims.features.xor_sample_complexity.figure import panels_of_samples
@@ -85,7 +84,8 @@ class XorSampleComplexity(kit.Claim[None]):
         "n* is where the test error crosses 25 %: a monotone fit to errors at nested samples, then interpolation in "
         "log n. What the sources say of small ε is an upper bound and not tested.",
         "The sources have d times an unknown power of log d; one logarithm is ours. Its factor, 0.8, is measured and "
-        "not predicted.",
+        "not predicted. The exponent in d is 1.24 in the mean of five drafts, where d log d has 1.29 at these "
+        "dimensions: it may be less than one logarithm.",
         "The curve of the kernel is a limit in which dimension and samples grow; at d = 12 to 32 its error is right to "
         "0.02.",
         "The kernel is that of the NTK parameterization, inner + outer part. The wide limit of the network itself, "
@@ -106,6 +106,12 @@ class XorSampleComplexity(kit.Claim[None]):
             "d log d on both sides, up to d = 64; the kernel at every d and n; another way to its Gram matrix",
             "d^1.5 was not rejected, and the kernel's curve reversed in n was accepted; d from 16 on, seeds and "
             "margins were set at seed 0, where d = 12 lay 15 % above d log d",
+            seeds="of 20 1 holds, 19 are inconclusive",
+        ),
+        kit.Version(
+            4,
+            "means over eight samples at d = 16 and three at 32; a margin of 15 % for the kernel",
+            "single samples did not tell d log d from d and d^1.5 at each seed",
         ),
     )
     not_told = {
@@ -168,13 +174,7 @@ class XorSampleComplexity(kit.Claim[None]):
         shape = Shape(self.width, self.steps, self.seeds, self.tests)
         sizes = self.network_sizes
         networks = follow_networks(generator, self.dimensions, sizes, self.scale, shape)
-        tables = tables_of(self.dimensions)
-        kernel = np.array(
-            [
-                [kernel_errors(generator, table, counts, self.tests) for _ in range(self.seeds)]
-                for table, counts in zip(tables, self.kernel_sizes, strict=True)
-            ]
-        )
+        kernel = regress_kernels(generator, self.dimensions, self.kernel_sizes, shape)
         return kit.seen(
             errors=("dimension seed tried", networks["errors"]),
             risks=("dimension seed tried", networks["risks"]),
@@ -206,7 +206,7 @@ class XorSampleComplexity(kit.Claim[None]):
                 "network_exponent",
                 law.network_samples,
                 seen.network_samples,
-                0.15,  # half of what a logarithm adds; the interval takes 0.07
+                0.15,  # to d^1.5 it is 0.21; the interval takes 0.05
                 over="dimension",
                 label="samples that a network needs against d, as d log d",
             ),
@@ -220,7 +220,7 @@ class XorSampleComplexity(kit.Claim[None]):
                 "kernel_samples",
                 law.kernel_samples,
                 seen.kernel_samples,
-                0.2,  # the interval takes 10 %; the limit leaves out what is of order 1/d, 5 % at d = 16
+                0.15,  # the interval takes 6 %; the limit leaves out what is of order 1/d, 5 % at d = 16
                 over="dimension",
                 label="samples that the kernel needs, by its spectrum",
             ),

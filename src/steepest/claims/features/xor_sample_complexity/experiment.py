@@ -160,7 +160,7 @@ def follow_networks(
 
     Returns:
         ``errors`` and ``risks`` ``(dimensions, seeds, sizes)``, and errors of ``frozen`` features at the largest size,
-        ``(dimensions, seeds)``.
+        ``(dimensions, seeds)``. Errors are means over the group of a seed, risks the largest.
     """
 
     def train(lane: tuple) -> tuple[jax.Array, jax.Array]:
@@ -169,7 +169,8 @@ def follow_networks(
 
     rows = []
     for d, counts in zip(dimensions, sizes, strict=True):
-        lanes = [_lane(generator, d, counts, scale, shape) for _ in range(shape.seeds)]
+        group = group_of(d, dimensions)
+        lanes = [_lane(generator, d, counts, scale, shape) for _ in range(shape.seeds * group)]
         frozen = [
             frozen_error(Neurons(w, v), x, y, test_x, test_y)
             for x, y, test_x, test_y, w, v, _, _ in lanes
@@ -177,9 +178,29 @@ def follow_networks(
         stacked = tuple(np.stack(parts).astype(np.float32) for parts in zip(*lanes, strict=True))
         # one program for each dimension costs less than zeros for the coordinates that smaller ones have not
         errors, risks = kit.compiled(lambda lanes: jax.lax.map(train, lanes))(stacked)
-        rows.append((np.asarray(errors, float), np.asarray(risks, float), np.array(frozen)))
+        grouped = [
+            np.reshape(values, (shape.seeds, group, -1)) for values in (errors, risks, frozen)
+        ]
+        rows.append((grouped[0].mean(1), grouped[1].max(1), grouped[2].mean(1)[:, 0]))
     errors, risks, frozen = (np.stack(parts) for parts in zip(*rows, strict=True))
     return {"errors": errors, "risks": risks, "frozen": frozen}
+
+
+def regress_kernels(
+    generator: np.random.Generator, dimensions: Sequence[int], sizes: np.ndarray, shape: Shape
+) -> np.ndarray:
+    """Return errors of kernel regression on nested samples, means over groups, ``(dimensions, seeds, sizes)``."""
+    rows = []
+    for table, counts in zip(tables_of(dimensions), sizes, strict=True):
+        count = shape.seeds * group_of(len(table) - 1, dimensions)
+        errors = [kernel_errors(generator, table, counts, shape.tests) for _ in range(count)]
+        rows.append(np.reshape(errors, (shape.seeds, -1, len(counts))).mean(1))
+    return np.stack(rows)
+
+
+def group_of(dimension: int, dimensions: Sequence[int]) -> int:
+    """Return of how many samples a seed takes the mean: in few dimensions samples scatter more, and cost less."""
+    return max(1, round((max(dimensions) / dimension) ** 1.5))
 
 
 def _lane(
