@@ -1,7 +1,6 @@
-"""First-order numbers of a module of torch along its training: what it has at hand anyway, for next to nothing."""
+"""First-order numbers of a model along its training: what it has at hand anyway, for next to nothing."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import is_torch_module
+from steepest.measurement.training._weights import Norms, Weights, weights_of
 
 ALL = 16  # first steps, each of which is looked at
 EVERY = 8  # steps later on, of which two are: going through all weights costs as much as a layer
@@ -20,23 +20,15 @@ LARGEST = "largest update over weight of a layer"
 
 
 class Look(NamedTuple):
-    """Norms at one step, of each array of weights: tensors on their device, and once they are fetched numbers.
-
-    A list is empty where norms were not taken.
-    """
+    """What was taken at one step: norms on their device, and once they are fetched numbers."""
 
     step: int
-    weights: list[Any]
-    updates: list[Any]  # since the step before
-    gradients: list[Any]  # of the last backward pass, if they are still there
+    norms: Norms
     loss: Any  # of the last batch, or None
 
 
-NORMS = ("weights", "updates", "gradients")
-
-
 class FirstOrder:
-    """Looks at a module in every step, and sums up since the last record.
+    """Looks at a model in every step, and sums up since the last record.
 
     Attributes:
         names: of the arrays of weights.
@@ -44,10 +36,10 @@ class FirstOrder:
 
     def __init__(self) -> None:
         self.names: list[str] = []
-        self._module: Any = None
-        self._weights: list[Any] = []
-        self._before: list[Any] = []  # weights of the step before
-        self._step: int | None = None  # when they were kept
+        self._model: Any = None  # the module whose weights are listed
+        self._weights: Weights | None = None
+        self._before: Any = None  # a copy of the weights, at
+        self._step: int | None = None
         self._held: list[Look] = []  # on their device
         self._fetched: list[Look] = []
 
@@ -56,19 +48,16 @@ class FirstOrder:
 
         Args:
             step: of the training.
-            model: a module of torch; of anything else nothing is taken.
+            model: a module of torch, or a pair ``(apply, params)``; of anything else nothing is taken.
             loss: of the last batch, if the loop hands it over.
         """
-        if not is_torch_module(model):
+        # the second step of a pair has the update of the first
+        due = step < ALL or step % EVERY < 2
+        if (due or self._weights is None) and not self._list(model):
             return None
-        # going through the modules costs more than the norms
-        if self._module is not model or not self._held:
-            self._begin(model)
         loss = loss.detach().clone() if hasattr(loss, "detach") else loss
-        taken = Look(step, [], [], [], loss)
-        if step < ALL or step % EVERY < 2:  # the second step of a pair has the update of the first
-            taken = taken._replace(**self._norms(step))
-        self._held.append(taken)
+        norms = self._norms(step) if due else Norms()
+        self._held.append(Look(step, norms, loss))
         return self._fetch() if len(self._held) >= HELD else None
 
     def readings(self) -> list[Reading]:
@@ -78,7 +67,7 @@ class FirstOrder:
         self._fetched = []
         if not looks:
             return []
-        weights, updates, gradients = (self._table(looks, name) for name in NORMS)
+        weights, updates, gradients = (self._table(looks, name) for name in Norms._fields)
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = updates / weights
             overall = _total(updates) / _total(weights)
@@ -96,59 +85,52 @@ class FirstOrder:
             readings.append(Reading(LARGEST, max(layers.values()), parts=layers))
         return readings
 
-    def _begin(self, model: Any) -> None:
-        """List the weights of now, and forget those of the step before if they are others."""
-        named = [(name, w) for name, w in model.named_parameters() if w.requires_grad]
-        names = [name for name, _ in named]
-        self._weights = [w for _, w in named]
-        if self._module is not model or names != self.names:
-            self.names = names
-            self._before = [w.detach().clone() for w in self._weights]
-            self._step = None
-        self._module = model
+    def _list(self, model: Any) -> bool:
+        """List the weights of now, and forget those of the step before if they are others; tell if there are any."""
+        # a module keeps its weights, and going through it costs more than the norms
+        if model is self._model and is_torch_module(model) and self._held:
+            return True
+        weights = weights_of(model)
+        if weights is None:
+            return False
+        replaced = is_torch_module(model) and model is not self._model
+        if replaced or weights.names != self.names:
+            self._before = self._step = None
+        self.names = weights.names
+        self._model = model
+        self._weights = weights
+        return True
 
-    def _norms(self, step: int) -> dict[str, list[Any]]:
+    def _norms(self, step: int) -> Norms:
         """Take the norms of now, and keep the weights where the next step is to be compared with them."""
-        import torch
-
-        ops = torch.ops.aten  # of whole lists, as torch's own optimizers use them
-        norms = ops._foreach_norm.Scalar
-        taken = {}
-        weights = [weight.detach() for weight in self._weights]
-        if self._step is not None and step == self._step + 1:
-            taken["weights"] = norms(weights, 2)
-            taken["updates"] = norms(ops._foreach_sub.List(weights, self._before), 2)
+        assert self._weights is not None
+        follows = self._step is not None and step == self._step + 1
+        norms = self._weights.norms(self._before if follows else None)
         if step < ALL or step % EVERY == 0:
-            ops._foreach_copy_.default(self._before, weights)
+            self._before = self._weights.copy(self._before)
             self._step = step
-        slopes = [weight.grad for weight in self._weights]
-        if all(slope is not None and not slope.is_sparse for slope in slopes):
-            taken["gradients"] = norms(slopes, 2)
-        return taken
+        return norms
 
     def _fetch(self) -> int | None:
         """Bring what is held to the host; return the first step at which a weight is seen not to be finite."""
-        if not self._held:  # as for functions of JAX, whose users may have no torch
-            return None
-        import torch
-
         held = self._held
         self._held = []
-        tensors = [t.float() for look in held for name in NORMS for t in getattr(look, name)]
-        numbers = iter(torch.stack(tensors).cpu().tolist() if tensors else [])
+        if self._weights is None:
+            return None
+        rows = iter(self._weights.fetch([row for look in held for row in look.norms]))
         gone = None
         for look in held:
-            taken = {name: list(islice(numbers, len(getattr(look, name)))) for name in NORMS}
+            norms = Norms(*(next(rows) for _ in look.norms))
             loss = None if look.loss is None else float(look.loss)
-            self._fetched.append(look._replace(loss=loss, **taken))
-            if gone is None and not np.isfinite(taken["weights"]).all():
+            self._fetched.append(Look(look.step, norms, loss))
+            if gone is None and not np.isfinite(norms.weights).all():
                 gone = look.step
         return gone
 
     def _table(self, looks: Sequence[Look], name: str) -> NDArray:
         """Return the norms ``(looks, arrays)``; NaN where they were not taken."""
         nothing = [np.nan] * len(self.names)
-        return np.array([getattr(look, name) or nothing for look in looks], float)
+        return np.array([getattr(look.norms, name) or nothing for look in looks], float)
 
 
 def _total(norms: NDArray) -> NDArray:

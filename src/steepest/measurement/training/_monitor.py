@@ -38,8 +38,8 @@ OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "batch", "curvature", 
 class Monitor:
     """A schedule that measures a model during its training and appends one JSON line each time.
 
-    Of a module of torch every call takes first-order numbers, which cost next to nothing: the gradient norm of the last
-    batch, updates over weights by layer, and whether all weights are finite. A due step has them in its record, as
+    Every call takes first-order numbers, which cost next to nothing: updates over weights by layer, whether all weights
+    are finite, and of a module of torch the gradient norm of the last batch. A due step has them in its record, as
     medians over the steps since the last one; without ``data`` they are all that is recorded.
 
     Curvature is measured by the first call, whatever it costs, and by later ones when a step is due and the budget
@@ -236,8 +236,7 @@ class Monitor:
         try:
             gone = self.first_order.look(step, model, loss)
         except Exception as trouble:  # a training must not end because of its monitor
-            self.first_order = None
-            self._say("first order", f"no first-order numbers: {first_line(trouble)}")
+            self._without_first_order(trouble)
             return None
         if gone is None or self.gone:
             return None
@@ -248,10 +247,20 @@ class Monitor:
         """Add first-order numbers since the last record."""
         if self.first_order is None:
             return
-        for reading in self.first_order.readings():
+        try:
+            readings = self.first_order.readings()
+        except Exception as trouble:  # a training must not end because of its monitor
+            self._without_first_order(trouble)
+            return
+        for reading in readings:
             record["quantities"][reading.name] = {key: getattr(reading, key) for key in RECORDED}
             if reading.parts:
                 record["updates"] = reading.parts
+
+    def _without_first_order(self, trouble: Exception) -> None:
+        """Take no first-order numbers any more, and say why."""
+        self.first_order = None
+        self._say("first order", f"no first-order numbers: {first_line(trouble)}")
 
     def _first_order_record(self, step: int) -> dict[str, Any] | None:
         """Write a record of first-order numbers alone; nothing where there are none."""

@@ -1,0 +1,141 @@
+"""The weights of a model as first-order numbers look at them: norms on their device, fetched many at once."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from steepest.measurement.adapters import is_torch_module
+
+
+class Norms(NamedTuple):
+    """Norms of each array of weights, on their device; empty where they were not taken."""
+
+    weights: Sequence[Any] = ()
+    updates: Sequence[Any] = ()  # since the copy
+    gradients: Sequence[Any] = ()  # of the last backward pass, if they are still at hand
+
+
+class Weights(Protocol):
+    """Arrays of weights of a model at one step.
+
+    Attributes:
+        names: of the arrays.
+    """
+
+    names: list[str]
+
+    def copy(self, into: Any) -> Any:
+        """Return a copy of all, in the arrays of an earlier one if there is one."""
+        ...
+
+    def norms(self, before: Any) -> Norms:
+        """Take norms; those of weights and updates only where there is a copy of the step before."""
+        ...
+
+    def fetch(self, norms: Sequence[Sequence[Any]]) -> list[list[float]]:
+        """Bring norms to the host."""
+        ...
+
+
+def weights_of(model: Any) -> Weights | None:
+    """Return the weights of a module of torch, or of a pair ``(apply, params)``; None for anything else."""
+    if is_torch_module(model):
+        return TorchWeights(model)
+    if isinstance(model, tuple | list) and len(model) == 2 and callable(model[0]):
+        return JaxWeights(model[1])
+    return None
+
+
+class TorchWeights:
+    """Weights of a module that are trained; listing them costs more than a norm of all."""
+
+    def __init__(self, module: Any) -> None:
+        named = [(name, w) for name, w in module.named_parameters() if w.requires_grad]
+        self.names = [name for name, _ in named]
+        self.arrays = [w for _, w in named]
+
+    def copy(self, into: Any) -> Any:
+        """Return a copy of all, in the tensors of an earlier one if there is one."""
+        import torch
+
+        detached = [w.detach() for w in self.arrays]
+        if into is None:
+            return [w.clone() for w in detached]
+        torch.ops.aten._foreach_copy_.default(into, detached)
+        return into
+
+    def norms(self, before: Any) -> Norms:
+        """Take norms by operations on whole lists, as torch's own optimizers do."""
+        import torch
+
+        ops = torch.ops.aten
+        norms = ops._foreach_norm.Scalar
+        taken = Norms()
+        if before is not None:
+            weights = [w.detach() for w in self.arrays]
+            updates = norms(ops._foreach_sub.List(weights, before), 2)
+            taken = Norms(norms(weights, 2), updates)
+        slopes = [w.grad for w in self.arrays]
+        if all(slope is not None and not slope.is_sparse for slope in slopes):
+            taken = taken._replace(gradients=norms(slopes, 2))
+        return taken
+
+    def fetch(self, norms: Sequence[Sequence[Any]]) -> list[list[float]]:
+        """Bring norms to the host in one transfer."""
+        import torch
+
+        every = [norm.float() for row in norms for norm in row]
+        numbers = torch.stack(every).cpu().tolist() if every else []
+        ends = np.cumsum([len(row) for row in norms])
+        return [numbers[end - len(row) : end] for row, end in zip(norms, ends, strict=True)]
+
+
+class JaxWeights:
+    """Leaves of a pytree that are floating point numbers. There is no gradient: a training step keeps it to itself."""
+
+    def __init__(self, params: Any) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        name_of = lambda path: jax.tree_util.keystr(path, simple=True, separator=".") or "params"
+        named = [
+            (name_of(path), leaf)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(params)
+            if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+        ]
+        self.names = [name for name, _ in named]
+        self.arrays = [leaf for _, leaf in named]
+
+    def copy(self, into: Any) -> Any:
+        """Return a copy of all: a step that donates its arguments takes the arrays themselves away."""
+        return _compiled()[0](self.arrays)
+
+    def norms(self, before: Any) -> Norms:
+        """Take norms of weights and updates where there is a copy of the step before."""
+        if before is None or not self.arrays:
+            return Norms()
+        return Norms(*_compiled()[1](self.arrays, before))
+
+    def fetch(self, norms: Sequence[Sequence[Any]]) -> list[list[float]]:
+        """Bring norms to the host."""
+        return [np.asarray(row, float).tolist() for row in norms]
+
+
+@cache
+def _compiled() -> tuple[Callable, Callable]:
+    """Return compiled functions that copy arrays, and that take norms of arrays and of what they moved by."""
+    import jax
+    import jax.numpy as jnp
+
+    def norm(array: Any) -> Any:
+        wide = jnp.promote_types(array.dtype, jnp.float32)
+        return jnp.linalg.norm(array.astype(wide).ravel())
+
+    @jax.jit
+    def norms(arrays: list[Any], before: list[Any]) -> tuple[Any, Any]:
+        moved = [now - then for now, then in zip(arrays, before, strict=True)]
+        return jnp.stack([norm(a) for a in arrays]), jnp.stack([norm(a) for a in moved])
+
+    return jax.jit(lambda arrays: [jnp.array(a, copy=True) for a in arrays]), norms
