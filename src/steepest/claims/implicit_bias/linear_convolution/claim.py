@@ -64,7 +64,7 @@ class LinearConvolution(kit.Claim[Setting]):
     statement = (
         r"\beta=w_1\star\dots\star w_L:\quad\frac{\beta(t)}{\lVert\beta(t)\rVert}\to"
         r"\text{a stationary point of}\ \min_\beta\lVert\hat\beta\rVert_{2/L}"
-        r"\ \text{s.t.}\ y_i\langle\beta,x_i\rangle\ge1;\qquad"
+        r"\ \text{s.t.}\ y_i\langle\beta,x_i\rangle\ge1;\quad "
         r"L=2:\ \frac{\min_iy_i\langle\beta,x_i\rangle}{\lVert\hat\beta\rVert_1}\to\max"
     )
     source = "Gunasekar's talk in the notes [@vodrahalli2019]; [@gunasekar2018b]; [@lyu2020]"
