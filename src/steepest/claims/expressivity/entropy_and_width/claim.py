@@ -64,7 +64,10 @@ class EntropyAndWidth(kit.Claim[Setting]):
         scope=kit.choices((128, 512), (128, 256, 512), (200, 400), why="extremes of fewer spread"),
     )
     bits: Annotated[int, kit.Within(6, 9)] = kit.param(
-        9, "largest n of coverings and of projected centres", unit="bits", scope=kit.between(8, 9)
+        9,
+        "largest n of coverings and of projected centres",
+        unit="bits",
+        scope=kit.choices(9, why="up to 8 coverings do not tell the law from 1.5 times it"),
     )
     draws: kit.Seeds = kit.param(20, "random maps of each kind")
     clouds: kit.Seeds = kit.param(6, "samples of the ellipsoid that is covered")
@@ -143,6 +146,10 @@ class EntropyAndWidth(kit.Claim[Setting]):
             3,
             "twenty draws of each map",
             "eight leave intervals of 5 % of stretches and of 25 % of digits in 8 dimensions",
+            seeds="of 20 19 hold, 1 is inconclusive",
+        ),
+        kit.Version(
+            4, "8 bits are out of the scope", "ten of twenty settings, each of 8 bits, had no power"
         ),
     )
     not_told = {"entropy.bits.shallower": "the bound leaves a factor of two"}

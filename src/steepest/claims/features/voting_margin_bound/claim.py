@@ -64,7 +64,7 @@ class VotingMarginBound(kit.Claim[Setting]):
         "margin bounds allow votes 2 Rad/θ": None,
     }
     statement = (
-        r"\text{Rad}=E\max_h\Big|\frac1n\sum_i\sigma_ih(x_i)\Big|\simeq\frac{E\max_h|G_h|}{\sqrt n},\quad "
+        r"\text{Rad}=E\max_h\Big|\frac1n\sum_i\sigma_ih(x_i)\Big|\approx\frac{E\max_h|G_h|}{\sqrt n},\quad "
         r"P[yf\le0]\le\hat P\Big[\frac{yf}{\lVert w\rVert_1}\le\theta\Big]+\frac2\theta\,"
         r"\text{Rad}+\sqrt{\frac{\ln(K/\delta)}{2n}}\quad\text{for all }w,\ K\ \text{values of }\theta"
     )
