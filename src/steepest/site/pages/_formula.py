@@ -17,10 +17,13 @@ def formula(latex: str, display: str = "block") -> Markup:
 
     >>> "<mfrac>" in formula(r"\frac{1}{\log t}"), "𝟏" in formula(r"\mathbf{1}"), "𝜽" in formula(r"\boldsymbol{\theta}")
     (True, True, True)
+    >>> "≃" in formula(r"a \simeq b"), "∼" in formula(r"a \sim b")
+    (True, True)
     """
     from latex2mathml.converter import convert
 
-    plain = re.sub(r"\\arg(?![a-z])", r"\\operatorname{arg}", latex).replace(r"\sim", "\u223c")
+    plain = re.sub(r"\\arg(?![a-z])", r"\\operatorname{arg}", latex)
+    plain = re.sub(r"\\sim(?![a-z])", "\u223c", plain)
     root = ElementTree.fromstring(convert(plain, display=display))
     for part in root.iter():
         part.tag = part.tag.rpartition("}")[2]
