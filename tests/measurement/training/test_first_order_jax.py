@@ -112,4 +112,6 @@ def test_what_goes_wrong_is_said_once_and_the_training_goes_on(
 
     monkeypatch.setattr(FirstOrder, method, fail)
     train(Monitor(tmp_path / "log", every=1), 5, jax.jit(descend))
-    assert capsys.readouterr().err == "steepest: no first-order numbers: RuntimeError: device lost\n"
+    assert (
+        capsys.readouterr().err == "steepest: no first-order numbers: RuntimeError: device lost\n"
+    )
