@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from steepest.claim import seeded
-from steepest.claims.features.voting_margin_bound.claim import VotingMarginBound
+from steepest.claims.features.voting_margin_bound.claim import CONFIDENCE, VotingMarginBound
 from steepest.claims.features.voting_margin_bound.experiment import (
     CELLS,
     FEATURES,
+    THETAS,
     Setting,
     draw_fresh,
     largest_margin,
@@ -38,6 +39,18 @@ def test_the_constant_is_that_of_many_examples():
     assert rademacher_constant(FEATURES, CELLS, np.random.default_rng(0)) == pytest.approx(
         drawn, rel=0.05
     )
+
+
+def test_the_page_s_figures():
+    """Rad √n of the title, and the bound of a finite class with the constant one, at the largest θ."""
+    assert rademacher_constant(FEATURES, CELLS, np.random.default_rng(0)) == pytest.approx(
+        2.46, abs=0.005
+    )
+    n = np.array([60, 200, 600, 2000])
+    classes = 2 * FEATURES * (CELLS - 1)
+    confidence = np.sqrt(np.log(len(THETAS) / CONFIDENCE) / (2 * n))
+    printed = np.sqrt(np.log(n) * np.log(classes) / n) / THETAS[-1] + confidence
+    np.testing.assert_allclose(printed, [2.2, 1.4, 0.87, 0.52], rtol=0.03)
 
 
 def test_the_luckiest_stump_over_all_signs():

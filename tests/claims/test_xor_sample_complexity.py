@@ -98,6 +98,8 @@ def test_crossings():
 def test_the_page_s_figures():
     exponent = np.log2(samples_needed(both_layers, 128) / samples_needed(both_layers, 64))
     assert exponent == pytest.approx(1.84, abs=0.005)
+    samples = [samples_needed(both_layers, d) for d in (16, 32, 64)]
+    assert np.polyfit(np.log([16, 32, 64]), np.log(samples), 1)[0] == pytest.approx(1.78, abs=0.005)
     whole = samples_needed(both_layers, 26)
     assert samples_needed(output_kernel, 26) / whole == pytest.approx(0.92, abs=0.01)
     assert samples_needed(inner_kernel, 26) / whole == pytest.approx(1.03, abs=0.01)

@@ -137,8 +137,8 @@ class EntropyAndWidth(kit.Claim[Setting]):
         ),
         kit.Version(
             2,
-            "projections at each k and m, coverings along n, an ellipsoid of slower axes as a changed world; two "
-            "formulas that were compared with each other are gone",
+            "projections at each k and m, coverings along n, an ellipsoid of slower axes as a changed world; digits "
+            "less a fifth at each m, in place of a tenth in the mean; two comparisons of formulas are gone",
             "means accepted stretches that depend on neither k nor m, and entropy that does not fall with n",
             seeds="of 20 9 hold, 11 are inconclusive",
         ),
@@ -254,7 +254,8 @@ class EntropyAndWidth(kit.Claim[Setting]):
         projected = np.array([[several(k, m) for m in self.dimensions] for k in self.points])
         enough = np.array([several(2**n, ceil(32 * log(2) * n)) for n in self.counted])
         few = np.array([several(2**n, 4 * int(n)) for n in self.counted])
-        real = np.array([[stretches(x, m, rng) for x in setting.images] for m in IMAGE_DIMENSIONS])
+        shortened = lambda m: [stretches(x, m, rng)[0] for x in setting.images]
+        real = np.array([shortened(m) for m in IMAGE_DIMENSIONS])
         errors = autoencoders(for_networks, self.short, self.networks, self.steps, self.lr)
         jumps = quantized(self.short)
         corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / 3**1.5
@@ -263,8 +264,7 @@ class EntropyAndWidth(kit.Claim[Setting]):
         return kit.seen(
             low=("points dimension seed", projected[..., 0]),
             high=("points dimension seed", projected[..., 1]),
-            image_low=("image_dimension seed", real[..., 0]),
-            image_high=("image_dimension seed", real[..., 1]),
+            image_low=("image_dimension seed", real),
             kept=("bits seed", enough[..., 0] / enough[..., 1]),
             kept_by_few=("bits seed", few[..., 0] / few[..., 1]),
             radii=("bits draw", self._covered(setting.cloud)),
@@ -323,20 +323,26 @@ class EntropyAndWidth(kit.Claim[Setting]):
                 over="points dimension",
                 label="smallest stretch of unit vectors",
             ),
-            kit.follows(
-                "high",
-                law.high,
-                seen.high,
-                0.05,
-                over="points dimension",
-                label="largest stretch of unit vectors",
+            kit.idle(
+                kit.follows(
+                    "high",
+                    law.high,
+                    seen.high,
+                    0.05,
+                    over="points dimension",
+                    label="largest stretch of unit vectors",
+                ),
+                "no wrong law at hand is farther off than the margin",
             ),
-            kit.at_least(
-                "digits",
-                0.8 * law.image_low,  # smallest stretches of twenty draws spread by 10 %
-                seen.image_low,
-                over="image_dimension",
-                label="digits in 8 to 64 dimensions: smallest stretch, that of unit vectors less a fifth",
+            kit.idle(
+                kit.at_least(
+                    "digits",
+                    0.8 * law.image_low,  # smallest stretches of twenty draws spread by 10 %
+                    seen.image_low,
+                    over="image_dimension",
+                    label="digits in 8 to 64 dimensions: smallest stretch, that of unit vectors less a fifth",
+                ),
+                "no wrong law at hand is below it",
             ),
             kit.at_least(
                 "half",
@@ -401,14 +407,6 @@ class EntropyAndWidth(kit.Claim[Setting]):
                 label="extremes of k numbers, not of k²/2",
                 low=("points dimension", fewer[..., 0]),
                 high=("points dimension", fewer[..., 1]),
-            ),
-            kit.rival(
-                "no_extremes",
-                "a random map keeps the length of a vector, on average",
-                label="all stretches are one",
-                low=xarray.ones_like(law.low),
-                high=xarray.ones_like(law.high),
-                image_low=xarray.ones_like(law.image_low),
             ),
             kit.rival(
                 "linear_lemma",

@@ -38,7 +38,7 @@ def panels_of_codes(
             log="x",
         ),
         kit.curves(
-            "Digits are stretched less than unit vectors",
+            "Digits are shortened less than unit vectors",
             law.image_low,
             seen.image_low,
             over="image_dimension",

@@ -1,10 +1,10 @@
-"""On n coin tosses the luckiest stump is right too often by Rad/2, Rad = 2.46/√n; margin bounds allow votes 2 Rad/θ.
+"""On n coin tosses the luckiest stump is right too often by Rad/2, where Rad = 2.46/√n.
 
 Rad is the expected largest correlation of a stump with n coin tosses. A vote errs at most as often as it misses margin
-θ, plus 2 Rad/θ and a confidence term. No smaller multiple than a quarter of this would do, as a single stump shows;
-votes of AdaBoost stay far below. The number of voters does not enter, so that the bound falls as boosting goes on where
-counting voters says that it rises. On random labels the largest margin of any vote is Rad at most, on average and by
-duality, and the bound does not fall below one half, the error of a coin.
+θ, plus 2 Rad/θ and a confidence term. On average over samples no less than a quarter of 2 Rad/θ would do, as a single
+stump shows; votes of AdaBoost stay far below. The number of voters does not enter, so that the bound falls as boosting
+goes on where counting voters says that it rises. On random labels the largest margin of any vote is Rad at most, on
+average and by duality, and the bound does not fall below one half, the error of a coin.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,6 @@ class VotingMarginBound(kit.Claim[Setting]):
     says = {
         "the luckiest stump is right too often by Rad/2": "needed",
         "Rad = 2.46/√n": "rad",
-        "margin bounds allow votes 2 Rad/θ": None,
     }
     statement = (
         r"\text{Rad}=E\max_h\Big|\frac1n\sum_i\sigma_ih(x_i)\Big|\approx\frac{E\max_h|G_h|}{\sqrt n},\quad "
@@ -81,7 +80,7 @@ class VotingMarginBound(kit.Claim[Setting]):
         "The bound itself is kept with much room, and no data here could refute half of it: votes of AdaBoost exceed "
         "P̂ and the confidence term by 0.06 Rad/θ at most, where 2 Rad/θ is allowed. What is told sharply is Rad, and "
         "that a single stump, whose margin is one, needs Rad/2.",
-        "Rad is predicted by a Gaussian process with the covariance of stumps; at 60 examples it is 3 % smaller.",
+        "Rad is predicted by a Gaussian process with the covariance of stumps; at 60 examples it is 2 % smaller.",
         "“With random data ‖w‖₁ will be large and kill the bound”: on coin tosses the largest margin of any vote is at "
         "most the best stump's correlation with them, since uniform weights are one choice of the other player. That "
         "is Rad on average, so that 2 Rad/θ is two at least where no example misses θ. The largest margin is a linear "
@@ -202,7 +201,7 @@ class VotingMarginBound(kit.Claim[Setting]):
                 "rad",
                 law.rad,
                 seen.luck,
-                0.08,  # the interval takes 0.03; n = 60 is 3 % from the limit
+                0.08,  # the interval takes 0.03; n = 60 is 2 % from the limit
                 over="size",
                 label="largest correlation of a stump with n coin tosses",
             ),

@@ -14,6 +14,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.implicit_bias._stationarity import kkt_residual, slope_on_support
+from steepest.claims.implicit_bias._tails import other_worlds
 from steepest.claims.implicit_bias.depth_quasi_norm.experiment import Setting, follow_all
 from steepest.claims.implicit_bias.depth_quasi_norm.figure import panels_of_depths
 from steepest.claims.implicit_bias.depth_quasi_norm.theory import (
@@ -356,20 +357,8 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        names = ("weights", "least", "pull", "off_margin")
         return [
-            kit.control(
-                "power_tail",
-                "its multipliers stay on examples off the margin",
-                label="the loss 1/(1 + u)",
-                **{name: seen[f"{name}_tail"] for name in names},
-            ),
-            kit.control(
-                "other_depth",
-                "their norm is another",
-                label="networks of another depth",
-                **{name: seen[name].roll(depth=1) for name in names},
-            ),
+            *other_worlds(seen),
             kit.control(
                 "large_starts",
                 "they are far from ℓ1",
