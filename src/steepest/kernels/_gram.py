@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.kernels._direct import Direct
 from steepest.kernels._tabulated import Tabulated, part, put
+from steepest.kernels.wide import Positions
+from steepest.nn.layers import WideLimit
 from steepest.nn.networks import Limit
 
 THREADS = 8
@@ -24,8 +26,10 @@ class Gram(NamedTuple):
     Attributes:
         nngp: covariance of the outputs at initialization, shape ``(n, m)``.
         ntk: tangent kernel, shape ``(n, m)``; NaN when σ jumps.
-        error: largest error of the table, relative to √(K_αα K_ββ); to it comes the rounding of the dtype, and for
-            kinked σ that of the angle: 1e-8 (float64) or 3e-4 (float32) between inputs that are nearly parallel.
+        error: of a fully connected network the largest error of the table, relative to √(K_αα K_ββ); to it comes the
+            rounding of the dtype, and for kinked σ that of the angle: 1e-8 (float64) or 3e-4 (float32) between
+            inputs that are nearly parallel. Of a network of layers a bound of all of it, rounding too, of which kinked
+            σ make the worst case that signals at two positions are nearly parallel in every layer.
     """
 
     nngp: NDArray
@@ -34,25 +38,26 @@ class Gram(NamedTuple):
 
 
 def gram(
-    limit: Limit,
-    x: Float[np.ndarray, "n d"],
-    other: Float[np.ndarray, "m d"] | None = None,
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    other: Float[np.ndarray, "m ..."] | None = None,
     *,
     tile: int = TILE,
     tolerance: float | None = None,
 ) -> Gram:
     """Compute NNGP and NTK of an infinitely wide network between all rows of x, or between those of x and of other.
 
-    Depth and activation cost little per entry: the recursion is tabulated once as a function of two norms and an
-    angle (``tabulate``), and the table is kept; a few layers with closed forms over unequal norms are evaluated
-    directly. The result has the dtype of x: float64 or float32.
+    Of a fully connected network depth and activation cost little per entry: the recursion is tabulated once as a
+    function of two norms and an angle (``tabulate``), and the table is kept; a few layers with closed forms over
+    unequal norms are evaluated directly. Of a network of layers each pair of positions runs through all layers, and
+    only the pairs that the output depends on. The result has the dtype of x: float64 or float32.
 
     Args:
-        limit: of ``mlp(...).limit()``.
-        x: inputs, one a row, none of them zero.
+        limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
+        x: inputs, one a row, none of them zero; images of the network's shape, channels last.
         other: a second set; without it the matrix is symmetric and only one half is computed.
         tile: rows of the square tiles in which the matrix is computed.
-        tolerance: of the table, relative to √(K_αα K_ββ).
+        tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
 
     Raises:
         UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met.
@@ -62,53 +67,63 @@ def gram(
     >>> gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]])).ntk.round(4).tolist()
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
-    x = as_inputs(x)
-    other = None if other is None else as_inputs(other)
-    if other is not None and other.shape[1] != x.shape[1]:
+    x = as_inputs(x, limit)
+    other = None if other is None else as_inputs(other, limit)
+    if other is not None and other.shape[1:] != x.shape[1:]:
         raise UserError(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
         )
     way = evaluator(limit, x, other, tolerance)
     rows = way.rows(x)
     columns = rows if other is None else way.rows(other.astype(x.dtype))
-    shape = (len(x), len(columns[0]))
+    shape = (len(x), columns[0].shape[-2])
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, tile=tile, symmetric=other is None)
     return Gram(out[0], out[1], way.error)
 
 
 def nngp(
-    limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    other: Float[np.ndarray, "m ..."] | None = None,
 ) -> NDArray:
     """Compute the covariance of the outputs at initialization; ``gram`` gives both kernels at the cost of one."""
     return gram(limit, x, other).nngp
 
 
 def ntk(
-    limit: Limit, x: Float[np.ndarray, "n d"], other: Float[np.ndarray, "m d"] | None = None
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    other: Float[np.ndarray, "m ..."] | None = None,
 ) -> NDArray:
     """Compute the tangent kernel; ``gram`` gives both kernels at the cost of one."""
     return gram(limit, x, other).ntk
 
 
-def as_inputs(x) -> NDArray:
-    """Return checked inputs as a float32 or float64 matrix.
+def as_inputs(x, limit: Limit | WideLimit | None = None) -> NDArray:
+    """Return checked inputs as a float32 or float64 array: a matrix, or of the shape that a network of layers reads.
 
     Raises:
-        UserError: not a matrix, empty, not finite, a row of zeros.
+        UserError: another shape, empty, not finite, a row of zeros.
     """
     x = np.asarray(x)
     x = x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
-    if x.ndim != 2 or not x.size:
+    if isinstance(limit, WideLimit):
+        if x.ndim != 1 + len(limit.shape) or x.shape[1:] != limit.shape or not len(x):
+            raise UserError(
+                f"this network reads inputs of shape (n, {', '.join(map(str, limit.shape))}), got {x.shape}"
+            )
+    elif x.ndim != 2 or not x.size:
         raise UserError(
             f"inputs are rows of a matrix of shape (n, d), got shape {x.shape}; reshape images to rows"
         )
-    finite = np.isfinite(x).all(1)
+    rows = x.reshape(len(x), -1)
+    finite = np.isfinite(rows).all(1)
     if not finite.all():
         raise UserError(
             f"inputs must be finite, row {int(np.argmin(finite))} is not; drop it or fill its gaps"
         )
-    empty = ~x.any(1)
+    empty = ~rows.any(1)
     if empty.any():
         raise UserError(
             f"row {int(np.argmax(empty))} of the inputs is zero and has no angle to others; drop it"
@@ -117,9 +132,14 @@ def as_inputs(x) -> NDArray:
 
 
 def evaluator(
-    limit: Limit, x: NDArray, other: NDArray | None = None, tolerance: float | None = None
-) -> Tabulated | Direct:
+    limit: Limit | WideLimit,
+    x: NDArray,
+    other: NDArray | None = None,
+    tolerance: float | None = None,
+) -> Tabulated | Direct | Positions:
     """Choose the faster way to the kernels of these inputs."""
+    if isinstance(limit, WideLimit):
+        return Positions.of(limit, x, other, tolerance)
     return (
         Direct.of(limit, x)
         if Direct.suits(limit, x, other)
@@ -146,7 +166,7 @@ def pairs_of_blocks(n: int, m: int, tile: int, *, symmetric: bool) -> list[tuple
 
 def fill(
     out: NDArray,
-    way: Tabulated | Direct,
+    way: Tabulated | Direct | Positions,
     rows: tuple,
     columns: tuple,
     *,
@@ -156,7 +176,7 @@ def fill(
 ) -> None:
     """Put kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
     down, across = (
-        {block.start: put(part(arrays, block)) for block in blocks(len(arrays[0]), tile)}
+        {block.start: put(part(arrays, block)) for block in blocks(arrays[0].shape[-2], tile)}
         for arrays in (rows, columns)
     )
 

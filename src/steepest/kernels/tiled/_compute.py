@@ -95,6 +95,11 @@ def tiled_gram(
     ...     tiled.ntk.toarray().round(4).tolist(), tiled.complete
     ([[6.0, 1.3714], [1.3714, 6.0]], True)
     """
+    if not isinstance(limit, Limit):
+        raise UserError(
+            "tiled_gram takes limits of mlp(), got that of a network of layers; gram computes it in memory, "
+            "and gram(limit, x[:n], x[n:]) a part of it"
+        )
     x = as_inputs(x)
     other = None if other is None else as_inputs(other).astype(x.dtype, copy=False)
     tolerance = tolerance or TOLERANCE[x.dtype.itemsize]

@@ -26,6 +26,7 @@ from steepest.kernels._direct import Direct
 from steepest.kernels._gram import blocks, evaluator
 from steepest.kernels._table import Factors, Table
 from steepest.kernels._tabulated import Tabulated
+from steepest.kernels.wide import Positions
 from steepest.nn.activations import Activation, activation
 from steepest.nn.networks import LayerLimit, Limit
 
@@ -66,6 +67,7 @@ def storable(
         UserError: the tolerance cannot be met.
     """
     way = evaluator(limit, x, other, tolerance)
+    assert not isinstance(way, Positions)  # tiled_gram takes no networks of layers
     if isinstance(way, Direct) and not _named(limit.activation):
         return Tabulated.of(limit, x, other, tolerance)
     return way

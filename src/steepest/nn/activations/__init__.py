@@ -13,6 +13,7 @@ from steepest.nn.activations._analysis import jumps as jumps
 from steepest.nn.activations._analysis import one_sided_taylor as one_sided_taylor
 from steepest.nn.activations._closed_forms import DualForm as DualForm
 from steepest.nn.activations._closed_forms import angle_of as angle_of
+from steepest.nn.activations._closed_forms import arc_cosines as arc_cosines
 from steepest.nn.activations._closed_forms import determinant as determinant
 from steepest.nn.activations._quadrature import Elementwise as Elementwise
 from steepest.nn.activations._quadrature import Estimate as Estimate

@@ -13,7 +13,13 @@ from jaxtyping import Array, Float
 from steepest.core.errors import UserError
 from steepest.nn.activations import activation as named
 from steepest.nn.networks._limit import LayerLimit, Limit
-from steepest.nn.networks._parameterization import ByLayer, Parameterization, parameterization
+from steepest.nn.networks._parameterization import (
+    ByLayer,
+    Parameterization,
+    check_limit,
+    parameterization,
+    width_factor,
+)
 from steepest.nn.types import Key, Network, Params
 
 SMALL = 2**14  # numbers that may be drawn in vain
@@ -126,7 +132,7 @@ def mlp(
         return activate(preactivations(params, x)[-2]) if depth > 1 else x
 
     def limit() -> Limit:
-        _check_limit(abc)
+        check_limit(abc)
         layers = [
             LayerLimit(v, c_b * bias, v / s**2, float(bias))
             for v, s in zip(variances, scales, strict=True)
@@ -186,23 +192,6 @@ def _normalized(z: Float[Array, "... n"]) -> Float[Array, "... n"]:
     return centred / jnp.sqrt((centred**2).mean(-1, keepdims=True))
 
 
-def _check_limit(abc: Parameterization) -> None:
-    """Raise a UserError unless effective weights have variance of order 1/fan-in, so that a limit kernel exists."""
-    effective = [a + b for a, b in zip(abc.multiplier, abc.scale, strict=True)]
-    if effective == [0.0, 0.5, 0.5]:
-        return
-    if effective[:2] == [0.0, 0.5] and effective[2] > 0.5:
-        raise UserError(
-            f"no kernel describes the limit of the {abc.name} parameterization: its output tends to zero at "
-            "initialization and its features, hence the tangent kernel, move by order one in training; try "
-            "parameterized='ntk', or the tangent kernel of a finite network, empirical_ntk"
-        )
-    raise UserError(
-        f"the {abc.name} parameterization has no limit: effective weights scale as width to the powers "
-        f"{[-exponent for exponent in effective]}, and only 0, -1/2, -1/2 keep signals of order one"
-    )
-
-
 def deep_linear(widths: Sequence[int], *, c_w: float = 1.0, parameterized: str = "standard") -> Mlp:
     """Build a product of matrices W_L … W_1 without biases, as a network.
 
@@ -225,7 +214,7 @@ def _factor(
     exponent = exponents.first if i == 0 else exponents.last if i == last else exponents.hidden
     width = (widths[1] if last > 0 else 1) if i == 0 else widths[i]
     constant = (variance / (widths[0] if i == 0 else 1)) ** 0.5 if constants else 1.0
-    return width**-exponent * constant
+    return width_factor(exponent, width) * constant
 
 
 def step_scale(net: Mlp, reference: int = 1) -> float:

@@ -67,3 +67,25 @@ def parameterization(name: str | Parameterization) -> Parameterization:
             f"there is no parameterization {name!r}; {nearest(name, PARAMETERIZATIONS)}"
         )
     return PARAMETERIZATIONS[name]
+
+
+def width_factor(exponent: float, width: int) -> float:
+    """Return the width to the power of minus the exponent."""
+    return width**-exponent
+
+
+def check_limit(abc: Parameterization) -> None:
+    """Raise a UserError unless effective weights have variance of order 1/fan-in, so that a limit kernel exists."""
+    effective = [a + b for a, b in zip(abc.multiplier, abc.scale, strict=True)]
+    if effective == [0.0, 0.5, 0.5]:
+        return
+    if effective[:2] == [0.0, 0.5] and effective[2] > 0.5:
+        raise UserError(
+            f"no kernel describes the limit of the {abc.name} parameterization: its output tends to zero at "
+            "initialization and its features, hence the tangent kernel, move by order one in training; try "
+            "parameterized='ntk', or the tangent kernel of a finite network, empirical_ntk"
+        )
+    raise UserError(
+        f"the {abc.name} parameterization has no limit: effective weights scale as width to the powers "
+        f"{[-exponent for exponent in effective]}, and only 0, -1/2, -1/2 keep signals of order one"
+    )

@@ -16,6 +16,7 @@ PACKAGES = (
     "steepest.statistics",
     "steepest.nn.activations",
     "steepest.nn.networks",
+    "steepest.nn.layers",
     "steepest.nn.losses",
     "steepest.nn.data",
     "steepest.linalg",

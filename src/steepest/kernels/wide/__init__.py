@@ -1,0 +1,3 @@
+"""Kernels of infinitely wide networks of any architecture: nodes, positions, displacements."""
+
+from steepest.kernels.wide._positions import Positions as Positions

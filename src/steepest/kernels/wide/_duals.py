@@ -1,0 +1,353 @@
+"""The expectations of one activation for all pairs of positions, from few numbers at each position.
+
+Three ways: scale-invariant σ through the angle; a closed form of both variances; a Hermite series (Mehler 1866), whose
+coefficients are numbers at each position. Each says how large its error can be, in units of ``√(E σ(u)² E σ(v)²)``.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpy.polynomial import chebyshev
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.kernels._expectations import hermite_coefficients, single_moments
+from steepest.nn.activations import (
+    Activation,
+    DualForm,
+    arc_cosines,
+    closed_form,
+    gaussian_mean,
+    homogeneous_slopes,
+    jumps,
+)
+
+TERMS = (8, 16, 32, 64, 128, 256, 512)
+NODES = (8, 16, 32, 64, 128, 256)
+FLOOR = 1e-12  # relative to the largest variance: where an angle is asked for, smaller ones count as this
+
+
+class Singles(NamedTuple):
+    """What certificates and diagonals need at each position, arrays of one shape.
+
+    Attributes:
+        value: E σ².
+        slope: E σ'².
+        curvature: E σ''², the Lipschitz constant of ``E σ'σ'``; infinite where σ has corners.
+        mean: E σ.
+    """
+
+    value: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    curvature: NDArray[np.float64]
+    mean: NDArray[np.float64]
+
+
+class Tolerances(NamedTuple):
+    """Errors of one dual activation.
+
+    Attributes:
+        value: of ``E σσ``, in units of ``√(E σ(u)² E σ(v)²)``.
+        slope: of ``E σ'σ'``, in units of ``√(E σ'(u)² E σ'(v)²)``.
+        corner: b where ``E σ'σ'`` of a σ with corners is only sure to ``b √|Δρ|``, ρ the correlation; else 0.
+    """
+
+    value: float
+    slope: float
+    corner: float = 0.0
+
+
+@dataclass(frozen=True)
+class ScaleInvariant:
+    """σ(z) = a± z for ±z > 0: everything depends on the cosine ρ.
+
+    Attributes:
+        left: a₋.
+        right: a₊.
+        empty: whether some variances are zero, at positions where no signal arrives.
+    """
+
+    left: float
+    right: float
+    empty: bool
+
+    @property
+    def size(self) -> float:
+        """Return ``(a₊ − a₋)²/2π``, the factor of the angle."""
+        return (self.right - self.left) ** 2 / (2 * math.pi)
+
+    def tolerances(self, eps: float) -> Tolerances:
+        """Return its errors in an arithmetic of this precision."""
+        # |arccos(ρ) − arccos(ρ')| ≤ (π/2) √(2|Δρ|), with equality between 1 and −1
+        return Tolerances(8 * eps, 8 * eps, self.size * math.pi / math.sqrt(2))
+
+    def singles(self, variances: NDArray[np.float64]) -> Singles:
+        """Return expectations at single positions."""
+        square = (self.left**2 + self.right**2) / 2
+        live = np.where(variances > 0, square, self.left**2)
+        mean = (self.right - self.left) * np.sqrt(variances / (2 * math.pi))
+        return Singles(square * variances, live, np.full_like(variances, np.inf), mean)
+
+    def sides(self, variances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return what a pair needs of each position: the deviation and its inverse, zero where there is none."""
+        root = np.sqrt(variances)
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+        return [root, inverse] + [(variances > 0).astype(float)] * self.empty
+
+    def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
+        """Compute ``E σ(u)σ(v)`` and ``E σ'(u)σ'(v)``; where σ is constant zero its slope is that from the left."""
+        rho = jnp.clip(k * (one[1] * two[1]), -1.0, 1.0)
+        value, supplement = arc_cosines(rho)
+        value = value * (self.size * one[0] * two[0])
+        slope = self.size * supplement
+        product = self.left * self.right
+        if product:
+            value = value + product * k
+            slope = slope + product
+        if (
+            self.empty
+        ):  # a signal that is zero has the derivative at 0, a₋, whatever the other signal
+            live = one[2] * two[2]
+            dead = (1 - one[2]) * (1 - two[2])
+            half = self.left * (self.left + self.right) / 2
+            slope = live * slope + dead * self.left**2 + (1 - live - dead) * half
+        return value, slope
+
+
+@dataclass(frozen=True)
+class Closed:
+    """σ with a closed form of both variances and the covariance.
+
+    Attributes:
+        activation: σ.
+    """
+
+    activation: Activation
+
+    @property
+    def form(self) -> DualForm:
+        """Return the closed form."""
+        form = closed_form(self.activation)
+        assert form is not None
+        return form
+
+    def tolerances(self, eps: float) -> Tolerances:
+        """Return its errors in an arithmetic of this precision."""
+        return Tolerances(64 * eps, 64 * eps)
+
+    def singles(self, variances: NDArray[np.float64]) -> Singles:
+        """Return expectations at single positions."""
+        value, slope = single_moments(self.activation, variances.ravel())
+        high = float(variances.max())
+        low = max(float(variances.min()), FLOOR * high)
+        curvature, mean = np.moveaxis(
+            _moment_table(self.activation, low, high).at(variances), -1, 0
+        )
+        shape = variances.shape
+        return Singles(value.reshape(shape), slope.reshape(shape), curvature, mean)
+
+    def sides(self, variances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return what a pair needs of each position: its variance."""
+        return [variances]
+
+    def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
+        """Compute ``E σ(u)σ(v)`` and ``E σ'(u)σ'(v)``."""
+        largest = jnp.sqrt(one[0] * two[0])
+        return self.form(one[0], two[0], jnp.clip(k, -largest, largest))
+
+
+@dataclass(frozen=True)
+class Series:
+    """Smooth σ: ``E σ(u)σ(v) = Σ_k h_k(K_αα) h_k(K_ββ) ρ^k``.
+
+    Attributes:
+        activation: σ.
+        low: smallest variance.
+        high: largest.
+        terms: of the series.
+        step: 2 where all odd or all even coefficients are zero.
+        first: 1 where the even ones are.
+        value_error: what the dropped terms can be, in units of ``√(E σ(u)² E σ(v)²)``.
+        slope_error: the same of ``E σ'σ'``.
+    """
+
+    activation: Activation
+    low: float
+    high: float
+    terms: int
+    step: int
+    first: int
+    value_error: float
+    slope_error: float
+
+    def tolerances(self, eps: float) -> Tolerances:
+        """Return its errors in an arithmetic of this precision."""
+        return Tolerances(self.value_error + 16 * eps, self.slope_error + 16 * eps)
+
+    def singles(self, variances: NDArray[np.float64]) -> Singles:
+        """Return expectations at single positions."""
+        table = _series_table(self.activation, self.low, self.high)
+        value, slope, curvature, mean = np.moveaxis(table.at(variances)[..., :4], -1, 0)
+        return Singles(value, slope, curvature, mean)
+
+    def sides(self, variances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return what a pair needs of each position: one over the deviation, and ``h_k``, k first."""
+        table = _series_table(self.activation, self.low, self.high)
+        h = table.at(variances)[..., 4 + self.first : 4 + self.terms : self.step]
+        return [1 / np.sqrt(np.maximum(variances, self.low)), np.moveaxis(h, -1, 0)]
+
+    def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
+        """Compute both by Horner's rule, in ρ² where every other term is zero."""
+        scale = one[0] * two[0]
+        rho = jnp.clip(k * scale, -1.0, 1.0)
+        power = rho**self.step
+        value = jnp.zeros_like(rho)
+        slope = jnp.zeros_like(rho)
+        for i in reversed(range(one[1].shape[0])):
+            order = self.first + i * self.step
+            product = one[1][i] * two[1][i]
+            value = value * power + product
+            slope = slope * power + order * product if order else slope
+        if self.first:  # odd: a factor ρ is left in the value
+            return value * rho, slope * scale
+        return value, slope * scale * (rho if self.step == 2 else 1.0)
+
+
+Dual = ScaleInvariant | Closed | Series
+
+
+def dual_of(activation: Activation, variances: NDArray[np.float64], tolerance: float) -> Dual:
+    """Choose the way of an activation at these variances.
+
+    Raises:
+        UserError: where no way meets the tolerance.
+    """
+    slopes = homogeneous_slopes(activation)
+    if slopes is not None:
+        return ScaleInvariant(*slopes, empty=not variances.all())
+    if any(value for _, value, _ in jumps(activation)):
+        raise UserError(
+            f"{activation.name} jumps, so that there is no tangent kernel; nngp and ntk of mlp() take it without "
+            "positions"
+        )
+    if closed_form(activation) is not None:
+        return Closed(activation)
+    if activation.kinks:
+        raise UserError(
+            f"{activation.name} has corners and no closed form: its kernel between positions is not known to a "
+            "tolerance; use a smooth activation or one of relu, leaky_relu, abs, gelu, erf, or mlp() without positions"
+        )
+    high = float(variances.max())
+    low = max(float(variances.min()), FLOOR * high)
+    # a little wider, so that rounding and the next batch of the same data fit
+    return _series(activation, low / 1.05, high * 1.05, tolerance)
+
+
+@lru_cache(maxsize=256)
+def _series(activation: Activation, low: float, high: float, tolerance: float) -> Series:
+    table = _series_table(activation, low, high)
+    values = table.at(np.geomspace(low, high, 65))
+    square, slope = values[:, 0], values[:, 1]
+    h = values[:, 4:]
+    k = np.arange(h.shape[1])
+    middle = np.geomspace(low, high, 65)
+    left = np.abs(1 - np.cumsum(h**2, 1) / square[:, None]).max(0)
+    left_slope = np.abs(1 - np.cumsum(k * h**2, 1) / middle[:, None] / slope[:, None]).max(0)
+    enough = np.flatnonzero(np.maximum(left, left_slope) <= tolerance)
+    if not len(enough):
+        raise UserError(
+            f"a Hermite series of {activation.name} cannot meet the tolerance {tolerance:g} at variances up to "
+            f"{high:.3g}: {np.maximum(left, left_slope).min():.0e} could be met; use a smaller c_w"
+        )
+    terms = int(enough[0]) + 1
+    size = np.abs(h).max()
+    odd = np.abs(h[:, 1::2]).max() > 1e-13 * size
+    even = np.abs(h[:, ::2]).max() > 1e-13 * size
+    step = 1 if odd and even else 2
+    errors = float(left[terms - 1]), float(left_slope[terms - 1])
+    rounded = [error + table.error for error in errors]
+    return Series(activation, low, high, terms, step, int(not even), *rounded)
+
+
+class Interpolant(NamedTuple):
+    """Functions of the variance as Chebyshev series in its logarithm.
+
+    Attributes:
+        low: smallest variance.
+        high: largest.
+        series: coefficients, shape ``(nodes, functions)``.
+        error: between the nodes, relative to the largest value of each function or to the root of the first's.
+    """
+
+    low: float
+    high: float
+    series: NDArray[np.float64]
+    error: float
+
+    def at(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return all functions at variances of any shape, functions last."""
+        clipped = np.clip(variances, self.low, self.high)
+        place = 2 * np.log(clipped / self.low) / np.log(self.high / self.low) - 1
+        basis = chebyshev.chebvander(np.clip(place, -1, 1), len(self.series) - 1)
+        return basis @ self.series
+
+
+@lru_cache(maxsize=64)
+def _series_table(activation: Activation, low: float, high: float) -> Interpolant:
+    """Interpolate E σ², E σ'², E σ''², E σ and ``h_k``."""
+
+    def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+        square, slope = single_moments(activation, variances)
+        h = hermite_coefficients(activation, variances, TERMS[-1])
+        k = np.arange(h.shape[1])
+        curvature = ((k * (k - 1.0)) * h**2).sum(1) / variances**2
+        return np.concatenate([np.stack([square, slope, curvature, h[:, 0]], axis=1), h], axis=1)
+
+    return _interpolate(functions, low, high)
+
+
+def _interpolate(functions: Callable, low: float, high: float) -> Interpolant:
+    """Raise the number of nodes until the functions agree between them."""
+    between = np.geomspace(low, high, 17)[1:-1]
+    exact = functions(between)
+    scale = np.maximum(np.abs(exact).max(0), np.sqrt(np.abs(exact[:, 0]).max()))
+    for count in NODES:
+        points = np.cos((2 * np.arange(count) + 1) * np.pi / (2 * count))
+        values = functions(np.sqrt(low * high) * (high / low) ** (points / 2))
+        series = chebyshev.chebvander(points, count - 1).T @ values * (2 / count)
+        series[0] /= 2
+        table = Interpolant(low, high, series, 0.0)
+        error = float((np.abs(table.at(between) - exact) / scale).max())
+        if error < 1e-13:
+            break
+    return table._replace(error=error)
+
+
+@lru_cache(maxsize=64)
+def _moment_table(activation: Activation, low: float, high: float) -> Interpolant:
+    """Interpolate E σ''² and E σ, by quadrature."""
+    moments = _moments_of(activation)
+
+    def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+        with jax.enable_x64(True):
+            return np.stack([np.asarray(moment) for moment in moments(variances)], axis=1)
+
+    return _interpolate(functions, low / 1.05, high * 1.05)
+
+
+@lru_cache
+def _moments_of(activation: Activation) -> Callable:
+    second = jnp.vectorize(jax.grad(activation.slope))
+
+    def one(variance):
+        square = gaussian_mean(lambda z: second(z) ** 2, variance, activation.kinks).value
+        return square, gaussian_mean(activation.function, variance, activation.kinks).value
+
+    return jax.jit(lambda variances: jax.lax.map(one, variances, batch_size=64))

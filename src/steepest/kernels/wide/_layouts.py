@@ -1,0 +1,229 @@
+"""Two layouts of pairs of positions: all of them at once, or those of one displacement.
+
+A layout knows how averages over windows and numbers at single positions act on its arrays, whose last two axes are
+pairs of inputs ``(b, b')``. The rules of the nodes (``_rules.py``) are the same for both.
+"""
+
+import itertools
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from steepest.kernels.wide._plan import Plan
+from steepest.nn.layers._window import Window
+
+
+class Layout(Protocol):
+    """What the rules need."""
+
+    def one(self, numbers: Array, node: int) -> Array:
+        """Spread numbers of the first inputs, ``(…, *space, b, 1)``, over the pairs of a node's positions."""
+        ...
+
+    def two(self, numbers: Array, node: int) -> Array:
+        """Spread numbers of the second inputs, ``(…, *space, 1, b')``."""
+        ...
+
+    def means(
+        self, arrays: tuple[Array, ...], window: Window, source: int, node: int
+    ) -> tuple[Array, ...]:
+        """Return ``(M K)[p, q] = mean_δ K[r p + δ, r q + δ]`` of several arrays K."""
+        ...
+
+    def settle(self, *arrays: Array) -> tuple[Array, ...]:
+        """Have arrays computed once, not again by each who reads them."""
+        ...
+
+
+class AllPairs(NamedTuple):
+    """All pairs: arrays of shape ``(*space, *space, b, b')``. Simple, for any window; memory grows with P²."""
+
+    plan: Plan
+
+    def one(self, numbers: Array, node: int) -> Array:
+        """Put the second position's axes behind the first's."""
+        rank = len(self.plan.limit.spaces[node])
+        return jnp.expand_dims(numbers, tuple(range(numbers.ndim - 2, numbers.ndim - 2 + rank)))
+
+    def two(self, numbers: Array, node: int) -> Array:
+        """Put the first position's axes before the second's."""
+        rank = len(self.plan.limit.spaces[node])
+        start = numbers.ndim - 2 - rank
+        return jnp.expand_dims(numbers, tuple(range(start, start + rank)))
+
+    def means(
+        self, arrays: tuple[Array, ...], window: Window, source: int, node: int
+    ) -> tuple[Array, ...]:
+        """Read both positions of each tap, one dimension after the other."""
+        return tuple(self._mean(k, window, source) for k in arrays)
+
+    def _mean(self, k: Array, window: Window, source: int) -> Array:
+        space = self.plan.limit.spaces[source]
+        for d, taps in enumerate(window.taps(space)):
+            total = jnp.zeros((), k.dtype)
+            for column in taps.T:
+                total = total + _taken(_taken(k, column, d), column, d + len(space))
+            k = total
+        return k / window.volume
+
+    def pool(self, k: Array, window: Window, source: int) -> Array:
+        """Average over both windows."""
+        space = self.plan.limit.spaces[source]
+        for d, taps in enumerate(window.taps(space)):
+            for axis in (d, d + len(space)):
+                k = sum((_taken(k, column, axis) for column in taps.T), jnp.zeros((), k.dtype))
+        return k / window.volume**2
+
+    def settle(self, *arrays: Array) -> tuple[Array, ...]:
+        """Leave it to the compiler."""
+        return arrays
+
+
+def _taken(k: Array, index: np.ndarray, axis: int) -> Array:
+    """Take these positions along an axis; −1 stands for zeros."""
+    values = jnp.take(k, np.maximum(index, 0), axis=axis)
+    inside = (index >= 0).reshape((-1,) + (1,) * (k.ndim - axis - 1))
+    return values if inside.all() else values * inside.astype(k.dtype)
+
+
+class Displacement(NamedTuple):
+    """The pairs (p, p + s mod N) of one displacement: arrays of shape ``(*N, b, b')``.
+
+    Attributes:
+        plan: with the sizes N.
+        start: the displacement at ``anchor``, one number a dimension: plain ones, or traced.
+        anchor: the node at which it is that.
+        once: the number one as an argument of the program, so that the compiler does not see through ``settle``.
+    """
+
+    plan: Plan
+    start: tuple
+    anchor: int
+    once: Array
+
+    def at(self, node: int) -> tuple:
+        """Return the displacement at a node: displacements grow with strides as sizes do."""
+        sizes = self.plan.sizes
+        return tuple(
+            s * n // m for s, n, m in zip(self.start, sizes[node], sizes[self.anchor], strict=False)
+        )
+
+    def one(self, numbers: Array, node: int) -> Array:
+        """Take them as they are: the first position is the index."""
+        return numbers
+
+    def two(self, numbers: Array, node: int) -> Array:
+        """Move them, so that at the index p stands the number of p + s."""
+        start = numbers.ndim - 2 - len(self.plan.sizes[node])
+        for d, s in enumerate(self.at(node)):
+            if not (isinstance(s, int) and s == 0):
+                numbers = jnp.roll(numbers, -s, axis=start + d)
+        return numbers
+
+    def means(
+        self, arrays: tuple[Array, ...], window: Window, source: int, node: int
+    ) -> tuple[Array, ...]:
+        """Sum shifted images, one dimension after the other; a pair counts where both positions are inside."""
+        starts = window.starts(self.plan.limit.spaces[source])
+        shifts = self.at(node)
+        for d, s in enumerate(shifts):
+            arrays = tuple(self._slide(k, window, starts[d], d, s, source, node) for k in arrays)
+            if d + 1 < len(shifts):  # the last sum is part of whatever reads it, entry by entry
+                arrays = self.settle(*arrays)
+        return tuple(k / window.volume for k in arrays)
+
+    def _slide(self, k: Array, window: Window, start: int, d: int, s, source: int, node: int):
+        space = self.plan.limit.spaces[source][d]
+        outputs = self.plan.limit.spaces[node][d]
+        full = self.plan.sizes[source][d]
+        size = self.plan.sizes[node][d]
+        stride = window.stride[d]
+        total = jnp.zeros((), k.dtype)
+        for offset in range(start, start + window.size[d]):
+            reads = np.arange(size) * stride + offset
+            if window.padding == "circular":
+                total = total + _strided(jnp.roll(k, -offset, axis=d), 0, stride, size, d)
+                continue
+            inside = (reads >= 0) & (reads < space)
+            term = _strided(k, offset, stride, size, d)
+            if isinstance(s, int) and s == 0 and space == full:
+                total = total + term  # both are inside together, and outside are zeros
+            elif inside[:outputs].all():
+                total = total + term
+            else:
+                both = jnp.asarray(inside, k.dtype)
+                both = both * jnp.roll(both, -s)
+                total = total + term * both.reshape((-1,) + (1,) * (k.ndim - d - 1))
+        return total
+
+    def settle(self, *arrays: Array) -> tuple[Array, ...]:
+        """Compute them inside a loop of one turn, whose end the compiler cannot foresee."""
+        empty = tuple(jnp.zeros(array.shape, array.dtype) for array in arrays)
+        return jax.lax.fori_loop(0, self.once, lambda _, old: arrays, empty)
+
+
+def _strided(k: Array, start: int, stride: int, count: int, axis: int) -> Array:
+    """Return every stride-th entry from ``start`` on, zeros where there is none."""
+    last = start + stride * (count - 1)
+    before = max(0, -start)
+    after = max(0, last - (k.shape[axis] - 1))
+    if before or after:
+        pads = [(0, 0)] * k.ndim
+        pads[axis] = (before, after)
+        k = jnp.pad(k, pads)
+    first = start + before
+    return jax.lax.slice_in_dim(k, first, first + stride * (count - 1) + 1, stride, axis)
+
+
+class Pooled(NamedTuple):
+    """How the pairs of one displacement count in the displacements behind a pooling.
+
+    Attributes:
+        slot: where the result of each share is added, indices into the displacements that are needed behind it.
+        weights: for each share, which taps of each dimension count, ``(size,)`` each.
+    """
+
+    slot: list
+    weights: list
+
+
+def pooled_shares(plan: Plan, node: int, window: Window, start: tuple) -> Pooled:
+    """Split the displacement ``start`` of a pooling's source among those of the pooling.
+
+    With ``s = r s' + δ``, the pair (r p + α, r p + α + s) is in both windows where 0 ≤ α < w and 0 ≤ α + δ < w.
+    """
+    sizes = plan.sizes[node]
+    needed = np.array(plan.needed[node])
+    slots = np.full(sizes, len(needed))  # one more, for what nobody needs
+    slots[tuple(needed.T)] = np.arange(len(needed))
+    slots = jnp.asarray(slots)
+    dimensions = []
+    for s, size, stride, width in zip(start, sizes, window.stride, window.size, strict=True):
+        rest = s % stride
+        reach = range(-((width - 1 + stride - 1) // stride), (width - 1) // stride + 1)
+        shares = []
+        for turn in reach:
+            delta = rest + stride * turn
+            behind = ((s - delta) // stride) % size
+            taps = jnp.arange(width)
+            counts = (taps + delta >= 0) & (taps + delta < width)
+            shares.append((behind, counts))
+        dimensions.append(shares)
+    combinations = list(itertools.product(*dimensions))
+    return Pooled(
+        [slots[tuple(behind for behind, _ in shares)] for shares in combinations],
+        [[counts for _, counts in shares] for shares in combinations],
+    )
+
+
+def pool_share(window: Window, weights: list, sizes: tuple[int, ...], k: Array) -> Array:
+    """Sum the taps of a pooling that count, one dimension after the other."""
+    for d, counts in enumerate(weights):
+        total = jnp.zeros((), k.dtype)
+        for tap in range(window.size[d]):
+            total = total + counts[tap] * _strided(k, tap, window.stride[d], sizes[d], d)
+        k = total
+    return k / window.volume**2

@@ -1,0 +1,152 @@
+"""Which pairs of positions a limit needs, node by node, and in which order they are computed.
+
+A pair (p, q) has the displacement q − p. Convolutions, activations and sums keep displacements apart; pooling alone
+mixes them. So each displacement can run from the inputs to the next pooling by itself, and only those that the output
+depends on are needed: one for a network that ends in ``flatten()``, (2w − 1)² where a pooling of width w stands before.
+
+Displacements are counted modulo a size N of space, which at every node is at least the number n of positions: for
+N = n the displacements s > 0 and s − n share the n rows of one image without waste.
+"""
+
+import itertools
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.nn.layers import WideLimit
+from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions, Linear, Node
+from steepest.nn.layers._window import Window
+
+MIXING = (Average, EqualPositions, AllPositions)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is computed. One limit has one plan (``plan_of``), by which compiled programs are found again.
+
+    Attributes:
+        limit: the network.
+        sizes: N of each node in each dimension; all multiples along strides.
+        needed: displacements of each node, sorted, shape ``(count, dimensions)`` each, as tuples.
+        circular: whether some padding is circular where N > n, so that displacements do not stay apart.
+    """
+
+    limit: WideLimit
+    sizes: tuple[tuple[int, ...], ...]
+    needed: tuple[tuple[tuple[int, ...], ...], ...]
+    circular: bool
+
+    @property
+    def cells(self) -> int:
+        """Count the pairs of positions of the largest node in one displacement."""
+        return max(int(np.prod(size)) for size in self.sizes)
+
+    @property
+    def work(self) -> int:
+        """Count the pairs of positions in all displacements of all nodes."""
+        return sum(
+            int(np.prod(size)) * len(needed)
+            for size, needed in zip(self.sizes, self.needed, strict=True)
+        )
+
+    def segment(self, end: int) -> list[int]:
+        """List the nodes from the last mixing ones, which are not among them, up to this one."""
+        nodes = self.limit.nodes
+        reached: set[int] = set()
+        ahead = [end]
+        while ahead:
+            index = ahead.pop()
+            if index in reached or (isinstance(nodes[index], MIXING) and index != end):
+                continue
+            reached.add(index)
+            ahead += nodes[index].sources
+        return sorted(reached)
+
+    def mixing(self) -> list[int]:
+        """List the nodes that mix displacements, in order."""
+        return [i for i, node in enumerate(self.limit.nodes) if isinstance(node, MIXING)]
+
+
+@lru_cache(maxsize=64)
+def plan_of(limit: WideLimit) -> Plan:
+    """Plan a limit: sizes forwards from the strides, needed displacements backwards from the output.
+
+    >>> from steepest.nn.layers import conv, dense, flatten, network, pool
+    >>> net = network(conv(8), "relu", pool(2), flatten(), dense(1), shape=(8, 8, 3), parameterized="ntk")
+    >>> plan = plan_of(net.limit())
+    >>> [len(displacements) for displacements in plan.needed]  # of 64
+    [9, 9, 9, 1, 1, 1]
+    """
+    strides = _total_strides(limit)
+    sizes = _sizes(limit, strides)
+    needed = _needed(limit, sizes)
+    wrapped = any(
+        isinstance(node, Linear)
+        and node.window is not None
+        and node.window.padding == "circular"
+        and sizes[node.sources[0]] != limit.spaces[node.sources[0]]
+        for node in limit.nodes
+    )
+    lists = tuple(tuple(map(tuple, np.argwhere(mask).tolist())) for mask in needed)
+    return Plan(limit, sizes, lists, wrapped)
+
+
+def window_of_node(node: Node) -> Window | None:
+    """Return the window that a node slides over its source, if it has one."""
+    return node.window if isinstance(node, (Linear, Average)) else None
+
+
+def _total_strides(limit: WideLimit) -> list[tuple[int, ...]]:
+    """Return the product of the strides from the input to each node, in each dimension."""
+    strides: list[tuple[int, ...]] = []
+    for node, space in zip(limit.nodes, limit.spaces, strict=True):
+        if not node.sources:
+            strides.append((1,) * len(space))
+            continue
+        before = strides[node.sources[0]]
+        window = window_of_node(node)
+        if window is not None:
+            before = tuple(a * r for a, r in zip(before, window.stride, strict=True))
+        strides.append(before if space else ())
+    return strides
+
+
+def _sizes(limit: WideLimit, strides: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """Return N of each node: the smallest for which all nodes divide one size and have room."""
+    sizes = []
+    for d in range(len(limit.spaces[0])):
+        total = int(np.lcm.reduce([stride[d] for stride in strides if stride]))
+        room = max(
+            space[d] * stride[d]
+            for space, stride in zip(limit.spaces, strides, strict=True)
+            if space
+        )
+        sizes.append(-(-room // total) * total)
+    return tuple(tuple(n // r for n, r in zip(sizes, stride, strict=False)) for stride in strides)
+
+
+def _needed(limit: WideLimit, sizes: tuple[tuple[int, ...], ...]) -> list[NDArray[np.bool_]]:
+    """Mark the displacements that the output depends on, from the last node back to the first."""
+    masks = [np.zeros(size, bool) for size in sizes]
+    masks[-1] |= True  # an output that keeps its positions needs all of them
+    for node, size, mask in reversed(list(zip(limit.nodes, sizes, masks, strict=True))):
+        for source in node.sources:
+            if isinstance(node, EqualPositions):
+                masks[source][(0,) * masks[source].ndim] = True
+            elif isinstance(node, AllPositions):
+                masks[source] |= True
+            else:
+                _spread(masks[source], mask, size, window_of_node(node), isinstance(node, Average))
+    return masks
+
+
+def _spread(source, mask, size, window: Window | None, pools: bool) -> None:
+    """Mark ``r s`` of the source for each s; with pooling ``r s + δ`` for all |δ| < w."""
+    stride = (1,) * len(size) if window is None else window.stride
+    reach = window.size if pools and window is not None else (1,) * len(size)
+    at = np.argwhere(mask)
+    for shift in itertools.product(*(range(1 - w, w) for w in reach)):
+        index = (at * stride + shift) % source.shape
+        source[tuple(index.T)] = True

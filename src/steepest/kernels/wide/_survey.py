@@ -1,0 +1,255 @@
+"""Each input with itself, node by node: variances, tangent kernels, and bounds of the errors of all pairs.
+
+An error bound of rank one, ``|ΔK[p, q]| ≤ √(g_p g'_q)``, survives every average by Cauchy and Schwarz, and an
+activation by ``|∂E σσ/∂K| ≤ √(E σ'(u)² E σ'(v)²)``: so g obeys the recursion of the diagonal, and costs as little.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.core.precision import arithmetic
+from steepest.kernels.wide._duals import Dual, dual_of
+from steepest.kernels.wide._evaluate import evaluate
+from steepest.kernels.wide._plan import Plan
+from steepest.kernels.wide._rules import Sides
+from steepest.nn.layers._nodes import (
+    Activate,
+    AllPositions,
+    Average,
+    EqualPositions,
+    Linear,
+    Node,
+    Normalize,
+    Sum,
+)
+from steepest.nn.layers._window import Window
+
+ROUNDING = 8  # roundings of one sum over a window, in units of the precision
+CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time
+
+Values = NDArray[np.float64]
+
+
+class Diagonal(NamedTuple):
+    """A node's kernels of each input with itself, arrays ``(*space, n)``.
+
+    Attributes:
+        k: the variance ``K[p, p]``.
+        theta: the tangent kernel; None before the first weights.
+        mean: of the channels.
+        g: ``|ΔK[p, q]| ≤ √(g_p g'_q)``.
+        h: ``|ΔΘ[p, q]| ≤ √(h_p h'_q)``.
+    """
+
+    k: Values
+    theta: Values | None
+    mean: Values
+    g: Values
+    h: Values | None
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is known of the inputs one by one.
+
+    Attributes:
+        duals: the expectations of each node; None without activation.
+        sides: numbers at single positions that pairs are computed from, by node.
+        output: the last node.
+    """
+
+    duals: tuple[Dual | None, ...]
+    sides: dict[int, list[Values]]
+    output: Diagonal
+
+    @property
+    def error(self) -> float:
+        """Bound the error of both kernels, relative to the root of the product of the diagonals."""
+        bounds = [self.output.g / self.output.k]
+        if self.output.theta is not None and self.output.h is not None:
+            bounds.append(self.output.h / self.output.theta)
+        return float(np.max(bounds))
+
+
+def survey(
+    plan: Plan,
+    x: NDArray,
+    tolerance: float,
+    duals: tuple[Dual | None, ...] | None = None,
+) -> Survey:
+    """Compute the diagonal of the recursion for inputs ``(n, *shape)``, in float64.
+
+    Args:
+        plan: of the limit.
+        x: inputs; the precision of their numbers is that in which pairs will be computed.
+        tolerance: of the expectations.
+        duals: those of a survey of more inputs; chosen here without.
+
+    Raises:
+        UserError: no signal arrives at the output, or an activation has no known expectation.
+    """
+    nodes = plan.limit.nodes
+    eps = float(np.finfo(x.dtype).eps)
+    inputs = np.moveaxis(x.astype(np.float64), 0, -1)  # (*space, channels, n)
+    inputs = np.moveaxis(inputs, -2, 0)
+    sides: dict[int, list[Values]] = {0: [inputs[..., None]]}
+    chosen: list[Dual | None] = [None]
+    square = (inputs**2).mean(0)
+    diagonals = [Diagonal(square, None, inputs.mean(0), 4 * eps * square, None)]
+    for index in range(1, len(nodes)):
+        node = nodes[index]
+        read = [diagonals[source] for source in node.sources]
+        chosen.append(None)
+        if isinstance(node, Activate):
+            dual = duals[index] if duals else dual_of(node.activation, read[0].k, tolerance)
+            assert dual is not None
+            chosen[index] = dual
+            sides[index] = [side[..., None] for side in dual.sides(read[0].k)]
+            diagonals.append(_activated(read[0], dual, eps))
+        elif isinstance(node, (Average, AllPositions)):
+            itself = _with_itself(
+                plan, (*chosen, *(None,) * (len(nodes) - index - 1)), index, sides
+            )
+            diagonals.append(_pooled(plan, node, read[0], itself))
+        elif isinstance(node, Normalize):
+            spread = _spread(read[0], index)
+            sides[index] = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None]]
+            diagonals.append(_normalized(read[0], spread))
+        else:
+            diagonals.append(_linear_or_sum(plan, node, read, eps))
+    output = diagonals[-1]
+    if not (output.k > 0).all():
+        raise UserError(
+            "a kernel is zero: no signal reaches the output; check c_w, c_b and inputs that are zero everywhere"
+        )
+    return Survey(tuple(chosen), sides, output)
+
+
+def _activated(read: Diagonal, dual: Dual, eps: float) -> Diagonal:
+    singles = dual.singles(read.k)
+    errors = dual.tolerances(eps)
+    g = singles.slope * read.g + errors.value * singles.value
+    if read.theta is None or read.h is None:
+        return Diagonal(singles.value, None, singles.mean, g, None)
+    h = singles.slope * read.h + errors.slope * singles.slope * read.theta
+    if errors.corner:
+        relative = np.divide(read.g, read.k, out=np.zeros_like(read.g), where=read.k > 0)
+        h = h + errors.corner * np.sqrt(relative) * read.theta
+    else:
+        h = h + np.where(read.g > 0, singles.curvature * read.g, 0.0) * read.theta
+    return Diagonal(singles.value, singles.slope * read.theta, singles.mean, g, h)
+
+
+def _linear_or_sum(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagonal:
+    if isinstance(node, Sum):
+        return _sum(node, read)
+    (first,) = read
+    if isinstance(node, EqualPositions):
+        axes = tuple(range(first.k.ndim - 1))
+        return _each(first, lambda values: values.mean(axes))
+    assert isinstance(node, Linear)
+    space = plan.limit.spaces[node.sources[0]]
+    mean = lambda values: values if node.window is None else window_mean(values, node.window, space)
+    rounding = ROUNDING * eps
+    average = mean(first.k)
+    g = mean(first.g) + rounding * average
+    theta = node.t_b + node.t_w * average
+    h = node.t_w * g
+    if first.theta is not None and first.h is not None:
+        carried = mean(first.theta)
+        theta = theta + node.c_w * carried
+        h = h + node.c_w * (mean(first.h) + rounding * carried)
+    zeros = np.zeros_like(average)
+    return Diagonal(node.c_b + node.c_w * average, theta, zeros, node.c_w * g, h)
+
+
+def _sum(node: Sum, read: list[Diagonal]) -> Diagonal:
+    """Add branches: all but the mean with the squares of their weights."""
+    squares = np.array(node.squares)
+    total = lambda rows, weights: np.tensordot(weights, np.stack(rows), 1)
+    # a branch without weights behind the input has no tangent kernel: zeros
+    trained = any(branch.theta is not None for branch in read)
+    or_zero = lambda values, like: np.zeros_like(like) if values is None else values
+    thetas = [or_zero(branch.theta, branch.k) for branch in read]
+    bounds = [or_zero(branch.h, branch.k) for branch in read]
+    return Diagonal(
+        total([branch.k for branch in read], squares),
+        total(thetas, squares) if trained else None,
+        total([branch.mean for branch in read], np.sqrt(squares)),
+        total([branch.g for branch in read], squares),
+        total(bounds, squares) if trained else None,
+    )
+
+
+def _pooled(
+    plan: Plan,
+    node: Average | AllPositions,
+    read: Diagonal,
+    itself: tuple[Values, Values | None],
+) -> Diagonal:
+    """Average means and bounds; kernels are those of each input with itself."""
+    if isinstance(node, AllPositions):
+        axes = tuple(range(read.k.ndim - 1))
+        averaged = _each(read, lambda values: values.mean(axes))
+    else:
+        space = plan.limit.spaces[node.sources[0]]
+        averaged = _each(read, lambda values: window_mean(values, node.window, space))
+    return averaged._replace(k=itself[0], theta=itself[1])
+
+
+def _spread(read: Diagonal, index: int) -> Values:
+    spread = read.k - read.mean**2
+    if not (spread > 1e-12 * read.k).all():
+        raise UserError(
+            f"layer normalization (node {index}) divides by zero: all channels are equal at some positions; "
+            "add biases by c_b, or fill what is empty in the inputs"
+        )
+    return spread
+
+
+def _normalized(read: Diagonal, spread: Values) -> Diagonal:
+    divided = _each(read, lambda values: values / spread)
+    ones = np.ones_like(spread)
+    return divided._replace(k=ones, mean=np.zeros_like(ones))
+
+
+def _each(diagonal: Diagonal, change: Callable[[Values], Values]) -> Diagonal:
+    """Change all arrays that exist."""
+    theta = None if diagonal.theta is None else change(diagonal.theta)
+    h = None if diagonal.h is None else change(diagonal.h)
+    return Diagonal(change(diagonal.k), theta, change(diagonal.mean), change(diagonal.g), h)
+
+
+def _with_itself(plan: Plan, duals, index: int, sides: Sides) -> tuple[Values, Values | None]:
+    """Compute a pooling of each input with itself, some inputs at a time."""
+    count = sides[0][0].shape[-2]
+    cells = plan.cells**2 if plan.circular else plan.cells
+    step = max(1, CELLS // cells)
+    pieces = []
+    with arithmetic(double=True):
+        for start in range(0, count, step):
+            part = {
+                i: [jnp.asarray(a[..., start : start + step, :]) for a in arrays]
+                for i, arrays in sides.items()
+            }
+            pairs = evaluate(plan, duals, index, part, part)
+            pieces.append([None if a is None else np.asarray(a)[..., 0] for a in pairs])
+    k = np.concatenate([piece[0] for piece in pieces], axis=-1)
+    theta = None
+    if pieces[0][1] is not None:
+        theta = np.concatenate([piece[1] for piece in pieces], axis=-1)
+    return k, theta
+
+
+def window_mean(a: Values, window: Window, space: tuple[int, ...]) -> Values:
+    """Average over what each output reads, in each dimension of the space, first axes of a; zeros beyond the edge."""
+    for d, taps in enumerate(window.taps(space)):
+        inside = (taps >= 0).reshape(taps.shape + (1,) * (a.ndim - d - 1))
+        a = (np.take(a, np.maximum(taps, 0), axis=d) * inside).mean(d + 1)
+    return a

@@ -1,0 +1,15 @@
+"""Networks layer by layer: one description of the finite network and of its limit."""
+
+from steepest.nn.layers._composition import add as add
+from steepest.nn.layers._composition import serial as serial
+from steepest.nn.layers._elementwise import identity as identity
+from steepest.nn.layers._elementwise import layer_norm as layer_norm
+from steepest.nn.layers._layer import Layer as Layer
+from steepest.nn.layers._linear import conv as conv
+from steepest.nn.layers._linear import dense as dense
+from steepest.nn.layers._network import LayeredNetwork as LayeredNetwork
+from steepest.nn.layers._network import network as network
+from steepest.nn.layers._nodes import WideLimit as WideLimit
+from steepest.nn.layers._pooling import flatten as flatten
+from steepest.nn.layers._pooling import global_pool as global_pool
+from steepest.nn.layers._pooling import pool as pool

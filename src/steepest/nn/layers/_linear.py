@@ -1,0 +1,172 @@
+"""Layers with weights: one matrix for all positions, or a filter for all windows."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from steepest.core.errors import UserError
+from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space
+from steepest.nn.layers._nodes import Draft, Kind, Linear
+from steepest.nn.layers._window import Window, times, window_of
+from steepest.nn.networks._parameterization import check_limit, width_factor
+from steepest.nn.types import Key, Params
+
+
+@dataclass(frozen=True)
+class Dense(Layer):
+    """One matrix that acts on the channels of each position; build it with :func:`dense`."""
+
+    width: int
+    c_w: float | None = None
+    c_b: float | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Tell that it has weights."""
+        return True
+
+    def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
+        """Build it; parameters are ``{"w": (width, channels), "b": (width,)}``."""
+
+        def product(w: Array, x: Array) -> Array:
+            return x @ w.T
+
+        return _weights(self, f"dense({self.width})", None, product, signal, scheme, last)
+
+
+@dataclass(frozen=True)
+class Conv(Layer):
+    """One filter that slides over the positions; build it with :func:`conv`."""
+
+    width: int
+    window: int | tuple[int, ...] = 3
+    stride: int | tuple[int, ...] = 1
+    padding: str = "zero"
+    c_w: float | None = None
+    c_b: float | None = None
+
+    @property
+    def weighted(self) -> bool:
+        """Tell that it has weights."""
+        return True
+
+    def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
+        """Build it; parameters are ``{"w": (width, channels, *window), "b": (width,)}``."""
+        name = f"conv({self.width})"
+        need_space(name, signal)
+        window = window_of(self.window, self.stride, self.padding, len(signal.space))
+        edges = window.edges(signal.space)
+        outputs = window.outputs(signal.space)
+
+        def product(w: Array, x: Array) -> Array:
+            """Sum a product of matrices for each tap.
+
+            XLA's convolution is forty to eighty times slower than this inside compiled loops on the CPU, and for many
+            networks at once it has none; outside of them both take as long.
+            """
+            mode = "wrap" if window.padding == "circular" else "constant"
+            x = jnp.pad(x, [(0, 0), *edges, (0, 0)], mode=mode)
+            total = jnp.zeros((), x.dtype)
+            for tap in itertools.product(*map(range, window.size)):
+                total = total + _shifted(x, tap, window, outputs) @ w[(..., *tap)].T
+            return total
+
+        return _weights(self, name, window, product, signal, scheme, last)
+
+
+def dense(width: int, *, c_w: float | None = None, c_b: float | None = None) -> Dense:
+    """Make one matrix for the channels of each position; behind ``flatten()`` that is the usual last layer.
+
+    Args:
+        width: channels of the output.
+        c_w: C_W of this layer instead of the network's.
+        c_b: C_b of this layer instead of the network's.
+    """
+    _check_width("dense", width)
+    return Dense(width, c_w, c_b)
+
+
+def conv(
+    width: int,
+    window: int | Sequence[int] = 3,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: str = "zero",
+    c_w: float | None = None,
+    c_b: float | None = None,
+) -> Conv:
+    """Make a convolution: one filter for all windows.
+
+    Its weights have variance C_W over channels times positions of the window, those beyond the edge included.
+
+    Args:
+        width: channels of the output.
+        window: its size, one number or one for each dimension of space.
+        stride: positions from one window to the next.
+        padding: ``"zero"`` or ``"circular"`` (as many outputs as inputs, over the stride), or ``"none"``.
+        c_w: C_W of this layer instead of the network's.
+        c_b: C_b of this layer instead of the network's.
+
+    >>> conv(64, stride=2).stride
+    2
+    """
+    _check_width("conv", width)
+    size = window if isinstance(window, int) else tuple(window)
+    return Conv(
+        width, size, stride if isinstance(stride, int) else tuple(stride), padding, c_w, c_b
+    )
+
+
+def _shifted(x: Array, tap: tuple[int, ...], window: Window, outputs: tuple[int, ...]) -> Array:
+    """Return what one tap of a window reads at each output, ``(batch, *outputs, channels)``."""
+    reach = [(n - 1) * r + 1 for n, r in zip(outputs, window.stride, strict=True)]
+    at = [slice(t, t + n, r) for t, n, r in zip(tap, reach, window.stride, strict=True)]
+    return x[(slice(None), *at)]
+
+
+def _check_width(name: str, width: int) -> None:
+    if int(width) != width or width < 1:
+        raise UserError(f"{name} needs a whole number of channels from one on, got {width}")
+
+
+def _weights(layer, name, window: Window | None, product, signal, scheme, last) -> Part:
+    """Return the part of a linear layer: its multiplier, its first scale, its node."""
+    c_w = scheme.c_w if layer.c_w is None else layer.c_w
+    c_b = (scheme.c_b if layer.c_b is None else layer.c_b) * scheme.bias
+    abc = scheme.parameterized
+    place = "first" if not signal.weighted else "last" if last else "hidden"
+    # the width that the exponents refer to: of the first layer its own, unless it is the last as well
+    width = signal.channels if signal.weighted else 1 if last else layer.width
+    taps = 1 if window is None else window.volume
+    constant = c_w / taps / (1 if signal.weighted else signal.channels)
+    in_multiplier = constant if abc.constants_in_multiplier else 1.0
+    in_scale = 1.0 if abc.constants_in_multiplier else constant
+    multiplier = width_factor(getattr(abc.multiplier, place), width) * in_multiplier**0.5
+    scale = width_factor(getattr(abc.scale, place), width) * in_scale**0.5
+    size = () if window is None else window.size
+    space = signal.space if window is None else window.outputs(signal.space)
+
+    def init(key: Key) -> Params:
+        for_weights, for_biases = jax.random.split(key)
+        w = scale * jax.random.normal(for_weights, (layer.width, signal.channels, *size))
+        if not scheme.bias:
+            return {"w": w}
+        b = jax.random.normal(for_biases, (layer.width,)) if c_b else jnp.zeros(layer.width)
+        return {"w": w, "b": c_b**0.5 * b}
+
+    def apply(params: Params, x: Array) -> Array:
+        z = multiplier * product(params["w"], x)
+        return z + params["b"] if scheme.bias else z
+
+    def extend(draft: Draft, source: int) -> int:
+        check_limit(abc)
+        node = Linear((source,), c_w, c_b, c_w / scale**2, float(scheme.bias), window)
+        return draft.add(node, Kind.GAUSSIAN, space)
+
+    if window is not None and 0 in space:
+        raise UserError(f"{name} leaves no positions of {times(signal.space)}")
+    return Part(init, apply, Signal(space, layer.width, weighted=True), extend)

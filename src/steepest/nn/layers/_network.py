@@ -1,0 +1,101 @@
+"""A network of layers: one description of the finite network and of its limit."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from steepest.core.errors import UserError
+from steepest.nn.layers._composition import serial
+from steepest.nn.layers._layer import LayerLike, Scheme, Signal
+from steepest.nn.layers._nodes import Draft, WideLimit
+from steepest.nn.layers._window import times
+from steepest.nn.networks import Parameterization, parameterization
+from steepest.nn.types import Network, Params
+
+
+def _unset(*_: Any) -> Any:
+    raise UserError("build networks of layers with network(), which fills in the limit")
+
+
+@dataclass(frozen=True)
+class LayeredNetwork(Network):
+    """A network of layers; build it with :func:`network`.
+
+    Attributes:
+        shape: of one input.
+        output: shape of one output.
+        parameterization: how widths enter.
+        limit: gives the network's limit of infinitely many channels, for ``gram`` of ``steepest.kernels``.
+    """
+
+    shape: tuple[int, ...] = ()
+    output: tuple[int, ...] = ()
+    parameterization: Parameterization | None = None
+    limit: Callable[[], WideLimit] = _unset
+
+
+def network(
+    *layers: LayerLike,
+    shape: tuple[int, ...],
+    parameterized: str | Parameterization = "standard",
+    c_w: float = 1.0,
+    c_b: float = 0.0,
+    bias: bool = True,
+) -> LayeredNetwork:
+    """Build a network of layers, one after the other.
+
+    Parameters are a tuple with one entry a layer, ``{"w": …, "b": …}`` of ``dense`` and ``conv``, tuples of branches of
+    ``add``, and empty ones of layers without weights. ``limit()`` gives the same network with infinitely many
+    channels, or says which layer has no known limit.
+
+    Args:
+        layers: ``dense``, ``conv``, activations by name, ``pool``, ``flatten``, ``global_pool``, ``add``,
+            ``layer_norm``, ``serial``.
+        shape: of one input: space first, channels last, as ``(height, width, channels)``.
+        parameterized: ``"standard"``, ``"ntk"``, ``"mean-field"``, ``"mup"`` or a ``Parameterization``.
+        c_w: C_W of all layers that do not say otherwise: variance of the effective weights times fan-in.
+        c_b: C_b, the variance of the biases.
+        bias: whether there are biases at all.
+
+    Raises:
+        UserError: shapes that do not fit, an unknown activation or parameterization; the message names the layer.
+
+    >>> import jax
+    >>> net = network(conv(16), "relu", pool(2), flatten(), dense(10), shape=(8, 8, 3), parameterized="ntk")
+    >>> net.apply(net.init(jax.random.key(0)), jnp.ones((5, 8, 8, 3))).shape
+    (5, 10)
+    """
+    shape = tuple(shape)
+    if not shape or not all(int(n) == n and n >= 1 for n in shape):
+        raise UserError(
+            f"shape is that of one input, space first and channels last, as (32, 32, 3), got {shape}"
+        )
+    abc = parameterization(parameterized)
+    body = serial(*layers)
+    start = Signal(shape[:-1], shape[-1], weighted=False)
+    part = body.build(start, Scheme(abc, float(c_w), float(c_b), bias), last=True)
+    scalar = part.output.shape == (1,)
+    output = () if scalar else part.output.shape
+
+    def apply(params: Params, x: Float[Array, "..."]) -> Array:
+        x = jnp.asarray(x)
+        if x.shape[x.ndim - len(shape) :] != shape:
+            raise UserError(
+                f"this network reads inputs of shape {shape} behind any others, got {x.shape}"
+            )
+        batch = x.shape[: x.ndim - len(shape)]
+        y = part.apply(params, x.reshape(math.prod(batch), *shape))
+        return y.reshape(*batch, *output)
+
+    name = f"network of {len(layers)} layers on {times(shape)}, {abc.name}"
+
+    def limit() -> WideLimit:
+        draft = Draft(start.space)
+        part.extend(draft, 0)
+        return WideLimit(shape, tuple(draft.nodes), tuple(draft.spaces), f"limit of the {name}")
+
+    return LayeredNetwork(part.init, apply, name, shape, output, abc, limit)

@@ -1,0 +1,149 @@
+"""The limit of infinitely many channels as data: one node for each step of the recursion of two kernels.
+
+Write ``K[p, q]`` and ``Θ[p, q]`` for covariance and tangent kernel of the signals of two inputs at positions p and q.
+``kernels/wide`` evaluates the nodes; each of them says here how it changes K and Θ. They are dataclasses, as named
+tuples of two kinds are equal where their entries are, and programs are kept by what they compute.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from steepest.core.errors import UserError
+from steepest.nn.activations import Activation
+from steepest.nn.layers._window import Window
+
+
+class Kind(Enum):
+    """What is known of a signal's channels at a position, given the input."""
+
+    INPUT = "the input"
+    GAUSSIAN = "independent Gaussian channels"
+    OTHER = "channels that are not Gaussian"
+
+
+@dataclass(frozen=True)
+class Input:
+    """The inputs, ``K[p, q] = <x_p, x'_q>/channels`` and Θ = 0."""
+
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Weights shared by all positions: ``K' = c_b + c_w M K`` and ``Θ' = t_b + t_w M K + c_w M Θ``.
+
+    M is the mean over what both outputs read, ``(M K)[p, q] = mean_δ K[r p + δ, r q + δ]``, with zeros beyond the edge.
+
+    Attributes:
+        sources: the node that it reads.
+        c_w: variance of the effective weights times fan-in.
+        c_b: variance of the biases.
+        t_w: squared multiplier times fan-in.
+        t_b: 1, or 0 without biases.
+        window: of a convolution; None where each position is read for itself.
+    """
+
+    sources: tuple[int]
+    c_w: float
+    c_b: float
+    t_w: float
+    t_b: float
+    window: Window | None = None
+
+
+@dataclass(frozen=True)
+class Activate:
+    """An activation: ``K' = E σ(u)σ(v)`` and ``Θ' = E σ'(u)σ'(v) Θ``, with (u, v) of covariance K."""
+
+    sources: tuple[int]
+    activation: Activation
+
+
+@dataclass(frozen=True)
+class Average:
+    """Average pooling, the mean over both windows, of K and of Θ."""
+
+    sources: tuple[int]
+    window: Window
+
+
+@dataclass(frozen=True)
+class EqualPositions:
+    """All positions become channels: the mean over p = q, of K and of Θ."""
+
+    sources: tuple[int]
+
+
+@dataclass(frozen=True)
+class AllPositions:
+    """The mean over all positions: that over all p and q, of K and of Θ."""
+
+    sources: tuple[int]
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A weighted sum of independent branches: ``Σ r_i² K_i``, ``Σ r_i² Θ_i``.
+
+    Attributes:
+        sources: the branches.
+        squares: r_i².
+    """
+
+    sources: tuple[int, ...]
+    squares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """Layer normalization at each position: ``(K − m_p m'_q)/(s_p s'_q)`` and ``Θ/(s_p s'_q)``.
+
+    m is the mean of the channels and ``s_p² = K[p, p] − m_p²`` for both equal.
+    """
+
+    sources: tuple[int]
+
+
+Node = Input | Linear | Activate | Average | EqualPositions | AllPositions | Sum | Normalize
+
+
+@dataclass(frozen=True)
+class WideLimit:
+    """A network of any architecture with infinitely many channels; pass it to ``gram`` of ``steepest.kernels``.
+
+    Attributes:
+        shape: of one input, space first and channels last.
+        nodes: in an order in which sources come first; the last is the output.
+        spaces: numbers of positions of each node's output, one tuple a node.
+        name: how pages and tables call it.
+
+    Source: Novak et al. 2019 for convolutions; Yang 2019 and 2020 for the rules of any composition.
+    """
+
+    shape: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    spaces: tuple[tuple[int, ...], ...]
+    name: str = "infinitely wide network"
+
+
+class Draft:
+    """Nodes as they are collected, with what is known of each output."""
+
+    def __init__(self, space: tuple[int, ...]):
+        self.nodes: list[Node] = [Input()]
+        self.kinds = [Kind.INPUT]
+        self.spaces = [space]
+
+    def add(self, node: Node, kind: Kind, space: tuple[int, ...]) -> int:
+        """Append a node and return its index."""
+        self.nodes.append(node)
+        self.kinds.append(kind)
+        self.spaces.append(space)
+        return len(self.nodes) - 1
+
+    def refuse(self, what: str, why: str, instead: str) -> UserError:
+        """Return the error of a layer that has no known limit."""
+        return UserError(
+            f"no limit kernel is known for {what} (node {len(self.nodes)}): {why}; {instead}, "
+            "or take the kernel of a finite network, empirical_ntk"
+        )

@@ -1,0 +1,188 @@
+"""The recursion of both kernels by loops over positions, in NumPy: no code, no layout and no names of the library's.
+
+A network is a list of steps: ``("conv", size, stride, padding)``, ``("relu",)``, ``("erf",)``, ``("tanh",)``,
+``("pool", size, stride)``, ``("flatten",)``, ``("mean",)``, ``("dense",)``, ``("norm",)``, ``("add", [steps], …)``.
+NTK parameterization with biases: every linear step has c_w, c_b, t_w = c_w, t_b = 1.
+"""
+
+import math
+
+import numpy as np
+
+
+def relu(a, b, c):
+    rho = max(-1.0, min(1.0, c / math.sqrt(a * b)))
+    theta = math.acos(rho)
+    value = math.sqrt(a * b) * (math.sin(theta) + (math.pi - theta) * rho) / (2 * math.pi)
+    return value, (math.pi - theta) / (2 * math.pi)
+
+
+def erf(a, b, c):
+    root = math.sqrt((1 + 2 * a) * (1 + 2 * b))
+    value = 2 / math.pi * math.asin(2 * c / root)
+    return value, 4 / math.pi / math.sqrt(root**2 - 4 * c**2)
+
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(160)
+
+
+def tanh(a, b, c):
+    """By a product of two Gauss–Hermite rules."""
+    rho = c / math.sqrt(a * b)
+    u = math.sqrt(a) * _NODES[:, None]
+    v = math.sqrt(b) * (rho * _NODES[:, None] + math.sqrt(max(0.0, 1 - rho**2)) * _NODES[None])
+    weights = _WEIGHTS[:, None] * _WEIGHTS[None] / (2 * math.pi)
+    slope = lambda z: 1 - np.tanh(z) ** 2
+    return (weights * np.tanh(u) * np.tanh(v)).sum(), (weights * slope(u) * slope(v)).sum()
+
+
+DUALS = {"relu": relu, "erf": erf, "tanh": tanh}
+
+
+def kernels(steps, x, y, c_w, c_b):
+    """NNGP and NTK of two inputs of shape ``(height, width, channels)``; numbers, if no positions are left."""
+    three = [((x, x), None), ((x, y), None), ((y, y), None)]
+    start = []
+    for pair, _ in three:
+        first, second = pair
+        k = np.einsum("abc,dec->abde", first, second) / x.shape[-1]
+        means = first.mean(-1), second.mean(-1)
+        start.append((k, np.zeros_like(k), means))
+    (_, (k, theta, _), _) = run(steps, start, c_w, c_b)
+    return k, theta
+
+
+def run(steps, three, c_w, c_b):
+    """Push (x, x), (x, y), (y, y) through the steps."""
+    for name, *options in steps:
+        if name == "conv":
+            three = [convolved(pair, *options, c_w, c_b) for pair in three]
+        elif name == "dense":
+            three = [
+                (c_b + c_w * k, 1 + c_w * k + c_w * theta, zeros(means))
+                for k, theta, means in three
+            ]
+        elif name in DUALS:
+            three = activated(three, DUALS[name], name)
+        elif name == "pool":
+            three = [pooled(pair, *options) for pair in three]
+        elif name == "flatten":
+            three = [(equal(k), equal(theta), average(means)) for k, theta, means in three]
+        elif name == "mean":
+            three = [(k.mean(), theta.mean(), average(means)) for k, theta, means in three]
+        elif name == "norm":
+            three = normalized(three)
+        elif name == "add":
+            branches = [run(branch, three, c_w, c_b) for branch in options]
+            three = [added([branch[i] for branch in branches]) for i in range(3)]
+        else:
+            raise ValueError(name)
+    return three
+
+
+def added(pairs):
+    """Sum of branches."""
+    k, theta, means = zip(*pairs, strict=True)
+    return sum(k), sum(theta), tuple(sum(side) for side in zip(*means, strict=True))
+
+
+def zeros(means):
+    return tuple(np.zeros_like(m) for m in means)
+
+
+def average(means):
+    return tuple(np.mean(m) for m in means)
+
+
+def equal(a):
+    height, width = a.shape[:2]
+    return np.mean([a[i, j, i, j] for i in range(height) for j in range(width)])
+
+
+def geometry(n, size, stride, padding):
+    """Number of outputs and first position read."""
+    if padding == "none":
+        return (n - size) // stride + 1, 0
+    outputs = math.ceil(n / stride)
+    return outputs, -(max((outputs - 1) * stride + size - n, 0) // 2)
+
+
+def taps(n, size, stride, padding, out):
+    """The positions that one output reads; None for a zero."""
+    _, start = geometry(n, size, stride, padding)
+    reads = [out * stride + start + t for t in range(size)]
+    if padding == "circular":
+        return [r % n for r in reads]
+    return [r if 0 <= r < n else None for r in reads]
+
+
+def convolved(pair, size, stride, padding, c_w, c_b):
+    k, theta, _ = pair
+    height, width = k.shape[:2]
+    rows, _ = geometry(height, size, stride, padding)
+    columns, _ = geometry(width, size, stride, padding)
+    down = [taps(height, size, stride, padding, i) for i in range(rows)]
+    across = [taps(width, size, stride, padding, j) for j in range(columns)]
+    new = np.zeros((2, rows, columns, rows, columns))
+    for i, j, m, n in np.ndindex(rows, columns, rows, columns):
+        for s in range(size):
+            for t in range(size):
+                at = down[i][s], across[j][t], down[m][s], across[n][t]
+                if None not in at:
+                    new[:, i, j, m, n] += k[at], theta[at]
+    new /= size**2
+    blank = np.zeros((rows, columns))
+    return c_b + c_w * new[0], 1 + c_w * new[0] + c_w * new[1], (blank, blank)
+
+
+def pooled(pair, size, stride):
+    k, theta, means = pair
+    rows, _ = geometry(k.shape[0], size, stride, "none")
+    columns, _ = geometry(k.shape[1], size, stride, "none")
+    window = lambda i: slice(i * stride, i * stride + size)
+    new = np.zeros((2, rows, columns, rows, columns))
+    for i, j, m, n in np.ndindex(rows, columns, rows, columns):
+        at = window(i), window(j), window(m), window(n)
+        new[:, i, j, m, n] = k[at].mean(), theta[at].mean()
+    small = tuple(
+        np.array([[m[window(i), window(j)].mean() for j in range(columns)] for i in range(rows)])
+        for m in means
+    )
+    return new[0], new[1], small
+
+
+def diagonal(k):
+    """Variances at each position."""
+    if k.ndim == 0:
+        return k
+    return np.array([[k[i, j, i, j] for j in range(k.shape[1])] for i in range(k.shape[0])])
+
+
+def sides(three):
+    """Variances of the two inputs of each of the three pairs."""
+    x, y = diagonal(three[0][0]), diagonal(three[2][0])
+    return (x, x), (x, y), (y, y)
+
+
+def activated(three, dual, name):
+    after = []
+    for (k, theta, _), (a, b) in zip(three, sides(three), strict=True):
+        value = np.zeros_like(k)
+        slope = np.zeros_like(k)
+        for at in np.ndindex(k.shape):
+            half = len(at) // 2
+            value[at], slope[at] = dual(a[at[:half]], b[at[half:]], k[at])
+        means = zeros((a, b))
+        if name == "relu":
+            means = tuple(np.sqrt(v / (2 * math.pi)) for v in (a, b))
+        after.append((value, slope * theta, means))
+    return after
+
+
+def normalized(three):
+    after = []
+    for (k, theta, (m, n)), (a, b) in zip(three, sides(three), strict=True):
+        s, t = np.sqrt(a - m**2), np.sqrt(b - n**2)
+        outer = lambda u, v: np.multiply.outer(u, v)
+        after.append(((k - outer(m, n)) / outer(s, t), theta / outer(s, t), zeros((m, n))))
+    return after

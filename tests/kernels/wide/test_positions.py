@@ -1,0 +1,388 @@
+"""Kernels of any architecture: against loops over positions, fully connected networks, and finite ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.core.errors import UserError
+from steepest.kernels import gram
+from steepest.kernels.wide import Positions
+from steepest.kernels.wide._evaluate import by_all_pairs
+from steepest.nn.layers import (
+    add,
+    conv,
+    dense,
+    flatten,
+    global_pool,
+    identity,
+    layer_norm,
+    network,
+    pool,
+    serial,
+)
+from steepest.nn.networks import mlp
+from tests.kernels.wide import brute
+
+C_W = 1.4
+C_B = 0.1
+SHAPE = (6, 5, 2)
+
+
+def layers_of(steps, width=4):
+    """Our layers for the steps of the oracle; all hidden widths are one number, the last dense has width one."""
+    made = []
+    for name, *options in steps:
+        if name == "conv":
+            size, stride, padding = options
+            made.append(conv(width, size, stride=stride, padding=padding))
+        elif name == "pool":
+            made.append(pool(*options))
+        elif name == "add":
+            branches = [
+                serial(*layers_of(branch, width)) if branch else identity for branch in options
+            ]
+            made.append(add(*branches))
+        else:
+            plain = {
+                "flatten": flatten,
+                "mean": global_pool,
+                "norm": layer_norm,
+                "dense": lambda: dense(width),
+            }
+            made.append(plain[name]() if name in plain else name)
+    return made
+
+
+def build(steps, width=4, shape=SHAPE, **options):
+    options = {"c_w": C_W, "c_b": C_B, "parameterized": "ntk"} | options
+    return network(*layers_of(steps, width), shape=shape, **options)
+
+
+def images(n=3, shape=SHAPE, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, *shape))
+
+
+CONV = ("conv", 3, 1, "zero")
+NETWORKS = {
+    "flatten": [CONV, ("relu",), CONV, ("relu",), ("flatten",), ("dense",)],
+    "global pooling": [CONV, ("relu",), CONV, ("relu",), ("mean",), ("dense",)],
+    "pool, then flatten": [CONV, ("relu",), ("pool", 2, 2), ("flatten",), ("dense",)],
+    "pool between": [CONV, ("relu",), ("pool", 2, 2), CONV, ("relu",), ("mean",), ("dense",)],
+    "pooling of preactivations": [CONV, ("pool", 2, 2), ("relu",), ("flatten",), ("dense",)],
+    "overlapping pools": [
+        CONV,
+        ("relu",),
+        ("pool", 3, 2),
+        CONV,
+        ("relu",),
+        ("flatten",),
+        ("dense",),
+    ],
+    "pool 3 by steps of 1": [
+        CONV,
+        ("relu",),
+        ("pool", 3, 1),
+        CONV,
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "two pools": [CONV, ("pool", 2, 2), ("relu",), ("pool", 2, 1), ("flatten",), ("dense",)],
+    "strides": [
+        ("conv", 3, 2, "zero"),
+        ("relu",),
+        ("conv", 3, 2, "zero"),
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "no padding": [
+        ("conv", 3, 1, "none"),
+        ("relu",),
+        ("conv", 2, 1, "none"),
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "no padding, stride": [
+        ("conv", 2, 2, "none"),
+        ("relu",),
+        CONV,
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "circular": [
+        ("conv", 3, 1, "circular"),
+        ("relu",),
+        ("conv", 3, 1, "circular"),
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "circular after none": [
+        ("conv", 2, 1, "none"),
+        ("relu",),
+        ("conv", 3, 1, "circular"),
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "even windows": [
+        ("conv", 2, 1, "zero"),
+        ("relu",),
+        ("conv", 4, 2, "zero"),
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "two activations": [CONV, ("erf",), CONV, ("relu",), ("mean",), ("dense",)],
+    "tanh": [
+        ("conv", 3, 2, "zero"),
+        ("tanh",),
+        ("conv", 3, 1, "zero"),
+        ("tanh",),
+        ("flatten",),
+        ("dense",),
+    ],
+    "residual": [CONV, ("add", [], [("relu",), CONV]), ("relu",), ("mean",), ("dense",)],
+    "projected": [
+        CONV,
+        ("add", [("conv", 1, 2, "zero")], [("relu",), ("conv", 3, 2, "zero"), ("relu",), CONV]),
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "pool beside a stride": [
+        CONV,
+        ("add", [("pool", 2, 2), ("conv", 1, 1, "zero")], [("relu",), ("conv", 2, 2, "none")]),
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "normalized": [CONV, ("norm",), ("relu",), CONV, ("norm",), ("relu",), ("mean",), ("dense",)],
+    "normalized after": [
+        CONV,
+        ("relu",),
+        ("norm",),
+        CONV,
+        ("relu",),
+        ("flatten",),
+        ("norm",),
+        ("dense",),
+    ],
+    "dense at positions": [("dense",), ("relu",), ("dense",), ("relu",), ("mean",), ("dense",)],
+    "layers behind": [CONV, ("relu",), ("mean",), ("dense",), ("erf",), ("dense",)],
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_node_against_loops_over_positions(name):
+    """And all pairs of positions at once against the displacements that the plan thinks are enough."""
+    steps = NETWORKS[name]
+    x = images(2)
+    limit = build(steps).limit()
+    kernels = gram(limit, x)
+    for i, j in ((0, 0), (0, 1), (1, 1)):
+        k, theta = brute.kernels(steps, x[i], x[j], C_W, C_B)
+        corner = (
+            2e-7 if i == j else 1e-10
+        )  # near correlation one a kink knows its angle to √eps only
+        np.testing.assert_allclose(kernels.nngp[i, j], k, rtol=1e-10)
+        np.testing.assert_allclose(kernels.ntk[i, j], theta, rtol=corner)
+    way = Positions.of(limit, x, None, None)
+    rows = way.rows(x)
+    whole = slice(0, 2)
+    with jax.enable_x64(True):
+        one, two = way.sides(rows, rows, whole, whole)
+        full = by_all_pairs(way.plan, way.duals, len(limit.nodes) - 1, one, two)
+    np.testing.assert_allclose(full.k[0, 1], kernels.nngp[0, 1], rtol=1e-12)
+    np.testing.assert_allclose(full.theta[0, 1], kernels.ntk[0, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "erf", "gelu", "silu"])
+def test_a_network_without_positions_is_a_fully_connected_one(name):
+    x = images(shape=(7,), n=5)
+    layered = network(
+        dense(9), name, dense(9), name, dense(1), shape=(7,), c_w=C_W, c_b=C_B, parameterized="ntk"
+    )
+    flat = mlp((7, 9, 9, 1), name, c_w=C_W, c_b=C_B, parameterized="ntk")
+    ours, theirs = gram(layered.limit(), x), gram(flat.limit(), x)
+    np.testing.assert_allclose(ours.nngp, theirs.nngp, rtol=5e-12, atol=1e-13)
+    np.testing.assert_allclose(ours.ntk, theirs.ntk, rtol=5e-12, atol=1e-13)
+
+
+def test_one_dimension_and_three():
+    """Sequences and volumes are images of height one, and the other way round."""
+    x = images(3, (7, 2))
+    sequence = network(
+        conv(3), "relu", pool(2), conv(3), "relu", global_pool(), dense(1), shape=(7, 2), c_w=C_W
+    )
+    flat = network(
+        conv(3, (1, 3)),
+        "relu",
+        pool((1, 2)),
+        conv(3, (1, 3)),
+        "relu",
+        global_pool(),
+        dense(1),
+        shape=(1, 7, 2),
+        c_w=C_W,
+    )
+    volume = network(
+        conv(3, (1, 3, 1)),
+        "relu",
+        pool((1, 2, 1)),
+        conv(3, (1, 3, 1)),
+        "relu",
+        global_pool(),
+        dense(1),
+        shape=(1, 7, 1, 2),
+        c_w=C_W,
+    )
+    one = gram(sequence.limit(), x)
+    np.testing.assert_allclose(gram(flat.limit(), x[:, None]).ntk, one.ntk, rtol=1e-12)
+    np.testing.assert_allclose(gram(volume.limit(), x[:, None, :, None]).ntk, one.ntk, rtol=1e-12)
+
+
+def sampled_kernels(net, x, count):
+    """Outputs' products and tangent kernel of finite networks, ``(count, n, n)`` each; one gradient at a time.
+
+    A gradient of many networks at once is a grouped convolution, which XLA does not have for the CPU but as a loop.
+    """
+    readout = lambda params, image: jnp.ravel(net.apply(params, image))[0]
+
+    def kernels(key):
+        params = net.init(key)
+        gradients = [jax.grad(readout)(params, image) for image in x]
+        rows = jnp.stack(
+            [jnp.concatenate([g.ravel() for g in jax.tree.leaves(one)]) for one in gradients]
+        )
+        y = net.apply(params, x).reshape(len(x), -1)
+        return y @ y.T / y.shape[-1], rows @ rows.T
+
+    return jax.lax.map(kernels, jax.random.split(jax.random.key(0), count))
+
+
+@pytest.mark.parametrize("parameterized", ["standard", "ntk"])
+@pytest.mark.parametrize(
+    "name", ["flatten", "pool between", "projected", "normalized after", "circular", "strides"]
+)
+def test_finite_networks_have_these_kernels_in_the_mean(name, parameterized):
+    """Within four standard errors, and some hundredths for the finite width."""
+    net = build(NETWORKS[name], 64, parameterized=parameterized)
+    x = images(2, seed=3)
+    draws = sampled_kernels(net, x, 80)
+    limit = gram(net.limit(), x)
+    for sampled, exact in zip(draws, (limit.nngp, limit.ntk), strict=True):
+        mean = np.asarray(sampled).mean(0)
+        deviation = np.asarray(sampled).std(0) / np.sqrt(len(sampled))
+        size = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
+        assert (np.abs(mean - exact) <= 4 * deviation + 0.03 * size).all(), (mean, exact)
+
+
+def test_float32_stays_within_its_bound():
+    x = images(4)
+    for name in ("flatten", "tanh"):
+        limit = build(NETWORKS[name]).limit()
+        exact = gram(limit, x)
+        single = gram(limit, x.astype(np.float32))
+        for k in range(2):
+            size = np.sqrt(np.outer(np.diag(exact[k]), np.diag(exact[k])))
+            assert (np.abs(single[k] - exact[k]) <= (single.error + exact.error) * size).all()
+
+
+def test_empty_patches_have_no_signal():
+    """Without biases a patch of zeros stays zero; a finite network agrees, where ReLU's slope at 0 is 0."""
+    x = images(2)
+    x[:, :, 3:] = 0
+    net = network(
+        conv(256),
+        "relu",
+        conv(256),
+        "relu",
+        flatten(),
+        dense(1),
+        shape=SHAPE,
+        parameterized="ntk",
+        c_w=2.0,
+    )
+    kernels = gram(net.limit(), x)
+    assert np.isfinite(kernels.ntk).all()
+
+    sampled = sampled_kernels(net, x, 60)[1]
+    deviation = np.asarray(sampled).std(0) / np.sqrt(60)
+    error = np.abs(np.asarray(sampled).mean(0) - kernels.ntk)
+    assert (error <= 4 * deviation + 0.02 * kernels.ntk[0, 0]).all()
+
+
+def test_two_sets_are_a_block_of_one_matrix():
+    x = images(5)
+    limit = build(NETWORKS["pool between"]).limit()
+    whole = gram(limit, x)
+    block = gram(limit, x[:2], x[2:])
+    np.testing.assert_allclose(block.ntk, whole.ntk[:2, 2:], rtol=1e-12)
+
+
+def test_shifts_leave_kernels_alone_under_circular_padding():
+    """Of both inputs always; of one under global pooling."""
+    x = images(2)
+    steps = NETWORKS["circular"]
+    pooled = build(steps).limit()
+    flat = build([*steps[:-2], ("flatten",), ("dense",)]).limit()
+    moved = np.roll(x, (2, 1), (1, 2))
+    np.testing.assert_allclose(gram(flat, moved).ntk, gram(flat, x).ntk, rtol=1e-12)
+    np.testing.assert_allclose(gram(pooled, x, moved).nngp, gram(pooled, x).nngp, rtol=1e-12)
+
+
+def test_matrices_have_no_negative_eigenvalues():
+    x = images(12)
+    for name in ("global pooling", "two pools"):
+        kernels = gram(build(NETWORKS[name]).limit(), x)
+        for matrix in kernels[:2]:
+            values = np.linalg.eigvalsh(matrix)
+            assert values[0] >= -len(x) * kernels.error * values[-1]
+
+
+REFUSED = {
+    "an activation twice": ([CONV, ("relu",), ("relu",), ("flatten",), ("dense",)], "relu"),
+    "an activation of flattened channels": ([CONV, ("flatten",), ("relu",), ("dense",)], "relu"),
+    "an activation of the input": ([("relu",), CONV, ("flatten",), ("dense",)], "relu"),
+    "two activations in a sum": (
+        [CONV, ("add", [CONV, ("relu",)], [CONV, ("relu",)]), CONV, ("flatten",), ("dense",)],
+        "activation",
+    ),
+    "two branches without weights": ([CONV, ("add", [], []), ("flatten",), ("dense",)], "weights"),
+    "the input in a sum": (
+        [("add", [], [("conv", 3, 1, "zero")]), ("flatten",), ("dense",)],
+        "raw input",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_known_limit_is_named(name):
+    steps, word = REFUSED[name]
+    net = network(*layers_of(steps, 2), shape=SHAPE, parameterized="ntk")
+    net.apply(net.init(jax.random.key(0)), jnp.ones(SHAPE))  # the finite network is fine
+    with pytest.raises(UserError, match=rf"(?=.*node \d+).*{word}"):
+        net.limit()
+
+
+def test_other_bad_input_gets_a_sentence():
+    flat = build(NETWORKS["flatten"])
+    with pytest.raises(UserError, match="has positions of its own"):
+        gram(network(conv(2), shape=SHAPE, parameterized="ntk").limit(), images())
+    with pytest.raises(UserError, match=r"shape \(n, 6, 5, 2\), got \(3, 5, 6, 2\)"):
+        gram(flat.limit(), images(shape=(5, 6, 2)))
+    with pytest.raises(UserError, match="corners and no closed form"):
+        gram(network(conv(2), "elu", flatten(), dense(1), shape=SHAPE).limit(), images())
+    with pytest.raises(UserError, match="jumps"):
+        gram(network(conv(2), "step", flatten(), dense(1), shape=SHAPE).limit(), images())
+    with pytest.raises(UserError, match="divides by zero"):
+        empty = images()
+        empty[:, :3] = 0
+        gram(build(NETWORKS["normalized"], c_b=0.0).limit(), empty)
+    with pytest.raises(UserError, match="no kernel describes"):
+        build(NETWORKS["flatten"], parameterized="mean-field").limit()
