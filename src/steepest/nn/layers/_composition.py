@@ -154,6 +154,7 @@ def as_layer(layer: LayerLike) -> Layer:
     """
     if isinstance(layer, Layer):
         return layer
-    if isinstance(layer, type) or getattr(layer, "__module__", "") == __name__:
-        raise UserError(f"{layer} is no layer; call it, as in flatten()")
+    if getattr(layer, "__module__", "").startswith("steepest.nn.layers"):
+        name = getattr(layer, "__name__", "it")
+        raise UserError(f"{name} makes a layer and is none; call it, as in {name}()")
     return Activated(activation(layer))

@@ -1,0 +1,64 @@
+"""The bound of the error: never below what planted errors do, and not far above."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from steepest.kernels.wide import Positions, _duals
+from steepest.nn.layers import conv, dense, flatten, global_pool, network
+
+PLANTED = 1e-5
+
+
+def build(last, activation):
+    layers = [layer for _ in range(4) for layer in (conv(3), activation)]
+    return network(
+        *layers, last(), dense(1), shape=(4, 4, 2), parameterized="ntk", c_w=1.8, c_b=0.05
+    )
+
+
+def tile(way, x):
+    rows = way.rows(x)
+    return [np.asarray(kernel, float) for kernel in way.tile(rows, rows, same=False)]
+
+
+@pytest.mark.parametrize("last", [flatten, global_pool])
+@pytest.mark.parametrize("activation", ["erf", "tanh"])
+def test_planted_errors_stay_below_the_bound_and_within_a_hundredth_of_it(
+    last, activation, monkeypatch
+):
+    """Each expectation is wrong by the share ``PLANTED`` of √(E σ(u)² E σ(v)²), the largest that is declared."""
+    x = np.random.default_rng(0).normal(size=(6, 4, 4, 2))
+    limit = build(last, activation).limit()
+    exact = tile(Positions.of(limit, x, None, None), x)
+    way = Positions.of(limit, x, None, None)
+    kind = type(next(dual for dual in way.duals if dual is not None))
+    right = kind.pair
+    declared = kind.tolerances
+
+    def wrong(self, k, one, two):
+        value, slope = right(self, k, one, two)
+        own = [right(self, _variance(self, side), side, side) for side in (one, two)]
+        size = [(a * b) ** 0.5 for a, b in zip(*own, strict=True)]
+        return value + PLANTED * size[0], slope + PLANTED * size[1]
+
+    monkeypatch.setattr(kind, "pair", wrong)
+    monkeypatch.setattr(kind, "tolerances", lambda self, eps: _duals.Tolerances(PLANTED, PLANTED))
+    # other objects, so that no compiled program of the right expectations is used again
+    limit = dataclasses.replace(limit, name="with planted errors")
+    mistaken = Positions.of(limit, x, None, None)
+    bound = mistaken.error
+    found = tile(mistaken, x)
+    ratios = []
+    for right_kernel, wrong_kernel in zip(exact, found, strict=True):
+        size = np.sqrt(np.outer(np.diag(right_kernel), np.diag(right_kernel)))
+        ratios.append(np.abs(wrong_kernel - right_kernel) / size / bound)
+    assert max(ratio.max() for ratio in ratios) <= 1
+    assert np.median(ratios) >= 0.01
+    assert declared is not kind.tolerances
+
+
+def _variance(dual, side):
+    """The variance from what a dual keeps of a position."""
+    return side[0] if isinstance(dual, _duals.Closed) else side[0] ** -2

@@ -1,0 +1,147 @@
+"""Finite networks of layers: against XLA's convolution, fully connected networks, and hand-made sums."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.core.errors import UserError
+from steepest.nn.layers import (
+    add,
+    conv,
+    dense,
+    flatten,
+    global_pool,
+    identity,
+    layer_norm,
+    network,
+    pool,
+    serial,
+)
+from steepest.nn.networks import mlp
+
+SHAPE = (7, 6, 3)
+IMAGES = np.random.default_rng(0).normal(size=(2, *SHAPE))
+
+
+@pytest.mark.parametrize("padding", ["zero", "none", "circular"])
+@pytest.mark.parametrize(("window", "stride"), [(3, 1), (3, 2), (2, 1), ((4, 1), (3, 2))])
+def test_convolutions_are_those_of_xla(window, stride, padding):
+    net = network(conv(5, window, stride=stride, padding=padding), shape=SHAPE, c_b=0.5)
+    params = net.init(jax.random.key(0))
+    ((layer),) = params
+    size, strides = (v if isinstance(v, tuple) else (v, v) for v in (window, stride))
+    x = jnp.asarray(IMAGES)
+    if padding == "circular":
+        outputs = [-(-n // r) for n, r in zip(SHAPE, strides, strict=False)]
+        missing = [
+            max((out - 1) * r + w - n, 0)
+            for n, w, r, out in zip(SHAPE, size, strides, outputs, strict=False)
+        ]
+        sides = [(m // 2, m - m // 2) for m in missing]
+        x = jnp.pad(x, [(0, 0), *sides, (0, 0)], mode="wrap")
+    kind = "SAME" if padding == "zero" else "VALID"
+    expected = jax.lax.conv_general_dilated(
+        x, layer["w"], strides, kind, dimension_numbers=("NHWC", "OIHW", "NHWC")
+    )
+    np.testing.assert_allclose(net.apply(params, IMAGES), expected + layer["b"], atol=2e-5)
+    assert net.output == expected.shape[1:]
+
+
+@pytest.mark.parametrize("parameterized", ["standard", "ntk", "mean-field", "mup"])
+def test_dense_layers_are_a_fully_connected_network(parameterized):
+    options = {"parameterized": parameterized, "c_w": 1.7, "c_b": 0.2}
+    ours = network(dense(8), "tanh", dense(9), "tanh", dense(1), shape=(3,), **options)
+    theirs = mlp((3, 8, 9, 1), "tanh", **options)
+    params = theirs.init(jax.random.key(0))
+    x = IMAGES[0, 0]
+    same = (params[0], {}, params[1], {}, params[2])
+    np.testing.assert_allclose(ours.apply(same, x), theirs.apply(params, x), rtol=1e-5)
+    drawn = ours.init(jax.random.key(1))
+    for mine, given in zip((drawn[0], drawn[2], drawn[4]), params, strict=True):
+        assert mine["w"].shape == given["w"].shape
+    # the law of the first weights: their deviation, over many draws
+    many = jax.vmap(ours.init)(jax.random.split(jax.random.key(2), 400))
+    given = jax.vmap(theirs.init)(jax.random.split(jax.random.key(3), 400))
+    for mine, other in zip((many[0], many[2], many[4]), given, strict=True):
+        assert float(mine["w"].std() / other["w"].std()) == pytest.approx(1, abs=0.06)
+
+
+def test_pools_flatten_and_sums_by_hand():
+    x = jnp.asarray(IMAGES)
+    run = lambda *layers: network(*layers, shape=SHAPE).apply(
+        network(*layers, shape=SHAPE).init(jax.random.key(0)), x
+    )
+    blocks = x[:, :6].reshape(2, 3, 2, 3, 2, 3).mean((2, 4))
+    np.testing.assert_allclose(run(pool(2)), blocks, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        run(pool(2, 1))[:, 1, 2], x[:, 1:3, 2:4].mean((1, 2)), rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(run(global_pool()), x.mean((1, 2)), rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(run(flatten()), x.reshape(2, -1))
+    doubled = run(add(identity, "relu", weights=(2.0, -1.0)))
+    np.testing.assert_allclose(doubled, 2 * x - jnp.maximum(x, 0), rtol=1e-5, atol=1e-6)
+    normal = run(layer_norm())
+    np.testing.assert_allclose(normal.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose((normal**2).mean(-1), 1, rtol=1e-4)
+
+
+def test_inputs_may_have_any_axes_in_front():
+    net = network(conv(4), "relu", global_pool(), dense(1), shape=SHAPE)
+    params = net.init(jax.random.key(0))
+    y = net.apply(params, IMAGES)
+    assert y.shape == (2,)
+    np.testing.assert_allclose(net.apply(params, IMAGES[0]), y[0], rtol=1e-5)
+    np.testing.assert_allclose(net.apply(params, IMAGES[:, None])[:, 0], y, rtol=1e-5)
+
+
+def test_a_network_can_be_trained_and_drawn_many_times():
+    net = network(conv(4), "relu", flatten(), dense(1), shape=SHAPE, parameterized="ntk")
+    many = jax.vmap(net.init)(jax.random.split(jax.random.key(0), 3))
+    risk = lambda params: jnp.mean((net.apply(params, IMAGES) - 1.0) ** 2)
+    gradients = jax.jit(jax.vmap(jax.grad(risk)))(many)
+    moved = jax.tree.map(lambda w, g: w - 0.1 * g, many, gradients)
+    assert (jax.vmap(risk)(moved) < jax.vmap(risk)(many)).all()
+
+
+def test_equal_descriptions_are_equal():
+    assert serial(conv(3), "relu") == serial(conv(3), "relu")
+    assert hash(serial(conv(3), "relu")) == hash(serial(conv(3), "relu"))
+    one, two = (
+        network(conv(3), "relu", last(), dense(1), shape=SHAPE, parameterized="ntk").limit()
+        for last in (flatten, global_pool)
+    )
+    assert one != two  # nodes of two kinds with equal entries are not equal
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: network(flatten(), conv(2), shape=SHAPE), r"conv\(2\) needs positions"),
+        (lambda: network(dense(2), pool(2), shape=(4,)), "pool needs positions"),
+        (lambda: network(conv(2, 9, padding="none"), shape=SHAPE), "9 × 9 does not fit into 7 × 6"),
+        (lambda: network(conv(2, padding="same"), shape=SHAPE), "no padding 'same'"),
+        (lambda: network(conv(2, (3, 3, 3)), shape=SHAPE), "one for each of 2 dimensions"),
+        (lambda: network(conv(2, 0), shape=SHAPE), "whole numbers from one on, got 0"),
+        (lambda: conv(0), "got 0"),
+        (lambda: network("thanh", shape=SHAPE), "did you mean 'tanh'"),
+        (lambda: network(flatten, shape=SHAPE), r"call it, as in flatten\(\)"),
+        (lambda: network(shape=SHAPE), "at least one layer"),
+        (lambda: network(dense(1), shape=()), "space first and channels last"),
+        (lambda: add(identity), "two or more branches"),
+        (
+            lambda: network(add(identity, conv(4)), shape=SHAPE),
+            r"one shape, got \(7, 6, 3\) and \(7, 6, 4\)",
+        ),
+        (lambda: network(conv(2), shape=SHAPE, parameterized="ntc"), "no parameterization 'ntc'"),
+    ],
+)
+def test_bad_input_gets_a_sentence(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
+
+
+def test_inputs_of_another_shape_are_refused():
+    net = network(conv(2), shape=SHAPE)
+    with pytest.raises(UserError, match=r"reads inputs of shape \(7, 6, 3\)"):
+        net.apply(net.init(jax.random.key(0)), jnp.ones((2, 6, 7, 3)))
