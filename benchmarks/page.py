@@ -27,6 +27,7 @@ ORDER = (
     "book",
     "descent",
     "kernels",
+    "architectures",
     "empirical_ntk",
     "curvature",
     "implicit_bias",

@@ -107,3 +107,4 @@ from steepest.kernels.tiled import TiledGram as TiledGram
 from steepest.kernels.tiled import TiledMatrix as TiledMatrix
 from steepest.kernels.tiled import open_tiled as open_tiled
 from steepest.kernels.tiled import tiled_gram as tiled_gram
+from steepest.kernels.wide import kernel_function as kernel_function

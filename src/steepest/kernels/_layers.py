@@ -9,13 +9,14 @@ from steepest.core.errors import UserError
 from steepest.kernels._expectations import Vector, pair_moments, single_moments
 from steepest.nn.activations import jumps
 from steepest.nn.networks import LayerLimit, Limit
+from steepest.nn.types import Values
 
 
 class Kernels(NamedTuple):
     """The covariance of the outputs at initialization (NNGP) and the tangent kernel (NTK), in units of the output."""
 
-    nngp: NDArray
-    ntk: NDArray
+    nngp: Values
+    ntk: Values
 
 
 class PairKernels(NamedTuple):

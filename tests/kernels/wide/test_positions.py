@@ -195,7 +195,7 @@ def test_every_node_against_loops_over_positions(name):
     rows = way.rows(x)
     whole = slice(0, 2)
     with jax.enable_x64(True):
-        one, two = way.sides(rows, rows, whole, whole)
+        one, two = way.firsts(rows, whole), way.seconds(rows, whole)
         full = by_all_pairs(way.plan, way.duals, len(limit.nodes) - 1, one, two)
     np.testing.assert_allclose(full.k[0, 1], kernels.nngp[0, 1], rtol=1e-12)
     np.testing.assert_allclose(full.theta[0, 1], kernels.ntk[0, 1], rtol=1e-12)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -95,11 +95,12 @@ class ScaleInvariant:
         mean = (self.right - self.left) * np.sqrt(variances / (2 * math.pi))
         return Singles(square * variances, live, np.full_like(variances, np.inf), mean)
 
-    def sides(self, variances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: the deviation and its inverse, zero where there is none."""
-        root = np.sqrt(variances)
-        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-        return [root, inverse] + [(variances > 0).astype(float)] * self.empty
+        live = variances > 0
+        safe = xp.sqrt(xp.where(live, variances, 1.0))
+        sides = [xp.where(live, safe, 0.0), xp.where(live, 1 / safe, 0.0)]
+        return [*sides, xp.where(live, 1.0, 0.0)] if self.empty else sides
 
     def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
         """Compute ``E σ(u)σ(v)`` and ``E σ'(u)σ'(v)``; where σ is constant zero its slope is that from the left."""
@@ -153,8 +154,9 @@ class Closed:
         shape = variances.shape
         return Singles(value.reshape(shape), slope.reshape(shape), curvature, mean)
 
-    def sides(self, variances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: its variance."""
+        del xp
         return [variances]
 
     def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
@@ -194,14 +196,15 @@ class Series:
     def singles(self, variances: NDArray[np.float64]) -> Singles:
         """Return expectations at single positions."""
         table = _series_table(self.activation, self.low, self.high)
-        value, slope, curvature, mean = np.moveaxis(table.at(variances)[..., :4], -1, 0)
+        value, slope, curvature, mean = np.moveaxis(table.only(slice(4)).at(variances), -1, 0)
         return Singles(value, slope, curvature, mean)
 
-    def sides(self, variances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: one over the deviation, and ``h_k``, k first."""
         table = _series_table(self.activation, self.low, self.high)
-        h = table.at(variances)[..., 4 + self.first : 4 + self.terms : self.step]
-        return [1 / np.sqrt(np.maximum(variances, self.low)), np.moveaxis(h, -1, 0)]
+        chosen = slice(4 + self.first, 4 + self.terms, self.step)
+        h = table.only(chosen).at(variances, xp)
+        return [1 / xp.sqrt(xp.maximum(variances, self.low)), xp.moveaxis(h, -1, 0)]
 
     def pair(self, k: Array, one: list[Array], two: list[Array]) -> tuple[Array, Array]:
         """Compute both by Horner's rule, in ρ² where every other term is zero."""
@@ -223,8 +226,13 @@ class Series:
 Dual = ScaleInvariant | Closed | Series
 
 
-def dual_of(activation: Activation, variances: NDArray[np.float64], tolerance: float) -> Dual:
-    """Choose the way of an activation at these variances.
+def dual_of(
+    activation: Activation,
+    variances: NDArray[np.float64],
+    tolerance: float,
+    room: float = 1.05,
+) -> Dual:
+    """Choose the way of an activation at these variances, and at those larger or smaller by the factor ``room``.
 
     Raises:
         UserError: where no way meets the tolerance.
@@ -246,8 +254,7 @@ def dual_of(activation: Activation, variances: NDArray[np.float64], tolerance: f
         )
     high = float(variances.max())
     low = max(float(variances.min()), FLOOR * high)
-    # a little wider, so that rounding and the next batch of the same data fit
-    return _series(activation, low / 1.05, high * 1.05, tolerance)
+    return _series(activation, low / room, high * room, tolerance)
 
 
 @lru_cache(maxsize=256)
@@ -291,12 +298,18 @@ class Interpolant(NamedTuple):
     series: NDArray[np.float64]
     error: float
 
-    def at(self, variances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return all functions at variances of any shape, functions last."""
-        clipped = np.clip(variances, self.low, self.high)
-        place = 2 * np.log(clipped / self.low) / np.log(self.high / self.low) - 1
-        basis = chebyshev.chebvander(np.clip(place, -1, 1), len(self.series) - 1)
-        return basis @ self.series
+    def only(self, functions: slice) -> "Interpolant":
+        """Return the same of some functions."""
+        return self._replace(series=self.series[:, functions])
+
+    def at(self, variances: Any, xp: Any = np) -> Any:
+        """Return all functions at variances of any shape, functions last; ``xp`` is NumPy or JAX's."""
+        clipped = xp.clip(variances, self.low, self.high)
+        place = 2 * xp.log(clipped / self.low) / math.log(self.high / self.low) - 1
+        basis = [xp.ones_like(place), place]
+        while len(basis) < len(self.series):
+            basis.append(2 * place * basis[-1] - basis[-2])
+        return xp.stack(basis[: len(self.series)], axis=-1) @ self.series.astype(place.dtype)
 
 
 @lru_cache(maxsize=64)

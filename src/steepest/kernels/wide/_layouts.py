@@ -160,9 +160,20 @@ class Displacement(NamedTuple):
         return total
 
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
-        """Compute them inside a loop of one turn, whose end the compiler cannot foresee."""
-        empty = tuple(jnp.zeros(array.shape, array.dtype) for array in arrays)
-        return jax.lax.fori_loop(0, self.once, lambda _, old: arrays, empty)
+        """Hand them through a loop of one turn, whose end the compiler cannot foresee."""
+        return _settled(self.once, arrays)
+
+
+@jax.custom_jvp
+def _settled(once: Array, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+    empty = tuple(jnp.zeros(array.shape, array.dtype) for array in arrays)
+    return jax.lax.fori_loop(0, once, lambda _, old: arrays, empty)
+
+
+@_settled.defjvp
+def _settled_jvp(at, change):
+    """Pass on the derivatives as they are: a loop of unknown length has none backwards."""
+    return _settled(*at), change[1]
 
 
 def _strided(k: Array, start: int, stride: int, count: int, axis: int) -> Array:

@@ -1,7 +1,9 @@
 """Gram matrices of limits of any architecture, in tiles."""
 
 from dataclasses import dataclass
+from functools import partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -13,12 +15,12 @@ from steepest.kernels._tabulated import TOLERANCE, symmetric
 from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
-from steepest.kernels.wide._rules import Pairs
-from steepest.kernels.wide._survey import survey
+from steepest.kernels.wide._rules import Pairs, Sides
+from steepest.kernels.wide._survey import Survey, survey
 from steepest.nn.layers import WideLimit
 
 BLOCK = 2**16  # pairs of positions and inputs in one array: what is computed stays in the cache
-COLUMNS = 16  # pairs of inputs are the last axis; shorter ones waste vector instructions
+COLUMNS = 16  # inputs on the last axis, a multiple of what vector instructions take at a time
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,14 @@ class Positions:
         duals: the expectations of each activation at the variances of these inputs.
         counts: nodes that need numbers at single positions, and how many arrays of them.
         error: bound of the error of both kernels, relative to √(K_αα K_ββ) and √(Θ_αα Θ_ββ).
+        surveyed: the inputs that it was built for, and what is known of them.
     """
 
     plan: Plan
     duals: tuple[Dual | None, ...]
     counts: tuple[tuple[int, int], ...]
     error: float
+    surveyed: tuple[NDArray, Survey]
 
     @classmethod
     def of(
@@ -54,14 +58,16 @@ class Positions:
         both = x if other is None else np.concatenate([x, other.astype(x.dtype)])
         surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize])
         counts = tuple((node, len(surveyed.sides[node])) for node in sorted(surveyed.sides))
-        return cls(plan, surveyed.duals, counts, surveyed.error)
+        return cls(plan, surveyed.duals, counts, surveyed.error, (both, surveyed))
 
     def rows(self, x: NDArray) -> tuple[NDArray, ...]:
         """Return what a tile needs of each input; the inputs come last but one in every array.
 
         The diagonals of both kernels, ``(2, n, 1)``, then the numbers of each node at its positions.
         """
-        surveyed = survey(self.plan, x, 1.0, self.duals)
+        inputs, surveyed = self.surveyed
+        if x is not inputs:
+            surveyed = survey(self.plan, x, 1.0, self.duals)
         theta = surveyed.output.theta if surveyed.output.theta is not None else surveyed.output.k
         arrays = [np.stack([surveyed.output.k, theta])[..., None]]
         for node in sorted(surveyed.sides):
@@ -70,38 +76,41 @@ class Positions:
 
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
-        double = rows[0].dtype == np.float64
-        down = _cut(rows[0].shape[-2], self._block()[0])
-        across = _cut(columns[0].shape[-2], self._block()[1])
-        with arithmetic(double=double):
+        height, width = self._block(rows[0].shape[-2], columns[0].shape[-2])
+        with arithmetic(double=rows[0].dtype == np.float64):
+            down = _blocks(rows[0].shape[-2], height)
+            across = _blocks(columns[0].shape[-2], width)
+            one = [self.firsts(rows, i) for i in down]
+            two = [self.seconds(columns, j) for j in across]
             out = np.empty((2, rows[0].shape[-2], columns[0].shape[-2]), rows[0].dtype)
-            for i in down:
-                for j in across:
+            for i, first in zip(down, one, strict=True):
+                for j, second in zip(across, two, strict=True):
                     if same and j.stop <= i.start:
-                        continue
-                    pairs = self.pairs(rows, columns, i, j)
+                        continue  # the other half of a symmetric matrix
+                    pairs = self.pairs(first, second)
                     out[0, i, j] = pairs.k
-                    out[1, i, j] = pairs.theta if pairs.theta is not None else 0.0
+                    out[1, i, j] = 0.0 if pairs.theta is None else pairs.theta
             if not same:
                 return jnp.asarray(out[0]), jnp.asarray(out[1])
-            for matrix in out:  # below the diagonal blocks nothing was computed
+            for matrix in out:
                 lower = np.tril_indices(len(matrix), -1)
                 matrix[lower] = matrix.T[lower]
             diagonal = jnp.asarray(rows[0][..., 0])
-            return symmetric(jnp.asarray(out[0]), diagonal[0]), symmetric(
-                jnp.asarray(out[1]), diagonal[1]
-            )
+            k, theta = (symmetric(jnp.asarray(a), d) for a, d in zip(out, diagonal, strict=True))
+            return k, theta
 
-    def pairs(self, rows: tuple, columns: tuple, i: slice, j: slice) -> Pairs:
-        """Compute both kernels between some rows and some columns."""
-        one, two = self.sides(rows, columns, i, j)
-        end = len(self.plan.limit.nodes) - 1
-        return evaluate(self.plan, self.duals, end, one, two)
+    def pairs(self, one: Sides, two: Sides) -> Pairs:
+        """Compute both kernels between first and second inputs."""
+        return evaluate(self.plan, self.duals, len(self.plan.limit.nodes) - 1, one, two)
 
-    def sides(self, rows: tuple, columns: tuple, i: slice, j: slice) -> tuple[dict, dict]:
-        """Give the arrays of some rows and columns back to their nodes; the inputs of columns come last."""
-        one = self._by_node([array[..., i, :] for array in rows[1:]])
-        return one, self._by_node([jnp.swapaxes(a[..., j, :], -1, -2) for a in columns[1:]])
+    def firsts(self, rows: tuple, block: slice) -> dict[int, list]:
+        """Give the arrays of some rows to their nodes."""
+        return self._by_node(_cut(tuple(rows[1:]), block.start, block.stop - block.start))
+
+    def seconds(self, columns: tuple, block: slice) -> dict[int, list]:
+        """Do the same for some columns, with the inputs last."""
+        cut = _cut(tuple(columns[1:]), block.start, block.stop - block.start, swapped=True)
+        return self._by_node(cut)
 
     def _by_node(self, arrays: list) -> dict[int, list]:
         sides: dict[int, list] = {}
@@ -110,14 +119,20 @@ class Positions:
             arrays = arrays[count:]
         return sides
 
-    def _block(self) -> tuple[int, int]:
-        """Return rows and columns of a block whose arrays stay in the cache."""
+    def _block(self, n: int, m: int) -> tuple[int, int]:
+        """Return rows and columns of a block whose arrays stay in the cache; all blocks have one shape."""
         rows = max(1, BLOCK // (self.plan.cells * COLUMNS))
-        return min(rows, COLUMNS), COLUMNS
+        return min(rows, COLUMNS, n), min(COLUMNS, m)
 
 
-def _cut(count: int, size: int) -> list[slice]:
-    """Cut into slices of equal length as far as possible, so that few shapes are compiled."""
-    pieces = -(-count // size)
-    length = -(-count // pieces)
-    return [slice(start, min(start + length, count)) for start in range(0, count, length)]
+def _blocks(count: int, size: int) -> list[slice]:
+    """Cut into slices of one length, so that one program serves all; the last overlaps the one before."""
+    starts = [min(start, count - size) for start in range(0, count, size)]
+    return [slice(start, start + size) for start in starts]
+
+
+@partial(jax.jit, static_argnames=("size", "swapped"))
+def _cut(arrays: tuple, start: int, size: int, *, swapped: bool = False) -> list[Array]:
+    """Take some inputs out of all arrays, in one call."""
+    taken = [jax.lax.dynamic_slice_in_dim(array, start, size, -2) for array in arrays]
+    return [jnp.swapaxes(array, -1, -2) for array in taken] if swapped else taken

@@ -82,6 +82,7 @@ def survey(
     x: NDArray,
     tolerance: float,
     duals: tuple[Dual | None, ...] | None = None,
+    room: float = 1.05,
 ) -> Survey:
     """Compute the diagonal of the recursion for inputs ``(n, *shape)``, in float64.
 
@@ -90,6 +91,7 @@ def survey(
         x: inputs; the precision of their numbers is that in which pairs will be computed.
         tolerance: of the expectations.
         duals: those of a survey of more inputs; chosen here without.
+        room: factor by which variances may be larger or smaller at other inputs.
 
     Raises:
         UserError: no signal arrives at the output, or an activation has no known expectation.
@@ -107,7 +109,7 @@ def survey(
         read = [diagonals[source] for source in node.sources]
         chosen.append(None)
         if isinstance(node, Activate):
-            dual = duals[index] if duals else dual_of(node.activation, read[0].k, tolerance)
+            dual = duals[index] if duals else dual_of(node.activation, read[0].k, tolerance, room)
             assert dual is not None
             chosen[index] = dual
             sides[index] = [side[..., None] for side in dual.sides(read[0].k)]

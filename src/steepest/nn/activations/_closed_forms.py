@@ -64,6 +64,7 @@ def _supplement_series(terms: int) -> tuple[float, ...]:
     )
 
 
+@jax.custom_jvp
 def arc_cosines(rho: Float[Array, "*shape"]) -> Pair:
     """Return ``sin θ + (π − θ) cos θ`` and ``π − θ`` of ``cos θ = ρ`` in [−1, 1]: arc-cosine kernels, times 2π and π.
 
@@ -80,6 +81,17 @@ def arc_cosines(rho: Float[Array, "*shape"]) -> Pair:
     value = _horner(_supplement_series(terms), size) * root + math.pi * jnp.maximum(rho, 0.0)
     angle = _horner(_arc_series(terms), size) * root
     return value, jnp.where(rho < 0, angle, math.pi - angle)
+
+
+@arc_cosines.defjvp
+def _arc_cosines_jvp(at, change):
+    """The derivative of the first is the second, whose own is infinite at ρ = ±1, where zero is taken."""
+    (rho,) = at
+    (step,) = change
+    value, angle = arc_cosines(rho)
+    inside = jnp.abs(rho) < 1
+    sine = jnp.sqrt(jnp.where(inside, (1 - rho) * (1 + rho), 1.0))
+    return (value, angle), (angle * step, jnp.where(inside, step / sine, 0.0))
 
 
 def _horner(coefficients: tuple[float, ...], x: Array) -> Array:

@@ -65,6 +65,7 @@ def network(
         UserError: shapes that do not fit, an unknown activation or parameterization; the message names the layer.
 
     >>> import jax
+    >>> from steepest.nn.layers import conv, dense, flatten, pool
     >>> net = network(conv(16), "relu", pool(2), flatten(), dense(10), shape=(8, 8, 3), parameterized="ntk")
     >>> net.apply(net.init(jax.random.key(0)), jnp.ones((5, 8, 8, 3))).shape
     (5, 10)

@@ -1,0 +1,180 @@
+"""The kernels of two inputs as a function of JAX: to be differentiated, mapped and compiled with what surrounds it."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from steepest.core.errors import UserError
+from steepest.kernels._layers import Kernels
+from steepest.kernels.wide._duals import Dual, ScaleInvariant, Series
+from steepest.kernels.wide._evaluate import evaluate
+from steepest.kernels.wide._plan import Plan, plan_of
+from steepest.kernels.wide._survey import survey
+from steepest.nn.activations import gaussian_mean
+from steepest.nn.layers import WideLimit
+from steepest.nn.layers._nodes import (
+    Activate,
+    AllPositions,
+    Average,
+    EqualPositions,
+    Input,
+    Linear,
+    Node,
+    Normalize,
+    Sum,
+)
+from steepest.nn.layers._window import Window
+from steepest.nn.networks import Limit
+
+TOLERANCE = 1e-7
+ROOM = 2.0  # factor by which variances may differ from those of ``like``
+
+
+def kernel_function(
+    limit: Limit | WideLimit, like: Float[np.ndarray, "n ..."], *, tolerance: float = TOLERANCE
+) -> Callable[[Array, Array], Kernels]:
+    """Return NNGP and NTK of one pair of inputs as a pure function, for ``jax.jit``, ``grad`` and ``vmap``.
+
+    For a matrix of many inputs ``gram`` is far faster. Gradients are finite at equal and opposite inputs too, where
+    the NTK of a kinked activation has a corner: the derivative of its slope is taken as zero there.
+
+    Args:
+        limit: of ``mlp(...)`` or of ``network(...)``.
+        like: some inputs of the kind that will come. Shapes follow from them, and for an activation without closed
+            form the range of variances that its series covers, two times wider than theirs; beyond it kernels are NaN.
+        tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
+
+    Returns:
+        a function of two inputs without a batch axis, which gives two numbers; in the precision of its inputs.
+
+    Raises:
+        UserError: as ``gram``; an output that keeps its positions.
+
+    >>> import jax
+    >>> from steepest.nn.networks import mlp
+    >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
+    >>> kernel = kernel_function(net.limit(), np.eye(2))
+    >>> one, two = jnp.array([1.0, 1.0]), jnp.array([1.0, -1.0])
+    >>> round(float(kernel(one, two).ntk), 4)
+    1.3714
+    >>> bool(jnp.isfinite(jax.grad(lambda x: kernel(x, one).ntk)(one)).all())
+    True
+    """
+    general = nodes_of(limit) if isinstance(limit, Limit) else limit
+    if general.spaces[-1]:
+        raise UserError(
+            f"the output of the {general.name} has positions of its own; end with flatten() or global_pool()"
+        )
+    like = np.asarray(like, float)
+    shape = like.shape[1:] if isinstance(limit, Limit) else general.shape
+    if like.shape[1:] != shape or not len(like):
+        raise UserError(
+            f"like needs inputs of shape (n, {', '.join(map(str, shape))}), got {like.shape}"
+        )
+    plan = plan_of(general)
+    duals = survey(plan, like, tolerance, room=ROOM).duals
+    end = len(general.nodes) - 1
+
+    def kernel(x: Array, other: Array) -> Kernels:
+        one, inside = _sides(plan, duals, jnp.asarray(x))
+        two, inside_too = _sides(plan, duals, jnp.asarray(other))
+        pairs = evaluate(plan, duals, end, one, two)
+        theta = jnp.zeros(()) if pairs.theta is None else pairs.theta[0, 0]
+        valid = jnp.where(inside & inside_too, 1.0, jnp.nan)
+        return Kernels(pairs.k[0, 0] * valid, theta * valid)
+
+    return kernel
+
+
+def nodes_of(limit: Limit) -> WideLimit:
+    """Write a fully connected network's limit node by node.
+
+    >>> from steepest.nn.networks import mlp
+    >>> len(nodes_of(mlp((3, 8, 8, 1), "relu", parameterized="ntk", skip=1.0).limit()).nodes)
+    7
+    """
+    (start, *others) = limit.layers
+    nodes: list[Node] = [Input(), Linear((0,), *start)]
+    for index, layer in enumerate(others, 1):
+        source = len(nodes) - 1
+        if limit.normalized:
+            nodes.append(Normalize((source,)))
+        nodes.append(Activate((len(nodes) - 1,), limit.activation))
+        nodes.append(Linear((len(nodes) - 1,), *layer))
+        if limit.kept(index):
+            nodes.append(Sum((source, len(nodes) - 1), (limit.kept(index), 1.0)))
+    return WideLimit((1,), tuple(nodes), ((),) * len(nodes), limit.name)
+
+
+def _sides(
+    plan: Plan, duals: tuple[Dual | None, ...], x: Array
+) -> tuple[dict[int, list[Array]], Array]:
+    """Compute what pairs need of one input, and whether all variances are in range: ``_survey`` without bounds."""
+    inputs = jnp.moveaxis(x, -1, 0)[..., None]
+    sides = {0: [inputs[..., None]]}
+    variances = [(inputs**2).mean(0)]
+    means = [inputs.mean(0)]
+    inside = jnp.asarray(True)
+    for index, node in enumerate(plan.limit.nodes[1:], 1):
+        first = node.sources[0]
+        k = variances[first]
+        mean = means[first]
+        dual = duals[index]
+        if isinstance(node, Activate):
+            assert dual is not None
+            own = dual.sides(k, jnp)
+            sides[index] = [side[..., None] for side in own]
+            if isinstance(dual, Series):
+                inside = inside & ((k >= dual.low) & (k <= dual.high)).all()
+            mean = _mean(dual, node, k)
+            k = dual.pair(k, own, own)[0]
+        elif isinstance(node, (Average, AllPositions)):
+            k = evaluate(plan, duals, index, sides, sides).k[..., 0]
+            space = plan.limit.spaces[first]
+            window = node.window if isinstance(node, Average) else None
+            mean = _over(mean, space) if window is None else _window_mean(mean, window, space)
+        elif isinstance(node, EqualPositions):
+            space = plan.limit.spaces[first]
+            k, mean = _over(k, space), _over(mean, space)
+        elif isinstance(node, Normalize):
+            spread = k - mean**2
+            sides[index] = [mean[..., None], 1 / jnp.sqrt(spread)[..., None]]
+            k, mean = jnp.ones_like(k), jnp.zeros_like(k)
+        elif isinstance(node, Sum):
+            branches = list(zip(node.squares, node.sources, strict=True))
+            k = jnp.stack([r * variances[source] for r, source in branches]).sum(0)
+            mean = jnp.stack([r**0.5 * means[source] for r, source in branches]).sum(0)
+        elif isinstance(node, Linear):
+            space = plan.limit.spaces[first]
+            k = node.c_b + node.c_w * (
+                k if node.window is None else _window_mean(k, node.window, space)
+            )
+            mean = jnp.zeros_like(k)
+        variances.append(k)
+        means.append(mean)
+    return sides, inside
+
+
+def _over(values: Array, space: tuple[int, ...]) -> Array:
+    return values.mean(tuple(range(len(space))))
+
+
+def _window_mean(values: Array, window: Window, space: tuple[int, ...]) -> Array:
+    for d, taps in enumerate(window.taps(space)):
+        inside = (taps >= 0).reshape(taps.shape + (1,) * (values.ndim - d - 1))
+        values = (jnp.take(values, np.maximum(taps, 0), axis=d) * inside).mean(d + 1)
+    return values
+
+
+def _mean(dual: Dual, node: Activate, k: Array) -> Array:
+    """Return E σ(z), which layer normalization behind an activation needs."""
+    if isinstance(dual, ScaleInvariant):
+        live = k > 0
+        return jnp.where(
+            live, (dual.right - dual.left) * jnp.sqrt(jnp.where(live, k, 1.0) / (2 * np.pi)), 0.0
+        )
+    if isinstance(dual, Series):
+        return jnp.zeros_like(k) if dual.first else dual.sides(k, jnp)[1][0]
+    return gaussian_mean(node.activation.function, k, node.activation.kinks).value

@@ -1,0 +1,104 @@
+"""Kernels as functions of JAX: the numbers of gram, and derivatives that are finite and right."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.core.errors import UserError
+from steepest.kernels import gram, kernel_function
+from steepest.nn.layers import conv, dense, network
+from steepest.nn.networks import mlp
+from tests.kernels.wide.test_positions import NETWORKS, SHAPE, build, images
+
+
+@pytest.mark.parametrize("name", ["flatten", "pool between", "tanh", "normalized after"])
+def test_a_pair_is_an_entry_of_gram(name):
+    limit = build(NETWORKS[name]).limit()
+    x = images(3)
+    kernel = jax.jit(kernel_function(limit, x))
+    exact = gram(limit, x)
+    for i, j in ((0, 1), (1, 2), (1, 1)):
+        pair = kernel(x[i], x[j])
+        np.testing.assert_allclose(pair.nngp, exact.nngp[i, j], rtol=1e-6)
+        np.testing.assert_allclose(pair.ntk, exact.ntk[i, j], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("relu", {}),
+        ("erf", {"skip": 0.7}),
+        ("tanh", {"normalize": True}),
+        ("relu", {"skip": 0.5, "normalize": True}),
+        ("tanh", {"bias": False}),
+    ],
+)
+def test_fully_connected_networks_node_by_node(name, options):
+    options = {"c_w": 1.3, "c_b": 0.1, "parameterized": "ntk"} | options
+    limit = mlp((5, 8, 8, 8, 1), name, **options).limit()
+    x = images(3, (5,))
+    kernel = kernel_function(limit, x)
+    exact = gram(limit, x)
+    many = jax.vmap(jax.vmap(kernel, (None, 0)), (0, None))(jnp.asarray(x), jnp.asarray(x))
+    size = np.abs(exact.ntk).max()  # a series is known to 1e-7 of it
+    np.testing.assert_allclose(
+        many.nngp, exact.nngp, rtol=1e-9, atol=1e-6 * size * (name == "tanh")
+    )
+    np.testing.assert_allclose(many.ntk, exact.ntk, rtol=3e-7, atol=3e-6 * size * (name == "tanh"))
+
+
+@pytest.mark.parametrize(("name", "part"), [("relu", "ntk"), ("erf", "ntk"), ("tanh", "nngp")])
+def test_gradients_are_those_of_differences(name, part):
+    limit = mlp((4, 8, 8, 1), name, c_w=1.6, c_b=0.05, parameterized="ntk").limit()
+    one, two, way = images(3, (4,))
+    kernel = kernel_function(limit, np.stack([one, two]))
+    value = jax.jit(lambda x: getattr(kernel(x, jnp.asarray(two)), part))
+    slope = jax.grad(value)(jnp.asarray(one)) @ way
+    step = 1e-5
+    difference = (value(one + step * way) - value(one - step * way)) / (2 * step)
+    np.testing.assert_allclose(slope, difference, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("name", ["relu", "leaky_relu(0.2)", "tanh"])
+def test_gradients_are_finite_at_equal_and_opposite_inputs(name, sign):
+    limit = mlp((4, 8, 8, 1), name, c_w=1.6, bias=False, parameterized="ntk").limit()
+    (one,) = jnp.asarray(images(1, (4,)))
+    kernel = kernel_function(limit, one[None])
+    for part in ("nngp", "ntk"):
+        gradient = jax.jit(jax.grad(lambda x, p=part: getattr(kernel(x, sign * one), p)))(one)
+        assert jnp.isfinite(gradient).all()
+    # K(x, x) is a function of ‖x‖² alone: half of its derivative belongs to each argument
+    if sign > 0 and name == "relu":
+        gradient = jax.grad(lambda x: kernel(x, one).nngp)(one)
+        np.testing.assert_allclose(gradient, kernel(one, one).nngp * one / (one @ one), rtol=1e-6)
+
+
+def test_a_convolutional_kernel_has_a_gradient():
+    limit = build(NETWORKS["pool between"]).limit()
+    one, two, way = images(3)
+    kernel = kernel_function(limit, images(3))
+    value = jax.jit(lambda x: kernel(x, two).nngp)
+    slope = (jax.grad(value)(jnp.asarray(one)) * way).sum()
+    step = 1e-5
+    difference = (value(one + step * way) - value(one - step * way)) / (2 * step)
+    np.testing.assert_allclose(slope, difference, rtol=1e-5)
+
+
+def test_beyond_the_range_of_a_series_there_is_no_number():
+    limit = mlp((4, 8, 1), "tanh", parameterized="ntk").limit()
+    one, two = jnp.asarray(images(2, (4,)))
+    kernel = kernel_function(limit, np.stack([one, two]))
+    assert jnp.isfinite(kernel(one, two).ntk)
+    assert jnp.isnan(kernel(10 * one, two).ntk)
+
+
+def test_bad_input_gets_a_sentence():
+    with pytest.raises(UserError, match="has positions of its own"):
+        kernel_function(network(conv(2), shape=SHAPE, parameterized="ntk").limit(), images())
+    with pytest.raises(UserError, match=r"shape \(n, 6, 5, 2\), got \(3, 5, 6, 2\)"):
+        kernel_function(build(NETWORKS["flatten"]).limit(), images(shape=(5, 6, 2)))
+    with pytest.raises(UserError, match="corners and no closed form"):
+        net = network(dense(2), "elu", dense(1), shape=(3,), parameterized="ntk")
+        kernel_function(net.limit(), images(2, (3,)))
