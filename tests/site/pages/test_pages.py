@@ -225,11 +225,16 @@ def test_every_real_statement_becomes_mathml():
     from pathlib import Path
 
     import steepest
-    from steepest.site.pages._formula import formula
+    from steepest.site.pages._formula import formula, split_formula
 
     for path in (Path(steepest.__file__).parent / "claims").glob("*/**/[a-z]*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "statement":
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
-                    assert "<math" in formula(ast.literal_eval(node.value)), path.name
+                    statement = ast.literal_eval(node.value)
+                    pieces = split_formula(statement)
+                    assert "<math" in formula(statement), path.name
+                    assert all("<math" in formula(piece) for piece in pieces), path.name
+                    letters = re.sub(r"\\q?quad|\s", "", statement)
+                    assert re.sub(r"\\q?quad|\s", "", "".join(pieces)) == letters, path.name

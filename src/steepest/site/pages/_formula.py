@@ -40,6 +40,26 @@ def formula(latex: str, display: str = "block") -> Markup:
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
+def split_formula(latex: str) -> list[str]:
+    r"""Split a statement where wide spaces part it, outside of braces, brackets of a size and environments.
+
+    Each part is a formula, so that a page can put them under each other where they do not fit beside each other.
+
+    >>> split_formula(r"a = b, \quad c = \left( d \qquad e \right), \qquad f")
+    ['a = b,', 'c = \\left( d \\qquad e \\right),', 'f']
+    """
+    pieces = [""]
+    depth = 0
+    for token in re.findall(r"\\[a-zA-Z]+|\\.|.", latex, re.DOTALL):
+        depth += token in ("{", r"\left", r"\begin")
+        depth -= token in ("}", r"\right", r"\end")
+        if not depth and token in (r"\quad", r"\qquad"):
+            pieces.append("")
+        else:
+            pieces[-1] += token
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
 def _correct(part: ElementTree.Element) -> None:
     """Bold letters, upright capital Greek, relations that are operators, and bars without space."""
     text = part.text or ""

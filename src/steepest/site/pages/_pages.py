@@ -24,7 +24,7 @@ from . import _text
 from ._bars import bar
 from ._drawn import drawn
 from ._figures import inline, label
-from ._formula import formula
+from ._formula import formula, split_formula
 from ._runs import Run
 
 WORDS = {verdict: (look.sign, look.word) for verdict, look in LOOKS.items()}
@@ -274,6 +274,7 @@ def environment() -> Environment:
     for name in ("number", "found", "allowed", "duration", "ticks"):
         made.filters[name] = getattr(_text, name)
     made.filters["formula"] = formula
+    made.filters["split_formula"] = split_formula
     made.filters["expanded"] = partial(expand, known_only=False)
     made.filters["spelled"] = partial(spelled, known_only=False)
     made.filters["works"] = partial(cited, known_only=False)

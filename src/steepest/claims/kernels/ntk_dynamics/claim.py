@@ -155,6 +155,7 @@ class NtkDynamics(kit.Claim[Setting]):
         "steepest.nn.networks._mlp.mlp": "theory reads variances from it, the experiment runs it; a test compares its "
         "kernels with the mean over the neurons of the theory",
         "steepest.nn.networks._parameterization.parameterization": "it names exponents of the width",
+        "steepest.nn.networks._parameterization.width_factor": "a width to a power, as part of mlp",
     }
     tiny = {
         "widths": (64, 128, 256),

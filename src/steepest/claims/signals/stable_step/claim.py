@@ -171,6 +171,7 @@ class StableStep(kit.Claim[Setting]):
         "automatic differentiation agree with both in a test",
         "steepest.nn.networks._parameterization.parameterization": "it names exponents; multipliers and scales of the "
         "trained networks are written in the claim",
+        "steepest.nn.networks._parameterization.width_factor": "a width to a power, as part of mlp",
         "networks.shape_of": "it names a network by its widths",
         "claim.StableStep.wide": "networks by name, no numbers of theirs",
         "claim.StableStep.deep": "networks by name, no numbers of theirs",
