@@ -20,7 +20,7 @@
 # **You will** see each of your calls beside ours, run ours, and check it in the same cell against a closed form or
 # another way to the same number.
 #
-# **It takes** fifteen minutes. The cells run for less than a minute on one core.
+# **It takes** fifteen minutes. The cells run for about a minute on one core.
 #
 # **You need** `pip install steepest`. neural-tangents itself is not needed. Its repository is archived, and its
 # release 0.6.5 does not import on the JAX that Steepest needs.

@@ -36,7 +36,6 @@ def test_pairs_against_the_certified_map(name):
     sigma = activation(name)
     variances, k = pairs()
     dual = dual_of(sigma, variances, 1e-11)
-    sides = [[jnp.asarray(side) for side in dual.sides(v)] for v in variances]
     with jax.enable_x64(True):
         sides = [[jnp.asarray(side) for side in dual.sides(v)] for v in variances]
         value, slope = dual.pair(jnp.asarray(k), *sides)

@@ -29,7 +29,7 @@ from steepest.nn.activations import (
     jumps,
 )
 
-TERMS = (8, 16, 32, 64, 128, 256, 512)
+TERMS = 512  # of a series, before a tolerance is refused
 NODES = (8, 16, 32, 64, 128, 256)
 FLOOR = 1e-12  # relative to the largest variance: where an angle is asked for, smaller ones count as this
 
@@ -92,8 +92,13 @@ class ScaleInvariant:
         """Return expectations at single positions."""
         square = (self.left**2 + self.right**2) / 2
         live = np.where(variances > 0, square, self.left**2)
-        mean = (self.right - self.left) * np.sqrt(variances / (2 * math.pi))
-        return Singles(square * variances, live, np.full_like(variances, np.inf), mean)
+        infinite = np.full_like(variances, np.inf)
+        return Singles(square * variances, live, infinite, self.mean(variances, np))
+
+    def mean(self, variances: Any, xp: Any = jnp) -> Any:
+        """Return E σ(z), in JAX or NumPy."""
+        root, *_ = self.sides(variances, xp)
+        return (self.right - self.left) / math.sqrt(2 * math.pi) * root
 
     def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: the deviation and its inverse, zero where there is none."""
@@ -112,9 +117,8 @@ class ScaleInvariant:
         if product:
             value = value + product * k
             slope = slope + product
-        if (
-            self.empty
-        ):  # a signal that is zero has the derivative at 0, a₋, whatever the other signal
+        if self.empty:
+            # a signal that is zero has the derivative at 0, a₋, whatever the other signal
             live = one[2] * two[2]
             dead = (1 - one[2]) * (1 - two[2])
             half = self.left * (self.left + self.right) / 2
@@ -153,6 +157,10 @@ class Closed:
         )
         shape = variances.shape
         return Singles(value.reshape(shape), slope.reshape(shape), curvature, mean)
+
+    def mean(self, variances: Array) -> Array:
+        """Return E σ(z), in JAX."""
+        return gaussian_mean(self.activation.function, variances, self.activation.kinks).value
 
     def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: its variance."""
@@ -198,6 +206,11 @@ class Series:
         table = _series_table(self.activation, self.low, self.high)
         value, slope, curvature, mean = np.moveaxis(table.only(slice(4)).at(variances), -1, 0)
         return Singles(value, slope, curvature, mean)
+
+    def mean(self, variances: Array) -> Array:
+        """Return E σ(z), in JAX."""
+        table = _series_table(self.activation, self.low, self.high)
+        return table.only(slice(3, 4)).at(variances, jnp)[..., 0]
 
     def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: one over the deviation, and ``h_k``, k first."""
@@ -318,7 +331,7 @@ def _series_table(activation: Activation, low: float, high: float) -> Interpolan
 
     def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
         square, slope = single_moments(activation, variances)
-        h = hermite_coefficients(activation, variances, TERMS[-1])
+        h = hermite_coefficients(activation, variances, TERMS)
         k = np.arange(h.shape[1])
         curvature = ((k * (k - 1.0)) * h**2).sum(1) / variances**2
         return np.concatenate([np.stack([square, slope, curvature, h[:, 0]], axis=1), h], axis=1)

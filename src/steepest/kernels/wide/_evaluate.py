@@ -158,9 +158,7 @@ def _segment(plan, duals, end: int, behind: Mapping[int, Pairs], layout, one, tw
             return computed[index]
         if not isinstance(nodes[index], Average):
             return behind[index]
-        slots = np.full(plan.sizes[index], 0)
-        slots[tuple(np.array(plan.needed[index]).T)] = np.arange(len(plan.needed[index]))
-        slot = jnp.asarray(slots)[layout.at(index)]
+        slot = jnp.asarray(plan.slots(index))[layout.at(index)]
         return behind[index].map(lambda kernel: kernel[slot])
 
     if isinstance(nodes[end], MIXING):

@@ -1,6 +1,7 @@
 """The kernels of two inputs as a function of JAX: to be differentiated, mapped and compiled with what surrounds it."""
 
 from collections.abc import Callable
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,11 +9,10 @@ from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
 from steepest.kernels._layers import Kernels
-from steepest.kernels.wide._duals import Dual, ScaleInvariant, Series
+from steepest.kernels.wide._duals import Dual, Series
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
-from steepest.kernels.wide._survey import survey
-from steepest.nn.activations import gaussian_mean
+from steepest.kernels.wide._survey import survey, window_mean
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import (
     Activate,
@@ -25,7 +25,6 @@ from steepest.nn.layers._nodes import (
     Normalize,
     Sum,
 )
-from steepest.nn.layers._window import Window
 from steepest.nn.networks import Limit
 
 TOLERANCE = 1e-7
@@ -63,17 +62,13 @@ def kernel_function(
     True
     """
     general = nodes_of(limit) if isinstance(limit, Limit) else limit
-    if general.spaces[-1]:
-        raise UserError(
-            f"the output of the {general.name} has positions of its own; end with flatten() or global_pool()"
-        )
+    plan = plan_of(general)
     like = np.asarray(like, float)
     shape = like.shape[1:] if isinstance(limit, Limit) else general.shape
     if like.shape[1:] != shape or not len(like):
         raise UserError(
             f"like needs inputs of shape (n, {', '.join(map(str, shape))}), got {like.shape}"
         )
-    plan = plan_of(general)
     duals = survey(plan, like, tolerance, room=ROOM).duals
     end = len(general.nodes) - 1
 
@@ -119,6 +114,9 @@ def _sides(
     inside = jnp.asarray(True)
     for index, node in enumerate(plan.limit.nodes[1:], 1):
         first = node.sources[0]
+        space = plan.limit.spaces[first]
+        averaged = partial(window_mean, space=space, xp=jnp)
+        overall = partial(jnp.mean, axis=tuple(range(len(space))))
         k = variances[first]
         mean = means[first]
         dual = duals[index]
@@ -128,53 +126,26 @@ def _sides(
             sides[index] = [side[..., None] for side in own]
             if isinstance(dual, Series):
                 inside = inside & ((k >= dual.low) & (k <= dual.high)).all()
-            mean = _mean(dual, node, k)
+            mean = dual.mean(k)
             k = dual.pair(k, own, own)[0]
         elif isinstance(node, (Average, AllPositions)):
             k = evaluate(plan, duals, index, sides, sides).k[..., 0]
-            space = plan.limit.spaces[first]
-            window = node.window if isinstance(node, Average) else None
-            mean = _over(mean, space) if window is None else _window_mean(mean, window, space)
+            mean = averaged(mean, node.window) if isinstance(node, Average) else overall(mean)
         elif isinstance(node, EqualPositions):
-            space = plan.limit.spaces[first]
-            k, mean = _over(k, space), _over(mean, space)
+            k = overall(k)
+            mean = overall(mean)
         elif isinstance(node, Normalize):
             spread = k - mean**2
             sides[index] = [mean[..., None], 1 / jnp.sqrt(spread)[..., None]]
-            k, mean = jnp.ones_like(k), jnp.zeros_like(k)
+            k = jnp.ones_like(k)
+            mean = jnp.zeros_like(k)
         elif isinstance(node, Sum):
             branches = list(zip(node.squares, node.sources, strict=True))
             k = jnp.stack([r * variances[source] for r, source in branches]).sum(0)
             mean = jnp.stack([r**0.5 * means[source] for r, source in branches]).sum(0)
         elif isinstance(node, Linear):
-            space = plan.limit.spaces[first]
-            k = node.c_b + node.c_w * (
-                k if node.window is None else _window_mean(k, node.window, space)
-            )
+            k = node.c_b + node.c_w * (k if node.window is None else averaged(k, node.window))
             mean = jnp.zeros_like(k)
         variances.append(k)
         means.append(mean)
     return sides, inside
-
-
-def _over(values: Array, space: tuple[int, ...]) -> Array:
-    return values.mean(tuple(range(len(space))))
-
-
-def _window_mean(values: Array, window: Window, space: tuple[int, ...]) -> Array:
-    for d, taps in enumerate(window.taps(space)):
-        inside = (taps >= 0).reshape(taps.shape + (1,) * (values.ndim - d - 1))
-        values = (jnp.take(values, np.maximum(taps, 0), axis=d) * inside).mean(d + 1)
-    return values
-
-
-def _mean(dual: Dual, node: Activate, k: Array) -> Array:
-    """Return E σ(z), which layer normalization behind an activation needs."""
-    if isinstance(dual, ScaleInvariant):
-        live = k > 0
-        return jnp.where(
-            live, (dual.right - dual.left) * jnp.sqrt(jnp.where(live, k, 1.0) / (2 * np.pi)), 0.0
-        )
-    if isinstance(dual, Series):
-        return jnp.zeros_like(k) if dual.first else dual.sides(k, jnp)[1][0]
-    return gaussian_mean(node.activation.function, k, node.activation.kinks).value

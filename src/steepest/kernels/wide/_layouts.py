@@ -207,10 +207,7 @@ def pooled_shares(plan: Plan, node: int, window: Window, start: tuple) -> Pooled
     With ``s = r s' + δ``, the pair (r p + α, r p + α + s) is in both windows where 0 ≤ α < w and 0 ≤ α + δ < w.
     """
     sizes = plan.sizes[node]
-    needed = np.array(plan.needed[node])
-    slots = np.full(sizes, len(needed))  # one more, for what nobody needs
-    slots[tuple(needed.T)] = np.arange(len(needed))
-    slots = jnp.asarray(slots)
+    slots = jnp.asarray(plan.slots(node))  # one more than are needed, for what nobody needs
     dimensions = []
     for s, size, stride, width in zip(start, sizes, window.stride, window.size, strict=True):
         rest = s % stride

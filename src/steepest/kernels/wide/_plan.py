@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from steepest.core.errors import UserError
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions, Linear, Node
 from steepest.nn.layers._window import Window
@@ -40,16 +41,16 @@ class Plan:
 
     @property
     def cells(self) -> int:
-        """Count the pairs of positions of the largest node in one displacement."""
-        return max(int(np.prod(size)) for size in self.sizes)
+        """Count the pairs of positions of the largest node that are in memory at a time: one displacement, or all."""
+        positions = max(int(np.prod(size)) for size in self.sizes)
+        return positions**2 if self.circular else positions
 
-    @property
-    def work(self) -> int:
-        """Count the pairs of positions in all displacements of all nodes."""
-        return sum(
-            int(np.prod(size)) * len(needed)
-            for size, needed in zip(self.sizes, self.needed, strict=True)
-        )
+    def slots(self, node: int) -> NDArray[np.int64]:
+        """Return each displacement's place among those that a node needs, shape N; their number for the others."""
+        needed = np.array(self.needed[node])
+        slots = np.full(self.sizes[node], len(needed))
+        slots[tuple(needed.T)] = np.arange(len(needed))
+        return slots
 
     def segment(self, end: int) -> list[int]:
         """List the nodes from the last mixing ones, which are not among them, up to this one."""
@@ -73,12 +74,19 @@ class Plan:
 def plan_of(limit: WideLimit) -> Plan:
     """Plan a limit: sizes forwards from the strides, needed displacements backwards from the output.
 
+    Raises:
+        UserError: an output that keeps its positions.
+
     >>> from steepest.nn.layers import conv, dense, flatten, network, pool
     >>> net = network(conv(8), "relu", pool(2), flatten(), dense(1), shape=(8, 8, 3), parameterized="ntk")
     >>> plan = plan_of(net.limit())
     >>> [len(displacements) for displacements in plan.needed]  # of 64
     [9, 9, 9, 1, 1, 1]
     """
+    if limit.spaces[-1]:
+        raise UserError(
+            f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool()"
+        )
     strides = _total_strides(limit)
     sizes = _sizes(limit, strides)
     needed = _needed(limit, sizes)
@@ -130,7 +138,7 @@ def _sizes(limit: WideLimit, strides: list[tuple[int, ...]]) -> tuple[tuple[int,
 def _needed(limit: WideLimit, sizes: tuple[tuple[int, ...], ...]) -> list[NDArray[np.bool_]]:
     """Mark the displacements that the output depends on, from the last node back to the first."""
     masks = [np.zeros(size, bool) for size in sizes]
-    masks[-1] |= True  # an output that keeps its positions needs all of them
+    masks[-1] |= True  # the output has no positions, so that its mask is a single entry
     for node, size, mask in reversed(list(zip(limit.nodes, sizes, masks, strict=True))):
         for source in node.sources:
             if isinstance(node, EqualPositions):

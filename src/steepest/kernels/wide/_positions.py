@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
 from steepest.kernels._tabulated import TOLERANCE, symmetric
 from steepest.kernels.wide._duals import Dual
@@ -50,10 +49,6 @@ class Positions:
         Raises:
             UserError: the output keeps its positions; no signal reaches it; an activation has no known expectation.
         """
-        if limit.spaces[-1]:
-            raise UserError(
-                f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool()"
-            )
         plan = plan_of(limit)
         both = x if other is None else np.concatenate([x, other.astype(x.dtype)])
         surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize])
@@ -68,8 +63,9 @@ class Positions:
         inputs, surveyed = self.surveyed
         if x is not inputs:
             surveyed = survey(self.plan, x, 1.0, self.duals)
-        theta = surveyed.output.theta if surveyed.output.theta is not None else surveyed.output.k
-        arrays = [np.stack([surveyed.output.k, theta])[..., None]]
+        k = surveyed.output.k
+        theta = np.zeros_like(k) if surveyed.output.theta is None else surveyed.output.theta
+        arrays = [np.stack([k, theta])[..., None]]
         for node in sorted(surveyed.sides):
             arrays += surveyed.sides[node]
         return tuple(np.ascontiguousarray(array, x.dtype) for array in arrays)

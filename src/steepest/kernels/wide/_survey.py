@@ -6,7 +6,7 @@ activation by ``|∂E σσ/∂K| ≤ √(E σ'(u)² E σ'(v)²)``: so g obeys th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -231,8 +231,7 @@ def _each(diagonal: Diagonal, change: Callable[[Values], Values]) -> Diagonal:
 def _with_itself(plan: Plan, duals, index: int, sides: Sides) -> tuple[Values, Values | None]:
     """Compute a pooling of each input with itself, some inputs at a time."""
     count = sides[0][0].shape[-2]
-    cells = plan.cells**2 if plan.circular else plan.cells
-    step = max(1, CELLS // cells)
+    step = max(1, CELLS // plan.cells)
     pieces = []
     with arithmetic(double=True):
         for start in range(0, count, step):
@@ -249,9 +248,9 @@ def _with_itself(plan: Plan, duals, index: int, sides: Sides) -> tuple[Values, V
     return k, theta
 
 
-def window_mean(a: Values, window: Window, space: tuple[int, ...]) -> Values:
+def window_mean(a: Any, window: Window, space: tuple[int, ...], xp: Any = np) -> Any:
     """Average over what each output reads, in each dimension of the space, first axes of a; zeros beyond the edge."""
     for d, taps in enumerate(window.taps(space)):
         inside = (taps >= 0).reshape(taps.shape + (1,) * (a.ndim - d - 1))
-        a = (np.take(a, np.maximum(taps, 0), axis=d) * inside).mean(d + 1)
+        a = (xp.take(a, np.maximum(taps, 0), axis=d) * inside).mean(d + 1)
     return a

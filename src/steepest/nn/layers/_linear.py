@@ -16,18 +16,22 @@ from steepest.nn.networks._parameterization import check_limit, width_factor
 from steepest.nn.types import Key, Params
 
 
-@dataclass(frozen=True)
-class Dense(Layer):
-    """One matrix that acts on the channels of each position; build it with :func:`dense`."""
-
-    width: int
-    c_w: float | None = None
-    c_b: float | None = None
+class Weights(Layer):
+    """A layer with weights of its own."""
 
     @property
     def weighted(self) -> bool:
         """Tell that it has weights."""
         return True
+
+
+@dataclass(frozen=True)
+class Dense(Weights):
+    """One matrix that acts on the channels of each position; build it with :func:`dense`."""
+
+    width: int
+    c_w: float | None = None
+    c_b: float | None = None
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are ``{"w": (width, channels), "b": (width,)}``."""
@@ -39,7 +43,7 @@ class Dense(Layer):
 
 
 @dataclass(frozen=True)
-class Conv(Layer):
+class Conv(Weights):
     """One filter that slides over the positions; build it with :func:`conv`."""
 
     width: int
@@ -48,11 +52,6 @@ class Conv(Layer):
     padding: str = "zero"
     c_w: float | None = None
     c_b: float | None = None
-
-    @property
-    def weighted(self) -> bool:
-        """Tell that it has weights."""
-        return True
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are ``{"w": (width, channels, *window), "b": (width,)}``."""
@@ -65,8 +64,8 @@ class Conv(Layer):
         def product(w: Array, x: Array) -> Array:
             """Sum a product of matrices for each tap.
 
-            XLA's convolution is forty to eighty times slower than this inside compiled loops on the CPU, and for many
-            networks at once it has none; outside of them both take as long.
+            Inside compiled loops on the CPU XLA's own convolution is many times slower than this, and the gradients of
+            many networks at once are such a loop; outside of loops both take as long.
             """
             mode = "wrap" if window.padding == "circular" else "constant"
             x = jnp.pad(x, [(0, 0), *edges, (0, 0)], mode=mode)
