@@ -1,7 +1,8 @@
 """The recursion of both kernels by loops over positions, in NumPy: no code, no layout and no names of the library's.
 
 A network is a list of steps: ``("conv", size, stride, padding)``, ``("relu",)``, ``("erf",)``, ``("tanh",)``,
-``("pool", size, stride)``, ``("flatten",)``, ``("mean",)``, ``("dense",)``, ``("norm",)``, ``("add", [steps], …)``.
+``("pool", size, stride)``, ``("flatten",)``, ``("mean",)``, ``("dense",)``, ``("norm",)``, ``("add", [steps], …)``,
+``("local", size, stride, padding)``, ``("beside", (share, [steps]), …)``, ``("times", [steps], …)``, ``("mix", rows)``.
 NTK parameterization with biases: every linear step has c_w, c_b, t_w = c_w, t_b = 1.
 """
 
@@ -57,6 +58,18 @@ def run(steps, three, c_w, c_b):
     for name, *options in steps:
         if name == "conv":
             three = [convolved(pair, *options, c_w, c_b) for pair in three]
+        elif name == "local":
+            three = [alone(convolved(pair, *options, c_w, c_b)) for pair in three]
+        elif name == "mix":
+            three = [mixed(pair, options[0]) for pair in three]
+        elif name == "beside":
+            total = sum(share for share, _ in options)
+            shares = [share / total for share, _ in options]
+            branches = [run(branch, three, c_w, c_b) for _, branch in options]
+            three = [beside(shares, [branch[i] for branch in branches]) for i in range(3)]
+        elif name == "times":
+            branches = [run(branch, three, c_w, c_b) for branch in options]
+            three = [times([branch[i] for branch in branches]) for i in range(3)]
         elif name == "dense":
             three = [
                 (c_b + c_w * k, 1 + c_w * k + c_w * theta, zeros(means))
@@ -84,6 +97,52 @@ def added(pairs):
     """Sum of branches."""
     k, theta, means = zip(*pairs, strict=True)
     return sum(k), sum(theta), tuple(sum(side) for side in zip(*means, strict=True))
+
+
+def beside(shares, pairs):
+    """Mean over the channels of branches."""
+    k = sum(s * pair[0] for s, pair in zip(shares, pairs, strict=True))
+    theta = sum(s * pair[1] for s, pair in zip(shares, pairs, strict=True))
+    means = [sum(s * pair[2][i] for s, pair in zip(shares, pairs, strict=True)) for i in range(2)]
+    return k, theta, tuple(means)
+
+
+def times(pairs):
+    """Product of branches, the derivative by the rule of products."""
+    k = np.prod([pair[0] for pair in pairs], 0)
+    theta = 0
+    for i, pair in enumerate(pairs):
+        others = [other[0] for j, other in enumerate(pairs) if j != i]
+        theta = theta + pair[1] * np.prod(others, 0)
+    return k, theta, tuple(np.prod([pair[2][i] for pair in pairs], 0) for i in range(2))
+
+
+def alone(pair):
+    """Nothing between different positions."""
+    k, theta, means = pair
+    kept = np.zeros((2, *k.shape))
+    for i, j in np.ndindex(k.shape[:2]):
+        kept[:, i, j, i, j] = k[i, j, i, j], theta[i, j, i, j]
+    return kept[0], kept[1], means
+
+
+def mixed(pair, rows):
+    """Each output position is a weighted sum of all positions, counted row by row."""
+    k, theta, means = pair
+    height, width = k.shape[:2]
+    at = [(i, j) for i in range(height) for j in range(width)]
+    new = np.zeros((2, *k.shape))
+    for p, q in np.ndindex(len(at), len(at)):
+        for a, b in np.ndindex(len(at), len(at)):
+            factor = rows[p][a] * rows[q][b]
+            new[0][at[p] + at[q]] += factor * k[at[a] + at[b]]
+            new[1][at[p] + at[q]] += factor * theta[at[a] + at[b]]
+    moved = []
+    for mean in means:
+        moved.append(np.zeros((height, width)))
+        for p, a in np.ndindex(len(at), len(at)):
+            moved[-1][at[p]] += rows[p][a] * mean[at[a]]
+    return new[0], new[1], tuple(moved)
 
 
 def zeros(means):

@@ -11,12 +11,15 @@ from steepest.kernels.wide import Positions
 from steepest.kernels.wide._evaluate import by_all_pairs
 from steepest.nn.layers import (
     add,
+    aggregate,
+    concatenate,
     conv,
     dense,
     flatten,
     global_pool,
     identity,
     layer_norm,
+    multiply,
     network,
     pool,
     serial,
@@ -36,13 +39,21 @@ def layers_of(steps, width=4):
         if name == "conv":
             size, stride, padding = options
             made.append(conv(width, size, stride=stride, padding=padding))
+        elif name == "local":
+            size, stride, padding = options
+            made.append(conv(width, size, stride=stride, padding=padding, shared=False))
+        elif name == "mix":
+            made.append(aggregate(options[0]))
         elif name == "pool":
             made.append(pool(*options))
-        elif name == "add":
+        elif name == "beside":
+            branches = [serial(*layers_of(branch, share * width)) for share, branch in options]
+            made.append(concatenate(*branches))
+        elif name in {"add", "times"}:
             branches = [
                 serial(*layers_of(branch, width)) if branch else identity for branch in options
             ]
-            made.append(add(*branches))
+            made.append(add(*branches) if name == "add" else multiply(*branches))
         else:
             plain = {
                 "flatten": flatten,
@@ -64,6 +75,10 @@ def images(n=3, shape=SHAPE, seed=0):
 
 
 CONV = ("conv", 3, 1, "zero")
+LOCAL = ("local", 3, 1, "zero")
+END = (("mean",), ("dense",))
+POSITIONS = SHAPE[0] * SHAPE[1]
+RING = 0.5 * np.eye(POSITIONS) + 0.7 * np.roll(np.eye(POSITIONS), 1, 0)
 NETWORKS = {
     "flatten": [CONV, ("relu",), CONV, ("relu",), ("flatten",), ("dense",)],
     "global pooling": [CONV, ("relu",), CONV, ("relu",), ("mean",), ("dense",)],
@@ -174,6 +189,66 @@ NETWORKS = {
     ],
     "dense at positions": [("dense",), ("relu",), ("dense",), ("relu",), ("mean",), ("dense",)],
     "layers behind": [CONV, ("relu",), ("mean",), ("dense",), ("erf",), ("dense",)],
+    "own weights": [LOCAL, ("relu",), LOCAL, ("relu",), ("flatten",), ("dense",)],
+    "own weights, pooled": [
+        CONV,
+        ("relu",),
+        LOCAL,
+        ("relu",),
+        CONV,
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "own weights behind a pool": [
+        CONV,
+        ("relu",),
+        ("pool", 2, 1),
+        ("local", 2, 2, "none"),
+        ("relu",),
+        ("pool", 2, 1),
+        ("mean",),
+        ("dense",),
+    ],
+    "branches side by side": [
+        CONV,
+        ("beside", (1, [("relu",), CONV, ("relu",)]), (3, [("conv", 1, 1, "zero"), ("erf",)])),
+        CONV,
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "branches side by side, normalized": [
+        CONV,
+        ("beside", (1, [("relu",)]), (2, [CONV, ("relu",)])),
+        ("norm",),
+        ("flatten",),
+        ("dense",),
+    ],
+    "gates": [
+        CONV,
+        ("times", [("relu",)], [CONV, ("tanh",)], [CONV]),
+        CONV,
+        ("relu",),
+        ("mean",),
+        ("dense",),
+    ],
+    "graph": [("mix", RING), ("dense",), ("relu",), ("mix", RING), ("dense",), ("relu",), *END],
+    "graph behind a convolution": [
+        CONV,
+        ("relu",),
+        ("mix", RING),
+        ("norm",),
+        CONV,
+        ("relu",),
+        *END,
+    ],
+    "branches of other strides": [
+        CONV,
+        ("add", [("relu",), ("conv", 4, 1, "none")], [("relu",), ("conv", 2, 2, "none")]),
+        ("relu",),
+        *END,
+    ],
 }
 
 

@@ -18,7 +18,7 @@ from steepest.kernels.wide._layouts import (
 )
 from steepest.kernels.wide._plan import MIXING, Plan
 from steepest.kernels.wide._rules import Pairs, Sides, through
-from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions
+from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions, Mix
 
 MANY_CHANNELS = 16  # from which on a product of matrices is faster than a sum
 
@@ -36,7 +36,7 @@ def evaluate(plan: Plan, duals: tuple[Dual | None, ...], end: int, one: Sides, t
     Returns:
         arrays ``(b, b')`` or ``(b, 1)``; of an ``Average`` ``(*space, b, …)``.
     """
-    if not plan.circular:
+    if plan.apart:
         return by_displacement(plan, duals, end, one, two, jnp.asarray(1))
     pairs = by_all_pairs(plan, duals, end, one, two)
     space = plan.limit.spaces[end]
@@ -86,12 +86,14 @@ def by_all_pairs(
         if not isinstance(node, MIXING):
             computed[index] = through(node, index, read, layout, one, two, duals[index])
             continue
-        computed[index] = read[0].map(partial(_mix_all_pairs, layout, node))
+        computed[index] = read[0].map(partial(_mix_all_pairs, layout, index))
     return computed[end]
 
 
-def _mix_all_pairs(layout: AllPairs, node, k: Array) -> Array:
+def _mix_all_pairs(layout: AllPairs, index: int, k: Array) -> Array:
     """Apply a mixing node to all pairs of positions."""
+    node = layout.plan.limit.nodes[index]
+    after = layout.plan.limit.spaces[index]
     source = node.sources[0]
     if isinstance(node, Average):
         return layout.pool(k, node.window, source)
@@ -100,6 +102,10 @@ def _mix_all_pairs(layout: AllPairs, node, k: Array) -> Array:
     square = k.reshape(count, count, *k.shape[2 * len(space) :])
     if isinstance(node, AllPositions):
         return square.mean((0, 1))
+    if isinstance(node, Mix):
+        matrix = jnp.asarray(node.array, k.dtype)
+        mixed = jnp.einsum("pa,ab...,qb->pq...", matrix, square, matrix)
+        return mixed.reshape(*after, *after, *k.shape[2 * len(space) :])
     return jnp.trace(square) / count
 
 

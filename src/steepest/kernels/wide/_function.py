@@ -18,11 +18,14 @@ from steepest.nn.layers._nodes import (
     Activate,
     AllPositions,
     Average,
+    Concatenate,
     EqualPositions,
     Input,
     Linear,
+    Mix,
     Node,
     Normalize,
+    Product,
     Sum,
 )
 from steepest.nn.networks import Limit
@@ -128,9 +131,12 @@ def _sides(
                 inside = inside & ((k >= dual.low) & (k <= dual.high)).all()
             mean = dual.mean(k)
             k = dual.pair(k, own, own)[0]
-        elif isinstance(node, (Average, AllPositions)):
+        elif isinstance(node, (Average, AllPositions, Mix)):
             k = evaluate(plan, duals, index, sides, sides).k[..., 0]
-            mean = averaged(mean, node.window) if isinstance(node, Average) else overall(mean)
+            if isinstance(node, Mix):
+                mean = (jnp.asarray(node.array) @ mean.reshape(-1, 1)).reshape(k.shape)
+            else:
+                mean = averaged(mean, node.window) if isinstance(node, Average) else overall(mean)
         elif isinstance(node, EqualPositions):
             k = overall(k)
             mean = overall(mean)
@@ -143,6 +149,13 @@ def _sides(
             branches = list(zip(node.squares, node.sources, strict=True))
             k = jnp.stack([r * variances[source] for r, source in branches]).sum(0)
             mean = jnp.stack([r**0.5 * means[source] for r, source in branches]).sum(0)
+        elif isinstance(node, Concatenate):
+            shares = jnp.asarray(node.shares)
+            k = jnp.tensordot(shares, jnp.stack([variances[source] for source in node.sources]), 1)
+            mean = jnp.tensordot(shares, jnp.stack([means[source] for source in node.sources]), 1)
+        elif isinstance(node, Product):
+            k = jnp.stack([variances[source] for source in node.sources]).prod(0)
+            mean = jnp.stack([means[source] for source in node.sources]).prod(0)
         elif isinstance(node, Linear):
             k = node.c_b + node.c_w * (k if node.window is None else averaged(k, node.window))
             mean = jnp.zeros_like(k)

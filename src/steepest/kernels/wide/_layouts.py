@@ -33,6 +33,10 @@ class Layout(Protocol):
         """Return ``(M K)[p, q] = mean_δ K[r p + δ, r q + δ]`` of several arrays K."""
         ...
 
+    def equal(self, node: int) -> Array | float:
+        """Return one for pairs of equal positions, zero for the others, to be multiplied with pairs of a node."""
+        ...
+
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
         """Have arrays computed once, not again by each who reads them."""
         ...
@@ -76,6 +80,11 @@ class AllPairs(NamedTuple):
             for axis in (d, d + len(space)):
                 k = sum((_taken(k, column, axis) for column in taps.T), jnp.zeros((), k.dtype))
         return k / window.volume**2
+
+    def equal(self, node: int) -> Array:
+        """Return the identity matrix of positions."""
+        space = self.plan.limit.spaces[node]
+        return jnp.eye(int(np.prod(space))).reshape(*space, *space, 1, 1)
 
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
         """Leave it to the compiler."""
@@ -158,6 +167,13 @@ class Displacement(NamedTuple):
                 both = both * jnp.roll(both, -s)
                 total = total + term * both.reshape((-1,) + (1,) * (k.ndim - d - 1))
         return total
+
+    def equal(self, node: int) -> Array | float:
+        """Compare the displacement with zero."""
+        shifts = self.at(node)
+        if all(isinstance(s, int) for s in shifts):
+            return float(not any(shifts))
+        return jnp.where(jnp.stack([jnp.asarray(s) == 0 for s in shifts]).all(), 1.0, 0.0)
 
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
         """Hand them through a loop of one turn, whose end the compiler cannot foresee."""

@@ -1,11 +1,14 @@
 """Which pairs of positions a limit needs, node by node, and in which order they are computed.
 
-A pair (p, q) has the displacement q − p. Convolutions, activations and sums keep displacements apart; pooling alone
-mixes them. So each displacement can run from the inputs to the next pooling by itself, and only those that the output
+A pair (p, q) has the displacement q − p. Convolutions, activations and sums keep displacements apart; pooling mixes
+them. So each displacement can run from the inputs to the next pooling by itself, and only those that the output
 depends on are needed: one for a network that ends in ``flatten()``, (2w − 1)² where a pooling of width w stands before.
 
 Displacements are counted modulo a size N of space, which at every node is at least the number n of positions: for
 N = n the displacements s > 0 and s − n share the n rows of one image without waste.
+
+Where displacements cannot stay apart, all pairs of positions are computed at once: behind a matrix that mixes them, at
+circular padding where N > n, and where branches of different strides meet.
 """
 
 import itertools
@@ -17,10 +20,10 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions, Linear, Node
+from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions, Linear, Mix, Node
 from steepest.nn.layers._window import Window
 
-MIXING = (Average, EqualPositions, AllPositions)
+MIXING = (Average, EqualPositions, AllPositions, Mix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,19 +34,19 @@ class Plan:
         limit: the network.
         sizes: N of each node in each dimension; all multiples along strides.
         needed: displacements of each node, sorted, shape ``(count, dimensions)`` each, as tuples.
-        circular: whether some padding is circular where N > n, so that displacements do not stay apart.
+        apart: whether displacements stay apart; else all pairs of positions are computed at once.
     """
 
     limit: WideLimit
     sizes: tuple[tuple[int, ...], ...]
     needed: tuple[tuple[tuple[int, ...], ...], ...]
-    circular: bool
+    apart: bool
 
     @property
     def cells(self) -> int:
         """Count the pairs of positions of the largest node that are in memory at a time: one displacement, or all."""
         positions = max(int(np.prod(size)) for size in self.sizes)
-        return positions**2 if self.circular else positions
+        return positions if self.apart else positions**2
 
     def slots(self, node: int) -> NDArray[np.int64]:
         """Return each displacement's place among those that a node needs, shape N; their number for the others."""
@@ -90,20 +93,24 @@ def plan_of(limit: WideLimit) -> Plan:
     strides = _total_strides(limit)
     sizes = _sizes(limit, strides)
     needed = _needed(limit, sizes)
-    wrapped = any(
-        isinstance(node, Linear)
-        and node.window is not None
-        and node.window.padding == "circular"
-        and sizes[node.sources[0]] != limit.spaces[node.sources[0]]
-        for node in limit.nodes
-    )
+    apart = all(_keeps_apart(node, limit, strides, sizes) for node in limit.nodes)
     lists = tuple(tuple(map(tuple, np.argwhere(mask).tolist())) for mask in needed)
-    return Plan(limit, sizes, lists, wrapped)
+    return Plan(limit, sizes, lists, apart)
 
 
 def window_of_node(node: Node) -> Window | None:
     """Return the window that a node slides over its source, if it has one."""
     return node.window if isinstance(node, (Linear, Average)) else None
+
+
+def _keeps_apart(node: Node, limit: WideLimit, strides: list, sizes: tuple) -> bool:
+    """Tell whether what a node does to a displacement depends on it alone."""
+    if isinstance(node, Mix) or len({strides[source] for source in node.sources}) > 1:
+        return False
+    window = window_of_node(node)
+    if window is None or window.padding != "circular":
+        return True
+    return sizes[node.sources[0]] == limit.spaces[node.sources[0]]
 
 
 def _total_strides(limit: WideLimit) -> list[tuple[int, ...]]:
@@ -141,9 +148,9 @@ def _needed(limit: WideLimit, sizes: tuple[tuple[int, ...], ...]) -> list[NDArra
     masks[-1] |= True  # the output has no positions, so that its mask is a single entry
     for node, size, mask in reversed(list(zip(limit.nodes, sizes, masks, strict=True))):
         for source in node.sources:
-            if isinstance(node, EqualPositions):
+            if isinstance(node, EqualPositions) or (isinstance(node, Linear) and not node.shared):
                 masks[source][(0,) * masks[source].ndim] = True
-            elif isinstance(node, AllPositions):
+            elif isinstance(node, (AllPositions, Mix)):
                 masks[source] |= True
             else:
                 _spread(masks[source], mask, size, window_of_node(node), isinstance(node, Average))

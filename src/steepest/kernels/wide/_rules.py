@@ -1,6 +1,7 @@
 """One rule a node: how it changes the covariance K and the tangent kernel Θ of pairs of positions."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -8,7 +9,15 @@ from jaxtyping import Array
 
 from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._layouts import Layout
-from steepest.nn.layers._nodes import Activate, Linear, Node, Normalize, Sum
+from steepest.nn.layers._nodes import (
+    Activate,
+    Concatenate,
+    Linear,
+    Node,
+    Normalize,
+    Product,
+    Sum,
+)
 
 
 class Pairs(NamedTuple):
@@ -55,7 +64,11 @@ def through(
     if isinstance(node, Linear):
         return _linear(node, index, read[0], layout)
     if isinstance(node, Sum):
-        return _sum(node, read)
+        return _sum(node.squares, read)
+    if isinstance(node, Concatenate):
+        return _sum(node.shares, read)
+    if isinstance(node, Product):
+        return reduce(_times, read)
     first = [layout.one(numbers, index) for numbers in one[index]]
     second = [layout.two(numbers, index) for numbers in two[index]]
     k, theta = read[0]
@@ -72,9 +85,15 @@ def through(
     return centred.map(lambda kernel: kernel * scale)
 
 
-def _sum(node: Sum, read: list[Pairs]) -> Pairs:
-    """Compute ``Σ r² K`` and ``Σ r² Θ``; a branch without weights behind the input has no Θ."""
-    weighted = list(zip(node.squares, read, strict=True))
+def _times(one: Pairs, two: Pairs) -> Pairs:
+    """Compute ``K K'`` and ``Θ K' + K Θ'``; no branch is without Θ, as the raw input is refused."""
+    assert one.theta is not None and two.theta is not None
+    return Pairs(one.k * two.k, one.theta * two.k + one.k * two.theta)
+
+
+def _sum(weights: Sequence[float], read: list[Pairs]) -> Pairs:
+    """Compute ``Σ r K`` and ``Σ r Θ``; a branch without weights behind the input has no Θ."""
+    weighted = list(zip(weights, read, strict=True))
     k = jnp.stack([r * pairs.k for r, pairs in weighted]).sum(0)
     thetas = [r * pairs.theta for r, pairs in weighted if pairs.theta is not None]
     return Pairs(k, jnp.stack(thetas).sum(0) if thetas else None)
@@ -89,4 +108,8 @@ def _linear(node: Linear, index: int, read: Pairs, layout: Layout) -> Pairs:
     average, *carried = arrays
     k = node.c_w * average + node.c_b if node.c_b else node.c_w * average
     theta = node.t_w * average + node.t_b if node.t_b else node.t_w * average
-    return Pairs(k, theta + node.c_w * carried[0] if carried else theta)
+    pairs = Pairs(k, theta + node.c_w * carried[0] if carried else theta)
+    if node.shared:
+        return pairs
+    equal = layout.equal(index)
+    return pairs.map(lambda kernel: kernel * jnp.asarray(equal, kernel.dtype))

@@ -6,6 +6,7 @@ activation by ``|∂E σσ/∂K| ≤ √(E σ'(u)² E σ'(v)²)``: so g obeys th
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -22,10 +23,13 @@ from steepest.nn.layers._nodes import (
     Activate,
     AllPositions,
     Average,
+    Concatenate,
     EqualPositions,
     Linear,
+    Mix,
     Node,
     Normalize,
+    Product,
     Sum,
 )
 from steepest.nn.layers._window import Window
@@ -114,17 +118,17 @@ def survey(
             chosen[index] = dual
             sides[index] = [side[..., None] for side in dual.sides(read[0].k)]
             diagonals.append(_activated(read[0], dual, eps))
-        elif isinstance(node, (Average, AllPositions)):
+        elif isinstance(node, (Average, AllPositions, Mix)):
             itself = _with_itself(
                 plan, (*chosen, *(None,) * (len(nodes) - index - 1)), index, sides
             )
-            diagonals.append(_pooled(plan, node, read[0], itself))
+            diagonals.append(_pooled(plan, index, read[0], itself))
         elif isinstance(node, Normalize):
             spread = _spread(read[0], index)
             sides[index] = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None]]
             diagonals.append(_normalized(read[0], spread))
         else:
-            diagonals.append(_linear_or_sum(plan, node, read, eps))
+            diagonals.append(_joined(plan, node, read, eps))
     output = diagonals[-1]
     if not (output.k > 0).all():
         raise UserError(
@@ -148,9 +152,14 @@ def _activated(read: Diagonal, dual: Dual, eps: float) -> Diagonal:
     return Diagonal(singles.value, singles.slope * read.theta, singles.mean, g, h)
 
 
-def _linear_or_sum(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagonal:
+def _joined(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagonal:
+    """Follow a node whose kernels of an input with itself need no others: branches, linear layers, flattening."""
     if isinstance(node, Sum):
-        return _sum(node, read)
+        return _sum(read, np.array(node.squares), np.sqrt(node.squares))
+    if isinstance(node, Concatenate):
+        return _sum(read, np.array(node.shares), np.array(node.shares))
+    if isinstance(node, Product):
+        return reduce(partial(_times, eps=eps), read)
     (first,) = read
     if isinstance(node, EqualPositions):
         axes = tuple(range(first.k.ndim - 1))
@@ -171,9 +180,20 @@ def _linear_or_sum(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> 
     return Diagonal(node.c_b + node.c_w * average, theta, zeros, node.c_w * g, h)
 
 
-def _sum(node: Sum, read: list[Diagonal]) -> Diagonal:
-    """Add branches: all but the mean with the squares of their weights."""
-    squares = np.array(node.squares)
+def _times(one: Diagonal, two: Diagonal, eps: float) -> Diagonal:
+    """Multiply branches; a product of two that err by rank one errs by ``(k + g)(k' + g') − k k'`` at most."""
+    assert one.theta is not None and two.theta is not None
+    assert one.h is not None and two.h is not None
+    k = one.k * two.k
+    theta = one.theta * two.k + one.k * two.theta
+    above = (one.k + one.g, two.k + two.g)
+    highest = (one.theta + one.h) * above[1] + above[0] * (two.theta + two.h)
+    g = above[0] * above[1] - k + ROUNDING * eps * k
+    return Diagonal(k, theta, one.mean * two.mean, g, highest - theta + ROUNDING * eps * theta)
+
+
+def _sum(read: list[Diagonal], shares: Values, of_means: Values) -> Diagonal:
+    """Add branches, whose means have other weights than all else."""
     total = lambda rows, weights: np.tensordot(weights, np.stack(rows), 1)
     # a branch without weights behind the input has no tangent kernel: zeros
     trained = any(branch.theta is not None for branch in read)
@@ -181,28 +201,42 @@ def _sum(node: Sum, read: list[Diagonal]) -> Diagonal:
     thetas = [or_zero(branch.theta, branch.k) for branch in read]
     bounds = [or_zero(branch.h, branch.k) for branch in read]
     return Diagonal(
-        total([branch.k for branch in read], squares),
-        total(thetas, squares) if trained else None,
-        total([branch.mean for branch in read], np.sqrt(squares)),
-        total([branch.g for branch in read], squares),
-        total(bounds, squares) if trained else None,
+        total([branch.k for branch in read], shares),
+        total(thetas, shares) if trained else None,
+        total([branch.mean for branch in read], of_means),
+        total([branch.g for branch in read], shares),
+        total(bounds, shares) if trained else None,
     )
 
 
 def _pooled(
     plan: Plan,
-    node: Average | AllPositions,
+    index: int,
     read: Diagonal,
     itself: tuple[Values, Values | None],
 ) -> Diagonal:
     """Average means and bounds; kernels are those of each input with itself."""
-    if isinstance(node, AllPositions):
+    node = plan.limit.nodes[index]
+    if isinstance(node, Mix):
+        averaged = _mixed(node, read, plan.limit.spaces[index])
+    elif isinstance(node, AllPositions):
         axes = tuple(range(read.k.ndim - 1))
         averaged = _each(read, lambda values: values.mean(axes))
     else:
+        assert isinstance(node, Average)
         space = plan.limit.spaces[node.sources[0]]
         averaged = _each(read, lambda values: window_mean(values, node.window, space))
     return averaged._replace(k=itself[0], theta=itself[1])
+
+
+def _mixed(node: Mix, read: Diagonal, space: tuple[int, ...]) -> Diagonal:
+    """Mix means, and bounds by ``|Σ P_pa ΔK_ab P_qb| ≤ (|P| √g)_p (|P| √g)_q``."""
+    count = read.k.shape[-1]
+    mix = lambda matrix, values: (matrix @ values.reshape(-1, count)).reshape(*space, count)
+    bound = lambda values: mix(np.abs(node.array), np.sqrt(values)) ** 2
+    h = None if read.h is None else bound(read.h)
+    mean = mix(node.array, read.mean)
+    return read._replace(mean=mean, g=bound(read.g), h=h)
 
 
 def _spread(read: Diagonal, index: int) -> Values:

@@ -1,12 +1,15 @@
 """Networks layer by layer: one description of the finite network and of its limit."""
 
 from steepest.nn.layers._composition import add as add
+from steepest.nn.layers._composition import concatenate as concatenate
+from steepest.nn.layers._composition import multiply as multiply
 from steepest.nn.layers._composition import serial as serial
 from steepest.nn.layers._elementwise import identity as identity
 from steepest.nn.layers._elementwise import layer_norm as layer_norm
 from steepest.nn.layers._layer import Layer as Layer
 from steepest.nn.layers._linear import conv as conv
 from steepest.nn.layers._linear import dense as dense
+from steepest.nn.layers._mixing import aggregate as aggregate
 from steepest.nn.layers._network import LayeredNetwork as LayeredNetwork
 from steepest.nn.layers._network import network as network
 from steepest.nn.layers._nodes import WideLimit as WideLimit

@@ -1,7 +1,10 @@
 """Layers that are made of layers: one after the other, or side by side."""
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +14,7 @@ from steepest.core.errors import UserError
 from steepest.nn.activations import activation
 from steepest.nn.layers._elementwise import Activated
 from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal
-from steepest.nn.layers._nodes import Draft, Kind, Sum
+from steepest.nn.layers._nodes import Concatenate, Draft, Kind, Product, Sum
 from steepest.nn.types import Key, Params
 
 
@@ -52,66 +55,143 @@ class Serial(Layer):
 
 
 @dataclass(frozen=True)
-class Add(Layer):
-    """The weighted sum of branches that read the same; build it with :func:`add`."""
+class Branched(Layer):
+    """Branches that read the same signal; parameters are a tuple, one entry a branch."""
 
     branches: tuple[Layer, ...]
-    weights: tuple[float, ...]
+
+    name: ClassVar[str]
 
     @property
     def weighted(self) -> bool:
         """Tell whether one of them has weights."""
         return any(branch.weighted for branch in self.branches)
 
+    @abstractmethod
+    def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
+        """Return how the branches' signals become one, and the number of its channels; raise where they cannot."""
+
+    @abstractmethod
+    def extend(self, draft: Draft, parts: list[Part], ends: tuple[int, ...]) -> int:
+        """Add the node that joins the branches' last nodes and return its index."""
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
-        """Build them; parameters are a tuple, one entry a branch."""
+        """Build the branches, and what joins them."""
         parts = [branch.build(signal, scheme, last=last) for branch in self.branches]
-        shapes = [part.output.shape for part in parts]
-        if len(set(shapes)) > 1:
-            raise UserError(
-                f"branches of add need one shape, got {' and '.join(map(str, shapes))}; "
-                "give the shorter one a dense() or conv() of the same width and stride"
-            )
+        joined, channels = self.join(parts)
 
         def init(key: Key) -> Params:
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
         def apply(params: Params, x: Array) -> Array:
-            total = jnp.zeros((), x.dtype)
-            for part, own, r in zip(parts, params, self.weights, strict=True):
-                total = total + r * part.apply(own, x)
-            return total
+            return joined([part.apply(own, x) for part, own in zip(parts, params, strict=True)])
 
         def extend(draft: Draft, source: int) -> int:
             ends = tuple(part.extend(draft, source) for part in parts)
-            self._check(draft, ends)
-            kinds = {draft.kinds[end] for end in ends}
-            kind = Kind.GAUSSIAN if kinds == {Kind.GAUSSIAN} else Kind.OTHER
-            squares = tuple(r**2 for r in self.weights)
-            return draft.add(Sum(ends, squares), kind, draft.spaces[ends[0]])
+            if Kind.INPUT in (draft.kinds[end] for end in ends):
+                why = "a branch is the raw input, whose channels stay few"
+                raise draft.refuse(self.name, why, "put dense() before it")
+            return self.extend(draft, parts, ends)
 
         weighted = all(part.output.weighted for part in parts)
-        return Part(init, apply, parts[0].output._replace(weighted=weighted), extend)
+        output = Signal(parts[0].output.space, channels, weighted)
+        return Part(init, apply, output, extend)
 
-    def _check(self, draft: Draft, ends: tuple[int, ...]) -> None:
-        """Raise where branches are not independent with mean zero, but for one of them."""
+    def _need_one_shape(self, parts: list[Part]) -> None:
+        shapes = [part.output.shape for part in parts]
+        if len(set(shapes)) > 1:
+            raise UserError(
+                f"branches of {self.name} need one shape, got {' and '.join(map(str, shapes))}; "
+                "give the shorter one a dense() or conv() of the same width and stride"
+            )
+
+    def _need_independence(self, draft: Draft) -> None:
+        """Raise where several branches have no weights of their own."""
         if sum(not branch.weighted for branch in self.branches) > 1:
             raise draft.refuse(
-                "add",
+                self.name,
                 "more than one branch has no weights of its own, so that branches are not independent",
                 "end all branches but one with dense() or conv()",
             )
-        if Kind.INPUT in (draft.kinds[end] for end in ends):
-            raise draft.refuse(
-                "add", "a branch is the raw input, whose channels stay few", "put dense() before it"
+
+
+@dataclass(frozen=True)
+class Add(Branched):
+    """The weighted sum of branches; build it with :func:`add`."""
+
+    weights: tuple[float, ...]
+
+    name = "add"
+
+    def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
+        """Add signals of one shape."""
+        self._need_one_shape(parts)
+
+        def total(signals: list[Array]) -> Array:
+            return sum(
+                (r * x for r, x in zip(self.weights, signals, strict=True)), jnp.zeros((), float)
             )
-        if sum(draft.kinds[end] is Kind.OTHER for end in ends) > 1:
+
+        return total, parts[0].output.channels
+
+    def extend(self, draft: Draft, parts: list[Part], ends: tuple[int, ...]) -> int:
+        """Add a ``Sum``; branches must be independent, and have mean zero but for one of them."""
+        self._need_independence(draft)
+        kinds = [draft.kinds[end] for end in ends]
+        if kinds.count(Kind.OTHER) > 1:
             raise draft.refuse(
-                "add",
+                self.name,
                 "more than one branch ends in an activation, whose mean is not zero",
                 "end all branches but one with dense() or conv()",
             )
+        kind = Kind.GAUSSIAN if set(kinds) == {Kind.GAUSSIAN} else Kind.OTHER
+        squares = tuple(r**2 for r in self.weights)
+        return draft.add(Sum(ends, squares), kind, draft.spaces[ends[0]])
+
+
+@dataclass(frozen=True)
+class Beside(Branched):
+    """The channels of branches side by side; build it with :func:`concatenate`."""
+
+    name = "concatenate"
+
+    def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
+        """Put channels one behind the other, at the same positions."""
+        spaces = {part.output.space for part in parts}
+        if len(spaces) > 1:
+            shapes = " and ".join(str(part.output.shape) for part in parts)
+            raise UserError(
+                f"branches of concatenate need the same positions, got shapes {shapes}; "
+                "give them the same strides and pools"
+            )
+        channels = sum(part.output.channels for part in parts)
+        return partial(jnp.concatenate, axis=-1), channels
+
+    def extend(self, draft: Draft, parts: list[Part], ends: tuple[int, ...]) -> int:
+        """Add a ``Concatenate``; branches need not be independent, as no channel meets that of another branch."""
+        counts = [part.output.channels for part in parts]
+        shares = tuple(count / sum(counts) for count in counts)
+        kinds = {draft.kinds[end] for end in ends}
+        kind = Kind.BRANCHES if kinds <= {Kind.GAUSSIAN, Kind.BRANCHES} else Kind.OTHER
+        return draft.add(Concatenate(ends, shares), kind, draft.spaces[ends[0]])
+
+
+@dataclass(frozen=True)
+class Multiply(Branched):
+    """The product of branches, channel by channel; build it with :func:`multiply`."""
+
+    name = "multiply"
+
+    def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
+        """Multiply signals of one shape."""
+        self._need_one_shape(parts)
+        return partial(reduce, jnp.multiply), parts[0].output.channels
+
+    def extend(self, draft: Draft, parts: list[Part], ends: tuple[int, ...]) -> int:
+        """Add a ``Product`` of independent branches."""
+        self._need_independence(draft)
+        return draft.add(Product(ends), Kind.OTHER, draft.spaces[ends[0]])
 
 
 def serial(*layers: LayerLike) -> Serial:
@@ -138,12 +218,44 @@ def add(*branches: LayerLike, weights: Sequence[float] | None = None) -> Add:
     Raises:
         UserError: fewer than two branches, or another number of weights.
     """
-    factors = (1.0,) * len(branches) if weights is None else tuple(float(r) for r in weights)
-    if len(branches) < 2 or len(factors) != len(branches):
+    layers = _several("add", branches)
+    factors = (1.0,) * len(layers) if weights is None else tuple(float(r) for r in weights)
+    if len(factors) != len(layers):
         raise UserError(
-            f"add needs two or more branches and one weight for each, got {len(branches)} and {len(factors)}"
+            f"add needs one weight for each of {len(layers)} branches, got {len(factors)}"
         )
-    return Add(tuple(as_layer(branch) for branch in branches), factors)
+    return Add(layers, factors)
+
+
+def concatenate(*branches: LayerLike) -> Beside:
+    """Put the channels of branches that read the same signal side by side, as in inception and dense networks.
+
+    An activation may follow: it acts on each branch for itself. In the limit the numbers of channels grow in
+    proportion.
+
+    Raises:
+        UserError: fewer than two branches.
+    """
+    return Beside(_several("concatenate", branches))
+
+
+def multiply(*branches: LayerLike) -> Multiply:
+    """Multiply branches that read the same signal, channel by channel: gates.
+
+    Raises:
+        UserError: fewer than two branches.
+
+    >>> gated = multiply(serial("tanh"), serial("relu"))
+    >>> len(gated.branches)
+    2
+    """
+    return Multiply(_several("multiply", branches))
+
+
+def _several(name: str, branches: tuple[LayerLike, ...]) -> tuple[Layer, ...]:
+    if len(branches) < 2:
+        raise UserError(f"{name} needs two or more branches, got {len(branches)}")
+    return tuple(as_layer(branch) for branch in branches)
 
 
 def as_layer(layer: LayerLike) -> Layer:

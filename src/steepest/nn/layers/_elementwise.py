@@ -1,13 +1,13 @@
 """Layers that act on each position for itself, without weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.nn.activations import Activation
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, without_weights
-from steepest.nn.layers._nodes import Activate, Draft, Kind, Normalize
+from steepest.nn.layers._nodes import Activate, Concatenate, Draft, Kind, Normalize
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,11 @@ class Activated(Layer):
         """Build it."""
 
         def extend(draft: Draft, source: int) -> int:
+            beside = draft.nodes[source]
+            if draft.kinds[source] is Kind.BRANCHES and isinstance(beside, Concatenate):
+                # a mean over channels of several variances is one over branches, each with its own expectation
+                ends = tuple(extend(draft, branch) for branch in beside.sources)
+                return draft.add(replace(beside, sources=ends), Kind.OTHER, draft.spaces[source])
             if draft.kinds[source] is not Kind.GAUSSIAN:
                 raise draft.refuse(
                     self.activation.name,

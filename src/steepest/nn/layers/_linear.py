@@ -44,17 +44,21 @@ class Dense(Weights):
 
 @dataclass(frozen=True)
 class Conv(Weights):
-    """One filter that slides over the positions; build it with :func:`conv`."""
+    """A filter that slides over the positions, or one for each of them; build it with :func:`conv`."""
 
     width: int
     window: int | tuple[int, ...] = 3
     stride: int | tuple[int, ...] = 1
     padding: str = "zero"
+    shared: bool = True
     c_w: float | None = None
     c_b: float | None = None
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
-        """Build it; parameters are ``{"w": (width, channels, *window), "b": (width,)}``."""
+        """Build it; parameters are ``{"w": (width, channels, *window), "b": (width,)}``.
+
+        Those of each output position have its axes in front.
+        """
         name = f"conv({self.width})"
         need_space(name, signal)
         window = window_of(self.window, self.stride, self.padding, len(signal.space))
@@ -71,10 +75,23 @@ class Conv(Weights):
             x = jnp.pad(x, [(0, 0), *edges, (0, 0)], mode=mode)
             total = jnp.zeros((), x.dtype)
             for tap in itertools.product(*map(range, window.size)):
-                total = total + _shifted(x, tap, window, outputs) @ w[(..., *tap)].T
+                read = _shifted(x, tap, window, outputs)
+                if self.shared:
+                    total = total + read @ w[(..., *tap)].T
+                else:
+                    total = total + jnp.einsum("n...i,...oi->n...o", read, w[(..., *tap)])
             return total
 
-        return _weights(self, name, window, product, signal, scheme, last)
+        return _weights(
+            self,
+            name,
+            window,
+            product,
+            signal,
+            scheme,
+            last,
+            positions=() if self.shared else outputs,
+        )
 
 
 def dense(width: int, *, c_w: float | None = None, c_b: float | None = None) -> Dense:
@@ -95,10 +112,11 @@ def conv(
     *,
     stride: int | Sequence[int] = 1,
     padding: str = "zero",
+    shared: bool = True,
     c_w: float | None = None,
     c_b: float | None = None,
 ) -> Conv:
-    """Make a convolution: one filter for all windows.
+    """Make a convolution: one filter for all windows, or a filter and biases for each of them.
 
     Its weights have variance C_W over channels times positions of the window, those beyond the edge included.
 
@@ -107,6 +125,7 @@ def conv(
         window: its size, one number or one for each dimension of space.
         stride: positions from one window to the next.
         padding: ``"zero"`` or ``"circular"`` (as many outputs as inputs, over the stride), or ``"none"``.
+        shared: False for weights and biases of its own at each output: a locally connected layer.
         c_w: C_W of this layer instead of the network's.
         c_b: C_b of this layer instead of the network's.
 
@@ -116,7 +135,7 @@ def conv(
     _check_width("conv", width)
     size = window if isinstance(window, int) else tuple(window)
     return Conv(
-        width, size, stride if isinstance(stride, int) else tuple(stride), padding, c_w, c_b
+        width, size, stride if isinstance(stride, int) else tuple(stride), padding, shared, c_w, c_b
     )
 
 
@@ -132,8 +151,18 @@ def _check_width(name: str, width: int) -> None:
         raise UserError(f"{name} needs a whole number of channels from one on, got {width}")
 
 
-def _weights(layer, name, window: Window | None, product, signal, scheme, last) -> Part:
-    """Return the part of a linear layer: its multiplier, its first scale, its node."""
+def _weights(
+    layer,
+    name,
+    window: Window | None,
+    product,
+    signal,
+    scheme,
+    last,
+    *,
+    positions: tuple[int, ...] = (),
+) -> Part:
+    """Return the part of a linear layer: its multiplier, its first scale, its node; ``positions`` have own weights."""
     c_w = scheme.c_w if layer.c_w is None else layer.c_w
     c_b = (scheme.c_b if layer.c_b is None else layer.c_b) * scheme.bias
     abc = scheme.parameterized
@@ -151,10 +180,12 @@ def _weights(layer, name, window: Window | None, product, signal, scheme, last) 
 
     def init(key: Key) -> Params:
         for_weights, for_biases = jax.random.split(key)
-        w = scale * jax.random.normal(for_weights, (layer.width, signal.channels, *size))
+        shape = (*positions, layer.width, signal.channels, *size)
+        w = scale * jax.random.normal(for_weights, shape)
         if not scheme.bias:
             return {"w": w}
-        b = jax.random.normal(for_biases, (layer.width,)) if c_b else jnp.zeros(layer.width)
+        widths = (*positions, layer.width)
+        b = jax.random.normal(for_biases, widths) if c_b else jnp.zeros(widths)
         return {"w": w, "b": c_b**0.5 * b}
 
     def apply(params: Params, x: Array) -> Array:
@@ -163,7 +194,9 @@ def _weights(layer, name, window: Window | None, product, signal, scheme, last) 
 
     def extend(draft: Draft, source: int) -> int:
         check_limit(abc)
-        node = Linear((source,), c_w, c_b, c_w / scale**2, float(scheme.bias), window)
+        t_w = c_w / scale**2
+        shared = not positions
+        node = Linear((source,), c_w, c_b, t_w, float(scheme.bias), window, shared)
         return draft.add(node, Kind.GAUSSIAN, space)
 
     if window is not None and 0 in space:

@@ -7,6 +7,10 @@ tuples of two kinds are equal where their entries are, and programs are kept by 
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.nn.activations import Activation
@@ -18,6 +22,7 @@ class Kind(Enum):
 
     INPUT = "the input"
     GAUSSIAN = "independent Gaussian channels"
+    BRANCHES = "channels of several branches side by side, which have several variances"
     OTHER = "channels that are not Gaussian"
 
 
@@ -30,9 +35,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Linear:
-    """Weights shared by all positions: ``K' = c_b + c_w M K`` and ``Θ' = t_b + t_w M K + c_w M Θ``.
+    """Weights: ``K' = c_b + c_w M K`` and ``Θ' = t_b + t_w M K + c_w M Θ``.
 
     M is the mean over what both outputs read, ``(M K)[p, q] = mean_δ K[r p + δ, r q + δ]``, with zeros beyond the edge.
+    Where each position has weights of its own, both kernels are zero for p ≠ q.
 
     Attributes:
         sources: the node that it reads.
@@ -41,6 +47,7 @@ class Linear:
         t_w: squared multiplier times fan-in.
         t_b: 1, or 0 without biases.
         window: of a convolution; None where each position is read for itself.
+        shared: whether all positions have the same weights.
     """
 
     sources: tuple[int]
@@ -49,6 +56,7 @@ class Linear:
     t_w: float
     t_b: float
     window: Window | None = None
+    shared: bool = True
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,44 @@ class Sum:
 
 
 @dataclass(frozen=True)
+class Concatenate:
+    """Channels of branches side by side: ``Σ π_i K_i``, ``Σ π_i Θ_i``.
+
+    Attributes:
+        sources: the branches.
+        shares: π_i, the share of a branch in all channels.
+    """
+
+    sources: tuple[int, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of independent branches, channel by channel: ``Π K_i`` and ``Σ_i Θ_i Π_{j≠i} K_j``."""
+
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A fixed matrix P that mixes positions: ``P K Pᵀ`` and ``P Θ Pᵀ``, positions in one line.
+
+    Attributes:
+        sources: the node that it reads.
+        matrix: the rows of P.
+    """
+
+    sources: tuple[int]
+    matrix: tuple[tuple[float, ...], ...]
+
+    @cached_property
+    def array(self) -> NDArray[np.float64]:
+        """Return P, shape ``(outputs, positions)``."""
+        return np.array(self.matrix)
+
+
+@dataclass(frozen=True)
 class Normalize:
     """Layer normalization at each position: ``(K − m_p m'_q)/(s_p s'_q)`` and ``Θ/(s_p s'_q)``.
 
@@ -104,7 +150,19 @@ class Normalize:
     sources: tuple[int]
 
 
-Node = Input | Linear | Activate | Average | EqualPositions | AllPositions | Sum | Normalize
+Node = (
+    Input
+    | Linear
+    | Activate
+    | Average
+    | EqualPositions
+    | AllPositions
+    | Sum
+    | Concatenate
+    | Product
+    | Mix
+    | Normalize
+)
 
 
 @dataclass(frozen=True)
@@ -145,5 +203,5 @@ class Draft:
         """Return the error of a layer that has no known limit."""
         return UserError(
             f"no limit kernel is known for {what} (node {len(self.nodes)}): {why}; {instead}, "
-            "or take the kernel of a finite network, empirical_ntk"
+            "or take the kernels of finite networks, sampled_gram"
         )
