@@ -228,6 +228,29 @@ def test_the_ensemble_ends_at_kernel_regression():
     np.testing.assert_allclose(onto.covariance[0], 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_flow_ends_at_the_pseudo_inverse_of_a_singular_kernel(dtype):
+    """Two equal examples with different targets: their mean is learned, their difference never."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(6, 9))
+    features[1] = features[0]
+    new = rng.normal(size=(3, 9))
+    targets = rng.normal(size=6)
+    kernel = (features @ features.T).astype(dtype)
+    dynamics = kernel_dynamics(kernel)
+    end = dynamics.flow([1.0, np.inf])
+    learned = targets.copy()
+    learned[:2] = targets[:2].mean()
+    tolerance = 1e-4 if dtype == np.float32 else 1e-10
+    np.testing.assert_allclose(dynamics.train(end, targets)[1], learned, atol=tolerance)
+    expected = new @ np.linalg.pinv(features) @ targets
+    np.testing.assert_allclose(
+        dynamics.test(end, new @ features.T, targets)[1], expected, atol=tolerance
+    )
+    late = dynamics.test(dynamics.flow([1e4]), new @ features.T, targets)[0]
+    np.testing.assert_allclose(late, expected, atol=10 * tolerance)
+
+
 def test_other_points_that_are_training_points_agree():
     phi = features(11, 5, 3)
     kernel = phi @ phi.T

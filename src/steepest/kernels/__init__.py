@@ -96,6 +96,8 @@ from steepest.kernels._regression import GaussianProcess as GaussianProcess
 from steepest.kernels._regression import Ridge as Ridge
 from steepest.kernels._regression import gaussian_process as gaussian_process
 from steepest.kernels._regression import kernel_ridge as kernel_ridge
+from steepest.kernels._sampled import SampledGram as SampledGram
+from steepest.kernels._sampled import sampled_gram as sampled_gram
 from steepest.kernels._solve import Solution as Solution
 from steepest.kernels._solve import solve as solve
 from steepest.kernels._table import Table as Table

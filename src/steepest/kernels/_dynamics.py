@@ -42,12 +42,14 @@ class KernelDynamics:
     Attributes:
         eigenvalues: λ of Θ/n, ascending, shape ``(n,)``.
         vectors: eigenvectors in columns, shape ``(n, n)``.
+        resolution: eigenvalues up to this one cannot be told from zero, by the rounding of the kernel's entries.
 
     Source: ORF 543, lectures 10/10 and 10/31; Jacot, Gabriel and Hongler 2018; Lee et al. 2019.
     """
 
     eigenvalues: Vector
     vectors: Vector
+    resolution: float = 0.0
 
     def largest_step(self, momentum: float = 0.0) -> float:
         """Return 2(1 + β)/λ_max, above which descent with momentum β diverges; infinite for a kernel of zero.
@@ -62,6 +64,9 @@ class KernelDynamics:
     def flow(self, times) -> Progress:
         """Follow gradient flow to these times, each at least zero.
 
+        At ``np.inf`` training is over: outputs are those of the pseudo-inverse of the kernel, as directions whose
+        eigenvalue is zero up to rounding are never learned.
+
         Raises:
             UserError: for a time that is negative or NaN.
         """
@@ -70,10 +75,18 @@ class KernelDynamics:
             raise UserError(
                 f"the flow needs times of at least zero, got {times.min()}; it starts at time 0"
             )
-        decay = np.multiply.outer(times, self.eigenvalues)
+        ended = np.isinf(times)
+        decay = np.multiply.outer(np.where(ended, 0.0, times), self.eigenvalues)
         positive = self.eigenvalues > 0
         gained = -np.expm1(-decay) / np.where(positive, self.eigenvalues, 1.0)
-        return Progress(np.exp(-decay), np.where(positive, gained, times[:, None]))
+        left = np.exp(-decay)
+        gained = np.where(positive, gained, times[:, None])
+        learned = self.eigenvalues > self.resolution
+        left[ended] = np.where(learned, 0.0, 1.0)
+        gained[ended] = np.divide(
+            1.0, self.eigenvalues, out=np.zeros_like(self.eigenvalues), where=learned
+        )
+        return Progress(left, gained)
 
     def descent(self, lr: float, steps, momentum: float = 0.0) -> Progress:
         """Follow full-batch descent for these numbers of steps, ``v ← βv − η∇, w ← w + v`` (heavy ball) when β > 0.
@@ -246,7 +259,9 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
     >>> dynamics.train(step, np.array([1.0, 1.0])).round(6).tolist()  # beyond 1/λ_max it overshoots
     [[1.9, 1.9], [0.19, 0.19]]
     """
-    ntk = np.asarray(ntk, float)
+    ntk = np.asarray(ntk)
+    precision = np.finfo(ntk.dtype if ntk.dtype == np.float32 else np.float64).eps
+    ntk = ntk.astype(float)
     if ntk.ndim != 2 or ntk.shape[0] != ntk.shape[1] or not ntk.size or not np.isfinite(ntk).all():
         raise UserError(
             f"dynamics need a finite square kernel matrix over the training points, got {_shown(ntk)}"
@@ -262,7 +277,8 @@ def kernel_dynamics(ntk: Vector) -> KernelDynamics:
             f"the kernel has the eigenvalue {eigenvalues[0]:.2g} beside {eigenvalues[-1]:.2g}: it is not positive "
             "semidefinite; check that all entries come from one kernel, and compute it in float64"
         )
-    return KernelDynamics(np.maximum(eigenvalues, 0.0), vectors)
+    resolution = max(len(ntk) * precision * float(eigenvalues[-1]), 0.0)
+    return KernelDynamics(np.maximum(eigenvalues, 0.0), vectors, resolution)
 
 
 def _check_momentum(momentum: float) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
@@ -173,10 +174,14 @@ def fill(
     tile: int,
     symmetric: bool,
     kernels: Sequence[int] = (0, 1),
+    device: jax.Device | None = None,
 ) -> None:
     """Put kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
     down, across = (
-        {block.start: put(part(arrays, block)) for block in blocks(arrays[0].shape[-2], tile)}
+        {
+            block.start: put(part(arrays, block), device)
+            for block in blocks(arrays[0].shape[-2], tile)
+        }
         for arrays in (rows, columns)
     )
 

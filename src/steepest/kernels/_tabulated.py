@@ -86,10 +86,10 @@ class Tabulated:
             )
 
 
-def put(rows: tuple[NDArray, ...]) -> tuple[Array, ...]:
-    """Put the arrays where tiles are computed, once for all tiles that need them."""
+def put(rows: tuple[NDArray, ...], device: jax.Device | None = None) -> tuple[Array, ...]:
+    """Put the arrays where tiles are computed, once for all tiles that need them; by default on JAX's own choice."""
     with arithmetic(double=rows[0].dtype == np.float64):
-        return tuple(jnp.asarray(array) for array in rows)
+        return tuple(jax.device_put(array, device) for array in rows)
 
 
 def part(rows: tuple[NDArray, ...], block: slice) -> tuple[NDArray, ...]:

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from steepest.kernels import gram
 from steepest.kernels.wide import Positions, _duals
 from steepest.nn.layers import conv, dense, flatten, global_pool, network
 
@@ -55,6 +56,16 @@ def test_planted_errors_stay_below_the_bound_and_within_a_hundredth_of_it(
         ratios.append(np.abs(wrong_kernel - right_kernel) / size / bound)
     assert max(ratio.max() for ratio in ratios) <= 1
     assert np.median(ratios) >= 0.01
+
+
+def test_linear_networks_have_a_finite_bound_above_their_error():
+    x = np.random.default_rng(0).normal(size=(6, 4, 4, 2))
+    limit = build(flatten, "linear").limit()
+    exact = gram(limit, x)
+    single = gram(limit, x.astype(np.float32))
+    size = np.sqrt(np.outer(np.diag(exact.ntk), np.diag(exact.ntk)))
+    error = (np.abs(single.ntk - exact.ntk) / size).max()
+    assert error <= single.error < 1e-4
 
 
 def _variance(dual, side):

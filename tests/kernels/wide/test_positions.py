@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.kernels import gram
+from steepest.kernels import gram, sampled_gram
 from steepest.kernels.wide import Positions
 from steepest.kernels.wide._evaluate import by_all_pairs
 from steepest.nn.layers import (
@@ -321,38 +321,33 @@ def test_one_dimension_and_three():
     np.testing.assert_allclose(gram(volume.limit(), x[:, None, :, None]).ntk, one.ntk, rtol=1e-12)
 
 
-def sampled_kernels(net, x, count):
-    """Outputs' products and tangent kernel of finite networks, ``(count, n, n)`` each; one gradient at a time.
-
-    A gradient of many networks at once is a grouped convolution, which XLA does not have for the CPU but as a loop.
-    """
-    readout = lambda params, image: jnp.ravel(net.apply(params, image))[0]
-
-    def kernels(key):
-        params = net.init(key)
-        gradients = [jax.grad(readout)(params, image) for image in x]
-        rows = jnp.stack(
-            [jnp.concatenate([g.ravel() for g in jax.tree.leaves(one)]) for one in gradients]
-        )
-        y = net.apply(params, x).reshape(len(x), -1)
-        return y @ y.T / y.shape[-1], rows @ rows.T
-
-    return jax.lax.map(kernels, jax.random.split(jax.random.key(0), count))
-
-
 @pytest.mark.parametrize("parameterized", ["standard", "ntk"])
 @pytest.mark.parametrize(
-    "name", ["flatten", "pool between", "projected", "normalized after", "circular", "strides"]
+    "name",
+    [
+        "flatten",
+        "pool between",
+        "projected",
+        "normalized after",
+        "circular",
+        "strides",
+        "own weights, pooled",
+        "branches side by side",
+        "branches side by side, normalized",
+        "gates",
+        "graph behind a convolution",
+    ],
 )
 def test_finite_networks_have_these_kernels_in_the_mean(name, parameterized):
     """Within four standard errors, and some hundredths for the finite width."""
     net = build(NETWORKS[name], 64, parameterized=parameterized)
     x = images(2, seed=3)
-    draws = sampled_kernels(net, x, 80)
+    drawn = sampled_gram(net, x, jax.random.key(0), count=80)
     limit = gram(net.limit(), x)
-    for sampled, exact in zip(draws, (limit.nngp, limit.ntk), strict=True):
-        mean = np.asarray(sampled).mean(0)
-        deviation = np.asarray(sampled).std(0) / np.sqrt(len(sampled))
+    for mean, deviation, exact in (
+        (drawn.nngp, drawn.nngp_error, limit.nngp),
+        (drawn.ntk, drawn.ntk_error, limit.ntk),
+    ):
         size = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
         assert (np.abs(mean - exact) <= 4 * deviation + 0.03 * size).all(), (mean, exact)
 
@@ -386,10 +381,9 @@ def test_empty_patches_have_no_signal():
     kernels = gram(net.limit(), x)
     assert np.isfinite(kernels.ntk).all()
 
-    sampled = sampled_kernels(net, x, 60)[1]
-    deviation = np.asarray(sampled).std(0) / np.sqrt(60)
-    error = np.abs(np.asarray(sampled).mean(0) - kernels.ntk)
-    assert (error <= 4 * deviation + 0.02 * kernels.ntk[0, 0]).all()
+    drawn = sampled_gram(net, x, jax.random.key(0), count=60)
+    error = np.abs(drawn.ntk - kernels.ntk)
+    assert (error <= 4 * drawn.ntk_error + 0.02 * kernels.ntk[0, 0]).all()
 
 
 def test_two_sets_are_a_block_of_one_matrix():

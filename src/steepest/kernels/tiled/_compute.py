@@ -11,34 +11,34 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest import __version__
 from steepest.core.errors import UserError
-from steepest.kernels._direct import Direct
 from steepest.kernels._gram import TILE as BLOCK
 from steepest.kernels._gram import as_inputs, fill
 from steepest.kernels._tabulated import TOLERANCE
 from steepest.kernels.tiled._files import (
     MANIFEST,
     TABLE,
-    alike,
-    describe,
     digest,
     inputs_trouble,
     load_way,
-    probes,
     save_way,
     storable,
+    way_in_words,
     way_trouble,
     written,
 )
 from steepest.kernels.tiled._matrix import TILES, TiledGram, open_tiled
-from steepest.nn.activations import jumps
+from steepest.kernels.tiled._networks import alike, describe, jumping, probes
+from steepest.nn.layers import WideLimit
 from steepest.nn.networks import Limit
 
 TILE = 2048  # rows of a tile
@@ -52,14 +52,15 @@ class DamagedTile(UserWarning):
 
 
 def tiled_gram(
-    limit: Limit,
-    x: Float[np.ndarray, "n d"],
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
     folder: str | os.PathLike,
-    other: Float[np.ndarray, "m d"] | None = None,
+    other: Float[np.ndarray, "m ..."] | None = None,
     *,
     tile: int = TILE,
     kernels: Sequence[str] = KERNELS,
     submit: Callable[..., Any] | None = None,
+    devices: Sequence[jax.Device] | None = None,
     tolerance: float | None = None,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> TiledGram:
@@ -74,13 +75,15 @@ def tiled_gram(
     spawn, not fork: ``ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))``.
 
     Args:
-        limit: of ``mlp(...).limit()``.
+        limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
         x: inputs, one a row, none of them zero; may be memory-mapped.
         folder: where the tiles go: empty, new, or the one of an interrupted call.
         other: a second set; without it only the tiles on and above the diagonal are computed.
         tile: rows of the square tiles.
         kernels: which to keep; ``("nngp",)`` alone takes half the disk, and with a table half the time.
         submit: where tiles are computed; None for this process, which writes one while it computes the next.
+        devices: of this process, each of which computes a tile at a time, as ``jax.devices()``; the tiles are the same
+            whichever device computes them. None for JAX's own choice.
         tolerance: of the table, relative to √(K_αα K_ββ).
         watch: called with a sentence after every tile.
 
@@ -95,17 +98,15 @@ def tiled_gram(
     ...     tiled.ntk.toarray().round(4).tolist(), tiled.complete
     ([[6.0, 1.3714], [1.3714, 6.0]], True)
     """
-    if not isinstance(limit, Limit):
+    if devices is not None and (submit is not None or not len(devices)):
         raise UserError(
-            "tiled_gram takes limits of mlp(), got that of a network of layers; gram computes it in memory, "
-            "and gram(limit, x[:n], x[n:]) a part of it"
+            "devices are those of this process, at least one of them, and workers choose their own: "
+            "give either submit or devices"
         )
-    x = as_inputs(x)
-    other = None if other is None else as_inputs(other).astype(x.dtype, copy=False)
+    x = as_inputs(x, limit)
+    other = None if other is None else as_inputs(other, limit).astype(x.dtype, copy=False)
     tolerance = tolerance or TOLERANCE[x.dtype.itemsize]
-    choose = lambda: (
-        "direct" if isinstance(storable(limit, x, other, tolerance), Direct) else "table"
-    )
+    choose = lambda: way_in_words(storable(limit, x, other, tolerance))
     _begin(
         Path(folder).absolute(), _manifest(limit, x, other, tile, tuple(kernels), tolerance), choose
     )
@@ -113,7 +114,7 @@ def tiled_gram(
     todo = _todo(gram)
     if todo:
         _provide(gram, limit, x, other, tolerance)
-        _fill(gram, todo, submit, watch)
+        _fill(gram, todo, submit, devices, watch)
     return gram
 
 
@@ -145,15 +146,25 @@ class _Source:
         part = (self.gram.rows if down else self.gram.columns)[index]
         return self.way.rows(np.asarray((self.x if down else self.other)[part]))
 
-    def values(self, i: int, j: int) -> NDArray:
+    def values(self, i: int, j: int, device: jax.Device | None = None) -> NDArray:
         """Compute the kernels of a tile, shape ``(kernels, p, q)``, in blocks that stay in the processor's cache."""
         across = self.gram.symmetric
         rows = self.block(True, i)
         columns = self.block(across, j)
         same = across and i == j
-        out = np.empty((len(self.gram.kernels), len(rows[0]), len(columns[0])), self.gram.dtype)
+        shape = (len(self.gram.kernels), rows[0].shape[-2], columns[0].shape[-2])
+        out = np.empty(shape, self.gram.dtype)
         kernels = [KERNELS.index(kernel) for kernel in self.gram.kernels]
-        fill(out, self.way, rows, columns, tile=BLOCK, symmetric=same, kernels=kernels)
+        fill(
+            out,
+            self.way,
+            rows,
+            columns,
+            tile=BLOCK,
+            symmetric=same,
+            kernels=kernels,
+            device=device,
+        )
         return out
 
 
@@ -175,11 +186,27 @@ def _fill(
     gram: TiledGram,
     todo: list[tuple[int, int]],
     submit: Callable | None,
+    devices: Sequence[jax.Device] | None,
     watch: Callable[[str], None],
 ) -> None:
     """Compute tiles here or elsewhere, with a bounded number on their way."""
-    writer = ThreadPoolExecutor(1)
-    if submit is None:
+    writer = ThreadPoolExecutor(len(devices) if devices else 1)
+    if devices:
+        source = _Source(gram)
+        free: SimpleQueue[jax.Device] = SimpleQueue()
+        for device in devices:
+            free.put(device)
+        room = 2 * len(devices)
+
+        def compute_on_a_free_one(i: int, j: int) -> None:
+            device = free.get()
+            try:
+                gram.write(i, j, source.values(i, j, device))
+            finally:
+                free.put(device)
+
+        start = lambda i, j: writer.submit(compute_on_a_free_one, i, j)
+    elif submit is None:
         source = _Source(gram)
         room = 2
         start = lambda i, j: writer.submit(gram.write, i, j, source.values(i, j))
@@ -228,7 +255,12 @@ def _todo(gram: TiledGram) -> list[tuple[int, int]]:
 
 
 def _manifest(
-    limit: Limit, x: NDArray, other: NDArray | None, tile: int, kernels: tuple, tolerance: float
+    limit: Limit | WideLimit,
+    x: NDArray,
+    other: NDArray | None,
+    tile: int,
+    kernels: tuple,
+    tolerance: float,
 ) -> dict:
     """Describe which Gram it is: network, inputs, tiles, kernels, tolerance, version."""
     if tile < 1 or int(tile) != tile:
@@ -239,14 +271,13 @@ def _manifest(
         raise UserError(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
         )
-    if "ntk" in kernels and any(value for _, value, _ in jumps(limit.activation)):
-        raise UserError(
-            f"{limit.activation.name} jumps and has no tangent kernel; choose kernels=('nngp',)"
-        )
+    jumps = jumping(limit)
+    if "ntk" in kernels and jumps is not None:
+        raise UserError(f"{jumps.name} jumps and has no tangent kernel; choose kernels=('nngp',)")
     return {
         "version": __version__,
         "network": describe(limit),
-        "activation": probes(limit.activation),
+        "activation": probes(limit),
         "shape": [len(x), len(x if other is None else other)],
         "dtype": x.dtype.str,
         "x": digest(x),
@@ -257,7 +288,7 @@ def _manifest(
     }
 
 
-def _begin(folder: Path, manifest: dict, choose: Callable[[], str]) -> None:
+def _begin(folder: Path, manifest: dict, choose: Callable[[], dict]) -> None:
     """Make the folder, with the way to the kernels chosen, or see that it is that of this Gram."""
     try:
         if not (folder / MANIFEST).exists():
@@ -268,7 +299,7 @@ def _begin(folder: Path, manifest: dict, choose: Callable[[], str]) -> None:
                     f"{folder} has files but no {MANIFEST} of a Gram matrix; choose an empty folder"
                 )
             with written(folder / MANIFEST) as file:
-                file.write(json.dumps(manifest | {"way": way}, indent=1).encode())
+                file.write(json.dumps(manifest | way, indent=1).encode())
         (folder / TILES).mkdir(exist_ok=True)
         open_tiled(folder)
         stored = json.loads((folder / MANIFEST).read_text("utf-8"))
@@ -287,7 +318,11 @@ def _begin(folder: Path, manifest: dict, choose: Callable[[], str]) -> None:
 
 
 def _provide(
-    gram: TiledGram, limit: Limit, x: NDArray, other: NDArray | None, tolerance: float
+    gram: TiledGram,
+    limit: Limit | WideLimit,
+    x: NDArray,
+    other: NDArray | None,
+    tolerance: float,
 ) -> None:
     """See that inputs and the way to their kernels lie in the folder, undamaged."""
     for path, wanted in ((gram.folder / "x.npy", x), (gram.folder / "other.npy", other)):

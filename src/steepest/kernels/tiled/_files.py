@@ -1,7 +1,7 @@
 """A way to a network's kernels and the inputs, in a folder: workers evaluate them without the network's functions.
 
-``table.npz`` holds a table. Few layers with closed forms over unequal norms need none: the manifest's description of
-the network, its activation by name, is enough.
+``table.npz`` holds a table. Few layers with closed forms over unequal norms, and networks of layers, need none: the
+manifest's description of the network, with activations by their names, is enough.
 """
 
 import hashlib
@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,63 +24,55 @@ from steepest.kernels._direct import Direct
 from steepest.kernels._gram import blocks, evaluator
 from steepest.kernels._table import Factors, Table
 from steepest.kernels._tabulated import Tabulated
-from steepest.kernels.wide import Positions
-from steepest.nn.activations import Activation, activation
-from steepest.nn.networks import LayerLimit, Limit
+from steepest.kernels.tiled._networks import (
+    activations_of,
+    describe_duals,
+    duals_of,
+    limit_of,
+    named,
+)
+from steepest.kernels.wide import Positions, plan_of
+from steepest.nn.layers import WideLimit
+from steepest.nn.networks import Limit
 
 MANIFEST = "manifest.json"
 TABLE = "table.npz"
-PROBES = np.linspace(-3.0, 3.0, 25)  # where two activations are compared
 ROWS = 4096  # of the inputs, at a time
 
 
-def describe(limit: Limit) -> dict:
-    """Describe a network in words and numbers, for JSON."""
-    return {
-        "activation": limit.activation.name,
-        "kinks": list(limit.activation.kinks),
-        "layers": [list(layer) for layer in limit.layers],
-        "skip": limit.skip,
-        "normalized": limit.normalized,
-    }
+Way = Tabulated | Direct | Positions
+"""How a folder's kernels are computed."""
 
 
-def probes(σ: Activation) -> list[float]:
-    """Evaluate an activation at fixed points: two may share a name."""
-    with jax.enable_x64(True):
-        return np.asarray(σ(jnp.asarray(PROBES)), float).tolist()
-
-
-def alike(values: list[float], others: list[float]) -> bool:
-    """Tell whether two activations are one, up to the rounding of machines."""
-    return np.allclose(values, others, rtol=1e-9, atol=1e-9, equal_nan=True)
-
-
-def storable(
-    limit: Limit, x: NDArray, other: NDArray | None, tolerance: float
-) -> Tabulated | Direct:
+def storable(limit: Limit | WideLimit, x: NDArray, other: NDArray | None, tolerance: float) -> Way:
     """Choose the faster way to these kernels; a table where the activation cannot be found by its name.
 
     Raises:
-        UserError: the tolerance cannot be met.
+        UserError: the tolerance cannot be met; a network of layers with an activation of the user's own.
     """
     way = evaluator(limit, x, other, tolerance)
-    assert not isinstance(way, Positions)  # tiled_gram takes no networks of layers
-    if isinstance(way, Direct) and not _named(limit.activation):
+    own = [σ.name for σ in activations_of(limit) if not named(σ)]
+    if own and isinstance(limit, WideLimit):
+        raise UserError(
+            f"workers find activations by their names, and the library has no {own[0]} that gives these values; "
+            "compute the kernel in memory with gram, or take an activation of the library"
+        )
+    if own and isinstance(way, Direct):
+        assert isinstance(limit, Limit)
         return Tabulated.of(limit, x, other, tolerance)
     return way
 
 
-def _named(σ: Activation) -> bool:
-    try:
-        return alike(probes(activation(σ.name)), probes(σ))
-    except UserError:
-        return False
+def way_in_words(way: Way) -> dict[str, Any]:
+    """Describe the way for the manifest, which is all that is stored of it unless it is a table."""
+    if isinstance(way, Positions):
+        return {"way": "positions", "duals": describe_duals(way.duals), "error": way.error}
+    return {"way": "direct" if isinstance(way, Direct) else "table"}
 
 
-def save_way(folder: Path, way: Tabulated | Direct, kernels: tuple[str, ...]) -> None:
+def save_way(folder: Path, way: Way, kernels: tuple[str, ...]) -> None:
     """Store what the manifest does not say: the table, without the tangent kernel if that is not kept."""
-    if isinstance(way, Direct):
+    if not isinstance(way, Tabulated):
         return
     table = way.table if "ntk" in kernels else replace(way.table, ntk=None)
     arrays = {}
@@ -96,19 +86,20 @@ def save_way(folder: Path, way: Tabulated | Direct, kernels: tuple[str, ...]) ->
         np.savez(file, **arrays)
 
 
-def load_way(folder: Path) -> Tabulated | Direct:
+def load_way(folder: Path) -> Way:
     """Load the stored way, to the last bit.
 
     Raises:
         OSError, ValueError, KeyError, zipfile.BadZipFile: it is missing or damaged.
     """
     manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+    if manifest["way"] == "positions":
+        limit = limit_of(manifest["network"])
+        assert isinstance(limit, WideLimit)
+        return Positions(plan_of(limit), duals_of(manifest["duals"]), manifest["error"])
     if manifest["way"] == "direct":
-        network = manifest["network"]
-        layers = tuple(LayerLimit(*layer) for layer in network["layers"])
-        limit = Limit(
-            activation(network["activation"]), layers, network["skip"], network["normalized"]
-        )
+        limit = limit_of(manifest["network"])
+        assert isinstance(limit, Limit)
         return Direct.of(limit, np.empty(0, manifest["dtype"]))
     with np.load(folder / TABLE, allow_pickle=False) as stored:
         nngp = Factors(stored["nngp_norms"], stored["nngp_angles"])

@@ -1,4 +1,5 @@
 """Kernels of infinitely wide networks of any architecture: nodes, positions, displacements."""
 
 from steepest.kernels.wide._function import kernel_function as kernel_function
+from steepest.kernels.wide._plan import plan_of as plan_of
 from steepest.kernels.wide._positions import Positions as Positions

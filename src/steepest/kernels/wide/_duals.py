@@ -92,13 +92,19 @@ class ScaleInvariant:
         """Return expectations at single positions."""
         square = (self.left**2 + self.right**2) / 2
         live = np.where(variances > 0, square, self.left**2)
-        infinite = np.full_like(variances, np.inf)
-        return Singles(square * variances, live, infinite, self.mean(variances, np))
+        # a line has no corner
+        curvature = np.full_like(variances, np.inf if self.size else 0.0)
+        return Singles(square * variances, live, curvature, self.mean(variances, np))
 
     def mean(self, variances: Any, xp: Any = jnp) -> Any:
         """Return E σ(z), in JAX or NumPy."""
         root, *_ = self.sides(variances, xp)
         return (self.right - self.left) / math.sqrt(2 * math.pi) * root
+
+    @property
+    def arrays(self) -> int:
+        """Count the arrays of ``sides``."""
+        return 3 if self.empty else 2
 
     def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: the deviation and its inverse, zero where there is none."""
@@ -162,6 +168,11 @@ class Closed:
         """Return E σ(z), in JAX."""
         return gaussian_mean(self.activation.function, variances, self.activation.kinks).value
 
+    @property
+    def arrays(self) -> int:
+        """Count the arrays of ``sides``."""
+        return 1
+
     def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: its variance."""
         del xp
@@ -211,6 +222,11 @@ class Series:
         """Return E σ(z), in JAX."""
         table = _series_table(self.activation, self.low, self.high)
         return table.only(slice(3, 4)).at(variances, jnp)[..., 0]
+
+    @property
+    def arrays(self) -> int:
+        """Count the arrays of ``sides``."""
+        return 2
 
     def sides(self, variances: Any, xp: Any = np) -> list[Any]:
         """Return what a pair needs of each position: one over the deviation, and ``h_k``, k first."""

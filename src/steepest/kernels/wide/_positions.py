@@ -17,6 +17,7 @@ from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._rules import Pairs, Sides
 from steepest.kernels.wide._survey import Survey, survey
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._nodes import Normalize
 
 BLOCK = 2**16  # pairs of positions and inputs in one array: what is computed stays in the cache
 COLUMNS = 16  # inputs on the last axis, a multiple of what vector instructions take at a time
@@ -29,16 +30,14 @@ class Positions:
     Attributes:
         plan: of the limit.
         duals: the expectations of each activation at the variances of these inputs.
-        counts: nodes that need numbers at single positions, and how many arrays of them.
         error: bound of the error of both kernels, relative to √(K_αα K_ββ) and √(Θ_αα Θ_ββ).
-        surveyed: the inputs that it was built for, and what is known of them.
+        surveyed: the inputs that it was built for, and what is known of them, so that it need not be computed again.
     """
 
     plan: Plan
     duals: tuple[Dual | None, ...]
-    counts: tuple[tuple[int, int], ...]
     error: float
-    surveyed: tuple[NDArray, Survey]
+    surveyed: tuple[NDArray, Survey] | None = None
 
     @classmethod
     def of(
@@ -52,16 +51,16 @@ class Positions:
         plan = plan_of(limit)
         both = x if other is None else np.concatenate([x, other.astype(x.dtype)])
         surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize])
-        counts = tuple((node, len(surveyed.sides[node])) for node in sorted(surveyed.sides))
-        return cls(plan, surveyed.duals, counts, surveyed.error, (both, surveyed))
+        return cls(plan, surveyed.duals, surveyed.error, (both, surveyed))
 
     def rows(self, x: NDArray) -> tuple[NDArray, ...]:
         """Return what a tile needs of each input; the inputs come last but one in every array.
 
         The diagonals of both kernels, ``(2, n, 1)``, then the numbers of each node at its positions.
         """
-        inputs, surveyed = self.surveyed
-        if x is not inputs:
+        if self.surveyed is not None and x is self.surveyed[0]:
+            surveyed = self.surveyed[1]
+        else:
             surveyed = survey(self.plan, x, 1.0, self.duals)
         k = surveyed.output.k
         theta = np.zeros_like(k) if surveyed.output.theta is None else surveyed.output.theta
@@ -110,10 +109,20 @@ class Positions:
 
     def _by_node(self, arrays: list) -> dict[int, list]:
         sides: dict[int, list] = {}
-        for index, count in self.counts:
+        for index, count in self._counts():
             sides[index] = arrays[:count]
             arrays = arrays[count:]
         return sides
+
+    def _counts(self) -> list[tuple[int, int]]:
+        """List the nodes that need numbers at single positions, and how many arrays of them (``survey``)."""
+        counts = [(0, 1)]
+        for index, (node, dual) in enumerate(zip(self.plan.limit.nodes, self.duals, strict=True)):
+            if dual is not None:
+                counts.append((index, dual.arrays))
+            elif isinstance(node, Normalize):
+                counts.append((index, 2))
+        return counts
 
     def _block(self, n: int, m: int) -> tuple[int, int]:
         """Return rows and columns of a block whose arrays stay in the cache; all blocks have one shape."""

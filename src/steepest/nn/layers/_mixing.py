@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from steepest.core.errors import UserError
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
@@ -42,12 +43,12 @@ class Aggregate(Layer):
         return without_weights(apply, signal._replace(space=space), extend)
 
 
-def aggregate(matrix: Float[np.ndarray, "outputs positions"]) -> Aggregate:
+def aggregate(matrix: Any) -> Aggregate:
     """Make weighted sums of positions, the same for all inputs: the neighbourhoods of a graph whose nodes they are.
 
     Args:
-        matrix: entry (p, q) is the weight of position q in output p, positions in one line; an adjacency matrix or one
-            step of a random walk, for example. A sparse matrix of SciPy is taken too.
+        matrix: shape ``(outputs, positions)``; entry (p, q) is the weight of position q in output p, positions in one
+            line: an adjacency matrix, or one step of a random walk. A sparse matrix of SciPy is taken too.
 
     Raises:
         UserError: something else than a matrix of finite numbers.
