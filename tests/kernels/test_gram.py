@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steepest.core.errors import UserError
-from steepest.kernels import gram, nngp, ntk, pair_kernels, tabulate
+from steepest.kernels import gram, gram_diagonal, nngp, ntk, pair_kernels, tabulate
 from steepest.kernels._direct import Direct
 from steepest.kernels._tabulated import Tabulated
 from steepest.nn.activations import activation
@@ -246,3 +246,15 @@ def test_sets_of_different_dimension_are_refused():
 def test_parameterizations_without_a_limit_kernel_are_refused_with_the_reason(name, reason):
     with pytest.raises(UserError, match=reason):
         mlp((3, 10, 1), "tanh", parameterized=name).limit()
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "step"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_diagonal_alone(name, dtype):
+    limit = mlp((5, 9, 9, 1), name, parameterized="ntk", c_w=1.5, c_b=0.1).limit()
+    x = np.random.default_rng(0).normal(size=(6, 5)).astype(dtype)
+    alone, whole = gram_diagonal(limit, x), gram(limit, x)
+    rounding = 1e-5 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(alone.nngp, np.diag(whole.nngp), rtol=rounding)
+    np.testing.assert_allclose(alone.ntk, np.diag(whole.ntk), rtol=rounding)
+    assert alone.ntk.dtype == dtype

@@ -33,7 +33,9 @@ from steepest.kernels._funk_hecke import harmonic_count as harmonic_count
 from steepest.kernels._funk_hecke import relu_multipliers as relu_multipliers
 from steepest.kernels._funk_hecke import zonal as zonal
 from steepest.kernels._gram import Gram as Gram
+from steepest.kernels._gram import GramDiagonal as GramDiagonal
 from steepest.kernels._gram import gram as gram
+from steepest.kernels._gram import gram_diagonal as gram_diagonal
 from steepest.kernels._gram import nngp as nngp
 from steepest.kernels._gram import ntk as ntk
 from steepest.kernels._graph_influence import graph_influence as graph_influence

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.kernels._direct import Direct
-from steepest.kernels._tabulated import Tabulated, part, put
+from steepest.kernels._layers import predict_signal
+from steepest.kernels._tabulated import Tabulated, part, put, squares
 from steepest.kernels.wide import Positions
+from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
 from steepest.nn.networks import Limit
 
@@ -81,6 +83,46 @@ def gram(
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, tile=tile, symmetric=other is None)
     return Gram(out[0], out[1], way.error)
+
+
+class GramDiagonal(NamedTuple):
+    """Kernels of each input with itself.
+
+    Attributes:
+        nngp: variance of the outputs at initialization, shape ``(n,)``.
+        ntk: tangent kernel, shape ``(n,)``; NaN when σ jumps.
+    """
+
+    nngp: NDArray
+    ntk: NDArray
+
+
+def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> GramDiagonal:
+    """Compute NNGP and NTK of each input with itself, at the cost of one pass over the inputs.
+
+    It is what predictive variances need of new inputs. Where positions are pooled, pairs of positions of one input
+    are computed, but no pairs of inputs.
+
+    Args:
+        limit: as for ``gram``.
+        x: inputs, as for ``gram``.
+
+    Raises:
+        UserError: as ``gram``.
+
+    >>> from steepest.nn.networks import mlp
+    >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
+    >>> gram_diagonal(net.limit(), np.array([[1.0, 1.0], [1.0, 2.0]])).ntk.round(4).tolist()
+    [6.0, 15.0]
+    """
+    x = as_inputs(x, limit)
+    if isinstance(limit, WideLimit):
+        k, theta = Positions.of(limit, x, None, None).rows(x)[0][..., 0]
+        return GramDiagonal(k, theta)
+    path = predict_signal(limit, squares(x))
+    jump = any(value for _, value, _ in jumps(limit.activation))
+    theta = np.full(len(x), np.nan) if jump else np.asarray(path.ntk)
+    return GramDiagonal(np.asarray(path.variance)[-1].astype(x.dtype), theta.astype(x.dtype))
 
 
 def nngp(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.kernels import gram, sampled_gram
+from steepest.kernels import gram, gram_diagonal, sampled_gram
 from steepest.kernels.wide import Positions
 from steepest.kernels.wide._evaluate import by_all_pairs
 from steepest.nn.layers import (
@@ -47,7 +47,10 @@ def layers_of(steps, width=4):
         elif name == "pool":
             made.append(pool(*options))
         elif name == "beside":
-            branches = [serial(*layers_of(branch, share * width)) for share, branch in options]
+            branches = [
+                serial(*layers_of(branch, share * width)) if branch else identity
+                for share, branch in options
+            ]
             made.append(concatenate(*branches))
         elif name in {"add", "times"}:
             branches = [
@@ -394,6 +397,24 @@ def test_two_sets_are_a_block_of_one_matrix():
     np.testing.assert_allclose(block.ntk, whole.ntk[:2, 2:], rtol=1e-12)
 
 
+def test_the_diagonal_alone():
+    x = images(3)
+    limit = build(NETWORKS["pool between"]).limit()
+    alone, whole = gram_diagonal(limit, x), gram(limit, x)
+    np.testing.assert_array_equal(alone.nngp, np.diag(whole.nngp))
+    np.testing.assert_array_equal(alone.ntk, np.diag(whole.ntk))
+
+
+def test_an_activation_acts_on_each_branch_for_itself():
+    x = images(3)
+    ends = ["relu", global_pool(), dense(1)]
+    options = {"shape": SHAPE, "parameterized": "ntk", "c_w": C_W, "c_b": C_B}
+    behind = network(conv(4), concatenate(conv(4), conv(8, 1), conv(4, 2)), *ends, **options)
+    branches = [serial(conv(4), "relu"), serial(conv(8, 1), "relu"), serial(conv(4, 2), "relu")]
+    inside = network(conv(4), concatenate(*branches), *ends[1:], **options)
+    np.testing.assert_array_equal(gram(behind.limit(), x).ntk, gram(inside.limit(), x).ntk)
+
+
 def test_shifts_leave_kernels_alone_under_circular_padding():
     """Of both inputs always; of one under global pooling."""
     x = images(2)
@@ -421,6 +442,25 @@ REFUSED = {
     "two activations in a sum": (
         [CONV, ("add", [CONV, ("relu",)], [CONV, ("relu",)]), CONV, ("flatten",), ("dense",)],
         "activation",
+    ),
+    "a product of branches without weights": (
+        [CONV, ("times", [], [("relu",)]), ("flatten",), ("dense",)],
+        "multiply.*weights",
+    ),
+    "the input beside others": (
+        [("beside", (1, []), (1, [CONV])), ("flatten",), ("dense",)],
+        "concatenate.*raw input",
+    ),
+    "an activation of pooled branches": (
+        [
+            CONV,
+            ("beside", (1, [CONV]), (1, [CONV])),
+            ("pool", 2, 2),
+            ("relu",),
+            ("mean",),
+            ("dense",),
+        ],
+        "several variances",
     ),
     "two branches without weights": ([CONV, ("add", [], []), ("flatten",), ("dense",)], "weights"),
     "the input in a sum": (

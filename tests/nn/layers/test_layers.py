@@ -4,16 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse
 
 from steepest.core.errors import UserError
 from steepest.nn.layers import (
     add,
+    aggregate,
+    concatenate,
     conv,
     dense,
     flatten,
     global_pool,
     identity,
     layer_norm,
+    multiply,
     network,
     pool,
     serial,
@@ -86,6 +90,45 @@ def test_pools_flatten_and_sums_by_hand():
     np.testing.assert_allclose((normal**2).mean(-1), 1, rtol=1e-4)
 
 
+def test_branches_and_graphs_by_hand():
+    x = jnp.asarray(IMAGES)
+    run = lambda *layers: network(*layers, shape=SHAPE).apply(
+        network(*layers, shape=SHAPE).init(jax.random.key(0)), x
+    )
+    both = run(concatenate(identity, "relu"))
+    np.testing.assert_array_equal(both, jnp.concatenate([x, jnp.maximum(x, 0)], -1))
+    np.testing.assert_array_equal(
+        run(multiply(identity, "relu", identity)), x * jnp.maximum(x, 0) * x
+    )
+    walk = np.roll(np.eye(42), 1, 1)  # each position takes what stands at the next
+    np.testing.assert_array_equal(
+        run(aggregate(scipy.sparse.csr_array(walk))).reshape(2, 42, 3),
+        jnp.roll(x.reshape(2, 42, 3), -1, 1),
+    )
+    np.testing.assert_allclose(
+        run(aggregate(np.full((5, 42), 1 / 42)))[:, 3], x.mean((1, 2)), atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("padding", ["zero", "none", "circular"])
+def test_own_weights_at_each_position(padding):
+    """With equal weights everywhere they are a convolution; moved at one position, its output alone moves."""
+    options = {"stride": 2, "padding": padding}
+    shared = network(conv(5, 3, **options), shape=SHAPE, c_b=0.5)
+    local = network(conv(5, 3, **options, shared=False), shape=SHAPE, c_b=0.5)
+    (filters,) = shared.init(jax.random.key(0))
+    (own,) = local.init(jax.random.key(0))
+    positions = own["w"].shape[:2]
+    assert own["b"].shape == (*positions, 5)
+    assert abs(float(own["w"].std() / filters["w"].std()) - 1) < 0.2
+    spread = jax.tree.map(lambda w: jnp.broadcast_to(w, (*positions, *w.shape)), filters)
+    y = local.apply((spread,), IMAGES)
+    np.testing.assert_allclose(y, shared.apply((filters,), IMAGES), rtol=1e-5, atol=1e-6)
+    moved = {"w": spread["w"].at[1, 0].add(1.0), "b": spread["b"]}
+    change = np.abs(local.apply((moved,), IMAGES) - y).max((0, 3))
+    assert change[1, 0] > 0.1 and np.count_nonzero(change) == 1
+
+
 def test_inputs_may_have_any_axes_in_front():
     net = network(conv(4), "relu", global_pool(), dense(1), shape=SHAPE)
     params = net.init(jax.random.key(0))
@@ -129,6 +172,15 @@ def test_equal_descriptions_are_equal():
         (lambda: network(shape=SHAPE), "at least one layer"),
         (lambda: network(dense(1), shape=()), "space first and channels last"),
         (lambda: add(identity), "two or more branches"),
+        (lambda: multiply("relu"), "multiply needs two or more branches"),
+        (lambda: add(identity, "relu", weights=(1.0,)), "one weight for each of 2 branches, got 1"),
+        (
+            lambda: network(concatenate(conv(2), pool(2)), shape=SHAPE),
+            r"the same positions, got shapes \(7, 6, 2\) and \(3, 3, 3\)",
+        ),
+        (lambda: network(aggregate(np.eye(3)), shape=SHAPE), "each of 42 positions, got 3 × 3"),
+        (lambda: network(aggregate(np.eye(3)), shape=(4,)), "aggregate needs positions"),
+        (lambda: aggregate(np.ones(3)), r"matrix of finite numbers.*got shape \(3,\)"),
         (
             lambda: network(add(identity, conv(4)), shape=SHAPE),
             r"one shape, got \(7, 6, 3\) and \(7, 6, 4\)",
