@@ -125,6 +125,17 @@ def test_a_claim_that_crashes_costs_the_others_nothing(files, store):
     ]
 
 
+def test_nor_does_a_claim_whose_numbers_the_library_refuses(files, store):
+    """A sentence about its own numbers is a crash of the claim, and no bad input of the user's."""
+    (_, broken, _) = files
+    text = broken.path.read_text("utf-8")
+    refusal = text.replace("raise ArithmeticError(", "raise UserError(")
+    broken.path.write_text(f"from steepest.core.errors import UserError\n{refusal}", "utf-8")
+    outcomes = run_all(files, store, workers=1)
+    assert [outcome.result is None for outcome in outcomes] == [False, True, False]
+    assert outcomes[1].crash == "UserError: no such"
+
+
 def test_a_folder_that_cannot_be_written_is_refused_first(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write to the folder"):

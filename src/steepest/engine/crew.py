@@ -12,16 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from steepest import catalogue
 from steepest.catalogue import Entry
-from steepest.core.errors import UserError
 from steepest.engine.fingerprint import current, sources_now
 from steepest.engine.records import Records
 from steepest.engine.results import Result
-from steepest.engine.store import Store
+from steepest.engine.store import Store, UnwritableError
 from steepest.engine.workers import drive, pool
+
+if TYPE_CHECKING:
+    from steepest.engine.run import Ready
 
 FUNCTION = "steepest.engine.crew:work"
 """What a worker does with a request, unless it is told otherwise."""
@@ -198,23 +200,31 @@ def work(request: Mapping[str, Any]) -> dict[str, str]:
     global _DONE
     import jax  # a worker's business: the process that hands out work needs none
 
-    from steepest.engine.run import answer, ready
+    from steepest.engine.run import ready
 
     _DONE += 1
-    store = Store(Path(request["out"]))
+    entry = catalogue.entry(request["target"])
     try:
-        entry = catalogue.entry(request["target"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             asked = ready(entry, request["preset"], request["seed"])
-            result = answer(asked, store=store, force=request["force"])
-        folder = store.root / entry.name / asked.question.key
-        return {"folder": str(folder), "how": result.how}
-    except UserError:
-        raise
-    except Exception as trouble:  # a defect of one claim must not cost the user the others
-        text = f"{type(trouble).__name__}: {trouble}".splitlines()[0][:300]
-        return {"crash": text, "trace": traceback.format_exc()}
+            return _answered(asked, Store(Path(request["out"])), force=request["force"])
     finally:
         if _DONE % PROGRAMS == 0:
             jax.clear_caches()
+
+
+def _answered(asked: "Ready", store: Store, *, force: bool) -> dict[str, str]:
+    from steepest.engine.run import answer
+
+    try:
+        result = answer(asked, store=store, force=force)
+        folder = store.root / asked.question.claim / asked.question.key
+        return {"folder": str(folder), "how": result.how}
+    except UnwritableError:
+        raise
+    except Exception as trouble:
+        # a defect of one claim must not cost the user the others, also where a part of the library refuses its numbers
+        # in a sentence: what the user chose is sound by now
+        text = f"{type(trouble).__name__}: {trouble}".splitlines()[0][:300]
+        return {"crash": text, "trace": traceback.format_exc()}

@@ -39,6 +39,10 @@ from steepest.engine.results import Result
 DAY = 86_400
 
 
+class UnwritableError(UserError):
+    """The folder of results cannot be written, so that nothing else need be run."""
+
+
 @dataclass(frozen=True)
 class Store:
     """A folder of results.
@@ -84,7 +88,7 @@ class Store:
         """Write a result, replacing what was there; the folder appears whole or not at all.
 
         Raises:
-            UserError: if it cannot be written.
+            UnwritableError: if it cannot be written.
         """
         parent = self.root / result.claim
         key = question.key
@@ -98,7 +102,7 @@ class Store:
         except OSError as trouble:
             shutil.rmtree(temporary, ignore_errors=True)
             reason = trouble.strerror or trouble
-            raise UserError(
+            raise UnwritableError(
                 f"cannot write the result of {result.claim} to {parent} ({reason}); make room, or choose another "
                 "folder with --out"
             ) from None

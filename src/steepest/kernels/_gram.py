@@ -45,7 +45,7 @@ def gram(
     x: Float[np.ndarray, "n ..."],
     other: Float[np.ndarray, "m ..."] | None = None,
     *,
-    tile: int = TILE,
+    tile: int | None = None,
     tolerance: float | None = None,
 ) -> Gram:
     """Compute NNGP and NTK of an infinitely wide network between all rows of x, or between those of x and of other.
@@ -59,7 +59,8 @@ def gram(
         limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
         x: inputs, one a row, none of them zero; images of the network's shape, channels last.
         other: a second set; without it the matrix is symmetric and only one half is computed.
-        tile: rows of the square tiles in which the matrix is computed.
+        tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
+            every processor.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
 
     Raises:
@@ -81,7 +82,7 @@ def gram(
     columns = rows if other is None else way.rows(other.astype(x.dtype))
     shape = (len(x), columns[0].shape[-2])
     out = np.empty((2, *shape), x.dtype)
-    fill(out, way, rows, columns, tile=tile, symmetric=other is None)
+    fill(out, way, rows, columns, symmetric=other is None, tile=tile)
     return Gram(out[0], out[1], way.error)
 
 
@@ -207,18 +208,36 @@ def pairs_of_blocks(n: int, m: int, tile: int, *, symmetric: bool) -> list[tuple
     ]
 
 
+def _rows_of_a_tile(way: Tabulated | Direct | Positions, n: int, m: int, *, symmetric: bool) -> int:
+    """Return the largest size with a few tiles for each thread; entries of a table are too cheap for small ones."""
+    if not isinstance(way, Positions) or jax.default_backend() != "cpu":
+        return TILE
+    enough = 2 * _threads()
+    sizes = [size for size in (TILE, 128, 64, 32) if _count(n, m, size, symmetric) >= enough]
+    return sizes[0] if sizes else 16
+
+
+def _count(n: int, m: int, tile: int, symmetric: bool) -> int:
+    return len(pairs_of_blocks(n, m, tile, symmetric=symmetric))
+
+
+def _threads() -> int:
+    return min(os.cpu_count() or 1, THREADS)
+
+
 def fill(
     out: NDArray,
     way: Tabulated | Direct | Positions,
     rows: tuple,
     columns: tuple,
     *,
-    tile: int,
     symmetric: bool,
+    tile: int | None = None,
     kernels: Sequence[int] = (0, 1),
     device: jax.Device | None = None,
 ) -> None:
     """Put kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
+    tile = tile or _rows_of_a_tile(way, *out.shape[1:], symmetric=symmetric)
     down, across = (
         {
             block.start: put(part(arrays, block), device)
@@ -238,7 +257,7 @@ def fill(
                 whole[j, i] = values.T
 
     # tiles are too small to occupy all processors one after the other, and their copies occupy only one
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, THREADS)) as threads:
+    with ThreadPoolExecutor(_threads()) as threads:
         list(
             threads.map(one, pairs_of_blocks(out.shape[1], out.shape[2], tile, symmetric=symmetric))
         )

@@ -33,7 +33,7 @@ SHAPE = (6, 5, 2)
 
 
 def layers_of(steps, width=4):
-    """Our layers for the steps of the oracle; all hidden widths are one number, the last dense has width one."""
+    """Our layers for the steps of the oracle, all of one width."""
     made = []
     for name, *options in steps:
         if name == "conv":
@@ -343,7 +343,8 @@ def test_one_dimension_and_three():
 )
 def test_finite_networks_have_these_kernels_in_the_mean(name, parameterized):
     """Within four standard errors, and some hundredths for the finite width."""
-    net = build(NETWORKS[name], 64, parameterized=parameterized)
+    layers = [*layers_of(NETWORKS[name][:-1], 64), dense(4)]
+    net = network(*layers, shape=SHAPE, c_w=C_W, c_b=C_B, parameterized=parameterized)
     x = images(2, seed=3)
     drawn = sampled_gram(net, x, jax.random.key(0), count=80)
     limit = gram(net.limit(), x)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from steepest import __version__
 from steepest.core.errors import UserError
-from steepest.kernels._gram import TILE as BLOCK
 from steepest.kernels._gram import as_inputs, fill
 from steepest.kernels._tabulated import TOLERANCE
 from steepest.kernels.tiled._files import (
@@ -160,7 +159,6 @@ class _Source:
             self.way,
             rows,
             columns,
-            tile=BLOCK,
             symmetric=same,
             kernels=kernels,
             device=device,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +20,23 @@ from steepest.kernels.wide._survey import Survey, survey
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import Normalize
 
-BLOCK = 2**16  # pairs of positions and inputs in one array: what is computed stays in the cache
-COLUMNS = 16  # inputs on the last axis, a multiple of what vector instructions take at a time
+
+class Blocks(NamedTuple):
+    """How much is computed at a time.
+
+    Attributes:
+        cells: pairs of positions and inputs in one array.
+        columns: inputs on the last axis.
+    """
+
+    cells: int
+    columns: int
+
+
+IN_CACHE = Blocks(
+    2**16, 16
+)  # on a processor what is computed stays in the cache, and fills vectors
+ON_DEVICE = Blocks(2**24, 256)  # others have many more units to occupy, and no cache to speak of
 
 
 @dataclass(frozen=True)
@@ -71,7 +87,7 @@ class Positions:
 
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
-        height, width = self._block(rows[0].shape[-2], columns[0].shape[-2])
+        height, width = self._block(rows[0].shape[-2], columns[0].shape[-2], _platform(rows[0]))
         with arithmetic(double=rows[0].dtype == np.float64):
             down = _blocks(rows[0].shape[-2], height)
             across = _blocks(columns[0].shape[-2], width)
@@ -124,10 +140,18 @@ class Positions:
                 counts.append((index, 2))
         return counts
 
-    def _block(self, n: int, m: int) -> tuple[int, int]:
-        """Return rows and columns of a block whose arrays stay in the cache; all blocks have one shape."""
-        rows = max(1, BLOCK // (self.plan.cells * COLUMNS))
-        return min(rows, COLUMNS, n), min(COLUMNS, m)
+    def _block(self, n: int, m: int, platform: str) -> tuple[int, int]:
+        """Return rows and columns of a block; all blocks have one shape."""
+        cells, columns = IN_CACHE if platform == "cpu" else ON_DEVICE
+        rows = max(1, cells // (self.plan.cells * columns))
+        return min(rows, columns, n), min(columns, m)
+
+
+def _platform(array: Any) -> str:
+    """Return where an array is, or where JAX would put it."""
+    if isinstance(array, Array):
+        return next(iter(array.devices())).platform
+    return jax.default_backend()
 
 
 def _blocks(count: int, size: int) -> list[slice]:

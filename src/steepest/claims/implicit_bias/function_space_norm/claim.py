@@ -332,7 +332,9 @@ def _terms(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _bends(w: np.ndarray, b: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Knots and slopes of ``Σ v_j [w_j x + b_j]₊``, read from its neurons."""
-    w, b, v = (part[w != 0] for part in (w, b, v))
+    # weight decay takes some neurons to nothing: to zero, or to numbers so small that the knot is not finite
+    bent = np.abs(w) > np.finfo(float).tiny
+    w, b, v = (part[bent] for part in (w, b, v))
     knots = -b / w
     order = np.argsort(knots)
     jumps = (v * np.abs(w))[order]
