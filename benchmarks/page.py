@@ -28,6 +28,7 @@ ORDER = (
     "descent",
     "kernels",
     "architectures",
+    "accelerators",
     "empirical_ntk",
     "curvature",
     "implicit_bias",

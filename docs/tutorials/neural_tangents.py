@@ -39,20 +39,24 @@
 # | `stax.AvgPool`, `stax.GlobalAvgPool`, `stax.Flatten` | `pool(2)`, `global_pool()`, `flatten()` |
 # | `stax.LayerNorm()` before an activation | `layer_norm()`, after one too; `mlp(…, normalize=True)` |
 # | `stax.FanOut`, `stax.parallel`, `stax.FanInSum` | `add(identity, serial(…))`; `mlp(…, skip=…)` |
+# | `stax.FanInConcat`, `stax.FanInProd` | `concatenate(…)`, also before an activation; `multiply(…)` |
+# | `stax.ConvLocal` | `conv(n, shared=False)` |
+# | `stax.Aggregate` | `aggregate(matrix)` |
+# | `diagonal_axes` of `kernel_fn` | `gram_diagonal(net.limit(), x)` |
 # | `jax.grad` of `kernel_fn` | `jax.grad` of `kernel_function(net.limit(), like)`, one pair at a time |
 # | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |
-# | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `jax.vmap` of `empirical_ntk` over keys |
-# | `nt.predict.gradient_descent_mse(k, y)` | `kernel_dynamics(k)`: `flow`, `train`, `test` |
+# | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `sampled_gram(net, x, key, count=n)`, with standard errors |
+# | `nt.predict.gradient_descent_mse(k, y)` | `kernel_dynamics(k)`: `flow` (to `np.inf` too), `train`, `test` |
 # | none: time is continuous there | `kernel_dynamics(k).descent(lr, steps, momentum)` |
 # | `nt.predict.gradient_descent_mse_ensemble(kernel_fn, x, y)` | `kernel_dynamics(k).ensemble(…)` |
 # | `nt.predict.max_learning_rate(k, y_train_size, momentum)` | `kernel_dynamics(k).largest_step(momentum)` |
 # | `nt.predict.gp_inference(k, y, diag_reg)` | `gaussian_process(k, y, noise)`, `kernel_ridge(k, y, λ)` |
-# | `nt.batch(kernel_fn, batch_size)` | not needed; `tiled_gram` for kernels larger than memory |
+# | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
-# What we do not have: attention, dropout, graphs, products and concatenation of branches at infinite width, kernels
-# of convolutional networks larger than memory, `nt.predict.gradient_descent` for losses other than the squared one,
-# and Taylor expansions beyond the second order. The empirical kernel takes any function of JAX.
+# What we do not have: attention, dropout, transposed convolutions and masks at infinite width, outputs with positions
+# of their own, `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the
+# second order. The empirical kernel takes any function of JAX, and `sampled_gram` any network.
 
 # %%
 from dataclasses import replace
@@ -76,6 +80,7 @@ from steepest.kernels import (
     kernel_ridge,
     linearize,
     recommended_width,
+    sampled_gram,
     tiled_gram,
 )
 from steepest.nn.activations import activation
@@ -245,19 +250,17 @@ print("all pairs of outputs:", empirical_ntk(linear, jnp.ones((20, 3)), x, outpu
 # %% [markdown]
 # ## monte_carlo_kernel_fn
 #
-# Map the empirical kernel over keys. The mean of finite networks tends to the limit, and its statistical error tells
-# whether it is there. `recommended_width` says how wide one network must be instead.
+# The mean of finite networks tends to the limit, and its statistical error tells whether it is there. It needs no
+# limit: take it where the description refuses one. `recommended_width` says how wide one network must be instead.
 
 # %%
-keys = jax.random.split(jax.random.key(1), 100)
-draw = jax.jit(jax.vmap(lambda key: empirical_ntk(net, net.init(key), x[:6])))
-samples = np.asarray(draw(keys))
-error = samples.std(0, ddof=1) / len(samples) ** 0.5
-away = np.abs(samples.mean(0) - kernels.ntk[:6, :6]) / error
-one = np.abs(samples[0] - kernels.ntk[:6, :6]).max() / kernels.ntk[:6, :6].max()
+drawn = sampled_gram(net, x[:6], jax.random.key(1), count=100)
+away = np.abs(drawn.ntk - kernels.ntk[:6, :6]) / drawn.ntk_error
+single = empirical_ntk(net, net.init(jax.random.key(1)), x[:6])
+one = np.abs(single - kernels.ntk[:6, :6]).max() / kernels.ntk[:6, :6].max()
 print(f"one network of width 256: off by {one:.0%} of the largest entry")
 print(
-    f"mean of {len(keys)}: at most {away.max():.1f} standard errors from the limit, in {away.size} entries"
+    f"mean of 100: at most {away.max():.1f} standard errors from the limit, in {away.size} entries"
 )
 print(
     "width for one network within 5 %:",
@@ -278,7 +281,7 @@ flow = dynamics.flow(times)
 outputs = dynamics.train(flow, y)
 by_hand = [y - scipy.linalg.expm(-kernels.ntk / len(x) * time) @ y for time in times]
 compare("flow on the training inputs", outputs, by_hand)
-late = dynamics.test(dynamics.flow([1e6]), cross.ntk, y)[0]
+late = dynamics.test(dynamics.flow([np.inf]), cross.ntk, y)[0]
 compare("the end of the flow, new inputs", late, cross.ntk @ np.linalg.solve(kernels.ntk, y))
 
 # %% [markdown]
@@ -317,7 +320,7 @@ for factor in (0.99, 1.01):
 
 # %%
 both = gram(net.limit(), np.concatenate([x, new])).nngp
-ensemble = dynamics.ensemble(dynamics.flow([0.0, 1e6]), y, both, cross.ntk)
+ensemble = dynamics.ensemble(dynamics.flow([0.0, np.inf]), y, both, cross.ntk)
 compare("covariance at the start", ensemble.covariance[0], both[60:, 60:])
 a = cross.ntk @ np.linalg.inv(kernels.ntk)
 by_hand = both[60:, 60:] - a @ both[:60, 60:] - (a @ both[:60, 60:]).T + a @ both[:60, :60] @ a.T
@@ -349,7 +352,8 @@ print(
 # ## batch
 #
 # `gram` works in tiles already, and any number of rows will do. For a matrix larger than memory, `tiled_gram` keeps
-# the tiles in a folder. A kill costs the tile in flight, and `submit` hands tiles to a cluster.
+# the tiles in a folder, those of networks of layers too. A kill costs the tile in flight, `devices` shares tiles among
+# the devices of one machine, and `submit` hands them to a cluster.
 
 # %%
 with TemporaryDirectory() as folder:
