@@ -25,7 +25,7 @@ def radius():
 
 def test_what_both_sides_call_is_found():
     found = shared_by(radius, radius)
-    assert "steepest.kernels._bounds.bernstein_radius" in found
+    assert "steepest.kernels.signals._bounds.bernstein_radius" in found
 
 
 def test_what_one_side_calls_is_not():

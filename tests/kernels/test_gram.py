@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from steepest.core.errors import UserError
 from steepest.kernels import gram, gram_diagonal, nngp, ntk, pair_kernels, tabulate
-from steepest.kernels._direct import Direct
-from steepest.kernels._tabulated import Tabulated
+from steepest.kernels.connected._direct import Direct
+from steepest.kernels.connected._tabulated import Tabulated
 from steepest.nn.activations import activation
 from steepest.nn.networks import mlp
 from tests.oracles import dense_kernels, dense_ntk

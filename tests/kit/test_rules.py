@@ -292,7 +292,7 @@ def test_rule_16_what_both_sides_call_is_listed(tmp_path, decay):
     )
     (tmp_path / "circular.py").write_text(text)
     shared = run(str(tmp_path / "circular.py")).shared
-    assert "steepest.kernels._walsh.walsh_eigenvalues" in shared
+    assert "steepest.kernels.spectra._walsh.walsh_eigenvalues" in shared
     assert decay.shared == ()
 
 

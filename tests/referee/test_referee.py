@@ -363,7 +363,7 @@ def test_code_that_both_sides_call(tmp_path):
     path = file_of(tmp_path, "return kit.law(", f"{call}return kit.law(", text)
     finding = flaws(path, tmp_path / "results", 0)[0][Flaw.SHARED_CODE]
     assert finding.severity is Severity.WEAK
-    assert "steepest.kernels._walsh.walsh_eigenvalues" in finding.numbers["functions"]
+    assert "steepest.kernels.spectra._walsh.walsh_eigenvalues" in finding.numbers["functions"]
     reasons = dict.fromkeys(finding.numbers["functions"], "it is not used")
     reason = f"shared = {reasons}\n    "
     path = file_of(tmp_path, "def axes", f"{reason}def axes", path.read_text("utf-8"))

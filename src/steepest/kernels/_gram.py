@@ -11,9 +11,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels._direct import Direct
-from steepest.kernels._layers import predict_signal
-from steepest.kernels._tabulated import Tabulated, part, put, squares
+from steepest.kernels.connected._direct import Direct
+from steepest.kernels.connected._layers import predict_signal
+from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
 from steepest.kernels.wide import Positions
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from steepest import __version__
 from steepest.core.errors import UserError
 from steepest.kernels._gram import as_inputs, fill
-from steepest.kernels._tabulated import TOLERANCE
+from steepest.kernels.connected._tabulated import TOLERANCE
 from steepest.kernels.tiled._files import (
     MANIFEST,
     TABLE,

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels._direct import Direct
 from steepest.kernels._gram import blocks, evaluator
-from steepest.kernels._table import Factors, Table
-from steepest.kernels._tabulated import Tabulated
+from steepest.kernels.connected._direct import Direct
+from steepest.kernels.connected._table import Factors, Table
+from steepest.kernels.connected._tabulated import Tabulated
 from steepest.kernels.tiled._networks import (
     activations_of,
     describe_duals,

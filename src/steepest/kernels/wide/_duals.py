@@ -18,7 +18,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels._expectations import hermite_coefficients, single_moments
+from steepest.kernels.duals._expectations import hermite_coefficients, single_moments
 from steepest.nn.activations import (
     Activation,
     DualForm,

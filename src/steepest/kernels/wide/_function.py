@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
-from steepest.kernels._layers import Kernels
+from steepest.kernels.connected._layers import Kernels
 from steepest.kernels.wide._duals import Dual, Series
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of

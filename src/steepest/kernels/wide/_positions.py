@@ -11,7 +11,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from steepest.core.precision import arithmetic
-from steepest.kernels._tabulated import TOLERANCE, symmetric
+from steepest.kernels.connected._tabulated import TOLERANCE, symmetric
 from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of

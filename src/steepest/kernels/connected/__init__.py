@@ -1,0 +1,1 @@
+"""Kernels of fully connected networks: the recursion, tabulated or layer by layer."""

@@ -1,0 +1,189 @@
+"""The covariance of two inputs, layer by layer, in a network of infinite width.
+
+With ``z^{l+1} = b + W σ(z^l)``, ``W_ij ~ N(0, C_W/n_l)``, ``b ~ N(0, C_b)``, the pre-activations of two
+inputs α, β become a Gaussian pair as the widths grow, and its covariance follows a recursion of three
+numbers, always in the order ``(K_αα, K_ββ, K_αβ)``.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from steepest.core.compiling import compile_quickly
+from steepest.core.errors import UserError
+from steepest.kernels.duals._pair_mean import Triple, pair_mean
+from steepest.nn.activations import Activation, closed_form, gaussian_mean, one_sided_taylor
+
+
+def dual(activation: Activation) -> Callable[[Triple], Float[Array, ""]]:
+    """Return the dual activation ``(K_αα, K_ββ, K_αβ) ↦ E σ(u)σ(v)``, in closed form where one is known.
+
+    Closed for every scale-invariant σ (linear, ReLU, leaky ReLU, your own), erf, GELU, sin, polynomials and more;
+    otherwise by ``pair_mean``. ``covariance_map`` gives it with derivatives and a certified error.
+    Source: ORF 543, lecture 9/14.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest.nn.activations import activation
+    >>> float(dual(activation("relu"))(jnp.array([1.0, 1.0, 1.0])))
+    0.5
+    """
+    form = closed_form(activation)
+    if form is not None:
+        return lambda triple: form(triple[0], triple[1], triple[2])[0]
+    return lambda triple: pair_mean(activation, activation, triple, activation.kinks).value
+
+
+# --------------------------------------------------------------------------------------------- the recursion
+
+
+def first_layer(inputs: Float[Array, "2 d"], c_w: float, c_b: float) -> Triple:
+    """Return the covariance of the first layer, ``K^{(1)} = C_b + (C_W/d) <x_α, x_β>`` (ORF 543, lecture 9/14).
+
+    Raises:
+        UserError: if ``inputs`` is not a pair of rows, or a variance is negative.
+
+    >>> import jax.numpy as jnp
+    >>> first_layer(jnp.array([[1.0, 1.0], [1.0, -1.0]]), c_w=2.0, c_b=0.5).tolist()
+    [2.5, 2.5, 0.5]
+    """
+    inputs = jnp.asarray(inputs, dtype=float)
+    if inputs.ndim != 2 or inputs.shape[0] != 2:
+        raise UserError(
+            f"Two inputs are needed, an array of shape (2, d), got shape {inputs.shape}."
+        )
+    check_variances(c_w, c_b)
+    gram = inputs @ inputs.T / inputs.shape[1]
+    return c_b + c_w * jnp.stack([gram[0, 0], gram[1, 1], gram[0, 1]])
+
+
+def layer_map(activation: Activation, c_w: float, c_b: float) -> Callable[[Triple], Triple]:
+    """Apply one layer of the recursion, ``K ↦ C_b + C_W E σ(u)σ(v)`` under ``N(0, K)``, to all three covariances.
+
+    The map is pure and can be jitted, mapped and scanned. Source: ORF 543, lectures 9/14 and 9/19.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest.nn.activations import activation
+    >>> layer_map(activation("linear"), c_w=0.5, c_b=0.0)(jnp.array([4.0, 2.0, 1.0])).tolist()
+    [2.0, 1.0, 0.5]
+    """
+    product = dual(activation)
+    closed = closed_form(activation) is not None
+
+    def second_moments(variances):
+        if closed:
+            return jax.vmap(lambda k: product(jnp.stack([k, k, k])))(variances)
+        return gaussian_mean(lambda z: activation(z) ** 2, variances, activation.kinks).value
+
+    def apply(triple: Triple) -> Triple:
+        return c_b + c_w * jnp.append(second_moments(triple[:2]), product(triple))
+
+    return apply
+
+
+def propagate(
+    activation: Activation, c_w: float, c_b: float, start: Triple, depth: int
+) -> Float[Array, "depth+1 3"]:
+    """Propagate covariances of two inputs through ``depth`` layers of infinite width; the first row is ``start``.
+
+    ``K^{l+1} = C_b + C_W E σ(z_α)σ(z_β)`` under ``N(0, K^l)``. Source: ORF 543, lectures 9/14 and 9/19.
+
+    Args:
+        activation: σ.
+        c_w: weight variance times fan-in, C_W ≥ 0.
+        c_b: bias variance, C_b ≥ 0.
+        start: ``(K_αα, K_ββ, K_αβ)`` of the first layer, see ``first_layer``.
+        depth: how many times the map is applied.
+
+    Raises:
+        UserError: if a variance is negative, or ``start`` is no covariance.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest.nn.activations import activation
+    >>> propagate(activation("relu"), 2.0, 0.0, jnp.array([1.0, 1.0, 0.0]), 2)[:, 0].tolist()
+    [1.0, 1.0, 1.0]
+    """
+    check_variances(c_w, c_b)
+    start = jnp.asarray(start, dtype=float)
+    _check_covariance(np.asarray(start))
+    return _propagate(activation, c_w, c_b, start, depth)
+
+
+@partial(compile_quickly, static_argnums=(0, 4))
+def _propagate(activation, c_w, c_b, start, depth):
+    step = layer_map(activation, c_w, c_b)
+
+    def layer(triple, _):
+        following = step(triple)
+        return following, following
+
+    _, path = jax.lax.scan(layer, start, length=depth)
+    return jnp.concatenate([start[None], path])
+
+
+def check_variances(c_w: float, c_b: float) -> None:
+    """Raise a ValueError when C_W or C_b is not a finite number ≥ 0."""
+    for name, value in (("C_W", c_w), ("C_b", c_b)):
+        if not (np.isfinite(value) and value >= 0):
+            raise UserError(f"{name} is a variance and must be a finite number ≥ 0, got {value}.")
+
+
+def _check_covariance(triple: np.ndarray) -> None:
+    if triple.shape != (3,):
+        raise UserError(
+            f"A covariance of two inputs is (K_αα, K_ββ, K_αβ), shape (3,), got shape {triple.shape}."
+        )
+    rounding = 1 + 1e3 * np.finfo(triple.dtype).eps
+    if not (triple[:2].min() >= 0 and abs(triple[2]) <= rounding * np.sqrt(triple[0] * triple[1])):
+        raise UserError(
+            f"No covariance has K_αα = {triple[0]:g}, K_ββ = {triple[1]:g}, K_αβ = {triple[2]:g}: "
+            "variances are ≥ 0 and |K_αβ| ≤ √(K_αα K_ββ); first_layer(inputs, c_w, c_b) makes one from two inputs."
+        )
+
+
+# ---------------------------------------------------------------------------------------------------- slopes
+
+
+def chi_parallel(
+    activation: Activation, c_w: float, k: Float[Array, "*batch"] | float
+) -> Float[Array, "*batch"]:
+    """Return the slope of the variance map, ``χ∥ = (C_W/2) E (σ²)''(z)`` with ``z ~ N(0, K)``.
+
+    Computed as ``C_W E[z σ σ']/K`` (Stein), which never differentiates across a kink; at K = 0 as its limit
+    ``C_W (σ'² + σ σ'')`` at 0, the average of both sides. Source: ORF 543, lecture 9/19.
+
+    >>> from steepest.nn.activations import activation
+    >>> round(float(chi_parallel(activation("relu"), 2.0, 3.0)), 6)
+    1.0
+    """
+    k = jnp.asarray(k, dtype=float)
+    safe = jnp.where(k > 0, k, 1.0)
+    moment = gaussian_mean(
+        lambda z: z * activation(z) * activation.slope(z), safe, activation.kinks
+    ).value
+    left, right = (one_sided_taylor(activation, side) for side in (-1, 1))
+    smooth = (left[1] ** 2 + right[1] ** 2 + right[0] * (left[2] + right[2])) / 2
+    # A corner at 0 with σ(0) ≠ 0 makes the slope diverge like σ(0) (σ'(0+) − σ'(0−)) / √(2πK).
+    corner = right[0] * (right[1] - left[1])
+    at_zero = jnp.where(corner == 0, smooth, jnp.sign(corner) * jnp.inf)
+    return c_w * jnp.where(k > 0, moment / safe, at_zero)
+
+
+def chi_perpendicular(
+    activation: Activation, c_w: float, k: Float[Array, "*batch"] | float
+) -> Float[Array, "*batch"]:
+    """Return the slope of the covariance map at equal inputs, ``χ⊥ = C_W E σ'(z)²`` with ``z ~ N(0, K)``.
+
+    At K = 0 it is its limit, the mean of ``C_W σ'²`` on both sides of 0. Source: ORF 543, lecture 9/19.
+
+    >>> from steepest.nn.activations import activation
+    >>> round(float(chi_perpendicular(activation("tanh"), 1.0, 0.0)), 6)
+    1.0
+    """
+    k = jnp.asarray(k, dtype=float)
+    left, right = (one_sided_taylor(activation, side)[1] for side in (-1, 1))
+    mean = gaussian_mean(lambda z: activation.slope(z) ** 2, k, activation.kinks).value
+    return c_w * jnp.where(k > 0, mean, (left**2 + right**2) / 2)

@@ -1,0 +1,1 @@
+"""Expectations of activations under Gaussians: one, and pairs."""

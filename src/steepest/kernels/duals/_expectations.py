@@ -1,0 +1,179 @@
+"""Three ways to the expectations of one layer, for many pairs at once: closed form, Hermite expansion, quadrature."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.kernels.duals._moments import certified_means, padded
+from steepest.nn.activations import Activation, DualForm, closed_form, gaussian_mean, jumps
+
+# the trapezoidal rule is exact to rounding for smooth σ at deviations to 20
+NODES = np.linspace(-13.0, 13.0, 2049)
+TERMS = 1024
+Vector = NDArray[np.float64]
+
+
+class Moments(NamedTuple):
+    """Expectations of one layer over pairs (α, β) of inputs, with absolute errors."""
+
+    value: Vector
+    """E σ(u)σ(v), shape ``(t,)``."""
+    slope: Vector
+    """E σ'(u)σ'(v), shape ``(t,)``."""
+    value_error: Vector
+    slope_error: Vector
+
+
+def single_moments(activation: Activation, variances: Vector) -> tuple[Vector, Vector]:
+    """Compute ``E σ(z)²`` and ``E σ'(z)²`` (NaN when σ jumps) under N(0, K), of the variances' shape, in float64."""
+    with jax.enable_x64(True):
+        form = closed_form(activation)
+        k = padded(variances, 64)
+        value, slope = (
+            _compiled(form)(k, k, k, jnp.zeros_like(k)) if form else _single_of(activation)(k)
+        )
+        value, slope = (np.asarray(array)[: len(variances)] for array in (value, slope))
+    if any(jump for _, jump, _ in jumps(activation)):
+        slope = np.full_like(value, np.nan)
+    return value, slope
+
+
+@lru_cache
+def _compiled(form: DualForm) -> Callable:
+    return jax.jit(form)
+
+
+@lru_cache
+def _single_of(activation: Activation) -> Callable:
+    def one(k):
+        value = gaussian_mean(lambda z: activation(z) ** 2, k, activation.kinks).value
+        return value, gaussian_mean(lambda z: activation.slope(z) ** 2, k, activation.kinks).value
+
+    return jax.jit(lambda variances: jax.lax.map(one, variances, batch_size=64))
+
+
+def pair_moments(
+    activation: Activation,
+    variances: Vector,
+    first: NDArray,
+    second: NDArray,
+    covariances: Vector,
+    roots: Vector,
+    tolerance: float,
+) -> Moments:
+    """Compute expectations over ``(variances[first], variances[second], covariances)``; roots of determinants.
+
+    By closed form where one is known; for smooth σ by Hermite expansion (Mehler 1866), whose remainder is bounded by
+    Parseval's equation; where that is above the tolerance, or σ has kinks, by quadrature.
+
+    Raises:
+        UserError: where none of them meets the tolerance.
+    """
+    with jax.enable_x64(True):
+        form = closed_form(activation)
+        if form is not None:
+            arrays = variances[first], variances[second], covariances, roots
+            return _closed(_compiled(form)(*(padded(array, 1024) for array in arrays)), len(roots))
+        if not activation.kinks:
+            moments = _hermite(activation, variances, first, second, covariances, tolerance)
+            if moments is not None:
+                return moments
+        triples = np.stack([variances[first], variances[second], covariances], axis=1)
+        return _quadrature(activation, triples, roots, tolerance)
+
+
+def _closed(pair, count: int) -> Moments:
+    value, slope = (np.asarray(array)[:count] for array in pair)
+    rounding = 64 * np.finfo(float).eps
+    return Moments(value, slope, rounding * np.abs(value), rounding * np.abs(slope))
+
+
+def _quadrature(activation, triples, roots, tolerance) -> Moments:
+    name = activation.name
+    kinks = activation.kinks
+    value = certified_means(
+        activation.function, activation.function, triples, kinks, tolerance, name, roots
+    )
+    slope = certified_means(
+        activation.slope, activation.slope, triples, kinks, tolerance, name, roots
+    )
+    return Moments(
+        *(np.asarray(array) for array in (value.value, slope.value, value.error, slope.error))
+    )
+
+
+# ---------------------------------------------------------------------------------------- Hermite expansion
+
+
+@lru_cache
+def _basis() -> NDArray[np.float64]:
+    """Return normalized Hermite polynomials times the trapezoidal weights, shape ``(nodes, TERMS)``."""
+    weights = np.exp(-(NODES**2) / 2) / np.sqrt(2 * np.pi) * (NODES[1] - NODES[0])
+    basis = np.empty((TERMS, len(NODES)))
+    # the square root of the density goes into the recurrence, so that high orders do not overflow
+    before = np.zeros_like(NODES)
+    now = np.sqrt(weights)
+    for k in range(TERMS):
+        basis[k] = now * np.sqrt(weights)
+        before, now = now, (NODES * now - np.sqrt(k) * before) / np.sqrt(k + 1)
+    return basis.T
+
+
+@lru_cache
+def _on_nodes(activation: Activation) -> Callable:
+    return jax.jit(lambda deviations: activation(deviations[:, None] * NODES))
+
+
+def hermite_coefficients(
+    activation: Activation, variances: Vector, terms: int = TERMS
+) -> NDArray[np.float64]:
+    """Return ``h_k(K) = E σ(√K x) he_k(x)``, he_k normalized, shape ``(variances, terms)``, for smooth σ only.
+
+    >>> from steepest.nn.activations import activation
+    >>> hermite_coefficients(activation("quadratic"), np.array([2.0]), 3)[0, ::2].round(9).tolist()  # 2 (1 + √2 he_2)
+    [2.0, 2.828427125]
+    """
+    with jax.enable_x64(True):
+        deviations = padded(np.sqrt(variances), 16)
+        values = np.asarray(_on_nodes(activation)(deviations))[: len(variances)]
+    return values @ _basis()[:, :terms]
+
+
+def _hermite(activation, variances, first, second, covariances, tolerance) -> Moments | None:
+    """Sum ``Σ_k h_k(K_αα) h_k(K_ββ) ρ^k`` and its derivative in K_αβ, or return None above the tolerance."""
+    deviations = np.sqrt(variances)
+    if deviations.max() > 20 or deviations.min() == 0:
+        return None
+    squares, slopes = single_moments(activation, variances)
+    terms = 64
+    k = np.arange(TERMS)
+    while True:  # what Parseval's equation leaves for the orders beyond the last
+        h = hermite_coefficients(activation, variances, terms)
+        remainder = np.abs(squares - (h**2).sum(1)) + 1e-15 * squares
+        rest_slope = np.abs(slopes - (k[:terms] * h**2).sum(1) / variances) + 1e-15 * slopes
+        if (remainder <= tolerance * squares).all() and (rest_slope <= tolerance * slopes).all():
+            break
+        terms *= 4
+        if terms > TERMS:
+            return None
+    rho = covariances / (deviations[first] * deviations[second])
+    value = np.zeros_like(rho)
+    slope = np.zeros_like(rho)
+    columns = np.ascontiguousarray(h.T)
+    for i in reversed(range(terms)):  # Horner
+        product = columns[i][first] * columns[i][second]
+        value = value * rho + product
+        if i:
+            slope = slope * rho + i * product
+    slope /= deviations[first] * deviations[second]
+    return Moments(
+        value,
+        slope,
+        np.sqrt(remainder[first] * remainder[second]),
+        np.sqrt(rest_slope[first] * rest_slope[second]),
+    )

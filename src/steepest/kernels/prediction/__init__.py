@@ -1,0 +1,1 @@
+"""What a kernel predicts: solutions of its systems, regression, dynamics of training."""

@@ -1,0 +1,1 @@
+"""Random arrangements of hyperplanes, and influences in graphs."""

@@ -1,0 +1,1 @@
+"""What becomes of signals in depth, and how to start so that they live."""

@@ -1,0 +1,1 @@
+"""Eigenvalues of kernels on spheres, on cubes and of random matrices."""

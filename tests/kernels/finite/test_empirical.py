@@ -1,0 +1,249 @@
+"""Tangent kernels of finite networks against one gradient an example."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.flatten_util import ravel_pytree
+
+from steepest.core.errors import UserError
+from steepest.kernels import empirical_ntk, ntk, ntk_eigenpairs, ntk_product, ntk_top
+from steepest.kernels.finite._jacobian import jacobian_ntk
+from steepest.nn.networks import mlp, two_layer
+from tests.oracles import dense_hessian, dense_ntk
+
+X = np.random.default_rng(0).normal(size=(5, 3))
+
+
+@pytest.mark.parametrize(
+    "net",
+    [
+        mlp((3, 6, 1), "tanh", parameterized="ntk", c_b=0.3),
+        mlp((3, 6, 4, 1), "relu", bias=False),
+        two_layer(3, 6, power=2),
+    ],
+    ids=lambda net: net.name,
+)
+def test_it_is_the_gram_matrix_of_the_gradients(net, key):
+    params = net.init(key)
+    kernel = jax.jit(lambda p: empirical_ntk(net.apply, p, X))(params)
+    np.testing.assert_allclose(kernel, dense_ntk(net.apply, params, X), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(kernel, kernel.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(kernel)[0] >= -1e-12
+    top = jax.jit(lambda p: ntk_top(net.apply, p, X))(params)
+    assert top == pytest.approx(np.linalg.eigvalsh(kernel / 5)[-1], rel=1e-10)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=15, deadline=None)
+def test_a_linear_model_has_the_gram_matrix_of_its_inputs(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(5, 3))
+    w = rng.normal(size=3)
+    linear = lambda w, x: x @ w
+    np.testing.assert_allclose(empirical_ntk(linear, w, x), x @ x.T, rtol=1e-10, atol=1e-12)
+    assert ntk_top(linear, w, x) == pytest.approx(np.linalg.norm(x, 2) ** 2 / 5, rel=1e-10)
+
+
+def test_two_linear_layers_in_closed_form(key):
+    """f = v·Ux/√(md): Θ(x, x') = (Ux·Ux' + ‖v‖² x·x')/(md)."""
+    net = mlp((3, 6, 1), "linear", parameterized="ntk", bias=False)
+    params = net.init(key)
+    u = np.asarray(params[0]["w"])
+    v = np.asarray(params[1]["w"])
+    expected = ((X @ u.T) @ (X @ u.T).T + (v**2).sum() * X @ X.T) / 18
+    np.testing.assert_allclose(empirical_ntk(net.apply, params, X), expected, rtol=1e-10)
+
+
+def test_at_interpolation_its_top_is_the_sharpness(key):
+    """Where f = y the Hessian of ½ mean (f − y)² is its Gauss-Newton part, whose nonzero spectrum is Θ/n's."""
+    net = mlp((3, 6, 1), "tanh", parameterized="ntk")
+    params = net.init(key)
+    y = net.apply(params, X)
+    dense = dense_hessian(lambda p: 0.5 * jnp.mean((net.apply(p, X) - y) ** 2), params)
+    assert ntk_top(net.apply, params, X) == pytest.approx(np.linalg.eigvalsh(dense)[-1], rel=1e-10)
+
+
+def test_an_output_of_shape_n_1_counts_as_scalar(key):
+    linear = lambda w, x: x @ w
+    w = jax.random.normal(key, (3, 1))
+    np.testing.assert_allclose(empirical_ntk(linear, w, X), X @ X.T, rtol=1e-10)
+
+
+CASES = [
+    mlp((3, 6, 1), "tanh", parameterized="ntk", c_b=0.3),
+    mlp((3, 6, 6, 6, 2), "gelu", parameterized="mup", c_w=1.5, c_b=0.1, skip=0.7),
+    mlp((3, 6, 6, 6, 1), "tanh", parameterized="mean-field", normalize=True, bias=False, skip=0.5),
+    mlp((3, 5, 7, 3), "relu", parameterized="ntk", c_w=2.0, normalize=True),
+]
+MORE = np.random.default_rng(1).normal(size=(4, 3))
+
+
+def dense_outputs(net, params, x, other):
+    """⟨∇f_a(x_i), ∇f_b(x'_j)⟩ from one gradient an example and output, shape (n, k, m, k)."""
+    flat, unflatten = ravel_pytree(params)
+    slopes = jax.jit(jax.jacfwd(lambda w, one: net.apply(unflatten(w), one).reshape(-1)))
+    rows = lambda inputs: np.stack([slopes(flat, one) for one in jnp.asarray(inputs)])
+    return np.einsum("iap,jbp->iajb", rows(x), rows(other))
+
+
+@pytest.mark.parametrize("net", CASES, ids=lambda net: net.name)
+@pytest.mark.parametrize("method", ["jacobian", "layerwise", "vectors"])
+def test_all_ways_give_the_dense_kernel(net, method, key):
+    params = net.init(key)
+    found = jax.jit(lambda p: empirical_ntk(net, p, X, MORE, method=method, outputs="all"))(params)
+    np.testing.assert_allclose(found, dense_outputs(net, params, X, MORE), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["jacobian", "layerwise", "vectors"])
+def test_the_trace_sums_over_outputs(method, key):
+    net = CASES[1]
+    params = net.init(key)
+    found = jax.jit(lambda p: empirical_ntk(net, p, X, method=method, outputs="trace"))(params)
+    expected = np.einsum("iaja->ij", dense_outputs(net, params, X, X))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("net", [CASES[0], CASES[2]], ids=lambda net: net.name)
+def test_a_network_and_its_apply_have_one_kernel(net, key):
+    params = net.init(key)
+    expected = dense_ntk(net.apply, params, X)
+    for subject in (net, net.apply):
+        found = jax.jit(lambda p, subject=subject: empirical_ntk(subject, p, X))(params)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize("other", [None, MORE], ids=["symmetric", "two sets"])
+@pytest.mark.parametrize("examples", [2])
+def test_blocks_of_the_jacobian_change_nothing(traced, other, examples, key):
+    net = CASES[1]
+    params = net.init(key)
+    one = (
+        2 * ravel_pytree(params)[0].size * 8
+    )  # bytes of the two outputs' derivatives at one example
+    more = None if other is None else jnp.asarray(other)
+    blocked = jax.jit(
+        lambda p: jacobian_ntk(net.apply, p, jnp.asarray(X), more, traced, examples * one)
+    )(params)
+    expected = dense_outputs(net, params, X, X if other is None else other)
+    expected = np.einsum("iaja->ij", expected) if traced else expected
+    np.testing.assert_allclose(blocked, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_blocks_bound_the_memory(key):
+    """A block a hundredth of the Jacobian keeps the compiled program's temporary memory far below the Jacobian."""
+    net = mlp((3, 100, 100, 1), "tanh")
+    x = jnp.ones((300, 3))
+    params = net.init(key)
+    full = 300 * ravel_pytree(params)[0].nbytes
+    run = jax.jit(lambda p: jacobian_ntk(net.apply, p, x, None, True, full // 100))
+    assert run.lower(params).compile().memory_analysis().temp_size_in_bytes < full / 10
+
+
+def test_inactive_inputs_do_not_spoil_the_layerwise_kernel(key):
+    """No neuron is active at any input: A = 0, and the multiplier must not become 0/0."""
+    net = mlp((3, 4, 1), "relu", parameterized="ntk", c_b=0.1)
+    first, last = net.init(key)
+    params = ({**first, "b": first["b"] - 100}, last)
+    np.testing.assert_array_equal(
+        empirical_ntk(net, params, X), np.ones((5, 5))
+    )  # the bias of the output
+
+
+@pytest.mark.parametrize("net", CASES[:2], ids=lambda net: net.name)
+def test_products_with_vectors(net, key):
+    params = net.init(key)
+    dense = dense_outputs(net, params, X, MORE)
+    times = ntk_product(net, params, X, MORE)
+    v = np.random.default_rng(2).normal(size=net.apply(params, MORE).shape)
+    expected = np.einsum("iajb,jb->ia", dense, v.reshape(len(MORE), -1))
+    np.testing.assert_allclose(np.reshape(times(v), expected.shape), expected, rtol=1e-10)
+
+
+def test_products_allow_examples_to_interact():
+    """Batch normalization without scale: f = Cw with C the centring of the batch, so Θ = C X Xᵀ C."""
+    centred = lambda w, x: x @ w - (x @ w).mean()
+    c = np.eye(5) - 0.2
+    found = empirical_ntk(centred, jnp.ones(3), X, method="vectors")
+    np.testing.assert_allclose(found, c @ X @ X.T @ c, rtol=1e-10, atol=1e-12)
+
+
+def test_eigenpairs_are_those_of_the_matrix(key):
+    net = mlp((3, 30, 1), "tanh", parameterized="ntk")
+    x = np.random.default_rng(3).normal(size=(40, 3))
+    params = net.init(key)
+    values, vectors = np.linalg.eigh(empirical_ntk(net, params, x) / 40)
+    found = jax.jit(lambda p: ntk_eigenpairs(net, p, x, 3, jax.random.key(1)))(params)
+    np.testing.assert_allclose(found.values, values[:-4:-1], rtol=1e-10)
+    np.testing.assert_allclose(
+        np.abs(np.sum(found.vectors * vectors[:, :-4:-1].T, axis=1)), 1, rtol=1e-8
+    )
+    assert found.converged.all()
+    assert (found.residuals < 1e-6 * values[-1]).all()
+
+
+def test_residuals_tell_of_too_few_products(key):
+    net = mlp((3, 30, 1), "tanh", parameterized="ntk")
+    x = np.random.default_rng(3).normal(size=(40, 3))
+    params = net.init(key)
+    found = ntk_eigenpairs(net, params, x, 2, jax.random.key(1), products=2, tolerance=1e-6)
+    exact = np.linalg.eigvalsh(empirical_ntk(net, params, x) / 40)
+    assert not found.converged.all()
+    for value, residual in zip(found.values, found.residuals, strict=True):
+        assert np.abs(exact - value).min() <= residual * (1 + 1e-9)
+
+
+def test_eigenpairs_of_a_kernel_of_low_rank():
+    """A linear model in one dimension: one eigenvalue, then zero, which is seen once, then nothing."""
+    x = np.arange(1.0, 6.0)[:, None]
+    found = ntk_eigenpairs(lambda w, x: x @ w, jnp.ones(1), x, 4, jax.random.key(0))
+    np.testing.assert_allclose(found.values[:2], [11.0, 0.0], atol=1e-12)
+    assert np.isnan(found.values[2:]).all()
+    assert found.converged.tolist() == [True, True, False, False]
+
+
+def test_eigenpairs_of_several_outputs(key):
+    net = mlp((3, 8, 2), "tanh", parameterized="ntk")
+    params = net.init(key)
+    dense = dense_outputs(net, params, X, X).reshape(10, 10) / 5
+    found = ntk_eigenpairs(net, params, X, 2, jax.random.key(1))
+    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(dense)[:-3:-1], rtol=1e-8)
+    assert found.vectors.shape == (2, 5, 2)
+
+
+@pytest.mark.parametrize("options", [{}, {"skip": 0.5, "normalize": True}], ids=str)
+def test_wide_networks_have_the_kernel_of_the_limit(options):
+    """The root mean square distance over twelve networks falls like n^(-1/2) and is small at the end.
+
+    Widths start at 128: with layer normalization the distance at width 32 is five times what the law gives.
+    """
+    widths = (128, 512)
+    distances = []
+    for width in widths:
+        net = mlp((3, width, width, 1), "tanh", parameterized="ntk", c_w=1.5, c_b=0.2, **options)
+        expected = ntk(net.limit(), X)
+        draws = jax.random.split(jax.random.key(5), 12)
+        kernels = jax.vmap(lambda p, net=net: empirical_ntk(net, p, X))(jax.vmap(net.init)(draws))
+        distances.append(float(np.sqrt(np.mean((kernels - expected) ** 2) / np.mean(expected**2))))
+    assert distances[-1] < 0.1
+    assert np.polyfit(np.log(widths), np.log(distances), 1)[0] == pytest.approx(-0.5, abs=0.2)
+
+
+def test_mistakes_are_said_in_one_sentence(key):
+    net = CASES[1]
+    params = net.init(key)
+    for wrong, message in (
+        ({"method": "jacobain"}, "did you mean 'jacobian'"),
+        ({"outputs": "sum"}, "choice of outputs"),
+        ({}, "outputs='trace'"),
+    ):
+        with pytest.raises(UserError, match=message):
+            empirical_ntk(net, params, X, **wrong)
+    with pytest.raises(UserError, match="not its apply"):
+        empirical_ntk(CASES[0].apply, CASES[0].init(key), X, method="layerwise")
+    for k, products in ((6, None), (0, None), (3, 2)):
+        with pytest.raises(UserError, match="eigenpairs need"):
+            ntk_eigenpairs(CASES[0], CASES[0].init(key), X, k, key, products=products)
