@@ -41,6 +41,7 @@ EXTRAS = {
         "tensorboard",
         "wandb",
     ),
+    "processes": ("tinygp", "gpjax", "gpytorch"),
     "test": (
         "hypothesis",
         "beartype",

@@ -23,6 +23,19 @@ def test_regions_of_digits(tmp_path, capsys):
     assert "regions at the start" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("home", ["sklearn", "tinygp", "gpjax", "gpytorch"])
+def test_kernels_in_their_homes_elsewhere(home, monkeypatch):
+    """Posterior means are those of ``gaussian_process``, and nearly all images are told apart."""
+    need(home)
+    monkeypatch.syspath_prepend(EXAMPLES / "kernels")
+    name = "scikit_learn" if home == "sklearn" else home
+    numbers = runpy.run_path(str(EXAMPLES / "kernels" / f"in_{name}.py"))["main"]()
+    assert numbers.pop("difference of the means") < 1e-6
+    right = [value for what, value in numbers.items() if what.startswith("right")]
+    assert right and min(right) >= 0.75
+    assert all(np.isfinite(value) for value in numbers.values())
+
+
 @pytest.mark.parametrize("name", ["digits_conv", "sorting_transformer", "digits_equinox"])
 def test_trainings_are_built_as_claims_take_them(name):
     """Seeds and widths change the weights, training moves them, and the parts are what is measured."""

@@ -173,7 +173,7 @@ for name, kernel in (
 
 # %% [markdown]
 # Averaging over all positions knows that a digit that moves stays the same digit; this is one draw of images, so take
-# the counts as an example and not as a measurement. Where a layer has no known limit the
+# the counts as an example ([Few images](few_images.py) measures it). Where a layer has no known limit the
 # description says which one, and what to do; the finite network works all the same.
 
 # %%
@@ -186,7 +186,8 @@ except UserError as sentence:
 
 # %% [markdown]
 # `kernel_function` is the same for one pair of inputs, as a function of JAX. Its gradient tells in which direction two
-# images become more alike, and is finite at equal inputs too. It is also what homes of kernels elsewhere ask for.
+# images become more alike, and is finite at equal inputs too. It is also what homes of kernels elsewhere ask for:
+# `examples/kernels` has recipes for scikit-learn, tinygp, GPJax and GPyTorch.
 
 # %%
 kernel = kernel_function(convolutional.limit(), images)

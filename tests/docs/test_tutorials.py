@@ -43,6 +43,10 @@ FOUND = {
         "exit code 0, run.html has",
     ],
     "activation_to_prediction": ["weights from N(0,", "largest stable step"],
+    "few_images": [
+        "right of 300, trained on 50",
+        "100 images, convolutional NTK over fully connected, NTK: +0.0",
+    ],
     "neural_tangents": ["inputs 0 and 60 are the same", "row 60 of the inputs is zero"],
 }
 
