@@ -5,7 +5,8 @@ from typing import Any
 
 from steepest.core.errors import UserError
 
-_TOLERANCE = 1e-12
+_TOLERANCES = (1e-12, 1e-11, 1e-10, 1e-9)
+"""From the first on until the solver does not give up."""
 
 
 def solve_tightly(problem: Any) -> None:
@@ -25,14 +26,19 @@ def solve_tightly(problem: Any) -> None:
     """
     import cvxpy as cp
 
-    settings = {"tol_gap_abs": _TOLERANCE, "tol_gap_rel": _TOLERANCE, "tol_feas": _TOLERANCE}
+    status = ""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        try:
-            problem.solve(solver=cp.CLARABEL, **settings)
-            status = problem.status
-        except cp.SolverError as error:
-            status = str(error)
+        for tolerance in _TOLERANCES:
+            settings = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+            try:
+                problem.solve(solver=cp.CLARABEL, **settings)
+                status = problem.status
+                break
+            except (
+                cp.SolverError
+            ) as error:  # it gives up where rounding keeps it from the tolerance
+                status = str(error)
     if status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise UserError(
             f"convex program: expected a solution, got {status!r} from Clarabel; the inputs may differ too much in "
