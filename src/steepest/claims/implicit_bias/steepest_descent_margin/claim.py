@@ -116,6 +116,10 @@ class SteepestDescentMargin(kit.Claim[Setting]):
         for law in ("decay", "product")
         for null in ("larger", "smaller")
     }
+    shared = {
+        "experiment.marks": "the steps that are read, of which a test checks both ends",
+        "steepest.dynamics._descend.logarithmic": "places the readings, which both sides take as they are",
+    }
     tiny = {"seeds": 3, "n": 6, "dimension": 3, "steps": 10_000}
     full = {"seeds": 200, "steps": 200_000}
     out_of_scope = {"n": 60, "flipped": 0.3}
