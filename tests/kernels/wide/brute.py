@@ -135,6 +135,8 @@ def mixed(pair, rows):
     for p, q in np.ndindex(len(at), len(at)):
         for a, b in np.ndindex(len(at), len(at)):
             factor = rows[p][a] * rows[q][b]
+            if not factor:
+                continue
             new[0][at[p] + at[q]] += factor * k[at[a] + at[b]]
             new[1][at[p] + at[q]] += factor * theta[at[a] + at[b]]
     moved = []
