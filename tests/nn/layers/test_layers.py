@@ -129,6 +129,13 @@ def test_own_weights_at_each_position(padding):
     assert change[1, 0] > 0.1 and np.count_nonzero(change) == 1
 
 
+@pytest.mark.parametrize("join", [add, concatenate, multiply])
+def test_single_precision_stays_single(join):
+    net = network(conv(4), join(identity, conv(4)), global_pool(), dense(2), shape=SHAPE)
+    params = jax.tree.map(lambda w: w.astype(jnp.float32), net.init(jax.random.key(0)))
+    assert net.apply(params, jnp.asarray(IMAGES, jnp.float32)).dtype == jnp.float32
+
+
 def test_inputs_may_have_any_axes_in_front():
     net = network(conv(4), "relu", global_pool(), dense(1), shape=SHAPE)
     params = net.init(jax.random.key(0))

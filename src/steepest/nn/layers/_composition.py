@@ -129,9 +129,8 @@ class Add(Branched):
         self._need_one_shape(parts)
 
         def total(signals: list[Array]) -> Array:
-            return sum(
-                (r * x for r, x in zip(self.weights, signals, strict=True)), jnp.zeros((), float)
-            )
+            weighted = [r * x for r, x in zip(self.weights, signals, strict=True)]
+            return reduce(jnp.add, weighted)
 
         return total, parts[0].output.channels
 
