@@ -41,7 +41,7 @@ EXTRAS = {
         "tensorboard",
         "wandb",
     ),
-    "processes": ("tinygp", "gpjax", "gpytorch"),
+    "gaussian-processes": ("tinygp", "gpjax", "gpytorch"),
     "test": (
         "hypothesis",
         "beartype",

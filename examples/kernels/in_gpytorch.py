@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from data import limit, threes_and_eights
+from data import NOISE, compared, limit, threes_and_eights
 
-from steepest.kernels import gaussian_process, gram, kernel_function
+from steepest.kernels import kernel_function
+
+TRAIN = 16
 
 
 class Pairs(torch.autograd.Function):
@@ -58,23 +60,16 @@ def main() -> dict[str, float]:
     """Compare a posterior of GPyTorch with ours, and differentiate it."""
     jax.config.update("jax_enable_x64", True)
     x, y = threes_and_eights(24)
-    train, test = slice(0, 16), slice(16, 24)
     rows = torch.from_numpy(x.reshape(len(x), -1))
     likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-    likelihood.noise = 1e-3
+    likelihood.noise = NOISE
     kernel = NetworkKernel(limit(), x)
-    process = Process(rows[train], torch.from_numpy(y[train]), likelihood, kernel).eval()
-    inputs = rows[test].clone().requires_grad_()
+    process = Process(rows[:TRAIN], torch.from_numpy(y[:TRAIN]), likelihood, kernel).eval()
+    inputs = rows[TRAIN:].clone().requires_grad_()
     mean = process(inputs).mean
     mean.sum().backward()  # in which direction each image would look more like a three
-    matrix = gram(limit(), x).nngp
-    ours = gaussian_process(matrix[train, train], y[train], 1e-3)
-    far = np.abs(mean.detach().numpy() - ours.mean(matrix[test, train]))
-    return {
-        "difference of the means": float(far.max()),
-        "right": float((np.sign(mean.detach().numpy()) == y[test]).mean()),
-        "size of the gradient": float(inputs.grad.abs().max()),
-    }
+    numbers = compared(mean.detach().numpy(), x, y, TRAIN)
+    return numbers | {"size of the gradient": float(inputs.grad.abs().max())}
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from typing import Any
 
 from steepest.core.errors import UserError
 
+# rounding can keep the solver from what is asked, and it gives up then
 _TOLERANCES = (1e-12, 1e-11, 1e-10, 1e-9)
 """From the first on until the solver does not give up."""
 
@@ -35,9 +36,7 @@ def solve_tightly(problem: Any) -> None:
                 problem.solve(solver=cp.CLARABEL, **settings)
                 status = problem.status
                 break
-            except (
-                cp.SolverError
-            ) as error:  # it gives up where rounding keeps it from the tolerance
+            except cp.SolverError as error:
                 status = str(error)
     if status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         raise UserError(

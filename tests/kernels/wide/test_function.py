@@ -12,7 +12,19 @@ from steepest.nn.networks import mlp
 from tests.kernels.wide.test_positions import NETWORKS, SHAPE, build, images
 
 
-@pytest.mark.parametrize("name", ["flatten", "pool between", "tanh", "normalized after"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "flatten",
+        "pool between",
+        "tanh",
+        "normalized after",
+        "own weights, pooled",
+        "branches side by side, normalized",
+        "gates",
+        "graph behind a convolution",
+    ],
+)
 def test_a_pair_is_an_entry_of_gram(name):
     limit = build(NETWORKS[name]).limit()
     x = images(3)
@@ -84,6 +96,14 @@ def test_a_convolutional_kernel_has_a_gradient():
     step = 1e-5
     difference = (value(one + step * way) - value(one - step * way)) / (2 * step)
     np.testing.assert_allclose(slope, difference, rtol=1e-5)
+
+
+def test_single_precision_stays_single():
+    """Also where shares and matrices come from the description."""
+    for name in ("branches side by side, normalized", "graph behind a convolution"):
+        x = images(2).astype(np.float32)
+        pair = kernel_function(build(NETWORKS[name]).limit(), x)(*map(jnp.asarray, x))
+        assert pair.nngp.dtype == pair.ntk.dtype == jnp.float32
 
 
 def test_beyond_the_range_of_a_series_there_is_no_number():

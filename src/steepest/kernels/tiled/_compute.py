@@ -65,7 +65,8 @@ def tiled_gram(
 ) -> TiledGram:
     """Compute NNGP and NTK as ``gram`` does, in a folder instead of in memory.
 
-    Memory holds a few tiles and the blocks of inputs that belong to them. Tiles already in the folder are checked and
+    Memory holds a few tiles and the blocks of inputs that belong to them; of a network of layers at the start also what
+    pairs need of all inputs at their positions. Tiles already in the folder are checked and
     kept: after a kill call it again, with the same arguments. Use ``open_tiled`` to read without that check.
 
     With ``submit``, tiles are computed elsewhere: ``submit(function, *arguments)`` must return a future with

@@ -134,7 +134,8 @@ def _sides(
         elif isinstance(node, (Average, AllPositions, Mix)):
             k = evaluate(plan, duals, index, sides, sides).k[..., 0]
             if isinstance(node, Mix):
-                mean = (jnp.asarray(node.array) @ mean.reshape(-1, 1)).reshape(k.shape)
+                matrix = jnp.asarray(node.array, k.dtype)
+                mean = (matrix @ mean.reshape(-1, 1)).reshape(k.shape)
             else:
                 mean = averaged(mean, node.window) if isinstance(node, Average) else overall(mean)
         elif isinstance(node, EqualPositions):
@@ -150,9 +151,9 @@ def _sides(
             k = jnp.stack([r * variances[source] for r, source in branches]).sum(0)
             mean = jnp.stack([r**0.5 * means[source] for r, source in branches]).sum(0)
         elif isinstance(node, Concatenate):
-            shares = jnp.asarray(node.shares)
-            k = jnp.tensordot(shares, jnp.stack([variances[source] for source in node.sources]), 1)
-            mean = jnp.tensordot(shares, jnp.stack([means[source] for source in node.sources]), 1)
+            branches = list(zip(node.shares, node.sources, strict=True))
+            k = jnp.stack([share * variances[source] for share, source in branches]).sum(0)
+            mean = jnp.stack([share * means[source] for share, source in branches]).sum(0)
         elif isinstance(node, Product):
             k = jnp.stack([variances[source] for source in node.sources]).prod(0)
             mean = jnp.stack([means[source] for source in node.sources]).prod(0)

@@ -33,10 +33,10 @@ class Blocks(NamedTuple):
     columns: int
 
 
-IN_CACHE = Blocks(
-    2**16, 16
-)  # on a processor what is computed stays in the cache, and fills vectors
-ON_DEVICE = Blocks(2**24, 256)  # others have many more units to occupy, and no cache to speak of
+IN_CACHE = Blocks(2**16, 16)
+"""On a processor what is computed stays in the cache, and fills vectors."""
+ON_DEVICE = Blocks(2**24, 256)
+"""Others have many more units to occupy."""
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,9 @@ class Conv(Weights):
                 read = jnp.stack([_shifted(x, tap, window, outputs) for tap in taps], axis=-1)
                 flat = w.reshape(*outputs, self.width, -1)
                 return jnp.einsum("n...i,...oi->n...o", read.reshape(*read.shape[:-2], -1), flat)
-            # taps first, once: a derivative by w then stacks matrices instead of writing nine times between others
-            filters = jnp.moveaxis(w.reshape(self.width, signal.channels, len(taps)), -1, 0)
             total = jnp.zeros((), x.dtype)
-            for tap, matrix in zip(taps, filters, strict=True):
-                total = total + _shifted(x, tap, window, outputs) @ matrix.T
+            for tap in taps:
+                total = total + _shifted(x, tap, window, outputs) @ w[(..., *tap)].T
             return total
 
         return _weights(

@@ -48,7 +48,8 @@ def aggregate(matrix: Any) -> Aggregate:
 
     Args:
         matrix: shape ``(outputs, positions)``; entry (p, q) is the weight of position q in output p, positions in one
-            line: an adjacency matrix, or one step of a random walk. A sparse matrix of SciPy is taken too.
+            line: an adjacency matrix, or one step of a random walk. A sparse matrix of SciPy is taken too; here it
+            becomes dense, as all pairs of positions do in the limit.
 
     Raises:
         UserError: something else than a matrix of finite numbers.

@@ -14,8 +14,8 @@ from steepest.nn.losses import exponential, log_margin_risk, margin_risk
 ORDERS = (1.0, 2.0, 4.0, np.inf)
 GRADIENT = ORDERS.index(2.0)
 SIGNS = ORDERS.index(np.inf)
-FIRST = 100  # part of the steps before the first reading
-READINGS = 14
+FIRST = 100  # the steps before the first reading are one part of so many
+READINGS = 28  # of all steps, of which those behind the first part are kept
 FLOOR = 1e-12  # of gaps: a margin may be the largest up to rounding
 
 
@@ -39,7 +39,7 @@ class Paths(NamedTuple):
 
 def marks(steps: int) -> np.ndarray:
     """Return the readings, evenly in the logarithm of the step, from a hundredth of all steps on."""
-    every = logarithmic(steps, 2 * READINGS)
+    every = logarithmic(steps, READINGS)
     return every[every >= steps / FIRST]
 
 
