@@ -3,13 +3,8 @@
 import jax
 import numpy as np
 
-from steepest.claims.noise.noise_and_curvature.claim import (
-    ALIKE,
-    APART,
-    NoiseAndCurvature,
-    along,
-    compare,
-)
+from steepest.claims.noise.noise_and_curvature.claim import ALIKE, APART, NoiseAndCurvature
+from steepest.claims.noise.noise_and_curvature.experiment import along, compare
 from steepest.nn.losses import squared
 
 
