@@ -100,8 +100,8 @@ class NoiseAndCurvature(kit.Claim[Setting]):
             "no changed world failed the law of the traces",
         ),
     )
-    full = {"width": 32, "seeds": 8, "steps": 20000}
     tiny = {"width": 3, "inputs": 4, "examples": 200, "steps": 60, "seeds": 3}
+    full = {"width": 32, "seeds": 8, "steps": 20000}
     out_of_scope = {"steps": 5}
 
     def setting(self, key: kit.Key) -> Setting:
