@@ -6,6 +6,8 @@ from pathlib import Path
 import jax
 import pytest
 
+from tests.contract import green
+
 # Programs that several tests, or several processes, compile are compiled once, and kept for the next run of the tests.
 CACHE = Path(__file__).parent.parent / ".cache" / "compiled"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
@@ -24,6 +26,12 @@ def forget_compiled_programs():
     """
     yield
     jax.clear_caches()
+
+
+def pytest_configure(config):
+    """Digests of code are computed once, here, and read from disk by the processes that test."""
+    if not hasattr(config, "workerinput") and not green.EVERY:
+        green.tested()
 
 
 # Slow tests, of two seconds and more: `.ci/nightly` runs them.

@@ -1,8 +1,11 @@
 """What the record of green runs asks for again."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from steepest import catalogue
+from tests.claims import conftest as hooks
 from tests.contract import green
 
 
@@ -14,16 +17,49 @@ def names(monkeypatch):
     entries = {name: catalogue.entry(name) for name in names}
     monkeypatch.setattr(catalogue, "built_in", lambda: entries)
     seen = {
-        name: {"judged": green.stamp(catalogue.entry(name)).judgement, "tried": green._tiny(name)}
+        name: {
+            "judged": green.stamp(catalogue.entry(name)).judgement,
+            "tried": green._tiny(name),
+            "tested": green._tests(name),
+        }
         for name in names
     }
     monkeypatch.setattr(green, "recorded", lambda: seen)
     return names
 
 
+@pytest.fixture
+def left_to_the_night(names, monkeypatch):
+    """Return which files the hook leaves to the night where pytest is called with an argument."""
+    monkeypatch.setattr(green, "tested", lambda: ["path-norm"])
+    monkeypatch.setattr(
+        green, "files_of", lambda name: [green.TESTS / f"test_{name.replace('-', '_')}.py"]
+    )
+
+    def left(argument, keyword=""):
+        config = SimpleNamespace(
+            args=[argument],
+            option=SimpleNamespace(keyword=keyword),
+            invocation_params=SimpleNamespace(dir=green.ROOT),
+        )
+        marks = {}
+        items = [
+            SimpleNamespace(
+                path=path, add_marker=lambda mark, path=path: marks.update({path: mark})
+            )
+            for name in names
+            for path in green.files_of(name)
+        ]
+        hooks.pytest_collection_modifyitems(config, items)
+        return {item.path.stem: item.path in marks for item in items}
+
+    return left
+
+
 def test_what_has_not_changed_is_not_run_again(names):
     assert green.tried() == []
     assert green.judged() == []
+    assert green.tested() == []
 
 
 def test_a_changed_claim_is_run_again(names, monkeypatch):
@@ -39,8 +75,31 @@ def test_a_changed_pipeline_is_tried_on_every_claim(names, monkeypatch):
     assert green.judged() == []
 
 
+def test_claims_are_tested_again_where_a_file_of_theirs_has_changed(names, monkeypatch):
+    (own,) = green.files_of("path-norm")
+    before = green._test_file
+    monkeypatch.setattr(green, "_test_file", lambda path: "new" if path == own else before(path))
+    assert green.tested() == ["path-norm"]
+    # the file that goes through all claims
+    monkeypatch.setattr(green, "_test_file", lambda path: "new" if path != own else before(path))
+    assert green.tested() == names
+
+
+def test_a_test_answers_for_its_helpers():
+    (on_subject,) = green.files_of("class-covariances")[1:]
+    tree = green.read("", on_subject).tree
+    assert green.TESTS / "on_subject.py" in green._helpers(tree)
+
+
+def test_unchanged_claims_are_left_to_the_night_unless_they_are_asked_for(left_to_the_night):
+    assert left_to_the_night("tests") == {"test_catapult": True, "test_path_norm": False}
+    assert left_to_the_night("tests/claims/test_catapult.py")["test_catapult"] is False
+    assert left_to_the_night("tests", keyword="catapult")["test_catapult"] is False
+
+
 def test_every_night_it_is_all(names, monkeypatch):
     monkeypatch.setattr(green, "EVERY", True)
+    assert green.tested() == names
     assert green.tried() == names
     assert green.judged() == names
 

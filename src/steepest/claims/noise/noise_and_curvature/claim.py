@@ -104,6 +104,16 @@ class NoiseAndCurvature(kit.Claim[Setting]):
     full = {"width": 32, "seeds": 8, "steps": 20000}
     out_of_scope = {"steps": 5}
 
+    @property
+    def net(self) -> Mlp:
+        """The network, without its parameters."""
+        return mlp((self.inputs, self.width, CLASSES), "tanh", c_w=1.0)
+
+    @property
+    def parameters(self) -> int:
+        """Number of the network's parameters."""
+        return (self.inputs + 1) * self.width + (self.width + 1) * CLASSES
+
     def setting(self, key: kit.Key) -> Setting:
         data = digits(n=self.examples)
         x = np.asarray(data.x) - np.asarray(data.x).mean(0)
@@ -120,16 +130,6 @@ class NoiseAndCurvature(kit.Claim[Setting]):
                 "C of fewer examples than parameters is not of full rank; raise --examples",
             )
         ]
-
-    @property
-    def net(self) -> Mlp:
-        """The network, without its parameters."""
-        return mlp((self.inputs, self.width, CLASSES), "tanh", c_w=1.0)
-
-    @property
-    def parameters(self) -> int:
-        """Number of the network's parameters."""
-        return (self.inputs + 1) * self.width + (self.width + 1) * CLASSES
 
     def predict(self, setting: Setting) -> kit.Prediction:
         # a cosine below 0.85 is not finite data, which leave 0.98 of a true C = αH
