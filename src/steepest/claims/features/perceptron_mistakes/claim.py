@@ -91,6 +91,9 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
         f"limit.set.{null}": "the sets stand in no order, and most bounds have room"
         for null in ("flat", "reversed")
     }
+    shared = {
+        "experiment.limit": "in the experiment it only says after how many errors a run is given up: thrice as many",
+    }
     tiny = {"orthogonal": (4, 8), "dimensions": (10,), "examples": 20, "bits": 4, "orders": 3}
     full = {
         "orthogonal": (4, 16, 64, 256),
