@@ -124,6 +124,11 @@ class ReluAlignment(kit.Claim[Setting]):
     full = {"widths": (24, 64, 160), "steps": 3000, "seeds": 12}
     out_of_scope = {"scales": (4.0, 2.0)}
 
+    @property
+    def small(self) -> tuple[float, ...]:
+        """Return the small starts."""
+        return tuple(scale for scale in self.scales if scale <= SMALL)
+
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {
             "layer": LAYERS,
@@ -131,11 +136,6 @@ class ReluAlignment(kit.Claim[Setting]):
             "scale": self.scales,
             "small": self.small,
         }
-
-    @property
-    def small(self) -> tuple[float, ...]:
-        """Return the small starts."""
-        return tuple(scale for scale in self.scales if scale <= SMALL)
 
     def check_fields(self) -> None:
         falling = sorted(set(self.scales), reverse=True)
