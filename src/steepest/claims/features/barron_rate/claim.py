@@ -28,7 +28,9 @@ class BarronRate(kit.Claim[None]):
         (2, 5, 10), "d", scope=kit.choices((2, 5, 10), (2, 4, 8), (3, 6, 12))
     )
     scale: Annotated[float, kit.Within(0.01, 20)] = kit.param(
-        0.5, "s", scope=kit.between(0.35, 0.8, "narrow functions have rare steps, wide ones few")
+        0.5,
+        "s",
+        scope=kit.between(0.45, 0.8, "of narrower ones the mean is small beside the steps"),
     )
     widths: tuple[kit.Count, ...] = kit.param(
         (8, 16, 32, 64, 128, 256),
@@ -84,14 +86,17 @@ class BarronRate(kit.Claim[None]):
         ),
         kit.Version(
             3,
-            "the law at each dimension and width; the exponents are gone; steps of a wider function as a changed world; "
-            "100 networks",
+            "the law at each dimension and width, without its exponents; steps of a wider function as a changed "
+            "world; 100 networks",
             "1/N is the law of any mean of independent draws, so that its exponents could not fail",
         ),
     )
     shared = {
-        "steepest.nn.networks._barron.barron": "describes the function; its integrals are the theory's alone, its "
-        "sampler the experiment's, and tests hold each against the other",
+        "claim.BarronRate.functions": "the functions in each dimension",
+        "steepest.nn.networks._barron.barron": "describes a function; its integrals are the theory's, its sampler the "
+        "experiment's, and tests hold each against the other",
+        "steepest.nn.networks._barron.Barron.mass": "scales the outputs of drawn networks; V is judged by the share "
+        "of proposals that are kept, which does not use it",
     }
     tiny = {
         "widths": (4, 8, 16),
