@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.features.barron_rate.claim import _fourier_variance, choose, errors_of
+from steepest.claims.features.barron_rate.experiment import choose, errors_of
+from steepest.claims.features.barron_rate.theory import fourier_variance
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 from steepest.nn.networks import barron
@@ -43,7 +44,7 @@ def test_the_variance_of_cosines():
     f = barron(3, 0.6)
     x = f.ball(RNG, 300)
     waves = np.cos(x @ RNG.normal(size=(3, 20_000)) / 0.6)
-    assert waves.var(1).mean() == pytest.approx(_fourier_variance(f), rel=0.05)
+    assert waves.var(1).mean() == pytest.approx(fourier_variance(f), rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.expressivity.hyperplane_cells.claim import HyperplaneCells, count_gradients
+from steepest.claims.expressivity.hyperplane_cells.claim import HyperplaneCells
+from steepest.claims.expressivity.hyperplane_cells.experiment import count_gradients
 from steepest.core.errors import UserError
 from steepest.core.words import Verdict
 from steepest.engine.run import run

@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.expressivity.no_free_lunch.claim import (
-    NoFreeLunch,
-    Setting,
-    line_error,
-    unseen,
-)
+from steepest.claims.expressivity.no_free_lunch.claim import NoFreeLunch
+from steepest.claims.expressivity.no_free_lunch.experiment import kernel, nearest, on_the_line
+from steepest.claims.expressivity.no_free_lunch.theory import line_error, unseen
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 
@@ -46,21 +43,18 @@ def test_the_law_is_the_mean_over_all_functions_for_any_learner_that_keeps_label
 
 
 def test_nearest_and_kernel_keep_what_they_saw():
-    claim = NoFreeLunch(cells=20)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20, 5))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     labels = np.where(rng.random((6, 20)) < 0.5, 1.0, -1.0)
     held = rng.random((6, 3, 20)) < 0.5
-    setting = Setting(x, labels[0])
-    for answers in (claim.nearest(setting, labels, held), claim.kernel(setting, labels, held)):
+    for answers in (nearest(x, labels, held), kernel(x, labels, held)):
         assert (answers == labels[:, None])[held].all()
 
 
 def test_the_line_is_sampled_as_its_law_says():
     """With one sample the nearest is the only one; its error is that of a stranger."""
-    claim = NoFreeLunch(cells=12, samples=(1, 4), functions=400, changes=3)
-    errors = claim.on_the_line(np.random.default_rng(0))
+    errors = on_the_line(np.random.default_rng(0), 9600, 12, (1, 4), 3)
     for column, m in enumerate((1, 4)):
         spread = errors[:, column].std() / np.sqrt(len(errors))
         assert abs(errors[:, column].mean() - line_error(12, m, 3)) <= 4 * spread

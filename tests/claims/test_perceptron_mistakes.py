@@ -4,12 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.features.perceptron_mistakes.claim import (
-    Examples,
-    PerceptronMistakes,
-    limit,
-    perceptron,
-)
+from steepest.claims.features.perceptron_mistakes.claim import PerceptronMistakes
+from steepest.claims.features.perceptron_mistakes.experiment import Examples, limit, perceptron
 from steepest.programs import hard_margin, kernel_margin
 
 RNG = np.random.default_rng(0)

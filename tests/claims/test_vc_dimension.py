@@ -14,6 +14,8 @@ from steepest.claims.expressivity.vc_dimension.experiment import (
     counting_bound,
     fitted,
     halfspace_dichotomies,
+    read_labels,
+    shallow_reader,
     sine_frequencies,
     sine_signs,
     spaced_patterns,
@@ -22,7 +24,7 @@ from steepest.claims.expressivity.vc_dimension.experiment import (
 from steepest.core.errors import UserError
 from steepest.core.words import Verdict
 from steepest.engine.run import run
-from steepest.geometry import bit_reader, central_cell_count
+from steepest.geometry import bit_reader, central_cell_count, weights_used
 
 RNG = np.random.default_rng(0)
 
@@ -70,6 +72,13 @@ def test_all_tables_are_read():
     assert len(np.unique(tables.reshape(64, 6), axis=0)) == 64
     assert wrong_labels(tables)[0] == 0
     assert wrong_labels(RNG.integers(0, 2, (2, 40, 8)), width=4.0)[0] > 0
+
+
+def test_one_hidden_layer_reads_a_table_with_more_weights_than_it_has_places():
+    table = RNG.integers(0, 2, (30, 6))
+    layers = shallow_reader(table)
+    np.testing.assert_array_equal(read_labels(layers, table.shape), table.astype(bool))
+    assert weights_used(layers) > table.size > weights_used(bit_reader(table)) / 3
 
 
 def test_the_counting_bound_is_where_patterns_reach_all_labellings():

@@ -5,7 +5,7 @@ Normal weights and biases are in general position almost surely, and then the co
 average; C(n − 1, d) of them are bounded. Without biases all hyperplanes meet in the origin and there are fewer cells.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from math import comb, factorial
 from typing import Any, NamedTuple
 
@@ -13,38 +13,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    UserError,
-    Values,
-    agreement,
-    assume,
-    compiled,
-    equal,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-    same_lengths,
+from steepest import kit
+from steepest.claims.expressivity.hyperplane_cells.experiment import (
+    TOGETHER,
+    Tally,
+    count_cells,
+    count_distinct,
+    finite,
 )
 from steepest.dynamics import descend
 from steepest.geometry import (
     bounded_cell_count,
-    bounded_cells,
     cell_count,
     cells,
     central_cell_count,
@@ -53,11 +34,11 @@ from steepest.geometry import (
 )
 from steepest.nn.data import digits
 from steepest.nn.networks import mlp
+from steepest.nn.types import Values
 
 # of cells times hyperplanes, the signs of one arrangement; it takes some ten seconds
 LARGEST = 300_000
 MOST_DIMENSIONS = 100
-TOGETHER = 3  # parallel hyperplanes in each direction, where some are
 HALF = 0.5  # counts are whole numbers
 
 
@@ -78,23 +59,43 @@ class Setting(NamedTuple):
     start: Any  # parameters, (seeds, …)
 
 
-@dataclass(frozen=True)
-class HyperplaneCells(Claim):
+@kit.claim
+class HyperplaneCells(kit.Claim[Setting]):
     """Random hyperplanes, and the first layer of a ReLU network that is trained on digits."""
 
-    planes: tuple[Count, ...] = (20, 20, 12, 10, 5)  # numbers n of hyperplanes, or neurons [1]
-    dimensions: tuple[Count, ...] = (2, 3, 4, 10, 8)  # d, one for each n [1]
-    bias_std: NonNegative = 1.0  # standard deviation of the biases; that of weights is 1 [1]
-    parallel: Count = 1  # hyperplanes with the same normal [1]
-    width: Count = 20  # neurons of the network on digits [1]
-    components: Count = 3  # principal components of the digits that it reads [1]
-    images: Count = 300  # digits on which it is trained [1]
-    steps: Count = 200  # of its descent [steps]
-    lr: Positive = 0.3  # step size of its descent [1]
-    seeds: Seeds = 5  # independent arrangements and networks [1]
+    planes: tuple[kit.Count, ...] = kit.param(
+        (20, 20, 12, 10, 5),
+        "numbers n of hyperplanes, or neurons",
+        unit="neurons",
+        scope=kit.choices((20, 20, 12, 10, 5), (15, 18, 10, 9, 6), (24, 16, 11, 8, 7)),
+    )
+    dimensions: tuple[kit.Count, ...] = kit.param((2, 3, 4, 10, 8), "d, one for each n")
+    bias_std: kit.NonNegative = kit.param(
+        1.0,
+        "standard deviation of the biases; that of weights is 1",
+        scope=kit.between(0.3, 3.0, "smaller ones are soon below rounding"),
+    )
+    parallel: kit.Count = kit.param(1, "hyperplanes with the same normal")
+    width: kit.Count = kit.param(
+        20, "neurons of the network on digits", unit="neurons", scope=kit.between(10, 24)
+    )
+    components: kit.Count = kit.param(
+        3, "principal components of the digits that it reads", scope=kit.between(2, 3)
+    )
+    images: kit.Count = kit.param(300, "digits on which it is trained", scope=kit.between(200, 600))
+    steps: kit.Count = kit.param(
+        200, "of its descent", unit="steps", scope=kit.between(100, 400, "it must leave the origin")
+    )
+    lr: kit.Positive = kit.param(
+        0.1, "step size of its descent", scope=kit.between(0.03, 0.15, "longer ones may diverge")
+    )
+    seeds: kit.Seeds = kit.param(5, "independent arrangements and networks")
 
     kind = "theorem"
-    headline = ("cells_0", "cells_1", "cells_2", "cells_3", "cells_4", "pieces")
+    says = {
+        "cut R^d into Σ_{i≤d} C(n, i) cells": "cells",
+        "a shallow ReLU network has as many pieces": "pieces",
+    }
     statement = (
         r"\#\mathrm{cells}=\sum_{i=0}^{d}\binom{n}{i},\qquad \#\mathrm{bounded}=\binom{n-1}{d},\qquad "
         r"\#\mathrm{pieces}\;\mathrm{of}\;\sum_{j\le n}v_j\,\sigma(w_j\cdot x+b_j)=\#\mathrm{cells}"
@@ -121,12 +122,17 @@ class HyperplaneCells(Claim):
         "For n ≤ d all 2^n patterns of active neurons occur, and Zaslavsky's count, Cover's and 2^n are one number; "
         "only the sizes with n > d tell them apart.",
     )
-    full = {
-        "planes": (20, 20, 12, 10, 5, 30, 16),
-        "dimensions": (2, 3, 4, 10, 8, 3, 5),
-        "images": 1797,
-        "width": 30,
-        "seeds": 20,
+    history = (
+        kit.Version(1, "counts of all arrangements", seeds="19 of 20 hold, 1 out of range"),
+        kit.Version(
+            2,
+            "each law over the sizes; networks on digits take steps of 0.1 in place of 0.3; hyperplanes through the "
+            "origin as a changed world",
+            "of five networks on digits one diverged at one of two seeds",
+        ),
+    )
+    shared = {
+        "claim.HyperplaneCells.sizes": "names the arrangements",
     }
     tiny = {
         "planes": (6, 5, 5, 4, 3),
@@ -136,35 +142,47 @@ class HyperplaneCells(Claim):
         "steps": 20,
         "seeds": 3,
     }
+    full = {
+        "planes": (20, 20, 12, 10, 5, 30, 16),
+        "dimensions": (2, 3, 4, 10, 8, 3, 5),
+        "images": 1797,
+        "width": 30,
+        "seeds": 20,
+    }
     out_of_scope = {"parallel": 3}
-
-    def check_fields(self) -> None:
-        same_lengths(self, "planes", "dimensions")
-        for n, d in (*self.sizes, (self.width, self.components)):
-            # the count needs no minute even where n and d are absurd
-            if n > 10**4 or min(n, d) > 14 or n * cell_count(n, d) > LARGEST:
-                raise UserError(
-                    f"{n} hyperplanes in dimension {d} make too many cells to count one by one; take fewer "
-                    f"hyperplanes or dimensions, such that cells times hyperplanes are at most {LARGEST}"
-                )
-        if max(self.dimensions) > MOST_DIMENSIONS:
-            raise UserError(
-                f"--dimensions must be at most {MOST_DIMENSIONS}, got {max(self.dimensions)}; more of them change no "
-                "count once there are as many as hyperplanes"
-            )
-        if self.components > 61:
-            raise UserError(
-                f"--components must be at most 61, beyond which digits do not vary, got {self.components}"
-            )
 
     @property
     def sizes(self) -> list[tuple[int, int]]:
         """Return n and d of each arrangement."""
         return list(zip(self.planes, self.dimensions, strict=True))
 
-    def setting(self, key: Key) -> Setting:
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        names = [f"n = {n}, d = {d}" for n, d in self.sizes]
+        # two arrangements of one size are told apart by their place
+        return {"size": tuple(f"{name} ({i})" for i, name in enumerate(names, 1))}
+
+    def check_fields(self) -> None:
+        kit.same_lengths(self, "planes", "dimensions")
+        for n, d in (*self.sizes, (self.width, self.components)):
+            # the count needs no minute even where n and d are absurd
+            if n > 10**4 or min(n, d) > 14 or n * cell_count(n, d) > LARGEST:
+                raise kit.UserError(
+                    f"{n} hyperplanes in dimension {d} make too many cells to count one by one; take fewer "
+                    f"hyperplanes or dimensions, such that cells times hyperplanes are at most {LARGEST}"
+                )
+        if max(self.dimensions) > MOST_DIMENSIONS:
+            raise kit.UserError(
+                f"--dimensions must be at most {MOST_DIMENSIONS}, got {max(self.dimensions)}; more of them change no "
+                "count once there are as many as hyperplanes"
+            )
+        if self.components > 61:
+            raise kit.UserError(
+                f"--components must be at most 61, beyond which digits do not vary, got {self.components}"
+            )
+
+    def setting(self, key: kit.Key) -> Setting:
         for_planes, for_images, for_start = jax.random.split(key, 3)
-        rng = numpy_generator(for_planes)
+        rng = kit.numpy_generator(for_planes)
         arrangements = []
         for n, d in self.sizes:
             normals = rng.standard_normal((self.seeds, n, d))
@@ -175,22 +193,22 @@ class HyperplaneCells(Claim):
         data = digits()
         centred = np.asarray(data.x) - np.asarray(data.x).mean(0)
         scores = centred @ np.linalg.svd(centred, full_matrices=False)[2][: self.components].T
-        chosen = numpy_generator(for_images).permutation(len(scores))[: self.images]
+        chosen = kit.numpy_generator(for_images).permutation(len(scores))[: self.images]
         start = []
         for inputs, outputs in ((self.components, self.width), (self.width, 10)):
-            w = numpy_generator(for_start).standard_normal((self.seeds, outputs, inputs))
+            w = kit.numpy_generator(for_start).standard_normal((self.seeds, outputs, inputs))
             start.append({"w": (2 / inputs) ** 0.5 * w, "b": np.zeros((self.seeds, outputs))})
         x = scores[chosen] / scores.std()
         return Setting(arrangements, x, np.asarray(data.y)[chosen], tuple(start))
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         least = min(
             general_position(w, b)
             for normals, offsets, _ in setting.arrangements
             for w, b in zip(normals, offsets, strict=True)
         )
         return [
-            assume(
+            kit.assume(
                 "least singular value of d normals, or of d + 1 hyperplanes",
                 least,
                 ">",
@@ -199,46 +217,49 @@ class HyperplaneCells(Claim):
             )
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
-        groups = [np.bincount(np.arange(n) // TOGETHER) for n in self.planes]
-        return Prediction(
-            cells=("size", [cell_count(n, d) for n, d in self.sizes]),
-            bounded=("size", [bounded_cell_count(n, d) for n, d in self.sizes]),
-            central=("size", [central_cell_count(n, d) for n, d in self.sizes]),
-            parallel=(
-                "size",
-                [
-                    parallel_cell_count(tuple(r), d)
-                    for r, d in zip(groups, self.dimensions, strict=True)
-                ],
-            ),
-            digits_start=central_cell_count(self.width, self.components),
-            digits=cell_count(self.width, self.components),
+    def predict(self, setting: Setting) -> kit.Prediction:
+        groups = [tuple(np.bincount(np.arange(n) // TOGETHER)) for n in self.planes]
+        over_sizes = lambda count: ("size", [float(count(n, d)) for n, d in self.sizes])
+        together = [
+            float(parallel_cell_count(group, d))
+            for group, d in zip(groups, self.dimensions, strict=True)
+        ]
+        return kit.law(
+            cells=over_sizes(cell_count),
+            bounded=over_sizes(bounded_cell_count),
+            central=over_sizes(central_cell_count),
+            parallel=("size", together),
+            digits_start=float(central_cell_count(self.width, self.components)),
+            digits=float(cell_count(self.width, self.components)),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         counts = [
             [count_cells(*lanes) for lanes in zip(*arrangement, strict=True)]
             for arrangement in setting.arrangements
         ]
-        trained = compiled(self.train)(setting.start, setting.images, setting.classes)
+        trained = kit.compiled(self.train)(setting.start, setting.images, setting.classes)
         layers = {"digits_start": setting.start[0], "digits": trained[0]}
         pairs = {
             name: list(zip(np.asarray(layer["w"]), np.asarray(layer["b"]), strict=True))
             for name, layer in layers.items()
         }
-        arrays: dict[str, Any] = {
-            name: ("size seed", [[getattr(tally, name) for tally in row] for row in counts])
+        tallies = {
+            name: ("size seed", [[float(getattr(tally, name)) for tally in row] for row in counts])
             for name in Tally._fields
         }
-        for name, seeds in pairs.items():
-            arrays[name] = (
-                "seed",
-                [count_distinct(cells(*pair).signs) if finite(*pair) else 0 for pair in seeds],
-            )
+        of_networks = {
+            name: [
+                float(count_distinct(cells(*pair).signs)) if finite(*pair) else 0.0 for pair in own
+            ]
+            for name, own in pairs.items()
+        }
         places = [general_position(*pair) if finite(*pair) else 0.0 for pair in pairs["digits"]]
-        arrays["digits_position"] = ("seed", places)
-        return Observation(**arrays)
+        return kit.seen(
+            **tallies,
+            **{name: ("seed", numbers) for name, numbers in of_networks.items()},
+            digits_position=("seed", places),
+        )
 
     def train(self, start: Any, x: jax.Array, y: jax.Array) -> Any:
         """Descend on the squared error of each network, and return its weights."""
@@ -250,8 +271,8 @@ class HyperplaneCells(Claim):
 
         return jax.vmap(one)(start)
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        stayed = assume(
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        stayed = kit.assume(
             "share of networks whose descent on digits stayed finite",
             (observed["digits"] > 0).mean(),
             "==",
@@ -262,7 +283,7 @@ class HyperplaneCells(Claim):
             return [stayed]
         return [
             stayed,
-            assume(
+            kit.assume(
                 "least singular value, as above, of the trained layers",
                 observed["digits_position"].min(),
                 ">",
@@ -271,231 +292,162 @@ class HyperplaneCells(Claim):
             ),
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        checks = [
-            equal(
-                f"cells_{i}",
-                predicted["cells"][i],
-                observed["cells"][i],
-                HALF,
-                absolute=True,
-                aggregate="all",
-                label=f"cells of {n} hyperplanes, d = {d}",
-            )
-            for i, (n, d) in enumerate(self.sizes)
-        ]
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         labels = {
-            "pieces": "linear pieces of shallow networks",
-            "bounded": "bounded cells",
-            "central": "cells of hyperplanes through the origin",
-            "parallel": f"cells of hyperplanes of which {TOGETHER} are parallel",
+            "cells": ("cells", "cells of n hyperplanes"),
+            "pieces": ("cells", "linear pieces of shallow networks"),
+            "bounded": ("bounded", "bounded cells"),
+            "central": ("central", "cells of hyperplanes through the origin"),
+            "parallel": ("parallel", f"cells of hyperplanes of which {TOGETHER} are parallel"),
+            "digits_start": (
+                "digits_start",
+                f"cells of {self.width} neurons at the start, d = {self.components}",
+            ),
+            "digits": (
+                "digits",
+                f"cells of {self.width} neurons trained on digits, d = {self.components}",
+            ),
         }
-        for name, label in labels.items():
-            law = predicted["cells" if name == "pieces" else name][:, None]
-            checks.append(
-                agreement(
-                    name,
-                    np.abs(observed[name] - law).max(),
-                    HALF,
-                    label=f"{label}: largest miss",
-                )
-            )
-        for name, when in (("digits_start", "at the start"), ("digits", "trained on digits")):
-            checks.append(
-                equal(
-                    name,
-                    predicted[name],
-                    observed[name],
-                    HALF,
-                    absolute=True,
-                    aggregate="all",
-                    label=f"cells of {self.width} neurons {when}, d = {self.components}",
-                )
-            )
-        return checks
+        return [
+            kit.follows(name, law[of], seen[name], HALF, absolute=True, each=True, label=label)
+            for name, (of, label) in labels.items()
+        ]
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        sizes = [*self.sizes, (self.width, self.components)]
-
-        def counting(law: Any) -> Any:
-            *counts, digits_count = [float(law(*size)) for size in sizes]
-            return predicted.replace(cells=("size", counts), digits=digits_count)
-
-        general = [float(cell_count(*size)) for size in sizes]
-        rivals = [
-            Rival(
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        sizes = self.sizes
+        own = (self.width, self.components)
+        reach = [
+            (
                 "central",
-                counting(central_cell_count),
                 "Cover's count, that of perceptrons without a bias",
-                label="2 Σ_{i<d} C(n − 1, i), as through the origin",
+                "2 Σ_{i<d} C(n − 1, i), as through the origin",
+                central_cell_count,
             ),
-            Rival(
+            (
                 "leading",
-                counting(lambda n, d: n**d / factorial(d) if n > d else 2**n),
                 "the continuation of the lecture's formula",
-                label="n^d/d! exactly, 2^n for n ≤ d",
+                "n^d/d! exactly, 2^n for n ≤ d",
+                lambda n, d: n**d / factorial(d) if n > d else 2**n,
             ),
-            Rival(
-                "all_patterns",
-                counting(lambda n, d: 2.0**n),
-                "each neuron is on or off",
-                label="2^n",
-            ),
-            Rival(
+            ("all_patterns", "each neuron is on or off", "2^n", lambda n, d: 2.0**n),
+            (
                 "unrestricted",
-                counting(lambda n, d: (n + 1.0) ** d),
                 "n hyperplanes cut each of d directions into n + 1 parts",
-                label="(n + 1)^d",
+                "(n + 1)^d",
+                lambda n, d: (n + 1.0) ** d,
             ),
-            Rival(
+            (
                 "top_missing",
-                counting(lambda n, d: cell_count(n, d) - comb(n, d)),
                 "vertices are points and no cells",
-                label="Σ_{i<d} C(n, i)",
+                "Σ_{i<d} C(n, i)",
+                lambda n, d: cell_count(n, d) - comb(n, d),
             ),
-            Rival(
+        ]
+
+        def counting(id: str, why: str, label: str, count: Callable[[int, int], Any]) -> kit.Rival:
+            counts = [float(count(*size)) for size in sizes]
+            return kit.rival(
+                id, why, label=label, cells=("size", counts), digits=float(count(*own))
+            )
+
+        general = law.cells
+        return [
+            *(counting(*rival) for rival in reach),
+            kit.rival(
                 "lowest_vertex",
-                predicted.replace(bounded=("size", [comb(*size) for size in self.sizes])),
                 "each cell that is bounded below has one lowest vertex",
                 label="C(n, d) bounded cells",
+                bounded=("size", [float(comb(*size)) for size in sizes]),
             ),
-            Rival(
+            kit.rival(
                 "always_general",
-                predicted.replace(
-                    central=("size", general[:-1]),
-                    parallel=("size", general[:-1]),
-                    digits_start=general[-1],
-                ),
                 "Zaslavsky's formula, without its hypothesis",
                 label="Σ_{i≤d} C(n, i) whatever the position",
+                central=general,
+                parallel=general,
+                digits_start=float(law.digits),
             ),
         ]
-        # with n ≤ d alone some of these are the same number
-        return [rival for rival in rivals if _differs(rival.prediction, predicted)]
 
-    def controls(self, observed: Observation) -> list[Control]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
-            Control(
+            kit.control(
+                "through_origin",
+                "they all meet in one point",
+                label="hyperplanes through the origin",
+                cells=seen.central,
+                bounded=0 * seen.bounded,
+            ),
+            kit.control(
                 "idle_neuron",
-                observed.replace(pieces=("size seed", observed["without_one"])),
                 "a neuron of output weight zero bends nothing",
                 label="networks of which one output weight is zero",
-            )
+                pieces=seen.without_one,
+            ),
+            kit.control(
+                "untrained",
+                "without biases all neurons switch at the mean image",
+                label="networks on digits at the start, and the reverse",
+                digits=seen.digits_start,
+                digits_start=seen.digits,
+            ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
         most = np.arange(1, max(self.planes) + 1)
         every = sorted(set(self.dimensions))
         curves = []
         ratios = []
         for place, d in enumerate(every):
             shade = place / len(every)
-            law = np.array([cell_count(int(n), d) for n in most], float)
+            theory = np.array([cell_count(int(n), d) for n in most], float)
             sizes = [i for i, other in enumerate(self.dimensions) if other == d]
-            at = [self.planes[i] for i in sizes]
-            measured = observed["cells"][sizes].T.astype(float)
+            at = np.array([self.planes[i] for i in sizes], float)
+            measured = seen.cells.values[sizes].T
             curves += [
-                predicted_curve(most, law, f"d = {d}", shade=shade),
-                observed_curve(at, measured, kind="points", shade=shade),
+                kit.predicted_curve(most, theory, f"d = {d}", shade=shade),
+                kit.observed_curve(at, measured, kind="points", shade=shade),
             ]
             if d <= 4:
+                wide = most >= d
+                leading = most[wide].astype(float) ** d / factorial(d)
                 ratios += [
-                    predicted_curve(
-                        most[most >= d],
-                        (law * factorial(d) / most.astype(float) ** d)[most >= d],
-                        f"d = {d}",
-                        shade=shade,
+                    kit.predicted_curve(
+                        most[wide], theory[wide] / leading, f"d = {d}", shade=shade
                     ),
-                    observed_curve(
-                        at,
-                        measured * factorial(d) / np.array(at, float) ** d,
-                        kind="points",
-                        shade=shade,
+                    kit.observed_curve(
+                        at, measured * factorial(d) / at**d, kind="points", shade=shade
                     ),
                 ]
         index = np.arange(len(self.planes))
         seeds = np.arange(self.seeds)
         flat = np.ones(self.seeds)
         return (
-            panel("Cells of n hyperplanes", "n", "cells", *curves, log="y"),
-            panel(
+            kit.panel("Cells of n hyperplanes", "n", "cells", *curves, log="y"),
+            kit.panel(
                 "n^d/d! is the leading term only",
                 "n",
                 "cells / (n^d/d!)",
                 *ratios,
-                rival_curve(most, 0.0 * most + 1, "n^d/d! exactly"),
+                kit.rival_curve(most, 0.0 * most + 1, "n^d/d! exactly"),
                 ylim=(0.5, 3),
             ),
-            panel(
+            kit.panel(
                 "Of these C(n − 1, d) are bounded",
                 "size (n, d), in the order of the fields",
                 "bounded cells",
-                predicted_curve(index, predicted["bounded"], "C(n − 1, d)"),
-                observed_curve(index, observed["bounded"].T.astype(float), kind="points"),
+                kit.predicted_curve(index, law.bounded, "C(n − 1, d)"),
+                kit.observed_curve(index, seen.bounded.values.T, kind="points"),
             ),
-            panel(
+            kit.panel(
                 "A network on digits: training makes general position",
                 "seed",
                 f"cells of the {self.width} neurons",
-                observed_curve(seeds, observed["digits_start"], "at the start", kind="points"),
-                observed_curve(seeds, observed["digits"], "trained", kind="points", shade=0.6),
-                predicted_curve(seeds, predicted["digits_start"] * flat, "through the origin"),
-                predicted_curve(seeds, predicted["digits"] * flat, "general position", shade=0.6),
+                kit.observed_curve(seeds, seen.digits_start, "at the start", kind="points"),
+                kit.observed_curve(seeds, seen.digits, "trained", kind="points", shade=0.6),
+                kit.predicted_curve(seeds, float(law.digits_start) * flat, "through the origin"),
+                kit.predicted_curve(seeds, float(law.digits) * flat, "general position", shade=0.6),
             ),
         )
-
-
-class Tally(NamedTuple):
-    """What was counted on one arrangement.
-
-    Attributes:
-        cells: all cells.
-        bounded: those that are bounded.
-        pieces: different gradients of the network whose neurons switch at the hyperplanes.
-        without_one: the same, with one output weight zero.
-        central: cells where all hyperplanes go through the origin.
-        parallel: cells where hyperplanes have the same normal in threes.
-    """
-
-    cells: int
-    bounded: int
-    pieces: int
-    without_one: int
-    central: int
-    parallel: int
-
-
-def count_cells(normals: Values, offsets: Values, outputs: Values) -> Tally:
-    """Count the cells of one arrangement, and of its neighbours that are not in general position."""
-    arrangement = cells(normals, offsets)
-    fewer = np.where(np.arange(len(outputs)) == 0, 0.0, outputs)
-    alike = np.arange(len(normals)) // TOGETHER
-    return Tally(
-        count_distinct(arrangement.signs),
-        int(bounded_cells(normals, arrangement.signs).sum()),
-        count_gradients(arrangement.signs, outputs[:, None] * normals),
-        count_gradients(arrangement.signs, fewer[:, None] * normals),
-        count_distinct(cells(normals, 0 * offsets).signs),
-        count_distinct(cells(normals[alike], offsets).signs),
-    )
-
-
-def finite(normals: Values, offsets: Values) -> bool:
-    """Say whether descent has not diverged: the lengths of all rows are finite."""
-    rows = np.column_stack([normals, offsets])
-    return bool(np.isfinite(np.linalg.norm(rows, axis=1)).all())
-
-
-def count_distinct(signs: Values) -> int:
-    """Count the different rows of signs, ``(cells, n)``."""
-    return len(np.unique(signs, axis=0))
-
-
-def count_gradients(signs: Values, slopes: Values) -> int:
-    """Count the different sums of slopes over active neurons, ``(cells, n)`` and ``(n, d)``, to nine digits."""
-    gradients = signs @ slopes / max(np.abs(slopes).max(), 1e-300)
-    return len(np.unique(gradients.round(9) + 0.0, axis=0))
-
-
-def _differs(prediction: Any, own: Prediction) -> bool:
-    return any(not np.array_equal(prediction[name], own[name]) for name in own)

@@ -7,10 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import Values, compiled
+from steepest.claim import compiled
 from steepest.dynamics import descend
-from steepest.geometry import Layer, bit_reader, cells, preactivations, weights_used
+from steepest.geometry import (
+    Layer,
+    bit_reader,
+    cells,
+    preactivations,
+    relu_layers,
+    weights_used,
+)
 from steepest.linalg import sequential
+from steepest.nn.types import Values
 
 
 def halving_points(number: int) -> Values:
@@ -87,6 +95,21 @@ def wrong_labels(tables: Values, width: float = 1.0) -> tuple[int, int]:
         wrong += int((read_labels(layers, table.shape) != table.astype(bool)).sum())
         weights = max(weights, weights_used(layers))
     return wrong, weights
+
+
+def shallow_reader(table: Values) -> list[Layer]:
+    """Return a network of one hidden layer that reads a table of zeros and ones, ``(rows, columns)``.
+
+    It counts the places of the table row by row; two neurons step where the label changes.
+    """
+    labels = table.ravel().astype(float)
+    changes = np.flatnonzero(np.diff(labels)) + 1
+    jumps = labels[changes] - labels[changes - 1]
+    into = np.tile([table.shape[1], 1.0], (2 * len(changes), 1))
+    thresholds = np.concatenate([changes - 1, changes]).astype(float)
+    return relu_layers(
+        [into, np.concatenate([jumps, -jumps])[None]], [-thresholds, np.array([labels[0]])]
+    )
 
 
 def all_tables(rows: int, columns: int) -> Values:

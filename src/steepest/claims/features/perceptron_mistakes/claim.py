@@ -6,69 +6,56 @@ best separator u, and ‖w‖² by R² at most, so that γM ≤ ‖w‖ ≤ R√
 the same holds in the tangent features of a network at its start, where γ is the margin of frozen features.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    Values,
-    Within,
-    assume,
-    bound,
-    equal,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
+from steepest.claims.features.perceptron_mistakes.experiment import Examples, limit, perceptron
 from steepest.kernels import arc_cosine
-from steepest.linalg import sequential
 from steepest.nn.data import digits, hypercube, signs
-from steepest.programs import MarginProgram, kernel_margin
+from steepest.nn.types import Values
+from steepest.programs import kernel_margin
 
 PAIRS = ((0, 1), (3, 8), (4, 9))
 STRETCH = 1.1  # a control's start lies so many times R·√M behind zero
 PATIENCE = 3  # mistakes after which a run is given up, over the bound
+SOLVED = 1e-6  # relative error of the programs that find margins
 
 
-class Examples(NamedTuple):
-    """One data set, as the algorithm and the theory see it."""
-
-    name: str
-    gram: Values  # of y_i x_i, (n, n)
-    labels: Values  # (n,)
-    dimension: float  # of the features; infinite where there is no limit
-    program: MarginProgram
-
-
-@dataclass(frozen=True)
-class PerceptronMistakes(Claim):
+@kit.claim
+class PerceptronMistakes(kit.Claim[list[Examples]]):
     """Orthogonal sets, points on spheres, pairs of digits, and XOR in the tangent features of a ReLU network."""
 
-    orthogonal: tuple[Annotated[int, Within(2, 500)], ...] = (
-        4,
-        16,
-        64,
-    )  # sizes of orthogonal sets [1]
-    dimensions: tuple[Annotated[int, Within(2, 2000)], ...] = (10, 50, 200)  # of the spheres [1]
-    examples: Annotated[int, Within(4, 350)] = 120  # points on each sphere, images of each pair [1]
-    bits: Annotated[int, Within(2, 9)] = 8  # dimension of the cube whose XOR is learned [1]
-    orders: Count = 20  # random orders of each set [1]
-    contradictions: Annotated[int, Within(0, 3)] = 0  # examples repeated with the other label [1]
+    orthogonal: tuple[Annotated[int, kit.Within(2, 500)], ...] = kit.param(
+        (4, 16, 64),
+        "sizes of orthogonal sets",
+        unit="examples",
+        scope=kit.choices((4, 16, 64), (2, 9, 100), (5, 30, 150)),
+    )
+    dimensions: tuple[Annotated[int, kit.Within(2, 2000)], ...] = kit.param(
+        (10, 50, 200),
+        "of the spheres",
+        scope=kit.choices((10, 50, 200), (5, 30, 500), (20, 100, 400)),
+    )
+    examples: Annotated[int, kit.Within(4, 350)] = kit.param(
+        120, "points on each sphere, images of each pair", scope=kit.between(40, 160)
+    )
+    bits: Annotated[int, kit.Within(2, 9)] = kit.param(
+        8, "dimension of the cube whose XOR is learned", scope=kit.between(4, 8)
+    )
+    orders: kit.Count = kit.param(20, "random orders of each set")
+    contradictions: Annotated[int, kit.Within(0, 3)] = kit.param(
+        0, "examples repeated with the other label"
+    )
 
     kind = "theorem"
+    says = {
+        "errs at most (R/γ)² times, in whatever order examples come": "never",
+        "exactly so often on orthogonal ones": "tight",
+    }
     statement = (
         r"w\leftarrow w+y_ix_i\ \text{ where }\ y_i\langle w,x_i\rangle\le0,\ w_0=0:\qquad "
         r"\gamma M\le\langle w,u\rangle\le\lVert w\rVert\le R\sqrt M\ \Rightarrow\ M\le\frac{R^2}{\gamma^2}"
@@ -77,7 +64,6 @@ class PerceptronMistakes(Claim):
         "[@novikoff1962]; the talk [@telgarsky2024] (“pretty incredible proof”); the lectures [@telgarsky2019] "
         "(“perceptron convergence rate via margins”)"
     )
-    headline = ("never", "tight")
     remarks = (
         "Orthogonal examples of one length: each is misclassified once, since w is zero on it until it is added, and "
         "(R/γ)² is their number. No learner does better: whoever predicts an orthogonal example can be told the "
@@ -88,9 +74,27 @@ class PerceptronMistakes(Claim):
         "XOR of two bits on all points of the cube: no separator in the inputs, but a margin of about 1/(d√π) in the "
         "frozen features x·1[⟨w, x⟩ ≥ 0] (parity-margins), so that the perceptron on these errs at most about πd²/2 "
         "times. Labels without a linear separator are learned in the same way in any kernel that separates them.",
+        "The bound is judged at every set, in every order that was tried; that orders are as bad as they can be is not "
+        "known but for orthogonal sets, where all are.",
         "The start is part of it: from a w that points away from u the number has no bound but its length. The step "
         "size does not matter: errors do not change when w is scaled.",
     )
+    history = (
+        kit.Version(1, "errors on all sets, both halves of the proof", seeds="20 of 20 hold"),
+        kit.Version(
+            2,
+            "the law of orthogonal sets at each size; every set against its own bound",
+            "one number stood for all sets",
+        ),
+    )
+    not_told = {
+        f"limit.set.{null}": "the sets stand in no order, and most bounds have room"
+        for null in ("flat", "reversed")
+    }
+    shared = {
+        "experiment.limit": "in the experiment it only says after how many errors a run is given up: thrice as many",
+    }
+    tiny = {"orthogonal": (4, 8), "dimensions": (10,), "examples": 20, "bits": 4, "orders": 3}
     full = {
         "orthogonal": (4, 16, 64, 256),
         "dimensions": (10, 50, 200, 1000),
@@ -98,28 +102,35 @@ class PerceptronMistakes(Claim):
         "orders": 200,
         "bits": 9,
     }
-    tiny = {"orthogonal": (4, 8), "dimensions": (10,), "examples": 20, "bits": 4, "orders": 3}
     out_of_scope = {"contradictions": 1}
 
-    def setting(self, key: Key) -> list[Examples]:
-        rng = numpy_generator(key)
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"n": self.orthogonal, "set": self._others()}
+
+    def _others(self) -> tuple[str, ...]:
+        """Return the names of the sets that are not orthogonal."""
+        spheres = [f"sphere, d = {d}" for d in self.dimensions]
+        images = [f"digits {one}, {other}" for one, other in PAIRS]
+        return (*spheres, *images, f"XOR of {self.bits} bits")
+
+    def setting(self, key: kit.Key) -> list[Examples]:
+        rng = kit.numpy_generator(key)
         sets: list[tuple[str, Values, Values, float]] = [
             (f"{n} orthogonal", np.eye(n), rng.choice([-1.0, 1.0], n), n) for n in self.orthogonal
         ]
+        others = list(self._others())
         for d in self.dimensions:
             x = _unit(rng.standard_normal((self.examples, d)))
             y = np.sign(x @ _unit(rng.standard_normal((1, d)))[0])
-            sets.append((f"sphere, d = {d}", x @ x.T, y, d))
+            sets.append((others.pop(0), x @ x.T, y, d))
         for pair in PAIRS:
             data = signs(digits(pair))
             chosen = rng.permutation(data.n)[: self.examples]
             x = np.asarray(data.x)[chosen]
-            sets.append(
-                (f"digits {pair[0]}, {pair[1]}", x @ x.T, np.asarray(data.y)[chosen], data.d)
-            )
+            sets.append((others.pop(0), x @ x.T, np.asarray(data.y)[chosen], data.d))
         cube = hypercube(self.bits) / np.sqrt(self.bits)
         frozen = arc_cosine(cube @ cube.T).inner
-        sets.append((f"XOR of {self.bits} bits", frozen, np.sign(cube[:, 0] * cube[:, 1]), np.inf))
+        sets.append((others.pop(0), frozen, np.sign(cube[:, 0] * cube[:, 1]), np.inf))
         return [self.examined(*one) for one in sets]
 
     def examined(self, name: str, gram: Values, y: Values, dimension: float) -> Examples:
@@ -129,27 +140,29 @@ class PerceptronMistakes(Claim):
         y = np.append(y, -y[: self.contradictions])
         return Examples(name, y[:, None] * gram * y, y, dimension, kernel_margin(gram, y))
 
-    def hypotheses(self, setting: list[Examples]) -> list[Hypothesis]:
+    def hypotheses(self, setting: list[Examples]) -> list[kit.Hypothesis]:
         least = min(one.program.margin if one.program.separable else 0.0 for one in setting)
         return [
-            assume("smallest margin γ", least, ">", 1e-6, "without a separator errors never end")
+            kit.assume(
+                "smallest margin γ", least, ">", 1e-6, "without a separator errors never end"
+            )
         ]
 
-    def predict(self, setting: list[Examples]) -> Prediction:
+    def predict(self, setting: list[Examples]) -> kit.Prediction:
         limits = np.array([limit(one) for one in setting])
         tight = len(self.orthogonal)
-        return Prediction(
-            exact=("set", limits[:tight]),
-            limit=("other", limits[tight:]),
+        return kit.law(
+            exact=("n", limits[:tight]),
+            limit=("set", limits[tight:]),
             length=1.0,
             progress=1.0,
         )
 
-    def observe(self, setting: list[Examples], key: Key) -> Observation:
-        rng = numpy_generator(key)
+    def observe(self, setting: list[Examples], key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
         tight = len(self.orthogonal)
         runs = []
-        hebb = []
+        every = []
         behind = []
         for one in setting:
             cap = int(PATIENCE * limit(one)) + 1
@@ -157,193 +170,136 @@ class PerceptronMistakes(Claim):
             tried = [perceptron(one, order, cap) for order in orders]
             tried.append(perceptron(one, None, cap))
             runs.append(tried)
-            hebb.append(perceptron(one, orders[0], cap, always=True))
+            every.append(perceptron(one, orders[0], cap, always=True))
             behind.append(perceptron(one, orders[0], cap, behind=STRETCH))
-        mistakes = np.array([[run.mistakes for run in tried] for tried in runs], float)
-        return Observation(
-            exact=("set order", mistakes[:tight]),
-            mistakes=("other order", mistakes[tight:]),
-            length=("all order", [[run.length for run in tried] for tried in runs]),
-            progress=("all order", [[run.progress for run in tried] for tried in runs]),
-            hebb_length=("all", [run.length for run in hebb]),
-            behind=("all", [float(run.mistakes) for run in behind]),
+        of = lambda quantity: np.array(
+            [[getattr(run, quantity) for run in tried] for tried in runs], float
+        )
+        mistakes = of("mistakes")
+        from_behind = np.array([float(run.mistakes) for run in behind])
+        return kit.seen(
+            exact=("n draw", mistakes[:tight]),
+            mistakes=("set draw", mistakes[tight:]),
+            length=("all draw", of("length")),
+            progress=("all draw", of("progress")),
+            every_length=("all", [run.length for run in every]),
+            behind_exact=("n", from_behind[:tight]),
+            behind_mistakes=("set", from_behind[tight:]),
+            behind_progress=("all", [run.progress for run in behind]),
         )
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        exact = observed["exact"] / predicted["exact"][:, None]
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
-            bound(
+            kit.at_most(
                 "never",
-                float((observed["mistakes"] / predicted["limit"][:, None]).max()),
-                at_most=1 + 1e-6,
-                label="errors / (R/γ)², worst order of all sets that are not orthogonal",
+                law.limit * (1 + SOLVED),
+                seen.mistakes,
+                each=True,
+                label="errors, every order of the sets that are not orthogonal",
             ),
-            equal(
+            kit.follows(
                 "tight",
-                1.0,
-                exact.ravel(),
-                1e-6,  # of the margin's program
-                aggregate="all",
-                label="errors / (R/γ)² on orthogonal sets, every order",
+                law.exact,
+                seen.exact,
+                SOLVED,
+                each=True,
+                label="errors on orthogonal sets, every order",
             ),
-            bound(
+            kit.at_most(
                 "length",
-                float(observed["length"].max()),
-                at_most=float(predicted["length"]) + 1e-9,
+                law.length + 1e-9,
+                seen.length.max("all"),
+                each=True,
                 label="largest ‖w‖²/(R² M) along all runs",
             ),
-            bound(
+            kit.at_least(
                 "progress",
-                float(observed["progress"].min()),
-                at_least=float(predicted["progress"]) - 1e-6,
+                law.progress - SOLVED,
+                seen.progress.min("all"),
+                each=True,
                 label="least ⟨w, u⟩/(γM) along all runs",
             ),
         ]
 
-    def rivals(self, setting: list[Examples], predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: list[Examples], law: xarray.Dataset) -> list[kit.Rival]:
         tight = len(self.orthogonal)
         dimension = np.array([one.dimension for one in setting])
-        limits = predicted["limit"]
-        exact = predicted["exact"]
+        finite = np.where(np.isfinite(dimension), dimension, 1e9)
         return [
-            Rival(
+            kit.rival(
                 "half",
-                predicted.replace(limit=("other", limits / 2), exact=("set", exact / 2)),
                 "half of the examples have either label",
                 label="(R/γ)²/2",
+                limit=law.limit / 2,
+                exact=law.exact / 2,
             ),
-            Rival(
+            kit.rival(
                 "first_power",
-                predicted.replace(limit=("other", limits**0.5), exact=("set", exact**0.5)),
                 "w moves γ at each error",
                 label="R/γ",
+                limit=law.limit**0.5,
+                exact=law.exact**0.5,
             ),
-            Rival(
+            kit.rival(
                 "dimension",
-                predicted.replace(
-                    limit=("other", dimension[tight:]), exact=("set", dimension[:tight])
-                ),
                 "so many examples determine a separator, and it is right on orthogonal ones",
                 label="as many errors as dimensions",
+                limit=("set", finite[tight:]),
+                exact=("n", dimension[:tight]),
             ),
-            Rival(
+            kit.rival(
                 "more_progress",
-                predicted.replace(progress=1.05, length=0.95),
                 "examples are correct by more than the margin on average",
                 label="⟨w, u⟩ ≥ 1.05 γM, ‖w‖² ≤ 0.95 R²M",
+                progress=1.05,
+                length=0.95,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        tight = len(self.orthogonal)
-        orders = observed["exact"].shape[1]
-        spread = lambda values: np.repeat(values[:, None], orders, 1)
-        behind = observed["behind"]
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        like = lambda values, array: values.broadcast_like(array)
         return [
-            Control(
+            kit.control(
                 "every_example",
-                observed.replace(length=("all order", spread(observed["hebb_length"]))),
                 "right examples lengthen w by more than R²",
                 label="a rule that adds every example, right or wrong",
+                length=like(seen.every_length, seen.length),
             ),
-            Control(
+            kit.control(
                 "behind",
-                observed.replace(
-                    exact=("set order", spread(behind[:tight])),
-                    mistakes=("other order", spread(behind[tight:])),
-                ),
                 "the theorem starts at zero",
                 label=f"a start at −{STRETCH:g} R²/γ along the best separator",
+                exact=like(seen.behind_exact, seen.exact),
+                mistakes=like(seen.behind_mistakes, seen.mistakes),
+                progress=like(seen.behind_progress, seen.progress),
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        exact = predicted["exact"]
-        limits = predicted["limit"]
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        exact = law.exact.values
+        limits = law.limit.values
         ends = np.array([min(exact.min(), limits.min()), max(exact.max(), limits.max())])
+        worst = seen.mistakes.max("draw")
+        usual = seen.mistakes.mean("draw")
         return (
-            panel(
+            kit.panel(
                 "Errors against Novikoff's bound",
                 "(R/γ)²",
                 "errors of the perceptron",
-                predicted_curve(ends, ends, "(R/γ)²"),
-                observed_curve(exact, observed["exact"].mean(1), "orthogonal sets", kind="points"),
-                observed_curve(
-                    limits,
-                    observed["mistakes"].max(1),
-                    "other sets, worst order",
-                    kind="points",
-                    shade=0.5,
+                kit.predicted_curve(ends, ends, "(R/γ)²"),
+                kit.observed_curve(
+                    exact, seen.exact.mean("draw"), "orthogonal sets", kind="points"
                 ),
-                observed_curve(
-                    limits, observed["mistakes"].mean(1), "mean order", kind="points", shade=1.0
+                kit.observed_curve(
+                    limits, worst, "other sets, worst order", kind="points", shade=0.5
                 ),
-                rival_curve(ends, ends**0.5, "R/γ"),
+                kit.observed_curve(limits, usual, "mean order", kind="points", shade=1.0),
+                kit.rival_curve(ends, ends**0.5, "R/γ"),
                 log="xy",
             ),
         )
-
-
-class Run(NamedTuple):
-    """One run of the perceptron: its errors, and the worst of both halves of the proof along it."""
-
-    mistakes: int
-    length: float  # largest ‖w‖²/(R² M)
-    progress: float  # least ⟨w, u⟩/(γM)
-
-
-def limit(one: Examples) -> float:
-    """Return (R/γ)²."""
-    return float(one.gram.diagonal().max() / one.program.margin**2)
-
-
-@sequential
-def perceptron(
-    one: Examples, order: Values | None, cap: int, *, always: bool = False, behind: float = 0.0
-) -> Run:
-    """Run the perceptron in the features of a Gram matrix until a pass has no error, or ``cap`` errors.
-
-    Args:
-        one: the set.
-        order: of the examples in each pass; None for an adversary, who presents the error that is least wrong.
-        cap: errors after which it is given up.
-        always: add examples that are right too (for as many as the set has).
-        behind: start at ``-behind R²/γ u`` instead of zero.
-    """
-    gram = one.gram
-    radius = gram.diagonal().max()
-    margin = one.program.margin
-    best = gram @ (one.program.direction * one.labels)  # ⟨u, y_i x_i⟩
-    outputs = -behind * radius / margin * best
-    square = (behind * radius / margin) ** 2
-    along = -behind * radius / margin
-    mistakes = 0
-    longest = 0.0
-    least = np.inf
-    ended = False
-    while mistakes < cap and not ended:
-        before = mistakes
-        for i in _presented(outputs, order):
-            if outputs[i] > 0 and not always:
-                continue
-            square += 2 * outputs[i] + gram[i, i]
-            along += best[i]
-            outputs = outputs + gram[i]
-            mistakes += 1
-            longest = max(longest, square / (radius * mistakes))
-            least = min(least, along / (margin * mistakes))
-            if mistakes >= cap:
-                break
-        ended = mistakes == before or always
-    return Run(mistakes, float(longest), float(least))
-
-
-def _presented(outputs: Values, order: Values | None) -> Values:
-    """Return the examples of one pass: all in their order, or the adversary's one."""
-    if order is not None:
-        return order
-    wrong = np.flatnonzero(outputs <= 0)
-    return wrong[np.argsort(-outputs[wrong])[:1]]
 
 
 def _unit(x: Values) -> Values:

@@ -1,0 +1,37 @@
+"""The share of cells that no sample hits, and the nearest neighbour's error on a row of cells."""
+
+import math
+
+import numpy as np
+
+from steepest.nn.types import Values
+
+
+def unseen(cells: int, m: Values | int) -> Values:
+    """Return the probability that a cell is among none of m draws, (1 − 1/N)^m."""
+    return (1 - 1 / cells) ** np.asarray(m, float)
+
+
+def line_error(cells: int, m: int, changes: int) -> float:
+    """Return the nearest neighbour's mean error on a row of cells with changes of sign at random borders.
+
+    The nearest of m samples is farther than k from a cell with probability ``(1 − w/N)^m``, w the number of cells
+    within k of it. Of s changes on N − 1 borders, an odd number falls on k given ones with a probability ½(1 − χ_k).
+    """
+    borders = cells - 1
+    total = math.comb(borders, changes)
+    distances = np.arange(cells)
+    odd = np.empty(cells)
+    for k in range(cells):
+        signed = sum(
+            (-1) ** j * math.comb(k, j) * math.comb(borders - k, changes - j)
+            for j in range(min(k, changes) + 1)
+        )
+        odd[k] = (1 - signed / total) / 2
+    error = 0.0
+    for cell in range(cells):
+        window = np.minimum(cell, distances) + np.minimum(borders - cell, distances) + 1
+        farther = (1 - window / cells) ** m
+        at = np.concatenate([[1.0], farther[:-1]]) - farther
+        error += at @ odd
+    return float(error / cells)
