@@ -23,7 +23,6 @@ from steepest.claims.expressivity.narrow_networks.experiment import (
     extremes,
     running_maximum,
 )
-from steepest.core.checks import judge_numbers
 from steepest.geometry import preactivations, relu_layers
 
 TINY = NarrowNetworks(**NarrowNetworks.tiny)
@@ -111,10 +110,9 @@ def judged(claim, seed=0):
     setting = claim.setting(for_setting)
     predicted = claim.predict(setting)
     observed = claim.observe(setting, for_observation)
-    claim.rivals(setting, predicted)
-    claim.controls(observed)
-    claim.panels(predicted, observed)
-    return judge_numbers(claim.hypotheses(setting), claim.judge(predicted, observed)), observed
+    rivals = claim.wrong_theories(setting, predicted)
+    judgement = claim.judged(predicted, observed, rivals)
+    return judgement.conclude(claim.hypotheses(setting), claim.headline), observed
 
 
 def test_a_short_training_still_obeys_the_maximum_principle():

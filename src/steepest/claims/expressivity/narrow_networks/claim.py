@@ -5,37 +5,14 @@ the boundary of every compact domain, so that it has no maximum inside: no depth
 residual network keeps its input and may have one hidden neuron a block.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    Values,
-    Within,
-    agreement,
-    assume,
-    bound,
-    equal,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.expressivity._random_networks import random_network
 from steepest.claims.expressivity.narrow_networks.experiment import (
     DEEP,
@@ -56,6 +33,7 @@ from steepest.claims.expressivity.narrow_networks.experiment import (
 from steepest.geometry import Layer, preactivations
 from steepest.nn.data import digits
 from steepest.nn.networks import folding
+from steepest.nn.types import Values
 
 GRID = 17  # points a side, of what is trained on
 HALF = 2.0  # of the square around the disc
@@ -71,7 +49,6 @@ LEAST_STEPS = 500
 STEP_SIZES = (0.005, 0.1)
 LEAST_BLOCKS = 6
 LEAST_RESIDUALS = 6
-MOST = 0.3  # of the residual networks must have learned the disc; what the others lack is training
 
 
 class Setting(NamedTuple):
@@ -85,25 +62,43 @@ class Setting(NamedTuple):
     zero: Values  # ±1, whether each is a zero
 
 
-@dataclass(frozen=True)
-class NarrowNetworks(Claim):
+@kit.claim
+class NarrowNetworks(kit.Claim[Setting]):
     """Two inputs: random networks, networks trained on ‖x‖, on a disc and on digits, and constructions."""
 
-    width: Count = 2  # of the narrow networks; the input has two dimensions [1]
-    depths: tuple[Annotated[int, Within(1, 100)], ...] = (2, 5, 10)  # of the random ones [1]
-    networks: Seeds = 150  # random ones of each kind [1]
-    c_b: Annotated[float, Within(1e-6, 1e3)] = (
-        0.1  # variance of the biases of those no wider than the input [1]
+    width: kit.Count = kit.param(
+        2, "of the narrow networks; the input has two dimensions", unit="neurons"
     )
-    trained: Seeds = 6  # narrow networks trained on each of the norm and the disc [1]
-    wide: Seeds = 12  # networks of width four trained on the norm [1]
-    blocks: Count = 8  # of the residual networks [1]
-    residuals: Seeds = 10  # residual networks trained on the disc [1]
-    steps: Count = 700  # of Adam [1]
-    lr: Positive = 0.02  # its first step size [1]
-    folds: Annotated[int, Within(1, 20)] = 6  # of the construction [1]
+    depths: tuple[Annotated[int, kit.Within(1, 100)], ...] = kit.param(
+        (2, 5, 10),
+        "of the random ones",
+        unit="layers",
+        scope=kit.choices((2, 5, 10), (1, 3, 6), (2, 4, 8)),
+    )
+    networks: kit.Seeds = kit.param(150, "random ones of each kind")
+    c_b: Annotated[float, kit.Within(1e-6, 1e3)] = kit.param(
+        0.1,
+        "variance of the biases of those no wider than the input",
+        scope=kit.between(0.01, 1.0),
+    )
+    trained: kit.Seeds = kit.param(6, "narrow networks trained on each of the norm and the disc")
+    wide: kit.Seeds = kit.param(12, "networks of width four trained on the norm")
+    blocks: kit.Count = kit.param(
+        8, "of the residual networks", unit="layers", scope=kit.between(7, 10)
+    )
+    residuals: kit.Seeds = kit.param(10, "residual networks trained on the disc")
+    steps: kit.Count = kit.param(700, "of Adam", unit="steps", scope=kit.between(600, 900))
+    lr: kit.Positive = kit.param(0.02, "its first step size", scope=kit.between(0.01, 0.03))
+    folds: Annotated[int, kit.Within(1, 20)] = kit.param(
+        6, "of the construction", scope=kit.between(4, 8)
+    )
 
     kind = "theorem"
+    says = {
+        "a ReLU network of width two stays ½ away from ‖x‖": ("random", "trained_error"),
+        "width three": "width_three",
+        "one neuron a residual block do not": "folding",
+    }
     statement = (
         r"\mathrm{width}\le d\;\Rightarrow\;\max_K f=\max_{\partial K}f,\qquad "
         r"\sup_{\lVert x\rVert\le 1}|f(x)-\lVert x\rVert|\ge\frac{1}{2}"
@@ -128,7 +123,7 @@ class NarrowNetworks(Claim):
         "four goes below it after the same training, in some of its runs. The error is a maximum over 28 000 points, "
         "0.003 apart on the circle, so that it is judged with 0.005 to spare, which does for slopes up to 3.",
         "A bounded region is one of {f > 0} inside of one of five squares around the disc, with f ≤ 0 on the square's "
-        "edge. Five to nine of ten residual networks had one on seeds 0 to 4; that some have is the point, what the "
+        "edge. Five to nine of ten residual networks had one on seeds 0 to 4; that one has is what is judged, what the "
         "others lack is training.",
         "The constructions: width three, with K hidden layers, keeps x and a running maximum of K directions and is 1 "
         "− cos (π/K) off; a residual network of m blocks of one neuron folds the plane to a wedge and is 1 − "
@@ -140,8 +135,18 @@ class NarrowNetworks(Claim):
         "The talk counts d against d² parameters; that is of one layer, 2d + 1 against (d + 1)(d + 2), and no "
         "comparison at equal error is made here.",
     )
-    headline = ("random", "trained_error", "width_three", "folding")
-    full = {"networks": 1000, "trained": 20, "wide": 40, "residuals": 40, "steps": 1500}
+    history = (
+        kit.Version(1, "random and trained networks, both constructions", seeds="20 of 20 hold"),
+        kit.Version(
+            2,
+            "each construction against its law; a search over random networks; one residual network that finds the "
+            "disc is enough",
+            "a share of three in ten of the residual networks was set after looking",
+        ),
+    )
+    shared = {
+        "steepest.nn.networks._folding.folding": "the network of the construction",
+    }
     tiny = {
         "networks": 10,
         "depths": (2, 3),
@@ -152,11 +157,15 @@ class NarrowNetworks(Claim):
         "steps": 20,
         "folds": 3,
     }
+    full = {"networks": 1000, "trained": 20, "wide": 40, "residuals": 40, "steps": 1500}
     out_of_scope = {"width": 3}
     point = NarrowPoint
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"polygon": POLYGONS, "fold": tuple(range(1, self.folds + 1))}
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
 
         def draw(widths: tuple[int, ...], c_b: float) -> list[list[Layer]]:
             return [random_network(rng, (2, *widths), 2.0, c_b) for _ in range(self.networks)]
@@ -174,18 +183,18 @@ class NarrowNetworks(Claim):
         wider = [draw((width,) * WIDER_DEPTH, WIDER_C_B) for width in WIDER]
         return Setting(narrow, wider, ball, square, pixels, zero)
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        return [assume("width of the networks", self.width, "<=", 2, "the input's dimension")]
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        return [kit.assume("width of the networks", self.width, "<=", 2, "the input's dimension")]
 
-    def predict(self, setting: Setting) -> Prediction:
-        return Prediction(
+    def predict(self, setting: Setting) -> kit.Prediction:
+        return kit.law(
             error=0.5,
             bounded=0.0,
             width_three=("polygon", 1 - np.cos(np.pi / np.array(POLYGONS))),
-            folding=("fold", 1 - np.cos(np.pi / 2.0 ** np.arange(self.folds + 1))),
+            folding=("fold", 1 - np.cos(np.pi / 2.0 ** np.arange(1, self.folds + 1))),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         inside = np.where((setting.square**2).sum(1) < 1, 1.0, -1.0)
         norm = np.linalg.norm(setting.ball, axis=1)
         width = min(self.width, WIDEST)
@@ -196,7 +205,7 @@ class NarrowNetworks(Claim):
             *[(width, setting.pixels, setting.zero, False)] * 3,
         ]
         widths, inputs, targets, is_norm = (np.array(column) for column in zip(*tasks, strict=True))
-        rng = numpy_generator(key)
+        rng = kit.numpy_generator(key)
         chains, blocks = train(
             (chain_starts(rng, widths), residual_starts(rng, self.residuals, self.blocks)),
             Tasks(inputs, targets, is_norm),
@@ -220,55 +229,57 @@ class NarrowNetworks(Claim):
         reach = 1.05 * np.abs(setting.pixels).max()
         random = [extremes(one) for one in setting.narrow]
         constant = [one.top <= one.bottom for one in random]
-        return Observation(
-            random=("network", [one.excess for one in random]),
-            constant=("network", np.array(constant, float)),
+        return kit.seen(
+            random=("draw", [one.excess for one in random]),
+            constant=("draw", np.array(constant, float)),
             wider=(
                 "width wider_network",
                 [[extremes(one).excess for one in kind] for kind in setting.wider],
             ),
-            error=("trained", [distance_to_norm(one) for one in narrow]),
+            error=("start", [distance_to_norm(one) for one in narrow]),
             wide_error=("wide", [distance_to_norm(one) for one in wide]),
-            disc_excess=("trained", [extremes(one, HALF).excess for one in disc]),
-            disc_bounded=("trained", [bounded(one) for one in disc]),
+            disc_excess=("start", [extremes(one, HALF).excess for one in disc]),
+            disc_bounded=("start", [float(bounded(one)) for one in disc]),
             digits_excess=("three", [extremes(one, reach).excess for one in zeros]),
             digits_right=("three", [_right(one, setting.pixels, setting.zero) for one in zeros]),
-            disc_right=("trained", [_right(one, setting.square, inside) for one in disc]),
+            disc_right=("start", [_right(one, setting.square, inside) for one in disc]),
             residual_right=("residual", [_right(one, setting.square, inside) for one in residuals]),
             residual_excess=("residual", [extremes(one, HALF).excess for one in residuals]),
             residual_bounded=(
                 "residual",
-                [bounded(one) for one in residuals],
+                [float(bounded(one)) for one in residuals],
             ),
             width_three=("polygon", [distance_to_norm(running_maximum(k)) for k in POLYGONS]),
             folding=(
                 "fold",
-                [_folding_error(folds) for folds in range(self.folds + 1)],
+                [_folding_error(folds) for folds in range(1, self.folds + 1)],
             ),
         )
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         # that some wider networks have an extremum inside takes enough of them, that some residual ones have found the
         # disc training too
         return [
-            assume(
+            kit.assume(
                 "networks", self.networks, ">=", LEAST_NETWORKS, "of few none may do what some do"
             ),
-            assume(
+            kit.assume(
                 "steps",
                 self.steps,
                 ">=",
                 LEAST_STEPS,
                 "none has learned the disc yet",
             ),
-            assume(
+            kit.assume(
                 "step size",
                 self.lr,
                 between=STEP_SIZES,
                 note="the disc is not learned",
             ),
-            assume("blocks", self.blocks, ">=", LEAST_BLOCKS, "fewer folds rarely close a region"),
-            assume(
+            kit.assume(
+                "blocks", self.blocks, ">=", LEAST_BLOCKS, "fewer folds rarely close a region"
+            ),
+            kit.assume(
                 "residuals",
                 self.residuals,
                 ">=",
@@ -277,160 +288,164 @@ class NarrowNetworks(Claim):
             ),
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        trained = np.concatenate([observed["disc_excess"], observed["digits_excess"]])
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        inside = (seen.wider > ROUNDING).astype(float)
         return [
-            bound(
+            kit.excluded(
                 "random",
-                observed["random"].max(),
-                at_most=ROUNDING,
-                label="random networks: largest excess of the inside over the boundary",
+                -ROUNDING,
+                -seen.random,
+                label="random networks: excess of the boundary over the inside",
             ),
-            bound(
+            kit.at_most(
                 "trained_excess",
-                trained.max(),
-                at_most=ROUNDING,
-                label="trained on the disc and on digits: the same",
+                ROUNDING,
+                seen.disc_excess,
+                each=True,
+                label="trained on the disc: excess of the inside over the boundary",
             ),
-            bound(
+            kit.at_most(
+                "digits_excess",
+                ROUNDING,
+                seen.digits_excess,
+                each=True,
+                label="trained on digits: excess of the inside over the boundary",
+            ),
+            kit.at_least(
                 "trained_error",
-                observed["error"].min(),
-                at_least=float(predicted["error"]) - SEARCHED,
-                label="trained on ‖x‖: least error in the supremum",
+                law.error - SEARCHED,
+                seen.error,
+                each=True,
+                label="trained on ‖x‖: error in the supremum",
             ),
-            equal(
+            kit.follows(
                 "trained_disc",
-                predicted["bounded"],
-                observed["disc_bounded"].mean(),
-                0.0,
+                law.bounded,
+                seen.disc_bounded,
+                0.5,
                 absolute=True,
-                label="trained on the disc: share with a bounded region",
+                each=True,
+                label="trained on the disc: whether a region is bounded",
             ),
-            bound(
+            kit.at_least(
                 "residual_disc",
-                observed["residual_bounded"].mean(),
-                at_least=MOST,
-                label="residual networks of one neuron: share with a bounded region",
+                1.0,
+                seen.residual_bounded.max(),
+                label="residual networks of one neuron: whether one has a bounded region",
             ),
-            bound(
+            kit.at_least(
                 "wider",
-                (observed["wider"] > ROUNDING).mean(1).min(),
-                at_least=0.02,
-                label="random networks of width 3 and 4: least share with an extremum inside",
+                1.0,
+                inside.max("wider_network").min(),
+                label="random networks of width 3 and 4: whether one of each has an extremum inside",
             ),
-            agreement(
+            kit.follows(
                 "width_three",
-                np.abs(observed["width_three"] - predicted["width_three"]).max(),
+                law.width_three,
+                seen.width_three,
                 1e-5,  # the points of the circle are 0.003 apart
-                label="width three on ‖x‖: error − (1 − cos π/K)",
+                absolute=True,
+                label="width three on ‖x‖: error of K directions",
             ),
-            agreement(
+            kit.follows(
                 "folding",
-                np.abs(observed["folding"] - predicted["folding"]).max(),
+                law.folding,
+                seen.folding,
                 1e-9,
-                label="foldings on ‖x‖: error − (1 − cos π/2^m)",
+                absolute=True,
+                label="foldings on ‖x‖: error of m blocks",
             ),
         ]
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        folds = np.arange(self.folds + 1)
-        directions = np.array(POLYGONS)
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         return [
-            Rival(
+            kit.rival(
                 "depth_makes_up",
-                predicted.replace(bounded=0.5),
                 "deep networks bend their boundary often enough to close it",
-                label="half of the narrow networks find the disc",
+                label="narrow networks find the disc, and ‖x‖ better than random ones",
+                bounded=1.0,
+                error=0.6,
             ),
-            Rival(
+            kit.rival(
                 "halves",
-                predicted.replace(folding=("fold", 2.0 ** (1 - folds))),
                 "each fold halves the plane",
                 label="each fold halves the error",
+                folding=2.0 ** (1 - law.fold),
             ),
-            Rival(
+            kit.rival(
                 "leading_order",
-                predicted.replace(
-                    width_three=("polygon", np.pi**2 / 2 / directions**2),
-                    folding=("fold", np.pi**2 / 2 * 4.0**-folds),
-                ),
                 "1 − cos θ is about θ²/2",
                 label="errors θ²/2 in place of 1 − cos θ",
+                width_three=np.pi**2 / 2 / law.polygon**2,
+                folding=np.pi**2 / 2 * 4.0**-law.fold,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        shape = observed["random"].shape
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        chain = float(seen.error.min())
+        better = np.sort(seen.wide_error.values)[: self.trained]
         return [
-            Control(
+            kit.control(
                 "one_neuron_more",
-                observed.replace(
-                    random=("network", np.resize(observed["wider"][0], shape)),
-                    error=("wide", observed["wide_error"]),
-                ),
                 "wider than the input",
-                label="random networks of width three, trained ones of width four",
+                label="random networks of width three; of those of width four the ones that trained best",
+                random=("draw", np.resize(seen.wider.values[0], seen.random.shape)),
+                error=("start", np.resize(better, self.trained)),
             ),
-            Control(
+            kit.control(
                 "residual",
-                observed.replace(
-                    disc_excess=("residual", observed["residual_excess"]),
-                    disc_bounded=("residual", observed["residual_bounded"]),
-                ),
                 "what a block hides it keeps beside",
                 label="residual networks in place of chains on the disc",
+                disc_excess=("start", np.resize(seen.residual_excess.values, self.trained)),
+                disc_bounded=("start", np.resize(seen.residual_bounded.values, self.trained)),
             ),
-            Control(
+            kit.control(
                 "chain",
-                observed.replace(
-                    residual_bounded=("trained", observed["disc_bounded"]),
-                    wider=("one network", observed["random"][None]),
-                ),
                 "no wider than the input",
-                label="chains in place of residual and of wider networks",
+                label="the best chain of width two in place of residual and of wider networks",
+                residual_bounded=("residual", np.resize(seen.disc_bounded.values, self.residuals)),
+                wider=0 * seen.wider,
+                width_three=0 * seen.width_three + chain,
+                folding=0 * seen.folding + chain,
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        folds = np.arange(self.folds + 1)
-        order = lambda name: np.sort(observed[name])
-        rank = lambda name: (np.arange(len(observed[name])) + 0.5) / len(observed[name])
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        folds = np.arange(1, self.folds + 1)
+
+        def sorted_points(name: str, label: str, shade: float = 0.0) -> kit.Curve:
+            values = np.sort(seen[name].values)
+            rank = (np.arange(len(values)) + 0.5) / len(values)
+            return kit.observed_curve(rank, values, label, kind="points", shade=shade)
+
         return (
-            panel(
+            kit.panel(
                 f"Trained on ‖x‖, {DEEP} hidden layers",
                 "networks, sorted",
                 "error in the supremum",
-                observed_curve(rank("error"), order("error"), f"width {self.width}", kind="points"),
-                observed_curve(
-                    rank("wide_error"), order("wide_error"), "width 4", kind="points", shade=1.0
-                ),
-                predicted_curve((0, 1), (0.5, 0.5), "½"),
+                sorted_points("error", f"width {self.width}"),
+                sorted_points("wide_error", "width 4", 1.0),
+                kit.predicted_curve((0, 1), (0.5, 0.5), "½"),
                 ylim=(0, 1.2),
             ),
-            panel(
+            kit.panel(
                 "Trained on the disc: chains give up",
                 "networks, sorted",
                 "share right",
-                observed_curve(
-                    rank("disc_right"), order("disc_right"), f"width {self.width}", kind="points"
-                ),
-                observed_curve(
-                    rank("residual_right"),
-                    order("residual_right"),
-                    "residual, one neuron",
-                    kind="points",
-                    shade=1.0,
-                ),
+                sorted_points("disc_right", f"width {self.width}"),
+                sorted_points("residual_right", "residual, one neuron", 1.0),
             ),
-            panel(
+            kit.panel(
                 "Two constructions for ‖x‖",
                 "hidden layers or blocks",
                 "error in the supremum",
-                observed_curve(POLYGONS, observed["width_three"], "width three", kind="points"),
-                observed_curve(folds, observed["folding"], "folding", kind="points", shade=1.0),
-                predicted_curve(POLYGONS, predicted["width_three"], "1 − cos π/K, 1 − cos π/2^m"),
-                predicted_curve(folds, predicted["folding"]),
-                rival_curve(folds, 2.0 ** (1 - folds), "each fold halves"),
+                kit.observed_curve(POLYGONS, seen.width_three, "width three", kind="points"),
+                kit.observed_curve(folds, seen.folding, "folding", kind="points", shade=1.0),
+                kit.predicted_curve(POLYGONS, law.width_three, "1 − cos π/K, 1 − cos π/2^m"),
+                kit.predicted_curve(folds, law.folding),
+                kit.rival_curve(folds, 2.0 ** (1 - folds), "each fold halves"),
                 log="y",
             ),
         )
