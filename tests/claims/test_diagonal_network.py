@@ -31,6 +31,7 @@ def test_the_small_end_is_the_vertex_of_least_l1_norm_and_weights_of_the_order_t
             assert np.abs(beta - vertex).max() < 1e3 * ALPHA ** (2 * slack)
     assert min(excesses) > -1e-9
     assert max(excesses) < 1 / np.log(ALPHA**-2)
+    assert (np.array(excesses) <= np.asarray(predicted["room"]) + 1e-9).all()
 
 
 def test_weights_that_forget_a_factor_two_are_another_interpolant():

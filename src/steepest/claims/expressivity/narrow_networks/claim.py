@@ -395,9 +395,10 @@ class NarrowNetworks(kit.Claim[Setting]):
             kit.control(
                 "residual",
                 "what a block hides it keeps beside",
-                label="residual networks in place of chains on the disc",
+                label="residual networks on the disc in place of chains",
                 disc_excess=("start", np.resize(seen.residual_excess.values, self.trained)),
                 disc_bounded=("start", np.resize(seen.residual_bounded.values, self.trained)),
+                digits_excess=("three", np.resize(seen.residual_excess.values, 3)),
             ),
             kit.control(
                 "chain",

@@ -160,11 +160,32 @@ def predict_ends(setting: Setting, alphas: tuple[float, ...]) -> Prediction:
         for x, y, shape in problems
     ]
     sparse, weighted = zip(*(limits(*problem) for problem in problems), strict=True)
+    room = [
+        room_of_norm(first[0], ends, shape, alphas[0])
+        for first, ends, (_, _, shape) in zip(interpolants, sparse, problems, strict=True)
+    ]
     return Prediction(
+        room=("seed", room),
         beta=("seed alpha unknown", interpolants),
         sparse=("seed unknown", np.array(sparse)),
         weighted=("seed unknown", np.array(weighted)),
     )
+
+
+def room_of_norm(
+    beta: Float[np.ndarray, " d"],
+    sparse: Float[np.ndarray, " d"],
+    shape: Float[np.ndarray, " d"],
+    alpha: float,
+) -> float:
+    """Return by how much, relatively, the program's ℓ1 norm may exceed the least one.
+
+    Where every |β_i| ≫ α²θ₀², Q = L‖β‖₁ + E(β) with L = log 1/α² and E = Σ |β|(log |β|/θ₀² − 1). Since Q is least at
+    the program's β, its norm exceeds that of the sparse one by (E(sparse) − E(β))/L at most.
+    """
+    size = lambda end: np.maximum(np.abs(end), 1e-300)
+    entropy = lambda end: float((np.abs(end) * (np.log(size(end) / shape**2) - 1)).sum())
+    return (entropy(sparse) - entropy(beta)) / (np.log(alpha**-2.0) * np.abs(sparse).sum())
 
 
 def limits(
