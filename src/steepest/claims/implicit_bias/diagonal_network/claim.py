@@ -65,8 +65,8 @@ class DiagonalNetwork(kit.Claim[Setting]):
     remarks = (
         "The approach to the ℓ1 solution is slow: the distance falls like α^{2(1 − |z|)}, with z the largest dual "
         "coefficient off the support, and |z| is near 1 in some problems. What must arrive is therefore the norm: its "
-        "excess is at most a difference of entropies over log(1/α²), some hundredths at α = 10⁻⁸, and much smaller where "
-        "the support is found.",
+        "excess is at most a difference of entropies over log(1/α²), some hundredths at α = 10⁻⁸, and much smaller "
+        "where the support is found.",
         "The ℓ2 end has the weights 1/θ₀², the ℓ1 end has none. That it has the weights 1/θ₀ is a rival.",
         "The distance to the ℓ1 solution grows with α in every problem, whatever |z|; by how much varies widely.",
         "The flow is followed by an implicit solver on a logarithmic clock until the risk is 10⁻¹⁶, with an absolute "
