@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from steepest.claims.features.normalized_network.claim import NormalizedNetwork
+from steepest.claims.features.normalized_network.claim import NormalizedNetwork, turn_of_step
 from steepest.claims.features.normalized_network.experiment import (
     angles,
     descend_normalized,
@@ -64,11 +64,20 @@ def test_descents_start_alike_and_steps_are_orthogonal():
     np.testing.assert_allclose(angles(other.vectors[-1], other.vectors[0]), turned, rtol=1e-10)
 
 
+def test_the_turn_of_a_step_is_its_angle():
+    rng = np.random.default_rng(0)
+    before = rng.normal(size=(5, 3))
+    after = before + 1e-6 * rng.normal(size=(5, 3))
+    np.testing.assert_allclose(turn_of_step(before, after), rotation(after, before), rtol=1e-4)
+    np.testing.assert_allclose(turn_of_step(before, 1.5 * before), 0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
         ({"flow_norms": (1.0,)}, "go together"),
         ({"scales": (1.0, 0.3)}, "go together"),
+        ({"scales": (0.3, 0.1), "norms": (1.0,)}, "must rise"),
         ({"dimension": 1}, "dimension must be from 2 to 10, got 1"),
     ],
 )

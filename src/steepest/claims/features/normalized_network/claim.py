@@ -5,42 +5,15 @@ ab/‖v‖² times the pull that turns a plain neuron. On one example sin θ · 
 the plain network keeps sin θ · ‖w‖, balanced or not.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    UserError,
-    Values,
-    agreement,
-    assume,
-    bound,
-    compiled,
-    context_curve,
-    equal,
-    keys,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-    same_lengths,
-)
+from steepest import kit
 from steepest.claims.features.normalized_network.experiment import (
     RISK,
     STEPS,
@@ -51,27 +24,49 @@ from steepest.claims.features.normalized_network.experiment import (
     follow_plain,
 )
 from steepest.measurement.quantities import rotation
+from steepest.nn.types import Values
 
 HORIZON = 9.0  # log(1 + t) at the end of the flows
 READINGS = 40
 DIRECTIONS = 3  # dimension of the one example
+KEPT = 1e-6  # spread of what flows conserve; their tolerance is 1e-10
+LEAST = 0.1  # part by which rotations must differ: no theory says how much, a third of what was seen first
 
 
-@dataclass(frozen=True)
-class NormalizedNetwork(Claim):
+@kit.claim
+class NormalizedNetwork(kit.Claim[Values]):
     """One neuron on one example, by flow; and networks on XOR, by descent until one risk."""
 
-    flow_norms: tuple[Positive, ...] = (1.0, 0.5, 1.0, 0.5)  # ‖v‖ of each flow [1]
-    flow_ratios: tuple[Positive, ...] = (1.0, 1.0, 9.0, 0.25)  # a/b of each flow [1]
-    start: Positive = 0.1  # √(ab) at the start of the flows [1]
-    scales: tuple[Positive, ...] = (0.1, 0.3, 0.3, 1.0, 0.3, 1.0)  # ε of the starts on XOR [1]
-    norms: tuple[Positive, ...] = (1.0, 1.0, 0.3, 1.0, 0.1, 0.3)  # ‖v‖ of the starts on XOR [1]
-    dimension: Count = 6  # d of the cube [1]
-    width: Count = 60  # neurons [neurons]
-    seeds: Seeds = 6  # starts [1]
+    flow_norms: tuple[kit.Positive, ...] = kit.param(
+        (1.0, 0.5, 1.0, 0.5),
+        "‖v‖ of each flow",
+        scope=kit.choices((1.0, 0.5, 1.0, 0.5), (0.8, 1.5, 0.6, 1.2)),
+    )
+    flow_ratios: tuple[kit.Positive, ...] = kit.param(
+        (1.0, 1.0, 9.0, 0.25),
+        "a/b of each flow",
+        scope=kit.choices((1.0, 1.0, 9.0, 0.25), (1.0, 1.0, 0.5, 4.0)),
+    )
+    start: kit.Positive = kit.param(
+        0.1, "√(ab) at the start of the flows", scope=kit.between(0.05, 0.3)
+    )
+    scales: tuple[kit.Positive, ...] = kit.param(
+        (0.1, 0.3, 0.3, 1.0, 0.3, 1.0),
+        "ε of the starts on XOR, by rising ε/‖v‖",
+        scope=kit.choices((0.1, 0.3, 0.3, 1.0, 0.3, 1.0), (0.1, 0.2, 0.4, 0.8, 0.3, 1.0)),
+    )
+    norms: tuple[kit.Positive, ...] = kit.param(
+        (1.0, 1.0, 0.3, 0.5, 0.1, 0.25), "‖v‖ of the starts on XOR"
+    )
+    dimension: kit.Count = kit.param(6, "d of the cube", scope=kit.between(4, 6))
+    width: kit.Count = kit.param(60, "neurons", unit="neurons", scope=kit.between(40, 80))
+    seeds: kit.Seeds = kit.param(6, "starts")
 
     kind = "empirical law"
-    headline = ("normalized_invariant", "slower", "faster")
+    says = {
+        "slows the rotation of small starts": "rate",
+        "speeds it up once ab exceeds ‖v‖²": ("rate", "normalized_invariant"),
+    }
     statement = (
         r"\dot u=\frac{ab}{\lVert v\rVert^2}P_uG,\quad \lVert v\rVert^{\cdot}=0;\qquad"
         r"\sin\theta\,e^{(a^2+b^2)/4\lVert v\rVert^2}=\text{const},\quad"
@@ -85,8 +80,12 @@ class NormalizedNetwork(Claim):
         "invariant too, with a² + b² in place of 2ab.",
     )
     remarks = (
+        "The factor is judged where it begins: in the first step of descent on XOR a normalized neuron turns by "
+        "(‖w‖/‖v‖)² times what the same plain neuron of length ‖w‖ does. Lengths are ε times a random number, so that "
+        "both networks turn alike on the whole just at ε = ‖v‖.",
         "The invariants are exact for gradient flow on one example, or where the pull G keeps its direction. That XOR "
-        "networks obey the order of ε and ‖v‖ is an observation: there G turns, and rotations are compared at one "
+        "networks obey the order of ε and ‖v‖ in the end too is an observation: there G turns and ab grows, so that at "
+        "ε = ‖v‖ normalized ones have turned by some hundredths more. Rotations are compared at one "
         f"risk, {RISK:g}, each neuron weighted by its output weight.",
         "Both networks start as the same function with the same neurons.",
         "At the first scale most normalized neurons hardly turn at all: a median of 1 or 2 degrees, where the plain "
@@ -94,8 +93,19 @@ class NormalizedNetwork(Claim):
         "Steps of descent are at right angles to v, so that ‖v‖² grows by the squares of its steps: that is no slip of "
         "the numerics.",
     )
-    point = NormalizedPoint
-    full = {"seeds": 20, "width": 120}
+    history = (
+        kit.Version(
+            1, "invariants of flows, and the order of rotations on XOR", seeds="20 of 20 hold"
+        ),
+        kit.Version(
+            2,
+            "the factor in the first step, over ε/‖v‖; plain flows as a changed world",
+            "a threshold anywhere from a third of ‖v‖ to three times it was the same",
+        ),
+    )
+    shared = {
+        "claim.NormalizedNetwork.cases": "names the starts on XOR",
+    }
     tiny = {
         "flow_norms": (1.0, 0.5),
         "flow_ratios": (1.0, 4.0),
@@ -105,34 +115,48 @@ class NormalizedNetwork(Claim):
         "width": 8,
         "seeds": 3,
     }
+    full = {"seeds": 20, "width": 120}
     out_of_scope = {"start": 3.0}
-
-    def check_fields(self) -> None:
-        """Refuse lists of different lengths, and cubes without two coordinates or too large for memory."""
-        same_lengths(self, "flow_norms", "flow_ratios")
-        if len(self.scales) != 1 and len(self.norms) != 1:  # one goes with all
-            same_lengths(self, "scales", "norms")
-        if not 2 <= self.dimension <= 10:
-            raise UserError(f"dimension must be from 2 to 10, got {self.dimension}; try 6")
+    point = NormalizedPoint
 
     @property
     def cases(self) -> list[np.ndarray]:
         """Return ε and ‖v‖ of each case on XOR, shape ``(cases,)`` each."""
         return [np.array(one) for one in np.broadcast_arrays(self.scales, self.norms)]
 
-    def setting(self, key: Key) -> Values:
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        flows = zip(self.flow_norms, self.flow_ratios, strict=True)
+        names = [f"‖v‖ = {norm:g}, a/b = {ratio:g} ({i})" for i, (norm, ratio) in enumerate(flows)]
+        ratios = np.divide(*self.cases).round(9)
+        return {"flow": tuple(names), "ratio": tuple(ratios.tolist())}
+
+    def check_fields(self) -> None:
+        """Refuse lists of different lengths, and cubes without two coordinates or too large for memory."""
+        kit.same_lengths(self, "flow_norms", "flow_ratios")
+        if len(self.scales) != 1 and len(self.norms) != 1:  # one goes with all
+            kit.same_lengths(self, "scales", "norms")
+        if not 2 <= self.dimension <= 10:
+            raise kit.UserError(f"dimension must be from 2 to 10, got {self.dimension}; try 6")
+        ratios = np.divide(*self.cases).round(9)
+        if (np.diff(ratios) <= 0).any():
+            raise kit.UserError(
+                f"scales over norms must rise, to read the law along them; got {ratios.tolist()}; sort --scales and "
+                "--norms by it, and name each once"
+            )
+
+    def setting(self, key: kit.Key) -> Values:
         """Draw directions of single neurons that see the example e₁, shape ``(seeds, 3)``."""
-        directions = numpy_generator(key).standard_normal((self.seeds, DIRECTIONS))
+        directions = kit.numpy_generator(key).standard_normal((self.seeds, DIRECTIONS))
         directions[:, 0] = np.abs(directions[:, 0])
         return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+    def hypotheses(self, setting: Values) -> list[kit.Hypothesis]:
         advice = "choose --start below 1: the risk is too small for anything to move"
         least = "below it sin θ leaves the numbers there are; raise --flow-norms"
         return [
-            assume("√(ab) at the start of the flows", self.start, "<", 1, advice),
-            assume("least ‖v‖ of the flows", min(self.flow_norms), ">=", 0.5, least),
-            assume(
+            kit.assume("√(ab) at the start of the flows", self.start, "<", 1, advice),
+            kit.assume("least ‖v‖ of the flows", min(self.flow_norms), ">=", 0.5, least),
+            kit.assume(
                 "largest |log₂(a/b)| of the flows",
                 float(np.abs(np.log2(self.flow_ratios)).max()),
                 "<=",
@@ -141,54 +165,47 @@ class NormalizedNetwork(Claim):
             ),
         ]
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Values) -> kit.Prediction:
         norms = np.array(self.flow_norms)
-        return Prediction(
+        return kit.law(
             # log sin θ + squares · (a² + b²) + product · ab + power · log(ab) is constant
-            squares=("case", 1 / (4 * norms**2)),
-            product=("case", 0 * norms),
-            power=("case", 0 * norms),
+            squares=("flow", 1 / (4 * norms**2)),
+            product=("flow", 0 * norms),
+            power=("flow", 0 * norms),
             plain_power=1.0,  # log sin θ + power · log ‖w‖
-            slower_sign=1.0,
-            faster_sign=1.0,
+            rate=("ratio", np.divide(*self.cases) ** 2),
             growth=1.0,  # of ‖v‖² by the squared steps of v
         )
 
-    def observe(self, setting: Values, key: Key) -> Observation:
+    def observe(self, setting: Values, key: kit.Key) -> kit.Observation:
         times = np.linspace(0.0, HORIZON, READINGS)
         # the same starts at every scale, and for both networks
-        single, plain, other = compiled(self.run)(setting, times, keys(key, self.seeds))
-        single, plain, other = jax.tree.map(np.asarray, (single, plain, other))
-        normalized, one_plain = single
-        turned = _turned(plain)
-        turned_other = _turned(other)
-        steps = (np.diff(other.vectors, axis=2) ** 2).sum(-1)
-        grown = np.diff((other.vectors**2).sum(-1), axis=2)
-        plain_steps = (np.diff(plain.vectors, axis=2) ** 2).sum(-1)
-        plain_grown = np.diff((plain.vectors**2).sum(-1), axis=2)
-        return Observation(
-            **{
-                f"flow_{name}": ("case seed reading", part)
-                for name, part in normalized._asdict().items()
-            },
-            **{
-                f"plain_{name}": ("case seed reading", part)
-                for name, part in one_plain._asdict().items()
-            },
-            rotation=("case seed neuron", turned_other["angle"]),
-            weight=("case seed neuron", turned_other["weight"]),
-            plain_rotation=("case seed neuron", turned["angle"]),
-            plain_weight=("case seed neuron", turned["weight"]),
-            reached=("network case", [turned_other["reached"].mean(1), turned["reached"].mean(1)]),
-            steps=("case seed", steps.sum((2, 3))),
-            grown=("case seed", grown.sum((2, 3))),
-            control_steps=("case seed", plain_steps.sum((2, 3))),
-            control_grown=("case seed", plain_grown.sum((2, 3))),
-            risk=("case step", other.risk[:, 0]),
-            plain_risk=("case step", plain.risk[:, 0]),
-        )
+        runs = kit.compiled(self.run)(setting, times, kit.keys(key, self.seeds))
+        (normalized, one_plain), plain, other = jax.tree.map(np.asarray, runs)
+        arrays: dict[str, tuple[str, Values]] = {}
+        for prefix, flows in (("flow", normalized), ("plain", one_plain)):
+            for name, part in flows._asdict().items():
+                arrays[f"{prefix}_{name}"] = ("flow seed reading", part)
+        for prefix, path in (("", other), ("plain_", plain)):
+            turned = _turned(path)
+            steps = (np.diff(path.vectors, axis=2) ** 2).sum(-1)
+            grown = np.diff((path.vectors**2).sum(-1), axis=2)
+            first = turn_of_step(path.vectors[:, :, 0], path.vectors[:, :, 1])
+            # of each neuron's length, in units of the scale
+            size = np.linalg.norm(path.vectors[:, :, 0], axis=-1)
+            size = size / np.reshape(self.cases[1 if not prefix else 0], (-1, 1, 1))
+            arrays |= {
+                f"{prefix}size": ("ratio seed neuron", size),
+                f"{prefix}rotation": ("ratio seed neuron", turned["angle"]),
+                f"{prefix}weight": ("ratio seed neuron", turned["weight"]),
+                f"{prefix}first": ("ratio seed neuron", first),
+                f"{prefix}reached": ("ratio seed", turned["reached"].astype(float)),
+                f"{prefix}steps": ("ratio seed", steps.sum((2, 3))),
+                f"{prefix}grown": ("ratio seed", grown.sum((2, 3))),
+            }
+        return kit.seen(**arrays)
 
-    def run(self, directions: jax.Array, times: jax.Array, starts: Key) -> tuple:
+    def run(self, directions: jax.Array, times: jax.Array, starts: kit.Key) -> tuple:
         """Run all flows and descents: two :class:`Flows`, then two :class:`Descent`, ``(cases, seeds, …)``."""
         flow_norms = jnp.array(self.flow_norms)
         ratios = jnp.array(self.flow_ratios)
@@ -211,206 +228,235 @@ class NormalizedNetwork(Claim):
         others = jax.vmap(jax.vmap(other, (0, None, None)), (None, 0, 0))(starts, scales, norms)
         return single, plains, others
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         advice = f"not in {STEPS} steps; choose larger --scales or --norms nearer to them"
-        return [
-            assume(
-                "share of descents that reach the risk", observed["reached"].mean(), "==", 1, advice
-            )
-        ]
+        least = float(min(observed["reached"].mean(), observed["plain_reached"].mean()))
+        return [kit.assume("share of descents that reach the risk", least, "==", 1, advice)]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        kept = np.log(observed["flow_sine"])
-        kept = kept + predicted["squares"][:, None, None] * observed["flow_squares"]
-        kept = kept + predicted["product"][:, None, None] * observed["flow_product"]
-        kept = kept + predicted["power"][:, None, None] * np.log(observed["flow_product"])
-        plain = np.log(observed["plain_sine"])
-        plain = plain + float(predicted["plain_power"]) * np.log(observed["plain_norm"])
-        drifts = [np.ptp(observed[f"flow_{name}"], axis=-1).max() for name in ("norm", "imbalance")]
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return what flows conserve, and on XOR both networks' mean angles and the part by which they differ."""
+        kept = np.log(seen.flow_sine) + law.squares * seen.flow_squares
+        kept = kept + law.product * seen.flow_product + law.power * np.log(seen.flow_product)
+        plain = np.log(seen.plain_sine) + law.plain_power * np.log(seen.plain_norm)
+        spread = lambda array: array.max("reading") - array.min("reading")
+        mean = lambda angle, weight: (angle * weight).sum("neuron") / weight.sum("neuron")
+        ours = mean(seen.rotation, seen.weight)
+        theirs = mean(seen.plain_rotation, seen.plain_weight)
+        return {
+            "kept": spread(kept),
+            "plain_kept": spread(plain),
+            "norm_drift": spread(seen.flow_norm),
+            "imbalance_drift": spread(seen.flow_imbalance),
+            "turned": ours / theirs,
+            # a plain neuron turns with v/‖w‖, the normalized one with |v| ‖w‖/‖v‖²
+            "rate": seen.first.sum("neuron")
+            / (seen.plain_first * seen.plain_size**2).sum("neuron"),
+        }
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        below = seen.turned.where(seen.ratio < 0.5, drop=True)
+        above = seen.turned.where(seen.ratio > 1.9, drop=True)
         checks = [
-            agreement(
+            kit.agrees(
                 "normalized_invariant",
-                np.ptp(kept, axis=-1).max(),
-                1e-6,
+                seen.kept,
+                KEPT,
                 label="spread of log sin θ + (a² + b²)/(4‖v‖²) along the flows",
             ),
-            agreement(
+            kit.agrees(
                 "plain_invariant",
-                np.ptp(plain, axis=-1).max(),
-                1e-6,
+                seen.plain_kept,
+                KEPT,
                 label="spread of log sin θ + log ‖w‖ along the plain flows",
             ),
-            agreement(
-                "conserved",
-                max(drifts),
-                1e-6,
-                label="drift of ‖v‖ and of a² − b² along the flows",
+            kit.agrees(
+                "norm_conserved", seen.norm_drift, KEPT, label="drift of ‖v‖ along the flows"
             ),
-            equal(
+            kit.agrees(
+                "imbalance_conserved",
+                seen.imbalance_drift,
+                KEPT,
+                label="drift of a² − b² along the flows",
+            ),
+            kit.agrees(
                 "growth",
-                float(predicted["growth"]),
-                (observed["grown"] / observed["steps"]).ravel(),
+                abs(seen.grown / seen.steps - law.growth),
+                KEPT,
+                label="growth of ‖v‖² in descent / sum of squared steps, from 1",
+            ),
+            kit.follows(
+                "rate",
+                law.rate,
+                seen.rate,
                 1e-6,
-                label="growth of ‖v‖² in descent / sum of squared steps",
-                aggregate="all",
+                label="XOR: turn in the first step, normalized / plain · (‖w‖/ε)²",
             ),
         ]
-        ours = _mean_angle(observed["rotation"], observed["weight"])  # (cases, seeds)
-        theirs = _mean_angle(observed["plain_rotation"], observed["plain_weight"])
-        ratio = np.divide(*self.cases)
-        for name, cases, sign, words in (
-            ("slower", ratio < 0.5, float(predicted["slower_sign"]), "ε < ‖v‖: turned less by"),
-            ("faster", ratio > 2, float(predicted["faster_sign"]), "ε > ‖v‖: turned more by"),
+        for name, turned, sign, words in (
+            ("slower", below, 1, "ε < ‖v‖/2: part by which they have turned less"),
+            ("faster", above, -1, "ε > 1.9 ‖v‖: part by which they have turned more"),
         ):
-            if cases.any():
-                pairs = {"normalized": ours[cases], "plain": theirs[cases]}
-                first, second = (
-                    ("normalized", "plain") if name == "slower" else ("plain", "normalized")
-                )
-                gaps = (pairs[second] - pairs[first]) / pairs["plain"]
+            if turned.size:
                 checks.append(
-                    bound(
+                    kit.at_least(
                         name,
-                        sign * gaps.min(0),
-                        at_least=0.1,  # no theory says how much: a third of what was seen first
-                        label=f"XOR, {words}, least of the cases",
+                        LEAST,
+                        sign * (1 - turned),
+                        over="ratio",
+                        label=f"XOR, {words} at the risk {RISK:g}",
                     )
                 )
         return checks
 
-    def rivals(self, setting: Any, predicted: Prediction) -> list[Rival]:
-        norms = np.array(self.flow_norms)
-        nothing = ("case", 0 * norms)
-        ratio = np.divide(*self.cases)
-        others = [
-            Rival(
+    def rivals(self, setting: Values, law: xarray.Dataset) -> list[kit.Rival]:
+        nothing = 0 * law.squares
+        norms = xarray.DataArray(np.array(self.flow_norms), law.squares.coords, ["flow"])
+        return [
+            kit.rival(
                 "commutes",
-                predicted.replace(squares=nothing, power=("case", 0 * norms + 0.5)),
                 "by homogeneity the division can be taken into the output weight",
                 label="sin θ √(ab) is constant, as in the plain network",
+                squares=nothing,
+                power=nothing + 0.5,
             ),
-            Rival(
+            kit.rival(
                 "first_power",
-                predicted.replace(squares=("case", 1 / (4 * norms))),
                 "the factor ab/‖v‖ of v' in place of that of u'",
                 label="u turns with ab/‖v‖",
+                squares=1 / (4 * norms),
             ),
-            Rival(
+            kit.rival(
                 "balanced",
-                predicted.replace(squares=nothing, product=("case", 1 / (2 * norms**2))),
                 "the same where a = b",
                 label="exp(ab/(2‖v‖²)) without balance too",
+                squares=nothing,
+                product=1 / (2 * norms**2),
             ),
-            Rival(
+            kit.rival(
                 "root",
-                predicted.replace(plain_power=0.5),
                 "√r with r = ‖w‖ in place of ‖w‖²",
                 label="sin θ √‖w‖ is constant in the plain network",
+                plain_power=0.5,
+            ),
+            kit.rival(
+                "always_slower",
+                "what the talk says",
+                label="normalization slows rotation whatever the norm",
+                rate=np.minimum(law.rate, 0.5),
+            ),
+            kit.rival(
+                "norm_alone",
+                "only the direction of v counts, not what is behind it",
+                label="the factor is 1/‖v‖²",
+                rate=("ratio", 1 / self.cases[1] ** 2),
             ),
         ]
-        if (ratio > 2).any():
-            others.append(
-                Rival(
-                    "always_slower",
-                    predicted.replace(faster_sign=-1.0),
-                    "what the talk says",
-                    label="normalization slows rotation whatever the norm",
-                )
-            )
-        if (ratio < 0.5).any():
-            others.append(
-                Rival(
-                    "never_slower",
-                    predicted.replace(slower_sign=-1.0),
-                    "a small norm ‖v‖ makes directions light",
-                    label="normalization speeds rotation up whatever the norm",
-                )
-            )
-        return others
 
-    def controls(self, observed: Observation) -> list[Control]:
-        dims = "case seed neuron"
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
-            Control(
+            kit.control(
                 "plain_twice",
-                observed.replace(
-                    rotation=(dims, observed["plain_rotation"]),
-                    weight=(dims, observed["plain_weight"]),
-                ),
                 "a network does not differ from itself",
                 label="the plain network in place of the normalized one",
+                rotation=seen.plain_rotation,
+                weight=seen.plain_weight,
+                first=seen.plain_first,
             ),
-            Control(
+            kit.control(
+                "plain_flows",
+                "their direction turns at the same rate however long they are",
+                label="plain neurons on one example",
+                flow_sine=seen.plain_sine,
+                flow_squares=seen.plain_squares,
+                flow_product=seen.plain_product,
+                flow_norm=seen.plain_norm,
+            ),
+            kit.control(
+                "normalized_flows",
+                "their direction turns late",
+                label="normalized neurons in place of plain ones",
+                plain_sine=seen.flow_sine,
+                plain_norm=seen.flow_product**0.5,
+            ),
+            kit.control(
                 "plain_steps",
-                observed.replace(
-                    grown=("case seed", observed["control_grown"]),
-                    steps=("case seed", observed["control_steps"]),
-                ),
                 "its weights grow along themselves",
                 label="the plain network's steps",
-            ),
-            Control(
-                "plain_norms",
-                observed.replace(flow_norm=("case seed reading", observed["plain_norm"])),
-                "the norm of w grows",
-                label="the plain network's norms",
+                grown=seen.plain_grown,
+                steps=seen.plain_steps,
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        product = observed["flow_product"][:2, 0]
-        sine = observed["flow_sine"][:2, 0]
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
         flows = []
+        product = seen.flow_product.values[:2, 0]
+        sine = seen.flow_sine.values[:2, 0]
         for i, (r, s) in enumerate(zip(product, sine, strict=True)):
-            law = s[0] * np.exp(-(r - r[0]) / (2 * self.flow_norms[i] ** 2))
-            label = f"‖v‖ = {self.flow_norms[i]:g}"
             if self.flow_ratios[i] == 1:
-                flows.append(observed_curve(r, s, label, shade=i / 2, kind="points"))
-                flows.append(predicted_curve(r, law, "" if i else "exp(−ab/(2‖v‖²))"))
-        plain_r = observed["plain_product"][0, 0]
-        plain_s = observed["plain_sine"][0, 0]
-        ours = np.degrees(_mean_angle(observed["rotation"], observed["weight"]))
-        theirs = np.degrees(_mean_angle(observed["plain_rotation"], observed["plain_weight"]))
-        ratio = np.divide(*self.cases)
-        by_ratio = np.argsort(ratio)
-        first = np.sort(np.degrees(observed["rotation"][0].ravel()))
-        first_plain = np.sort(np.degrees(observed["plain_rotation"][0].ravel()))
+                theory = s[0] * np.exp(-(r - r[0]) / (2 * self.flow_norms[i] ** 2))
+                label = f"‖v‖ = {self.flow_norms[i]:g}"
+                flows += [
+                    kit.observed_curve(r, s, label, shade=i / 2, kind="points"),
+                    kit.predicted_curve(r, theory, "" if i else "exp(−ab/(2‖v‖²))"),
+                ]
+        plain_r = seen.plain_product.values[0, 0]
+        plain_s = seen.plain_sine.values[0, 0]
+        ratio = seen.ratio.values
+        first = np.sort(np.degrees(seen.rotation.values[0].ravel()))
+        first_plain = np.sort(np.degrees(seen.plain_rotation.values[0].ravel()))
         share = np.arange(1, first.size + 1) / first.size
         return (
-            panel(
+            kit.panel(
                 "One example: normalized neurons turn late",
                 "output weight",
                 "sin θ",
                 *flows,
-                context_curve(plain_r, plain_s, "plain"),
-                rival_curve(plain_r, plain_s[0] * np.sqrt(plain_r[0] / plain_r), "1/√r"),
+                kit.context_curve(plain_r, plain_s, "plain"),
+                kit.rival_curve(plain_r, plain_s[0] * np.sqrt(plain_r[0] / plain_r), "1/√r"),
                 log="xy",
                 ylim=(1e-4, 1.5),
             ),
-            panel(
-                "XOR: slower if ε < ‖v‖, else faster",
+            kit.curves(
+                "XOR: the first step turns by (ε/‖v‖)² as much",
+                law.rate,
+                seen.rate,
+                over="ratio",
+                x="ε / ‖v‖",
+                y="rotation, normalized / plain",
+                log="xy",
+            ),
+            kit.panel(
+                "Until one risk: slower if ε < ‖v‖, else faster",
                 "ε / ‖v‖",
                 "rotation, normalized / plain",
-                observed_curve(
-                    ratio[by_ratio], (ours / theirs)[by_ratio].T, "starts", kind="points"
+                kit.observed_curve(
+                    ratio, seen.turned.transpose("seed", "ratio"), "starts", kind="points"
                 ),
-                predicted_curve((1, 1), (0.4, 1.6), "ε = ‖v‖"),
-                context_curve((ratio.min(), ratio.max()), (1, 1), "equal", kind="dashed"),
+                kit.context_curve((ratio.min(), ratio.max()), (1, 1), "equal", kind="dashed"),
                 log="x",
             ),
-            panel(
-                f"XOR, ε/‖v‖ = {self.scales[0] / self.norms[0]:g}: most hardly turn",
+            kit.panel(
+                f"XOR, ε/‖v‖ = {ratio[0]:g}: most hardly turn",
                 "rotation [degrees]",
                 "share of neurons below",
-                observed_curve(first, share, "normalized", kind="steps"),
-                context_curve(first_plain, share, "plain", kind="steps"),
+                kit.observed_curve(first, share, "normalized", kind="steps"),
+                kit.context_curve(first_plain, share, "plain", kind="steps"),
             ),
         )
 
 
-def _mean_angle(angle: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Return the mean over neurons, weighted."""
-    return (angle * weight).sum(-1) / weight.sum(-1)
+def turn_of_step(before: Values, after: Values) -> Values:
+    """Return the part of a step that is across the vectors, over their length; shape of all axes but the last.
+
+    It is the angle of a short step.
+    """
+    size = np.linalg.norm(before, axis=-1, keepdims=True)
+    along = before / size
+    step = (after - before) / size
+    across = step - (step * along).sum(-1, keepdims=True) * along
+    return np.linalg.norm(across, axis=-1)
 
 
 def _turned(path: Any) -> dict[str, np.ndarray]:
