@@ -89,7 +89,8 @@ def test_small_condition_numbers_and_few_steps_are_out_of_range():
 def test_the_exact_mean_falls_within_the_steps_that_are_run(stretch):
     claim = HamiltonianLangevin(stretch=stretch)
     predicted = claim.predict(claim.setting(jax.random.key(0)))
-    assert np.isfinite(predicted["with_momentum"]).all()
+    assert np.isfinite(predicted["steps"]).all()
+    assert np.isfinite(predicted["data_steps"])
 
 
 def test_without_momentum_the_best_step_is_off_by_the_condition_number():
