@@ -99,8 +99,9 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "steepest.claims.noise.hamiltonian_langevin.experiment.arrival": "reads a course of means, of theory and of "
-        "walkers; a test reads courses that are known",
+        "experiment.arrival": "reads a course of means, of theory and of walkers; a test reads courses that are known",
+        "claim.HamiltonianLangevin.times": "says how long is run",
+        "steepest.noise._walkers.positive": "refuses steps that are not positive",
     }
     tiny = {"kappas": (20.0, 90.0, 400.0), "walkers": 4, "seeds": 3}
     full = {"kappas": (10.0, 100.0, 1000.0, 10_000.0), "walkers": 200, "seeds": 16}
