@@ -5,35 +5,13 @@ at strict minima of a few fixed values above zero, and students of thirty at zer
 derivative along which the halves of a split neuron part is negative: with one more neuron it is a saddle.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import jax
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    assume,
-    compiled,
-    context_curve,
-    equal,
-    keys,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
-from steepest.claims.descent._shares import equal_share
+from steepest import kit
 from steepest.claims.descent.teacher_student_width.experiment import (
     PUSH,
     STUCK,
@@ -56,25 +34,44 @@ RARE = 0.3  # of students a little wider: one of 140 was seen stuck, and less th
 FEW = 0.15  # 0 of 28 students leave up to 0.12 possible
 
 
-@dataclass(frozen=True)
-class TeacherStudentWidth(Claim):
+@kit.claim
+class TeacherStudentWidth(kit.Claim[None]):
     """Students of several widths on a teacher of orthogonal neurons, by descent with momentum on the exact risk."""
 
-    teacher: Count = 15  # neurons k of the teacher, and inputs [neurons]
-    # widths of the students over k: equal, two neurons more, twice [1]
-    ratio: tuple[Positive, ...] = (1.0, 1.13, 2.0)
-    small: Count = 5  # neurons of a teacher too small to be stuck on [neurons]
-    lr: Positive = 0.15  # step size, with momentum 0.9 [1]
-    steps: Count = 1000  # steps of each descent [steps]
-    seeds: Seeds = 28  # students of each width [1]
+    teacher: kit.Count = kit.param(
+        15,
+        "neurons k of the teacher, and inputs",
+        unit="neurons",
+        scope=kit.between(14, 17, "smaller teachers are seldom stuck on, larger ones take time"),
+    )
+    ratio: tuple[kit.Positive, ...] = kit.param(
+        (1.0, 1.13, 2.0),
+        "widths of the students over k: equal, two neurons more, twice",
+        scope=kit.choices((1.0, 1.13, 2.0), (1.0, 1.2, 2.2), (1.0, 1.3, 2.0)),
+    )
+    small: kit.Count = kit.param(
+        5, "neurons of a teacher too small to be stuck on", unit="neurons", scope=kit.between(3, 5)
+    )
+    lr: kit.Positive = kit.param(
+        0.15,
+        "step size, with momentum 0.9",
+        scope=kit.between(0.1, 0.2, "shorter steps arrive late"),
+    )
+    steps: kit.Count = kit.param(
+        1000, "steps of each descent", unit="steps", scope=kit.between(1000, 1500)
+    )
+    seeds: kit.Seeds = kit.param(28, "students of each width")
 
     kind = "empirical law"
-    version = 2  # 1 certified points after 1200 steps, of which some had not arrived
+    says = {
+        "A student as wide as its ReLU teacher gets stuck": ("stuck_equal", "minima"),
+        "where a split neuron leads down": "split",
+        "twice as wide it does not": "stuck_wider_1",
+    }
     statement = (
         r"R(W)=\tfrac12\,\mathbb{E}_{x\sim N(0,I)}\Big(\sum_{i\le m}[\langle w_i,x\rangle]_+-\sum_{j\le k}"
         r"[x_j]_+\Big)^2:\quad m=k\ \text{stuck with}\ \nabla R=0,\ \nabla^2R\succ0,\ R>0;\qquad m=2k\ \text{not}"
     )
-    headline = ("stuck_equal", "stuck_wider_1", "minima", "split")
     source = (
         "Talks in the notes [@vodrahalli2019] (Ge, open problems; J. Lee, “Landscape Design”); [@safran2018]; for "
         "splitting: [@safran2021]"
@@ -91,17 +88,34 @@ class TeacherStudentWidth(Claim):
         "0.0271 and 0.0394 for k = 15, to rounding: minima that are alike up to symmetry.",
         "The curvature of a split is worked out here: halves w/2 ± su change the output by 2s²(u·x)²δ(w·x), and the "
         "mean of the residual over the hyperplane of w is a sum over projections of the other neurons.",
-        "Version 1 certified the students as they were after 1200 steps: of its twenty fresh seeds 17 held and three "
-        "were out of range, as a stuck student still had a gradient above 10⁻⁶. Version 2 has 1000 steps for all and "
-        "2000 more for those that are certified. Of its twenty seeds 19 hold; at one a student that had counted as "
-        "stuck was still falling, and arrived.",
+        "All students get 1000 steps, and those that are certified 2000 more: some arrive late.",
         "A split leads down, but not always far: in an exploration descent from the split ended, 1200 steps later, at "
         "0.46 to 0.95 of the risk. It does not explain why wider students go all the way.",
         "One neuron more is nearly enough as well: in an exploration 5 of 48 students of 16 neurons were above 0.01 "
         "after 1500 steps, all of them still falling.",
     )
-    full = {"seeds": 200, "steps": 3000}
+    history = (
+        kit.Version(
+            1, "students certified after 1200 steps", seeds="17 of 20 hold, 3 out of range"
+        ),
+        kit.Version(
+            2,
+            "1000 steps for all, 2000 more for those that are certified",
+            "some had not arrived",
+            seeds="19 of 20 hold, 1 out of range",
+        ),
+        kit.Version(
+            3,
+            "shares along the width, widths exchanged and one neuron more as changed worlds",
+            "no changed world failed the shares",
+        ),
+    )
+    not_told = {
+        f"stuck.{null}": "the talks say that students get stuck, and not how often"
+        for null in ("larger", "smaller", "width.steeper", "width.shallower")
+    }
     tiny = {"teacher": 8, "small": 3, "ratio": (1.0, 1.25, 2.0), "steps": 60, "seeds": 6}
+    full = {"seeds": 200, "steps": 3000}
     out_of_scope = {"teacher": 4}
     point = WidthPoint
 
@@ -110,47 +124,54 @@ class TeacherStudentWidth(Claim):
         """Return the students' numbers of neurons."""
         return tuple(round(ratio * self.teacher) for ratio in self.ratio)
 
-    def hypotheses(self, setting: None) -> list[Hypothesis]:
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"width": self.widths}
+
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         return [
-            assume(
+            kit.assume(
                 "neurons of the teacher",
                 self.teacher,
                 between=(5.5, 20.5),
                 note="minima are proved for 6 to 20 neurons; choose --teacher 15",
             ),
-            assume("narrowest student over k", self.ratio[0], "==", 1, "the first is as wide as k"),
-            assume("widest student over k", self.ratio[-1], ">=", 2, "the last is twice as wide"),
-            assume("neurons of the small teacher", self.small, "<=", 5, "minima begin at six"),
+            kit.assume(
+                "narrowest student over k", self.ratio[0], "==", 1, "the first is as wide as k"
+            ),
+            kit.assume(
+                "widest student over k", self.ratio[-1], ">=", 2, "the last is twice as wide"
+            ),
+            kit.assume("neurons of the small teacher", self.small, "<=", 5, "minima begin at six"),
         ]
 
-    def predict(self, setting: None) -> Prediction:
-        return Prediction(
+    def predict(self, setting: None) -> kit.Prediction:
+        return kit.law(
             # share of students that are stuck: most of the narrowest, none of the others
             stuck=("width", [MOST, *[0.0] * (len(self.ratio) - 1)]),
             small=0.0,
-            minima=1.0,  # share of the points where they are stuck at which the Hessian is positive definite
-            split=1.0,  # share of these points at which some split leads down
+            minima=1.0,  # whether the Hessian is positive definite where they are stuck
+            split=1.0,  # whether some split leads down there
             split_factor=4.0,  # second derivative of the risk along the split over uᵀMu
         )
 
-    def observe(self, setting: None, key: Key) -> Observation:
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         k = self.teacher
         widths = np.array([*self.widths, self.small])
         sizes = np.array([k] * len(self.widths) + [self.small])
         shape = (max(self.widths), k)
 
         def train(width: jax.Array, size: jax.Array, seeds: jax.Array) -> tuple:
-            def one(key: Key) -> tuple:
+            def one(key: kit.Key) -> tuple:
                 start = draw_start(key, shape, width, size)
                 return descend_student(start, draw_teacher(size, k), self.lr, self.steps)
 
             return jax.vmap(one)(seeds)
 
-        def every(key: Key) -> tuple:
-            seeds = keys(key, len(widths) * self.seeds).reshape(len(widths), self.seeds)
+        def every(key: kit.Key) -> tuple:
+            seeds = kit.keys(key, len(widths) * self.seeds).reshape(len(widths), self.seeds)
             return jax.lax.map(lambda lane: train(*lane), (widths, sizes, seeds))
 
-        weights, risks, _ = map(np.asarray, compiled(every)(key))
+        weights, risks, _ = map(np.asarray, kit.compiled(every)(key))
         teacher = np.eye(k)
         order = np.argsort(-risks[0])
         last = max(int((risks[0] > STUCK).sum()), 1) - 1
@@ -158,15 +179,15 @@ class TeacherStudentWidth(Claim):
         points = weights[0, chosen, : self.widths[0]]
         # some arrive late: what is certified goes on twice as long
         further = jax.vmap(lambda w: descend_student(w, teacher, self.lr, 2 * self.steps)[0])
-        points = np.asarray(compiled(further)(points))
+        points = np.asarray(kit.compiled(further)(points))
         arrived = np.repeat(weights[0, order[-1:], : self.widths[0]], POINTS, 0)
         critical = strict_saddles(lambda w: teacher_risk(w, teacher)[0], points)
         forms, halves = self.parted(points)
         _, arrived_halves = self.parted(arrived)
-        risk_of = compiled(jax.vmap(lambda w: teacher_risk(w, teacher)[0]))
+        risk_of = kit.compiled(jax.vmap(lambda w: teacher_risk(w, teacher)[0]))
         after = np.asarray(risk_of(np.concatenate([halves, arrived_halves])))
         values = np.array([point.value for point in critical])
-        return Observation(
+        return kit.seen(
             risk=("width seed", risks[:-1]),
             small=("seed", risks[-1]),
             value=("point", values),
@@ -190,160 +211,171 @@ class TeacherStudentWidth(Claim):
             halves.append(split(weights, best, ways[best][1], PUSH))
         return forms, np.stack(halves)
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         return [
-            assume(
+            kit.assume(
                 "largest ‖∇R‖ where students are stuck",
                 float(observed["slope"].max()),
                 "<=",
                 1e-6,
                 "raise --steps: they may be slow and not stuck",
             ),
-            assume("least risk there", float(observed["value"].min()), ">", STUCK, "none is stuck"),
+            kit.assume(
+                "least risk there", float(observed["value"].min()), ">", STUCK, "none is stuck"
+            ),
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        names = ["stuck_equal", *(f"stuck_wider_{i}" for i in range(len(self.widths) - 1))]
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         k = self.teacher
-        shares = [
-            equal_share(
-                name,
-                float(share),
-                risk > STUCK,
-                MOST / 2 if share > 0 else (FEW if ratio >= 2 else RARE),
-                label=f"share stuck, m = {m}, k = {k}",
+        stuck = (seen.risk > STUCK).astype(float)
+        checks = []
+        for i, (m, ratio) in enumerate(zip(self.widths, self.ratio, strict=True)):
+            wide = FEW if ratio >= 2 else RARE
+            checks.append(
+                kit.share(
+                    f"stuck_wider_{i - 1}" if i else "stuck_equal",
+                    law.stuck.isel(width=i, drop=True),
+                    stuck.isel(width=i, drop=True),
+                    wide if i else MOST / 2,
+                    label=f"share stuck, m = {m}, k = {k}",
+                )
             )
-            for name, share, risk, m, ratio in zip(
-                names, predicted["stuck"], observed["risk"], self.widths, self.ratio, strict=True
-            )
-        ]
+        every = lambda id, label, array: kit.follows(
+            id, law[id], array.astype(float), 0.25, absolute=True, each=True, label=label
+        )
         return [
-            *shares,
-            equal_share(
+            *checks,
+            kit.share(
                 "stuck_small",
-                float(predicted["small"]),
-                observed["small"] > STUCK,
+                law.small,
+                (seen.small > STUCK).astype(float),
                 FEW,
                 label=f"share stuck, m = k = {self.small}",
             ),
-            equal(
+            every(
                 "minima",
-                predicted["minima"],
-                (observed["lowest"] >= STRICT).mean(),
-                0.0,
-                absolute=True,
-                label="share of stuck points whose Hessian is positive definite",
+                "stuck points: whether the Hessian is positive definite",
+                seen.lowest >= STRICT,
             ),
-            equal(
-                "split",
-                predicted["split"],
-                (observed["split"] < -STRICT).mean(),
-                0.0,
-                absolute=True,
-                label="share of stuck points where a split neuron leads down",
-            ),
-            equal(
+            every("split", "stuck points: whether a split neuron leads down", seen.split < -STRICT),
+            kit.follows(
                 "split_factor",
-                predicted["split_factor"],
-                observed["split"] / observed["split_form"],
+                law.split_factor,
+                seen.split / seen.split_form,
                 # of third order in the push: 10⁻⁴ times a number of order ten
                 0.002,
-                aggregate="all",
+                each=True,
                 label="second derivative along the split / uᵀMu",
             ),
         ]
 
-    def rivals(self, setting: None, predicted: Prediction) -> list[Rival]:
-        count = len(self.ratio)
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         return [
-            Rival(
+            kit.rival(
                 "representable",
-                predicted.replace(stuck=("width", np.zeros(count))),
                 "a student of k neurons can be the teacher",
                 label="width k suffices",
+                stuck=0 * law.stuck,
             ),
-            Rival(
+            kit.rival(
                 "many_more",
-                predicted.replace(stuck=("width", np.full(count, MOST))),
                 "Ge conjectures poly(k) neurons",
                 label="twice the width is stuck as often",
+                stuck=0 * law.stuck + MOST,
             ),
-            Rival(
+            kit.rival(
                 "any_size",
-                predicted.replace(small=MOST),
                 "a teacher is a teacher",
                 label="small teachers are as hard",
+                small=MOST,
             ),
-            Rival(
+            kit.rival(
                 "slow_saddles",
-                predicted.replace(minima=0.0),
                 "gradient descent leaves strict saddles slowly",
                 label="stuck means at a saddle",
+                minima=0.0,
             ),
-            Rival(
+            kit.rival(
                 "free_neuron",
-                predicted.replace(split=0.0),
                 "splitting a neuron does not change the function",
                 label="a split minimum is a minimum",
+                split=0.0,
             ),
-            Rival(
+            kit.rival(
                 "whole_kink",
-                predicted.replace(split_factor=2.0),
                 "δ(w·x) is taken for δ(w·x/2)",
                 label="the second derivative is 2 uᵀMu",
+                split_factor=2.0,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        turned = seen.risk.isel(width=slice(None, None, -1)).values
         return [
-            Control(
+            kit.control(
+                "widths_exchanged",
+                "wide students arrive",
+                label="the widest students for those as wide as the teacher, and the reverse",
+                risk=(seen.risk.dims, turned),
+            ),
+            kit.control(
+                "large_teacher",
+                "it is large enough to be stuck on",
+                label="the large teacher for the small one",
+                small=seen.risk.isel(width=0, drop=True),
+            ),
+            kit.control(
+                "one_neuron_more",
+                "it may be split",
+                label="the curvature where one neuron is split",
+                lowest=seen.split,
+            ),
+            kit.control(
                 "arrived",
-                observed.replace(
-                    split=("point", observed["arrived_split"]),
-                    lowest=("point", observed["lowest"]),
-                ),
                 "at zero risk no split leads down",
                 label="students that arrived",
-            )
+                split=seen.arrived_split,
+            ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        risks = np.maximum(np.sort(observed["risk"], axis=1), 1e-12)
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        risks = np.maximum(np.sort(seen.risk.values, axis=1), 1e-12)
         share = np.arange(1, risks.shape[1] + 1) / risks.shape[1]
-        values = observed["eigenvalues"]
-        count = np.arange(1, values.shape[1] + 1)
-        order = np.argsort(observed["value"])
+        count = np.arange(1, seen.sizes["eigenvalue"] + 1)
+        order = np.argsort(seen.value.values)
         number = np.arange(1, len(order) + 1)
+        form = seen.split_form.values[order]
+        ends = [
+            kit.observed_curve(risk, share, f"m = {m}", kind="steps", shade=i / len(self.widths))
+            for i, (risk, m) in enumerate(zip(risks, self.widths, strict=True))
+        ]
         return (
-            panel(
+            kit.panel(
                 "Students as wide as the teacher end above zero",
                 "risk at the end",
                 "share of students at most there",
-                *(
-                    observed_curve(
-                        risk, share, f"m = {m}", kind="steps", shade=i / len(self.widths)
-                    )
-                    for i, (risk, m) in enumerate(zip(risks, self.widths, strict=True))
-                ),
-                context_curve((STUCK, STUCK), (0, 1), "stuck beyond", kind="dashed"),
+                *ends,
+                kit.context_curve((STUCK, STUCK), (0, 1), "stuck beyond", kind="dashed"),
                 log="x",
             ),
-            panel(
+            kit.panel(
                 "Where they are stuck all eigenvalues are positive",
                 "eigenvalue, by rank",
                 "Hessian",
-                observed_curve(count, values),
+                kit.observed_curve(count, seen.eigenvalues.values),
                 log="y",
             ),
-            panel(
+            kit.panel(
                 "Split a neuron: a saddle",
                 "stuck student, by risk",
                 "curvature",
-                observed_curve(number, observed["lowest"][order], "λ_min", kind="points"),
-                observed_curve(
-                    number, observed["split"][order], "along the split", kind="points", shade=0.6
+                kit.observed_curve(number, seen.lowest.values[order], "λ_min", kind="points"),
+                kit.observed_curve(
+                    number, seen.split.values[order], "along the split", kind="points", shade=0.6
                 ),
-                predicted_curve(number, 4 * observed["split_form"][order], "4 uᵀMu"),
-                rival_curve(number, 2 * observed["split_form"][order], "2 uᵀMu"),
+                kit.predicted_curve(number, 4 * form, "4 uᵀMu"),
+                kit.rival_curve(number, 2 * form, "2 uᵀMu"),
             ),
         )
