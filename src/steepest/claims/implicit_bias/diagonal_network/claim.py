@@ -68,7 +68,8 @@ class DiagonalNetwork(kit.Claim[Setting]):
         "excess is at most a difference of entropies over log(1/α²), some hundredths at α = 10⁻⁸, and much smaller "
         "where the support is found.",
         "The ℓ2 end has the weights 1/θ₀², the ℓ1 end has none. That it has the weights 1/θ₀ is a rival.",
-        "The distance to the ℓ1 solution grows with α in every problem, whatever |z|; by how much varies widely.",
+        "While every |β_i| ≫ α²θ₀² the program is least for log(1/α²) ‖β‖₁ and an entropy, so that ‖β‖₁ can only grow "
+        "with α. The distance to the ℓ1 solution mostly grows too, and need not.",
         "The flow is followed by an implicit solver on a logarithmic clock until the risk is 10⁻¹⁶, with an absolute "
         "tolerance that shrinks with α.",
     )
@@ -91,9 +92,19 @@ class DiagonalNetwork(kit.Claim[Setting]):
             "the room of the ℓ1 norm is worked out; every scale in one check; ends of another start as a changed "
             "world",
             "1/log(1 + α⁻²) for all was too little in thirty dimensions, with starts of shapes that spread by 0.7",
+            seeds="20 of 20 hold; of settings 18 of 20, two fail",
+        ),
+        kit.Version(
+            5,
+            "the norm grows with α, which is proved, in place of the distance",
+            "at two of twenty settings the distance to the ℓ1 solution was larger at 10⁻⁸ or 10⁻⁴ than at 10⁻²",
         ),
     )
-    not_told = {"room.larger": "it only bounds the norm", "room.smaller": "it only bounds the norm"}
+    not_told = {
+        "room.larger": "it only bounds the norm",
+        "room.smaller": "it only bounds the norm",
+        "sparse.unknown.reversed": "at the least α it is the norm that is compared",
+    }
     tiny = {"alphas": (1e-2, 0.1, 1.0, 1e1, 1e2), "n": 3, "dimension": 6, "seeds": 3}
     full = {"n": 20, "dimension": 40, "nonzero": 3, "seeds": 10}
     out_of_scope = {"n": 30}
@@ -136,8 +147,8 @@ class DiagonalNetwork(kit.Claim[Setting]):
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         least = abs(law.sparse).sum("unknown")
         excess = abs(seen.beta).sum("unknown").isel(alpha=0, drop=True) / least - 1
-        growth = np.log(seen.to_sparse.isel(alpha=[0, 2, -2])).diff("alpha")
-        between = ", ".join(f"{self.alphas[place]:g}" for place in (0, 2, -2))
+        norms = np.log(abs(seen.beta).sum("unknown").isel(alpha=slice(3)))
+        below = ", ".join(f"{alpha:g}" for alpha in self.alphas[:3])
         return [
             kit.agrees(
                 "program",
@@ -154,10 +165,10 @@ class DiagonalNetwork(kit.Claim[Setting]):
             ),
             kit.at_least(
                 "sparse_order",
-                0.0,
-                growth.min("alpha"),
+                -RESOLVED,
+                norms.diff("alpha").min("alpha"),
                 each=True,
-                label=f"log distance to the ℓ1 solution: least growth between α = {between}",
+                label=f"growth of log ‖β‖₁ between α = {below}, the least of them",
             ),
             kit.agrees(
                 "weighted",
