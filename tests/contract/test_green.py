@@ -85,6 +85,31 @@ def test_claims_are_tested_again_where_a_file_of_theirs_has_changed(names, monke
     assert green.tested() == names
 
 
+def test_the_file_for_all_claims_does_not_change_with_one_of_them(names, monkeypatch):
+    """It imports some claims by name, whose code is in their own stamps."""
+    digest = green._test_file(green.TESTS / green.ALL_CLAIMS)
+    before = green.closure
+    changed = lambda source, names: [
+        text + "new" if text.startswith("steepest.claims.") else text
+        for text in before(source, names)
+    ]
+    monkeypatch.setattr(green, "closure", changed)
+    monkeypatch.setattr(green, "_kept", Forgetful)
+    green._test_file.cache_clear()
+    assert green._test_file(green.TESTS / green.ALL_CLAIMS) == digest
+    green._test_file.cache_clear()
+
+
+class Forgetful:
+    """A table that keeps nothing."""
+
+    def get(self, key):
+        return None
+
+    def put(self, key, value):
+        pass
+
+
 def test_a_test_answers_for_its_helpers():
     (on_subject,) = green.files_of("class-covariances")[1:]
     tree = green.read("", on_subject).tree
