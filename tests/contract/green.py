@@ -85,8 +85,8 @@ def _tests(name: str) -> str:
 def _test_file(path: Path) -> str:
     """Return the digest of a test and of what it imports, which is kept on disk as long as no file has changed."""
     kept = _kept()
-    found = kept.get(path.name)
-    if found is None:
+    digest = kept.get(path.name)
+    if digest is None:
         source = read("", path)
         helpers = [read("", helper).whole for helper in _helpers(source.tree)]
         # each claim's own code is in its stamp: the file for all would else be new with any of them
@@ -97,9 +97,9 @@ def _test_file(path: Path) -> str:
             if not (of_all and text.startswith("steepest.claims."))
         ]
         text = "".join([source.whole, *helpers, *modules])
-        found = hashlib.sha256(text.encode()).hexdigest()[:16]
-        kept.put(path.name, found)
-    return found
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        kept.put(path.name, digest)
+    return digest
 
 
 @cache

@@ -173,11 +173,11 @@ class TeacherStudentWidth(kit.Claim[None]):
 
             return jax.vmap(one)(seeds)
 
-        def every(key: kit.Key) -> tuple:
+        def train_all(key: kit.Key) -> tuple:
             seeds = kit.keys(key, len(widths) * self.seeds).reshape(len(widths), self.seeds)
             return jax.lax.map(lambda lane: train(*lane), (widths, sizes, seeds))
 
-        weights, risks, _ = map(np.asarray, kit.compiled(every)(key))
+        weights, risks, _ = map(np.asarray, kit.compiled(train_all)(key))
         teacher = np.eye(k)
         order = np.argsort(-risks[0])
         last = max(int((risks[0] > STUCK).sum()), 1) - 1
@@ -246,7 +246,7 @@ class TeacherStudentWidth(kit.Claim[None]):
                     label=f"share stuck, m = {m}, k = {k}",
                 )
             )
-        every = lambda id, label, array: kit.follows(
+        holds_at_all = lambda id, label, array: kit.follows(
             id, law[id], array.astype(float), 0.25, absolute=True, each=True, label=label
         )
         return [
@@ -258,12 +258,14 @@ class TeacherStudentWidth(kit.Claim[None]):
                 FEW,
                 label=f"share stuck, m = k = {self.small}",
             ),
-            every(
+            holds_at_all(
                 "minima",
                 "stuck points: whether the Hessian is positive definite",
                 seen.lowest >= STRICT,
             ),
-            every("split", "stuck points: whether a split neuron leads down", seen.split < -STRICT),
+            holds_at_all(
+                "split", "stuck points: whether a split neuron leads down", seen.split < -STRICT
+            ),
             kit.follows(
                 "split_factor",
                 law.split_factor,

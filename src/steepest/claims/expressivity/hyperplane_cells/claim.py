@@ -250,9 +250,10 @@ class HyperplaneCells(kit.Claim[Setting]):
         }
         of_networks = {
             name: [
-                float(count_distinct(cells(*pair).signs)) if finite(*pair) else 0.0 for pair in own
+                float(count_distinct(cells(*pair).signs)) if finite(*pair) else 0.0
+                for pair in networks
             ]
-            for name, own in pairs.items()
+            for name, networks in pairs.items()
         }
         places = [general_position(*pair) if finite(*pair) else 0.0 for pair in pairs["digits"]]
         return kit.seen(
@@ -315,7 +316,7 @@ class HyperplaneCells(kit.Claim[Setting]):
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         sizes = self.sizes
-        own = (self.width, self.components)
+        of_digits = (self.width, self.components)
         reach = [
             (
                 "central",
@@ -347,7 +348,7 @@ class HyperplaneCells(kit.Claim[Setting]):
         def counting(id: str, why: str, label: str, count: Callable[[int, int], Any]) -> kit.Rival:
             counts = [float(count(*size)) for size in sizes]
             return kit.rival(
-                id, why, label=label, cells=("size", counts), digits=float(count(*own))
+                id, why, label=label, cells=("size", counts), digits=float(count(*of_digits))
             )
 
         general = law.cells
@@ -376,7 +377,6 @@ class HyperplaneCells(kit.Claim[Setting]):
                 "they all meet in one point",
                 label="hyperplanes through the origin",
                 cells=seen.central,
-                bounded=0 * seen.bounded,
             ),
             kit.control(
                 "idle_neuron",

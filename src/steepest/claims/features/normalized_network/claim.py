@@ -122,9 +122,10 @@ class NormalizedNetwork(kit.Claim[Values]):
     @property
     def cases(self) -> list[np.ndarray]:
         """Return ε and ‖v‖ of each case on XOR by rising ε/‖v‖, each ratio once, shape ``(cases,)`` each."""
-        scales, norms = (np.array(one) for one in np.broadcast_arrays(self.scales, self.norms))
-        _, places = np.unique((scales / norms).round(9), return_index=True)
-        return [scales[places], norms[places]]
+        cases = np.stack(np.broadcast_arrays(self.scales, self.norms))
+        ratios = (cases[0] / cases[1]).round(9)
+        _, places = np.unique(ratios, return_index=True)
+        return list(cases[:, places])
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         flows = zip(self.flow_norms, self.flow_ratios, strict=True)

@@ -189,14 +189,14 @@ class ReluAlignment(kit.Claim[Setting]):
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         # true labels from each start, coin tosses from the smallest
         scales = np.array([*self.scales, self.scales[-1]])
-        which = np.array([TRUE] * len(self.scales) + [RANDOM])
+        labels = np.array([TRUE] * len(self.scales) + [RANDOM])
         runs = []
         for width in self.widths:
             inputs = setting.x.shape[-1]
             train = runner(width, inputs, self.lr, self.steps, self.record, self.target)
-            own = kit.keys(key, self.seeds)
+            starts = kit.keys(key, self.seeds)
             runs.append(
-                [train(x, y[which], k, scales) for x, y, k in zip(*setting, own, strict=True)]
+                [train(x, y[labels], k, scales) for x, y, k in zip(*setting, starts, strict=True)]
             )
         of = lambda name: np.array([[getattr(run, name) for run in seeds] for seeds in runs])
         arrays = {name: of(name) for name in Layers._fields if name != "risk"}
@@ -226,14 +226,14 @@ class ReluAlignment(kit.Claim[Setting]):
         from_small = lambda name: seen[name].sel(scale=list(self.small)).rename(scale="small")
         growth = from_small("growth")
         rho = from_small("stable_rank") / (1 + law.start / growth)
-        own = growth.mean("layer")
+        of_layers = growth.mean("layer")
         last = law.start.isel(small=-1, drop=True)
         return {
             "rho": rho,
             "random_rho": seen.random_stable_rank / (1 + last / seen.random_growth),
             "learned": rho / rho.mean("small"),
             "learned_widths": rho.mean("small") / rho.mean(("width", "small")),
-            "grown": own / own.mean(("width", "small")),
+            "grown": of_layers / of_layers.mean(("width", "small")),
             "least_aligned": from_small("aligned").min("layer"),
         }
 

@@ -53,7 +53,8 @@ def runner(
 
     def trained(x: Values, y: Values, key: Key, scales: Values) -> Layers:
         risk, weights = run(x, y, key, scales)
-        begin, end = ([np.asarray(w)[..., i, :, :] for w in weights] for i in range(2))
+        begin = [np.asarray(w)[..., 0, :, :] for w in weights]
+        end = [np.asarray(w)[..., 1, :, :] for w in weights]
         size = lambda layers: np.stack([(w**2).sum((-1, -2)) for w in layers[:2]], -1)
         at_first = look_at(*begin)
         now = look_at(*end)

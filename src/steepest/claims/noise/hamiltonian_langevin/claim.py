@@ -123,7 +123,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         lanes = setting.lanes
         predicted = self.predict(setting)
         logs = np.log(self.kappas)
-        own = lambda name: float(np.polyfit(logs, np.log(predicted[name]), 1)[0])
+        exponent = lambda name: float(np.polyfit(logs, np.log(predicted[name]), 1)[0])
         note = "steps to a twentieth are not yet powers of κ: take larger κ, or shorter steps"
         return [
             kit.assume(
@@ -135,14 +135,14 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             ),
             kit.assume(
                 "exponent of the exact steps with momentum against κ: distance to 1/2",
-                abs(own("steps") - 0.5),
+                abs(exponent("steps") - 0.5),
                 "<=",
                 LIMIT,
                 note,
             ),
             kit.assume(
                 "exponent of the exact steps without momentum against κ: distance to 1",
-                abs(own("plain_steps") - 1),
+                abs(exponent("plain_steps") - 1),
                 "<=",
                 LIMIT,
                 note,

@@ -522,51 +522,45 @@ class OnePassSgd(kit.Claim[None]):
             ),
             log="xy",
         )
-        return (
-            both,
+        hard = [
             kit.curves(
-                "SGD, labels that barely lean: half of the bound",
-                law.sgd_taken / SMALL,
-                seen.sgd_hard / SMALL,
+                title,
+                law[f"{name}_taken"] / SMALL,
+                seen[f"{name}_hard"] / SMALL,
                 over="n",
                 by="d",
                 name="d = {}",
                 x="examples n",
                 y="excess risk / B",
                 log="xy",
-            ),
+            )
+            for name, title in (
+                ("sgd", "SGD, labels that barely lean: half of the bound"),
+                ("eg", "Exponentiated gradient: more than half"),
+            )
+        ]
+        rays = [
             kit.curves(
-                "Exponentiated gradient: more than half",
-                law.eg_taken / SMALL,
-                seen.eg_hard / SMALL,
-                over="n",
-                by="d",
-                name="d = {}",
-                x="examples n",
-                y="excess risk / B",
-                log="xy",
-            ),
-            kit.curves(
-                "SGD needs examples in proportion to d",
+                title,
                 None,
-                seen.sgd_rays,
-                over="ray",
-                by="ratio",
-                name="n = {} d",
+                excess,
+                over=over,
+                by=by,
+                name=f"n = {{}} {size}",
                 x="dimension d",
-                y="excess risk, n ∝ d",
-                log="xy",
-            ),
-            kit.curves(
-                "Exponentiated gradient in proportion to log d",
-                None,
-                seen.eg_rays,
-                over="log_ray",
-                by="log_ratio",
-                name="n = {} log 2d",
-                x="dimension d",
-                y="excess risk, n ∝ log 2d",
+                y=f"excess risk, n ∝ {size}",
                 log="xy",
                 ylim=(0.05, 1.0),
-            ),
-        )
+            )
+            for title, excess, over, by, size in (
+                ("SGD needs examples in proportion to d", seen.sgd_rays, "ray", "ratio", "d"),
+                (
+                    "Exponentiated gradient in proportion to log d",
+                    seen.eg_rays,
+                    "log_ray",
+                    "log_ratio",
+                    "log 2d",
+                ),
+            )
+        ]
+        return (both, *hard, *rays)
