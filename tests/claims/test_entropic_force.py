@@ -60,9 +60,26 @@ def test_walkers_follow_both_laws():
     )
     assert np.allclose(balance.imbalance, balance.product, rtol=1e-11)
     assert np.allclose(balance.imbalance.mean(0), balance_law(3.75, 0.05, 0.5, marks), rtol=0.01)
-    held = jax.vmap(lambda key: valley_walk(1.0, 0.0, np.full(2, 0.2), 1.0, 0.05, 100, marks, key))(
-        jax.random.split(jax.random.key(1), 400)
-    )
+    held = jax.vmap(lambda key: held_walk(marks, key))(jax.random.split(jax.random.key(1), 400))
     assert np.all(held.place == 1.0)
     heights = walls(np.float64(1.0), 0.0, np)[0]
     assert np.allclose(held.spread.mean(0), spread(heights, np.full(2, 0.2), 0.05), rtol=0.05)
+
+
+def test_a_wrong_label_that_stays_is_fitted_and_leaves_the_imbalance():
+    """uv ends at 1 + σξ, and D does not change from then on."""
+    marks = np.array([500, 2000])
+    walk = balance_walk(2.0, 0.5, 0.05, 0.5, marks, jax.random.key(2), fresh=0)
+    assert np.isclose(walk.imbalance[0], walk.imbalance[1], rtol=1e-9)
+    assert walk.imbalance[1] > 3
+
+
+def test_noise_of_one_covariance_leaves_steep_walls_lower():
+    """⟨θ̄²⟩ = γα/(2λ(1 − γλ)) there."""
+    marks = np.array([100, 400])
+    alphas = np.full(2, 0.2)
+    held = jax.vmap(
+        lambda key: valley_walk(1.0, 0.0, alphas, 1.0, 0.0, lr=0.05, burn=100, marks=marks, key=key)
+    )(jax.random.split(jax.random.key(3), 400))
+    heights = walls(np.float64(1.0), 0.0, np)[0]
+    assert np.allclose(held.spread.mean(0), spread(heights, alphas, 0.05) / heights, rtol=0.05)

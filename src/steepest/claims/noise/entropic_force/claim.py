@@ -4,39 +4,14 @@ To first order in the step the walls of a valley carry an equilibrium of height 
 the mean force on the valley is −γα/2 times the slope of Σλ. With two different α it may point to the sharper side.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    UserError,
-    Values,
-    Within,
-    agreement,
-    assume,
-    compiled,
-    context_curve,
-    equal,
-    idle,
-    keys,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.noise.entropic_force.experiment import (
     Balance,
     BalancePoint,
@@ -48,37 +23,67 @@ from steepest.claims.noise.entropic_force.experiment import (
     valley_walk,
     walls,
 )
+from steepest.nn.types import Values
 
 BURN = 400  # steps in which θ̂ is held until the walls are in equilibrium
 FAIR, UNFAIR = (0.2, 0.2), (0.05, 0.4)  # α of the tanh walls, equal and not
+PAIRS = ("unequal α", "equal α")
+FRESH = (1, 0)  # whether the label's error is drawn anew at each step
 
 
 class Setting(NamedTuple):
-    """The valleys that are walked: the claim's, tanh walls with unequal and equal α, the claim's held in place."""
+    """The valleys that are walked: the claim's, tanh walls with unequal and equal α, the claim's held in place.
 
-    start: Values  # (4,) θ̂ at first
-    tanh: Values  # (4,) which walls
-    alphas: Values  # (4, 2)
-    held: Values  # (4,)
+    The last is the claim's with noise that is the same however steep the wall.
+    """
+
+    start: Values  # (5,) θ̂ at first
+    tanh: Values  # (5,) which walls
+    alphas: Values  # (5, 2)
+    held: Values  # (5,)
+    power: Values  # (5,) of λ in the covariance of the noise
 
 
-@dataclass(frozen=True)
-class EntropicForce(Claim):
+@kit.claim
+class EntropicForce(kit.Claim[Setting]):
     """A product of two numbers with noisy labels; a valley between two walls that grow steeper along it."""
 
-    lr: Annotated[float, Within(0, open=True)] = 0.05  # step size γ [1]
-    noise: Positive = 0.5  # standard deviation σ of the labels [1]
-    start: Annotated[float, Within(1, open=True)] = (
-        3.0  # first factor u at the start; the other is 1/u [1]
+    lr: Annotated[float, kit.Within(0, open=True)] = kit.param(
+        0.05,
+        "step size γ",
+        scope=kit.between(0.04, 0.06, "smaller ones hardly move in so many steps"),
     )
-    alphas: tuple[Positive, ...] = (0.2, 0.2)  # noise over curvature, α, of the two walls [1]
-    place: float = 2.5  # where in the valley the walkers start, θ̂ [1]
-    walkers: Count = 64  # in each group [1]
-    seeds: Seeds = 8  # groups of walkers [1]
-    balance_marks: tuple[Count, ...] = (250, 1000, 2000, 4000, 6000)  # steps at which D is read [1]
-    valley_marks: tuple[Count, ...] = (200, 1000, 2000, 3800, 6000)  # steps at which θ̂ is read [1]
+    noise: kit.Positive = kit.param(
+        0.5, "standard deviation σ of the labels", scope=kit.between(0.3, 0.6)
+    )
+    start: Annotated[float, kit.Within(1, open=True)] = kit.param(
+        3.0, "first factor u at the start; the other is 1/u", scope=kit.between(2.0, 3.5)
+    )
+    alphas: tuple[kit.Positive, ...] = kit.param(
+        (0.2, 0.2),
+        "noise over curvature, α, of the two walls",
+        scope=kit.choices((0.2, 0.2), (0.15, 0.15), (0.3, 0.3)),
+    )
+    place: float = kit.param(
+        2.5, "where in the valley the walkers start, θ̂", scope=kit.between(1.5, 3.0)
+    )
+    walkers: kit.Count = kit.param(32, "in each group")
+    seeds: kit.Seeds = kit.param(16, "groups of walkers")
+    balance_marks: tuple[kit.Count, ...] = kit.param(
+        (250, 1000, 2000, 4000, 6000), "steps at which D is read", unit="steps"
+    )
+    valley_marks: tuple[kit.Count, ...] = kit.param(
+        (200, 1000, 2000, 3800, 6000), "steps at which θ̂ is read", unit="steps"
+    )
 
     kind = "limit"
+    says = {
+        "Noise with covariance αH pushes SGD along a valley of minima to where tr H is smaller": (
+            "place",
+            "change",
+        ),
+        "noisy labels are such a noise": "balance",
+    }
     statement = (
         r"C=\alpha H:\quad\langle\bar\theta_i^2\rangle=\frac{\gamma\alpha}{2(1-\gamma\lambda_i)},\qquad "
         r"\mathbb E\,\Delta\operatorname{tr}H=-\gamma^2\alpha\,\Big|\sum_i\nabla\lambda_i\Big|^2+O(\gamma^3);\qquad "
@@ -97,56 +102,79 @@ class EntropicForce(Claim):
         "put to the test by the claim noise-and-curvature.",
         "The imbalance D of a product of two numbers obeys its law exactly at every step, for any sequence of labels. "
         "What is left to theory is the mean of r², noise of the label and of uv around 1: 2σ²/(2 − γ tr H).",
+        "A label that is wrong and stays so is no such noise: D keeps its value once uv fits it. Noise of the same "
+        "covariance at all walls is none either: it pushes to where Σ log λ is smaller, and less.",
         "The two walls of the first valley pull to different places, 0 and 1, and their sum to ⅓.",
     )
-    headline = ("balance_1", "balance_2", "balance_3", "place_0", "place_1", "place_2", "place_3")
-    full = {"walkers": 1024}
+    history = (
+        kit.Version(1, "two valleys and a product of two numbers", seeds="20 of 20 hold"),
+        kit.Version(
+            2,
+            "laws over the steps; wrong labels that stay and noise of one covariance as changed worlds; 16 groups of "
+            "32 walkers for 8 of 64",
+            "every time was a check of its own, and no changed world was tried",
+        ),
+    )
+    shared = {
+        "experiment.walls": "the valley itself; its slopes are differences of its heights in the tests",
+        "experiment.balance_law": "the point of the diagram calls it, not the experiment",
+    }
     tiny = {
         "walkers": 4,
         "seeds": 3,
         "balance_marks": (20, 40, 60, 80, 100),
         "valley_marks": (20, 40, 60, 80, 100),
     }
+    full = {"walkers": 512}
     out_of_scope = {"alphas": (0.05, 0.4)}
     point = BalancePoint
 
-    def setting(self, key: Key) -> Setting:
-        return Setting(
-            np.array([self.place, 0.0, 0.0, self.place]),
-            np.array([0.0, 1.0, 1.0, 0.0]),
-            np.array([self.alphas, UNFAIR, FAIR, self.alphas]),
-            np.array([0.0, 0.0, 0.0, 1.0]),
-        )
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "mark": self.balance_marks,
+            "reading": self.valley_marks,
+            "pair": PAIRS,
+            "wall": ("first", "second"),
+        }
 
     def check_fields(self) -> None:
         if len(self.alphas) != 2:
-            raise UserError(
+            raise kit.UserError(
                 f"alphas are those of the two walls, such as 0.2 0.2; got {[*self.alphas]}"
             )
         for name in ("balance_marks", "valley_marks"):
             marks = [*getattr(self, name)]
             if sorted(set(marks)) != marks:
-                raise UserError(f"{name} must be increasing steps, got {marks}")
+                raise kit.UserError(f"{name} must be increasing steps, got {marks}")
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def setting(self, key: kit.Key) -> Setting:
+        return Setting(
+            np.array([self.place, 0.0, 0.0, self.place, self.place]),
+            np.array([0.0, 1.0, 1.0, 0.0, 0.0]),
+            np.array([self.alphas, UNFAIR, FAIR, self.alphas, self.alphas]),
+            np.array([0.0, 0.0, 0.0, 1.0, 0.0]),
+            np.array([1.0, 1.0, 1.0, 1.0, 0.0]),
+        )
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         heights, slopes = walls(np.float64(self.place), 0.0, np)
         slowness = self.lr * max(self.alphas) * np.abs(slopes / heights).max()
         return [
-            assume(
+            kit.assume(
                 "larger α over the smaller",
                 max(self.alphas) / min(self.alphas),
                 "==",
                 1,
                 "the force is towards smaller tr H only where all directions have one α",
             ),
-            assume(
+            kit.assume(
                 "γ times the larger λ at the start",
                 self.lr * max(*heights, (self.start**2 + self.start**-2) / 2),
                 "<",
                 1,
                 "the walls have no steady state; lower --lr",
             ),
-            assume(
+            kit.assume(
                 "γα|∇λ|/λ, the slow motion in units of the fast",
                 slowness,
                 "<",
@@ -155,164 +183,168 @@ class EntropicForce(Claim):
             ),
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         imbalance = self.start**2 - self.start**-2
         places = [
             slow_law(*lane, lr=self.lr, marks=self.valley_marks)
             for lane in zip(setting.start[:3], setting.tanh[:3], setting.alphas[:3], strict=True)
         ]
         heights, _ = walls(np.float64(self.place), 0.0, np)
-        return Prediction(
+        return kit.law(
             balance=("mark", balance_law(imbalance, self.lr, self.noise, self.balance_marks)),
             place=("reading", places[0]),
             change=("pair", [_rise(places[1][-1]), _rise(places[2][-1])]),
             spread=("wall", spread(heights, setting.alphas[3], self.lr)),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        balance, valley = compiled(self.run)(setting, key)
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        balance, valley = kit.compiled(self.run)(setting, key)
         groups = (self.seeds, self.walkers)
         balance = Balance(*[np.asarray(part) for part in balance])
-        deviation = np.abs(balance.imbalance / balance.product - 1).max(1)
-        places = np.asarray(valley.place).reshape(4, *groups, -1)
+        deviation = np.abs(balance.imbalance / balance.product - 1)
+        imbalance = balance.imbalance.reshape(len(FRESH), *groups, -1).mean(2)
+        places = np.asarray(valley.place).reshape(len(setting.start), *groups, -1)
         traces = 2 * walls(places[1:3, ..., -1], 1.0, np)[0].sum(0)  # (2, groups, walkers)
-        return Observation(
-            balance=("group mark", balance.imbalance.reshape(*groups, -1).mean(1)),
-            trace=("group mark", balance.trace.reshape(*groups, -1).mean(1)),
-            deviation=("group", deviation.reshape(groups).max(1)),
-            place=("group reading", places[0].mean(1)),
-            change=("pair group", traces.mean(2) - 6),
-            spread=("wall group", np.asarray(valley.spread)[3].reshape(*groups, 2).mean(1).T),
+        return kit.seen(
+            balance=("seed mark", imbalance[0]),
+            stale_balance=("seed mark", imbalance[1]),
+            deviation=("label walker mark", deviation),
+            place=("seed reading", places[0].mean(1)),
+            even_place=("seed reading", places[4].mean(1)),
+            change=("pair seed", traces.mean(2) - 6),
+            spread=("wall seed", np.asarray(valley.spread)[3].reshape(*groups, 2).mean(1).T),
         )
 
-    def run(self, setting: Setting, key: Key) -> tuple[Balance, Valley]:
-        """Walk all walkers: of the product, shape ``(walkers, marks)``; of the valleys, ``(4, walkers, marks)``."""
+    def run(self, setting: Setting, key: kit.Key) -> tuple[Balance, Valley]:
+        """Walk all walkers: of the product, shape ``(2, walkers, marks)``; of the valleys, ``(5, walkers, marks)``."""
         for_balance, for_valley = jax.random.split(key)
         count = self.seeds * self.walkers
-        product = lambda key: balance_walk(
-            self.start, 1 / self.start, self.lr, self.noise, np.array(self.balance_marks), key
+        marks = np.array(self.balance_marks)
+        product = lambda fresh, key: balance_walk(
+            self.start, 1 / self.start, self.lr, self.noise, marks, key, fresh=fresh
         )
         walk = lambda lane, key: valley_walk(
             *lane, lr=self.lr, burn=BURN, marks=np.array(self.valley_marks), key=key
         )
-        valleys = jax.vmap(jax.vmap(walk, (None, 0)))(
-            tuple(setting), keys(for_valley, 4 * count).reshape(4, count)
-        )
-        return jax.vmap(product)(keys(for_balance, count)), valleys
+        lanes = len(setting.start)
+        of_valleys = kit.keys(for_valley, lanes * count).reshape(lanes, count)
+        valleys = jax.vmap(jax.vmap(walk, (None, 0)))(tuple(setting), of_valleys)
+        products = jax.vmap(jax.vmap(product, (None, 0)), (0, None))
+        return products(np.array(FRESH), kit.keys(for_balance, count)), valleys
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        exact = agreement(
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        exact = kit.agrees(
             "exact",
-            observed["deviation"].max(),
+            seen.deviation,
             1e-11,
             label="D against D₀ Π(1 − γ²r²), largest relative error",
         )
-        checks = [idle(exact, "algebra of one step, true of any residuals")]
-        for i, mark in enumerate(self.balance_marks):
-            checks.append(
-                equal(
-                    f"balance_{i}",
-                    predicted["balance"][i],
-                    observed["balance"][:, i],
-                    # the mean of 512 walkers is known to half a per cent, at the end to one
-                    0.02 if i < 4 else 0.03,
-                    label=f"imbalance D after {mark} steps",
-                )
-            )
-        for i, mark in enumerate(self.valley_marks):
-            checks.append(
-                equal(
-                    f"place_{i}",
-                    predicted["place"][i],
-                    observed["place"][:, i],
-                    0.02,
-                    absolute=True,
-                    label=f"place θ̂ in the valley after {mark} steps",
-                )
-            )
-        for i, value in enumerate(predicted["spread"]):
-            checks.append(
-                equal(
-                    f"spread_{i}",
-                    value,
-                    observed["spread"][i],
-                    0.01,
-                    label=f"⟨θ̄²⟩ at wall {i + 1}, θ̂ held",
-                )
-            )
-        for i, alphas in enumerate((UNFAIR, FAIR)):
-            checks.append(
-                equal(
-                    f"change_{i}",
-                    predicted["change"][i],
-                    observed["change"][i],
-                    0.05,
-                    label=f"change of tr H between tanh walls, α = {alphas[0]:g} and {alphas[1]:g}",
-                )
-            )
-        return checks
+        return [
+            kit.idle(exact, "algebra of one step, true of any residuals"),
+            kit.follows(
+                "balance",
+                law.balance,
+                seen.balance,
+                0.03,  # the mean of 512 walkers is known to half a per cent, at the end to one
+                label="imbalance D over the steps",
+            ),
+            kit.follows(
+                "place",
+                law.place,
+                seen.place,
+                0.02,
+                absolute=True,
+                label="place θ̂ in the valley over the steps",
+            ),
+            kit.follows(
+                "spread", law.spread, seen.spread, 0.01, label="⟨θ̄²⟩ at either wall, θ̂ held"
+            ),
+            kit.follows(
+                "change",
+                law.change,
+                seen.change,
+                0.05,
+                label="change of tr H between tanh walls, α = 0.05 and 0.4, and 0.2 at both",
+            ),
+        ]
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         marks = np.array(self.valley_marks)
         imbalance = self.start**2 - self.start**-2
         plain = imbalance * (1 - self.lr**2 * self.noise**2) ** np.array(self.balance_marks)
-        small = [
-            slow_law(start, tanh, alphas / 2, self.lr, marks)
-            for start, tanh, alphas in zip(
-                setting.start[:3], setting.tanh[:3], setting.alphas[:3], strict=True
-            )
-        ]
+        lanes = zip(setting.start[:3], setting.tanh[:3], setting.alphas[:3], strict=True)
+        small = [slow_law(start, tanh, alphas / 2, self.lr, marks) for start, tanh, alphas in lanes]
         mean = np.full(2, np.mean(UNFAIR))
+        of_mean = _rise(slow_law(0.0, 1.0, mean, self.lr, marks)[-1])
+        still = 1e-9 * np.sign(law.change)
         return [
-            Rival(
+            kit.rival(
                 "flow",
-                predicted.replace(
-                    balance=("mark", np.full(len(self.balance_marks), imbalance)),
-                    place=("reading", np.full(marks.size, self.place)),
-                    change=("pair", [1e-9, -1e-9]),
-                ),
                 "gradient flow conserves the imbalance and stays where the risk is least",
                 label="no force along the valley",
+                balance=("mark", np.full(len(self.balance_marks), imbalance)),
+                place=("reading", np.full(marks.size, self.place)),
+                change=still,
             ),
-            Rival(
+            kit.rival(
                 "label_noise_only",
-                predicted.replace(balance=("mark", plain)),
                 "E r² = σ²",
                 label="without the noise of uv around 1",
+                balance=("mark", plain),
             ),
-            Rival(
+            kit.rival(
                 "quarter",
-                predicted.replace(
-                    place=("reading", small[0]),
-                    change=("pair", [_rise(small[1][-1]), _rise(small[2][-1])]),
-                    spread=("wall", predicted["spread"] / 2),
-                ),
                 "the lecture's γα/4",
                 label="⟨θ̄²⟩ = γα/4",
+                place=("reading", small[0]),
+                change=("pair", [_rise(small[1][-1]), _rise(small[2][-1])]),
+                spread=law.spread / 2,
             ),
-            Rival(
+            kit.rival(
                 "first_order",
-                predicted.replace(spread=("wall", np.full(2, self.lr * self.alphas[0] / 2))),
                 "the walls' height does not depend on their steepness",
                 label="γα/2 at any step",
+                spread=("wall", np.full(2, self.lr * self.alphas[0] / 2)),
             ),
-            Rival(
+            kit.rival(
                 "one_alpha",
-                predicted.replace(
-                    change=(
-                        "pair",
-                        [
-                            _rise(slow_law(0.0, 1.0, mean, self.lr, marks)[-1]),
-                            predicted["change"][1],
-                        ],
-                    )
-                ),
                 "tr H falls whatever the noise",
                 label="the mean of the two α for both walls",
+                change=("pair", [of_mean, float(law.change[1])]),
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "same_label",
+                "it is fitted, and then there is no noise",
+                label="a wrong label that stays",
+                balance=seen.stale_balance,
+            ),
+            kit.control(
+                "even_noise",
+                "steep walls are then lower than flat ones",
+                label="noise of one covariance at all walls",
+                place=seen.even_place,
+            ),
+            kit.control(
+                "other_pair",
+                "which wall has the larger α decides",
+                label="unequal α for equal ones and the other way round",
+                change=("pair seed", seen.change.values[::-1]),
+            ),
+            kit.control(
+                "other_wall",
+                "the height depends on γλ",
+                label="either wall for the other",
+                spread=("wall seed", seen.spread.values[::-1]),
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
         marks = np.array(self.balance_marks)
         fine = np.unique(np.linspace(0, marks[-1], 60).astype(int))
         imbalance = self.start**2 - self.start**-2
@@ -325,31 +357,34 @@ class EntropicForce(Claim):
             path = slow_law(0.0, 1.0, np.array(alphas), self.lr, walk)
             sums.append(2 * walls(path, 1.0, np)[0].sum(0))
         return (
-            panel(
+            kit.panel(
                 "Noisy labels balance two factors",
                 "step",
                 "D = u² − v²",
-                predicted_curve(fine, balance_law(imbalance, self.lr, self.noise, fine)),
-                rival_curve(fine, np.full(fine.size, imbalance), "gradient flow"),
-                observed_curve(marks, observed["balance"].mean(0), "walkers", kind="points"),
+                kit.predicted_curve(fine, balance_law(imbalance, self.lr, self.noise, fine)),
+                kit.rival_curve(fine, np.full(fine.size, imbalance), "gradient flow"),
+                kit.observed_curve(marks, seen.balance.mean("seed"), "walkers", kind="points"),
             ),
-            panel(
+            kit.panel(
                 "Along a valley",
                 "step",
                 "place θ̂",
-                predicted_curve(walk, place),
-                rival_curve(walk, quarter, "half the force"),
-                context_curve(walk, np.full(walk.size, 1 / 3), "least tr H"),
-                observed_curve(steps, observed["place"].mean(0), "walkers", kind="points"),
+                kit.predicted_curve(walk, place),
+                kit.rival_curve(walk, quarter, "half the force"),
+                kit.context_curve(walk, np.full(walk.size, 1 / 3), "least tr H"),
+                kit.observed_curve(steps, seen.place.mean("seed"), "walkers", kind="points"),
             ),
-            panel(
+            kit.panel(
                 "Two different α",
                 "step",
                 "tr H",
-                predicted_curve(walk, sums[0], "α = 0.05 and 0.4, rising"),
-                predicted_curve(walk, sums[1], "α = 0.2 and 0.2, falling"),
-                observed_curve(
-                    np.full(2, steps[-1]), 6 + observed["change"].mean(1), "walkers", kind="points"
+                kit.predicted_curve(walk, sums[0], "α = 0.05 and 0.4, rising"),
+                kit.predicted_curve(walk, sums[1], "α = 0.2 and 0.2, falling"),
+                kit.observed_curve(
+                    np.full(2, steps[-1]),
+                    6 + seen.change.mean("seed").values,
+                    "walkers",
+                    kind="points",
                 ),
             ),
         )

@@ -38,12 +38,17 @@ class Balance(NamedTuple):
     trace: Any
 
 
-def balance_walk(u: float, v: float, lr: Any, noise: Any, marks: Values, key: Key) -> Balance:
-    """Descend on ½(uv − 1 − σξ)² with a fresh ξ ~ N(0, 1) at each step, and look at the marks."""
+def balance_walk(
+    u: float, v: float, lr: Any, noise: Any, marks: Values, key: Key, *, fresh: Any = 1
+) -> Balance:
+    """Descend on ½(uv − 1 − σξ)² with a fresh ξ ~ N(0, 1) at each step, and look at the marks.
+
+    With ``fresh`` zero the first ξ is kept: a label that is wrong, and stays so.
+    """
 
     def step(i: Any, state: tuple) -> tuple:
         u, v, product = state
-        residual = u * v - 1 - noise * jax.random.normal(jax.random.fold_in(key, i))
+        residual = u * v - 1 - noise * jax.random.normal(jax.random.fold_in(key, i * fresh))
         moved = u - lr * residual * v
         other = v - lr * residual * u
         return moved, other, product * (1 - lr**2 * residual**2)
@@ -107,7 +112,16 @@ class Valley(NamedTuple):
 
 
 def valley_walk(
-    start: Any, tanh: Any, alphas: Any, held: Any, lr: float, burn: int, marks: Values, key: Key
+    start: Any,
+    tanh: Any,
+    alphas: Any,
+    held: Any,
+    power: Any,
+    *,
+    lr: float,
+    burn: int,
+    marks: Values,
+    key: Key,
 ) -> Valley:
     """Descend on Σ θ̄_i² λ_i(θ̂), with noise of covariance α_i H_ii = 2 α_i λ_i in each θ̄_i.
 
@@ -116,6 +130,7 @@ def valley_walk(
         tanh: which walls.
         alphas: α_i, shape ``(2,)``.
         held: 1.0 for a walker that stays at θ̂.
+        power: of λ in the covariance, 1 where it is α_i H_ii, 0 where it is 2 α_i however steep the wall.
         lr: step size γ.
         burn: steps before the clock starts.
         marks: steps at which to look.
@@ -126,7 +141,7 @@ def valley_walk(
         place, wide, total = state
         heights, slopes = walls(place, tanh)
         drawn = jax.random.normal(jax.random.fold_in(key, i), (2,))
-        gradient = 2 * heights * wide + jnp.sqrt(2 * alphas * heights) * drawn
+        gradient = 2 * heights * wide + jnp.sqrt(2 * alphas * heights**power) * drawn
         free = jnp.where(i < burn, 0.0, 1 - held)
         drift = (wide**2 * slopes).sum()
         total = total + jnp.where(i < burn, 0.0, wide**2)
