@@ -60,7 +60,10 @@ def test_walkers_follow_both_laws():
     )
     assert np.allclose(balance.imbalance, balance.product, rtol=1e-11)
     assert np.allclose(balance.imbalance.mean(0), balance_law(3.75, 0.05, 0.5, marks), rtol=0.01)
-    held = jax.vmap(lambda key: held_walk(marks, key))(jax.random.split(jax.random.key(1), 400))
+    alphas = np.full(2, 0.2)
+    held = jax.vmap(
+        lambda key: valley_walk(1.0, 0.0, alphas, 1.0, 1.0, lr=0.05, burn=100, marks=marks, key=key)
+    )(jax.random.split(jax.random.key(1), 400))
     assert np.all(held.place == 1.0)
     heights = walls(np.float64(1.0), 0.0, np)[0]
     assert np.allclose(held.spread.mean(0), spread(heights, np.full(2, 0.2), 0.05), rtol=0.05)
