@@ -6,8 +6,8 @@ import pytest
 
 from steepest.claims.descent.overcomplete_tensor.claim import (
     OvercompleteTensor,
-    _pair_squares,
     _units,
+    sum_over_pairs,
 )
 from steepest.claims.descent.overcomplete_tensor.experiment import merging_overlap
 from steepest.landscapes import pair_angle
@@ -15,9 +15,13 @@ from steepest.landscapes import pair_angle
 RNG = np.random.default_rng(0)
 
 
+def pair_squares(components):
+    return sum_over_pairs(components, lambda c: np.tan(pair_angle(c)) ** 2)
+
+
 def test_sums_over_pairs_are_sums_one_by_one():
     components = _units(RNG, 30, 64)
-    sums = _pair_squares(components)
+    sums = pair_squares(components)
     for k in (0, 7, 29):
         others = np.delete(components, k, 0)
         angles = pair_angle(np.abs(others @ components[k]))
@@ -27,7 +31,7 @@ def test_sums_over_pairs_are_sums_one_by_one():
 def test_sums_tend_to_first_order_in_high_dimension():
     """E c⁶ = 15/(d(d+2)(d+4)); what is above it is of order 1/d, and large: a half at d = 128."""
     for d, excess in ((128, 0.55), (1024, 0.06)):
-        sums = _pair_squares(_units(RNG, 800, d))
+        sums = pair_squares(_units(RNG, 800, d))
         ratio = sums.mean() / (799 * 15 / (d * (d + 2) * (d + 4)))
         assert 1 < ratio < 1 + 2 * excess
 
@@ -46,8 +50,9 @@ def test_theory_knows_no_ends_and_the_experiment_no_theory():
     )
     setting = claim.setting(jax.random.key(0))
     predicted = claim.predict(setting)
-    assert predicted["squares_1"].shape == (3, 36)
+    assert predicted["squares"].shape == (3, 3, 54)
+    assert (predicted["squares"][1, :, 36:] == 0).all()
     observed = claim.observe(setting, jax.random.key(1))
-    assert observed["overlap_2"].shape == (3, 4)
-    assert observed["shares"].shape == (2, 8)
-    assert (observed["value_0"] > 1).all()
+    assert observed["overlap"].shape == (3, 3, 4)
+    assert observed["shown"].shape == (2, 20)
+    assert (observed["value"][0] > 1).all()
