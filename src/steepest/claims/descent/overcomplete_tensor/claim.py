@@ -341,7 +341,7 @@ class OvercompleteTensor(kit.Claim[Setting]):
             for i, n in enumerate(self.counts)
         ]
         first = 15 * counts / self.d**3
-        ends = np.array([points[0].x.min(), points[-1].x.max()])
+        ends = np.array([seen.theory.min(), seen.theory.max()])
         shown = np.array([*self.small, self.failing])
         order = np.argsort(shown)
         dimensions = np.append(shown[order], self.d)
