@@ -5,40 +5,15 @@ network ends with its weight on ±(e₁ + e₂)/√2, with positive output, and 
 each neuron goes is known at the start: to the direction of its sign on whose side it is.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    UserError,
-    Values,
-    Within,
-    agreement,
-    assume,
-    bound,
-    compiled,
-    exponent,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.features.xor_features.experiment import (
     LARGEST_RATIO,
     XorFeaturesPoint,
@@ -48,8 +23,11 @@ from steepest.claims.features.xor_features.experiment import (
     train,
 )
 from steepest.dynamics import Trajectory
-from steepest.measurement.quantities import SignedAlignment, signed_alignment
+from steepest.measurement.quantities import signed_alignment
+from steepest.nn.types import Values
 from steepest.programs import parity_margins
+
+TOWARDS = ("+(e₁ + e₂)", "−(e₁ + e₂)", "+(e₁ − e₂)", "−(e₁ − e₂)")
 
 
 class Setting(NamedTuple):
@@ -59,26 +37,39 @@ class Setting(NamedTuple):
     signs: Values  # of the output weights, (dimensions, seeds, h)
 
 
-@dataclass(frozen=True)
-class XorFeatures(Claim):
+@kit.claim
+class XorFeatures(kit.Claim[Setting]):
     """Two-layer ReLU networks on the whole cube, by descent on the logarithm of the exponential risk."""
 
-    # ε, scales of the start, w = ε g/√d; where neurons go is judged from the first [1]
-    scales: tuple[Positive, ...] = (0.01, 0.3)
-    dimensions: tuple[Annotated[int, Within(2, 12)], ...] = (4, 5, 6)  # d [bits]
-    width: Count = 40  # neurons h [neurons]
-    lr: Positive = 0.5  # step while the norm of all weights is below two [1]
-    steps: Count = 2000  # of each descent [steps]
-    samples: Annotated[float, Within(1, LARGEST_RATIO)] = (
-        3.0  # examples a dimension of the control [1]
+    scales: tuple[kit.Positive, ...] = kit.param(
+        (0.01, 0.3),
+        "ε, of the start, w = ε g/√d; where neurons go is judged from the first",
+        scope=kit.choices((0.01, 0.3), (0.02, 0.2), (0.005, 0.1)),
     )
-    seeds: Seeds = 6  # networks at each scale and dimension [1]
+    dimensions: tuple[Annotated[int, kit.Within(2, 12)], ...] = kit.param(
+        (4, 5, 6), "d", unit="bits", scope=kit.choices((4, 5, 6), (3, 4, 6), (4, 6, 7))
+    )
+    width: kit.Count = kit.param(
+        40,
+        "neurons h",
+        unit="neurons",
+        scope=kit.between(40, 60, "fewer may have none on the side of one direction"),
+    )
+    lr: kit.Positive = kit.param(
+        0.5, "step while the norm of all weights is below two", scope=kit.between(0.45, 0.6)
+    )
+    steps: kit.Count = kit.param(2000, "of each descent", unit="steps")
+    samples: Annotated[float, kit.Within(1, LARGEST_RATIO)] = kit.param(
+        3.0, "examples a dimension of the control"
+    )
+    seeds: kit.Seeds = kit.param(6, "networks at each scale and dimension")
 
     kind = "empirical law"
-    version = (
-        2  # 1 judged where neurons go from both scales, within 0.01: 18 of its 20 fresh seeds held
-    )
-    headline = ("cosine", "shares", "margin")
+    says = {
+        "the neurons turn to four directions": "cosine",
+        "a quarter of the weight each": "shares",
+        "the largest margin of all": "margin",
+    }
     statement = (
         r"\frac{w_j}{\lVert w_j\rVert}\to\operatorname{sign}(v_j)\text{'s own of }\pm\tfrac{e_1+e_2}{\sqrt2},"
         r"\pm\tfrac{e_1-e_2}{\sqrt2},\qquad"
@@ -90,9 +81,8 @@ class XorFeatures(Claim):
         "That descent ends there is what is observed.",
         "Means over neurons are weighted by |v_j| ‖w_j‖. Neurons that start inactive on all they could learn keep "
         "their direction and their small weight: the least cosine over all neurons tells nothing.",
-        "Version 1 asked that all but 1 % of the weight goes where the start says from every scale. From ε = 0.3 a "
-        "neuron near the border of two directions can take the other, with up to some percent of the weight: 18 of "
-        "20 fresh seeds held, two were inconclusive. Version 2 judges the first scale, within 0.1 %.",
+        "From ε = 0.3 a neuron near the border of two directions can take the other, with up to some percent of the "
+        "weight: where neurons go is judged from the first scale.",
         "What is left of the margin falls like one over log(1/R), for two reasons (shown). From ε = 0.3 it is the "
         "weight of neurons that have not turned. From ε = 0.01 it is the step: with half of it, --lr 0.25 --steps "
         "4000, about half is left.",
@@ -100,32 +90,60 @@ class XorFeatures(Claim):
         "narrower networks may miss one, and are then out of range.",
         "The control sees 3d examples, where the same descent ends in other directions and at another margin.",
     )
-    full = {"dimensions": (4, 6, 8), "seeds": 20, "steps": 4000}
+    history = (
+        kit.Version(
+            1,
+            "directions, shares, margins, and where neurons go",
+            seeds="18 of 20 hold, 2 undecided",
+        ),
+        kit.Version(
+            2,
+            "where neurons go is judged from the first scale, within 0.1 %",
+            "from ε = 0.3 a neuron near the border of two directions can take the other",
+        ),
+        kit.Version(
+            3,
+            "every law at each scale and d; margins and shares of every network, to 1 % and 0.005",
+            "the worst of all scales and d stood for all",
+        ),
+    )
+    shared = {
+        "experiment.directions": "in the experiment for cosines that are drawn; judged are the weights themselves",
+    }
     tiny = {"dimensions": (2, 3, 4), "seeds": 3, "steps": 800}
+    full = {"dimensions": (4, 6, 8), "seeds": 20, "steps": 4000}
     out_of_scope = {"scales": (0.01, 30.0)}
     point = XorFeaturesPoint
 
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "scale": self.scales,
+            "dimension": self.dimensions,
+            "direction": TOWARDS,
+            "neuron": tuple(range(self.width)),
+        }
+
     def check_fields(self) -> None:
         if sorted(set(self.dimensions)) != list(self.dimensions):
-            raise UserError(
+            raise kit.UserError(
                 f"an exponent needs increasing --dimensions, got {self.dimensions}; try 4 5 6"
             )
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
         shape = (len(self.dimensions), self.seeds, self.width)
         return Setting(
             rng.normal(size=(*shape, max(self.dimensions))), rng.choice([-1.0, 1.0], shape)
         )
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         groups = _first_targets(setting)[..., None] == np.arange(4)
         return [
-            assume("points of the exponent", len(self.dimensions), ">=", 3, "add --dimensions"),
-            assume(
+            kit.assume("points of the exponent", len(self.dimensions), ">=", 3, "add --dimensions"),
+            kit.assume(
                 "largest scale of the start", max(self.scales), "<=", 0.5, "choose small --scales"
             ),
-            assume(
+            kit.assume(
                 "fewest neurons on the side of one direction",
                 groups.sum(2).min(),
                 ">=",
@@ -134,21 +152,25 @@ class XorFeatures(Claim):
             ),
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         units = directions(max(self.dimensions))[0]
-        return Prediction(
-            directions=("direction input", units),
-            shares=("direction", np.full(4, 0.25)),
+        angles = np.arctan2(units[:, 1], units[:, 0])
+        # half, since v² + ‖w‖² ≥ 2|v|‖w‖
+        margins = [parity_margins(d, 2).first / 2 for d in self.dimensions]
+        size = len(self.dimensions)
+        return kit.law(
+            angles=("direction", angles),  # of w in the plane of the two bits
+            shares=("dimension direction", np.full((size, len(TOWARDS)), 0.25)),
+            cosine=("dimension", np.full(size, 0.995)),
             targets=("dimension seed neuron", _first_targets(setting)),
-            # half, since v² + ‖w‖² ≥ 2|v|‖w‖
-            margin=("dimension", [parity_margins(d, 2).first / 2 for d in self.dimensions]),
-            exponent=-0.5,
+            elsewhere=("dimension", np.full(size, 0.001)),
+            margin=("dimension", margins),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         x = cubes(self.dimensions)
         y = np.sign(x[0, :, 0] * x[0, :, 1])
-        rng = numpy_generator(key)
+        rng = kit.numpy_generator(key)
         sampled = [
             [
                 rng.multinomial(round(self.samples * d), np.full(len(y), 1 / len(y)))
@@ -160,14 +182,16 @@ class XorFeatures(Claim):
         whole = np.ones((len(self.scales), *np.shape(sampled)))
         weights = np.concatenate([whole, np.array(sampled, float)[None]])
         scales = np.array([*self.scales, self.scales[0]])
-        path = jax.tree.map(np.asarray, compiled(self.descents)(x, y, weights, scales, *setting))
+        path = jax.tree.map(
+            np.asarray, kit.compiled(self.descents)(x, y, weights, scales, *setting)
+        )
         axes = "scale dimension seed"
         main = jax.tree.map(lambda values: values[:-1], path)
         control = jax.tree.map(lambda values: np.broadcast_to(values[-1:], values[:-1].shape), path)
         first = starts(
             setting.noise, setting.signs, 1.0, np.array(self.dimensions)[:, None, None, None]
         )
-        return Observation(
+        return kit.seen(
             w=(f"{axes} neuron input", main.params.w),
             v=(f"{axes} neuron", main.params.v),
             margin=(f"{axes} record", main.observed["margin"]),
@@ -204,188 +228,202 @@ class XorFeatures(Claim):
         path = jax.lax.map(one, lanes)
         return jax.tree.map(lambda values: values.reshape(*shape, *values.shape[1:]), path)
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         end = observed["log_risk"][..., -1]
         least = np.where(np.isnan(end), -np.inf, -end).min()
         return [
-            assume("least log(1/R) at the end", least, ">=", 40, "raise --steps, or lower --lr")
+            kit.assume("least log(1/R) at the end", least, ">=", 40, "raise --steps, or lower --lr")
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        aligned = _aligned(predicted, observed)
-        where = (aligned.nearest == predicted["targets"]) * aligned.weights
-        ends = observed["margin"][..., -1]
-        ratios = ends / predicted["margin"][:, None]
-        off = np.abs(aligned.shares - predicted["shares"]).max(-1)
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return how networks at the end are aligned with the directions, and which weight went elsewhere."""
+        units = self._units(law)
+        signs = directions(units.shape[1])[1]
+        ends = signed_alignment(seen.w.values, seen.v.values, units, signs)
+        dims = ("scale", "dimension", "seed")
+        places = {"scale": seen.scale, "dimension": seen.dimension}
+        array = lambda values, *more: xarray.DataArray(np.asarray(values), places, (*dims, *more))
+        there = np.asarray((ends.nearest == law.targets.values) * ends.weights)
+        return {
+            "aligned": array(ends.cosine),
+            "shares": array(ends.shares, "direction").assign_coords(direction=law.direction),
+            "elsewhere": array(1 - there.sum(-1)).isel(scale=0, drop=True),
+            "end": seen.margin.isel(record=-1),
+        }
+
+    def _units(self, law: xarray.Dataset) -> Values:
+        """Return the predicted directions of all inputs, ``(4, D)``."""
+        units = np.zeros((len(TOWARDS), max(self.dimensions)))
+        units[:, 0] = np.cos(law.angles)
+        units[:, 1] = np.sin(law.angles)
+        return units
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
-            bound(
+            kit.at_least(
                 "cosine",
-                aligned.cosine.min((0, 1)),
-                at_least=0.995,
-                label="mean cosine with the directions, by weight, least over scales and d",
+                law.cosine,
+                seen.aligned,
+                over="scale dimension",
+                label="mean cosine with the directions, by weight",
             ),
-            agreement(
+            kit.follows(
                 "shares",
-                off.max((0, 1)),
-                0.002,
-                aggregate="mean",
-                label="share of the weight at a direction − ¼, largest",
+                law.shares,
+                seen.shares,
+                0.005,
+                over="scale dimension direction",
+                absolute=True,
+                each=True,
+                label="share of the weight at each direction",
             ),
-            agreement(
+            kit.follows(
                 "margin",
-                np.abs(ratios - 1).max((0, 1)),
+                law.margin,
+                seen.end,
                 0.01,  # what is left falls like 1/log(1/R), and is 0.003 at these steps
-                aggregate="mean",
-                label="normalized margin / (γ₁/2) − 1, largest over scales and d",
+                over="scale dimension",
+                each=True,
+                label="normalized margin at the end",
             ),
-            agreement(
+            kit.at_most(
                 "targets",
-                (1 - where[0].sum(-1)).max(0),
-                0.001,
-                aggregate="mean",
+                law.elsewhere,
+                seen.elsewhere,
                 label=f"share of the weight elsewhere than the start says, from ε = {self.scales[0]:g}",
             ),
-            exponent(
+            kit.power(
                 "exponent",
-                float(predicted["exponent"]),
-                self.dimensions,
-                ends.mean(0).T,
+                law.margin,
+                seen.end.mean("scale"),
                 0.01,
+                over="dimension",
                 label="normalized margin against d",
             ),
         ]
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        axes = np.zeros_like(predicted["directions"])
-        axes[[0, 1, 2, 3], [0, 0, 1, 1]] = [1, -1, 1, -1]
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        axes = np.pi * np.array([0, 1, 0.5, 1.5])
         tangent = [parity_margins(d, 2).tangent / 2 for d in self.dimensions]
-        counts = (predicted["targets"][..., None] == np.arange(4)).mean(2)
-        free = _first_targets(setting, any_sign=True)
+        counts = (law.targets.values[..., None] == np.arange(4)).mean((1, 2))
         return [
-            Rival(
+            kit.rival(
                 "axes",
-                predicted.replace(directions=("direction input", axes)),
                 "these are the coordinates that the label depends on",
                 label="the directions ±e₁, ±e₂",
+                angles=("direction", axes),
             ),
-            Rival(
+            kit.rival(
                 "counts",
-                predicted.replace(shares=("dimension seed direction", counts)),
                 "every neuron grows alike",
                 label="shares are those of the neurons at the start",
+                shares=("dimension direction", counts),
             ),
-            Rival(
+            kit.rival(
                 "all_neurons",
-                predicted.replace(margin=("dimension", 2 * predicted["margin"])),
                 "γ₁ itself, the margin in the ℓ1 norm of |v_j| ‖w_j‖",
                 label="the margin is γ₁",
+                margin=2 * law.margin,
             ),
-            Rival(
+            kit.rival(
                 "frozen",
-                predicted.replace(margin=("dimension", tangent), exponent=-1.0),
                 "the margin of the frozen features, as if these were all",
                 label="the margin is γ₂/2",
+                margin=("dimension", tangent),
             ),
-            Rival(
+            kit.rival(
                 "nearest",
-                predicted.replace(targets=("dimension seed neuron", free)),
                 "it takes the least turn",
                 label="a neuron goes to the nearest of the four",
+                targets=("dimension seed neuron", _first_targets(setting, any_sign=True)),
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        shape = observed["w"].shape
-        lazy = observed.replace(
-            w=("scale dimension seed neuron input", np.broadcast_to(observed["start_w"], shape)),
-            v=("scale dimension seed neuron", np.broadcast_to(observed["start_v"], shape[:-1])),
-        )
-        axes = "scale dimension seed"
-        sample = observed.replace(
-            w=(f"{axes} neuron input", observed["sample_w"]),
-            v=(f"{axes} neuron", observed["sample_v"]),
-            margin=(f"{axes} record", observed["sample_margin"]),
-        )
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
-            Control("start", lazy, "nothing has turned yet", label="the directions at the start"),
-            Control(
+            kit.control(
+                "start",
+                "nothing has turned yet",
+                label="the directions at the start",
+                w=seen.start_w,
+                v=seen.start_v,
+            ),
+            kit.control(
                 "sample",
-                sample,
                 "a sample is not symmetric: descent ends at other networks, at another margin",
                 label=f"{self.samples:g} d examples",
+                w=seen.sample_w,
+                v=seen.sample_v,
+                margin=seen.sample_margin,
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        units = predicted["directions"][:, :2]
-        last = (-1, 0)  # largest dimension, first seed
-        size = np.sqrt(np.abs(observed["v"][0][last])[:, None] ** 2)
-        ends = observed["w"][0][last]
-        ends = ends / np.linalg.norm(ends, axis=1, keepdims=True)
-        begin = observed["start_w"][last]
-        begin = begin / np.linalg.norm(begin, axis=1, keepdims=True)
-        heavy = size[:, 0] > 0.01 * size.max()
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        unit = lambda w: w / np.linalg.norm(w, axis=1, keepdims=True)
+        units = self._units(law)[:, :2]
+        last = {"dimension": -1, "seed": 0}
+        ends = unit(seen.w.isel(scale=0, **last).values)
+        begin = unit(seen.start_w.isel(last).values)
+        size = np.abs(seen.v.isel(scale=0, **last).values)
+        heavy = size > 0.01 * size.max()
         circle = np.linspace(0, 2 * np.pi, 100)
-        logs = -observed["log_risk"]
-        gaps = 1 - observed["margin"] / predicted["margin"][:, None, None]
-        late = np.where(logs > 2, logs, np.nan)
-        shades = np.linspace(0, 0.8, len(self.scales))
-        reach = np.array([3.0, np.nanmax(late)])
+        logs = -seen.log_risk.isel(dimension=-1)
+        gaps = 1 - (seen.margin / law.margin).isel(dimension=-1)
+        late = logs.where(logs > 2)
+        reach = np.array([3.0, float(late.max())])
+        look = {"kind": "points"}
+        from_scales = [
+            kit.observed_curve(
+                late.isel(scale=i, seed=0),
+                gaps.isel(scale=i),
+                f"start of scale {scale:g}",
+                shade=0.8 * i / max(1, len(self.scales) - 1),
+            )
+            for i, scale in enumerate(self.scales)
+        ]
+        tangent = [parity_margins(d, 2).tangent / 2 for d in self.dimensions]
         return (
-            panel(
+            kit.panel(
                 f"Neurons turn to four directions (d = {self.dimensions[-1]})",
                 "w₁/‖w‖",
                 "w₂/‖w‖",
-                observed_curve(ends[heavy, 0], ends[heavy, 1], "at the end", kind="points"),
-                observed_curve(begin[:, 0], begin[:, 1], "at the start", kind="points", shade=0.8),
-                predicted_curve(units[:, 0], units[:, 1], "predicted", kind="points"),
-                predicted_curve(np.cos(circle), np.sin(circle)),
+                kit.observed_curve(ends[heavy, 0], ends[heavy, 1], "at the end", **look),
+                kit.observed_curve(begin[:, 0], begin[:, 1], "at the start", shade=0.8, **look),
+                kit.predicted_curve(units[:, 0], units[:, 1], "predicted", **look),
+                kit.predicted_curve(np.cos(circle), np.sin(circle)),
                 xlim=(-1.1, 1.1),
                 ylim=(-1.1, 1.1),
             ),
-            panel(
+            kit.panel(
                 "They have the largest margin",
                 "log(1/R)",
                 "1 − margin/(γ₁/2)",
-                *(
-                    observed_curve(
-                        late[i, -1, 0], gaps[i, -1], f"start of scale {scale:g}", shade=shade
-                    )
-                    for i, (scale, shade) in enumerate(zip(self.scales, shades, strict=True))
-                ),
-                predicted_curve(reach, 0.2 / reach, "∝ 1/log(1/R)"),
+                *from_scales,
+                kit.predicted_curve(reach, 0.2 / reach, "∝ 1/log(1/R)"),
                 log="xy",
             ),
-            panel(
+            kit.panel(
                 "It falls like 1/√d",
                 "d, bits of the input",
                 "normalized margin",
-                observed_curve(
-                    self.dimensions, observed["margin"][..., -1].mean(0).T, "at the end"
-                ),
-                predicted_curve(self.dimensions, predicted["margin"], "γ₁/2"),
-                rival_curve(
+                kit.observed_curve(
                     self.dimensions,
-                    [parity_margins(d, 2).tangent / 2 for d in self.dimensions],
-                    "γ₂/2, frozen features",
+                    seen.end.mean("scale").transpose("seed", "dimension"),
+                    "at the end",
                 ),
+                kit.predicted_curve(self.dimensions, law.margin, "γ₁/2"),
+                kit.rival_curve(self.dimensions, tangent, "γ₂/2, frozen features"),
                 log="xy",
             ),
         )
 
 
-def _first_targets(setting: Setting, any_sign: bool = False) -> np.ndarray:
+def _first_targets(setting: Setting, any_sign: bool = False) -> Values:
     """Return the number of the direction on whose side each neuron starts, of those of its sign, or of any."""
     noise = np.asarray(setting.noise)
     units, signs = directions(noise.shape[-1])
     products = noise @ units.T
     own = np.asarray(setting.signs)[..., None] * signs > 0
     return np.where(own | any_sign, products, -np.inf).argmax(-1)
-
-
-def _aligned(predicted: Prediction, observed: Observation) -> SignedAlignment:
-    """Return how the networks at the end are aligned with the predicted directions."""
-    units = predicted["directions"]
-    signs = directions(units.shape[1])[1]
-    align = compiled(lambda w, v: signed_alignment(w, v, units, signs))
-    return jax.tree.map(np.asarray, align(observed["w"], observed["v"]))
