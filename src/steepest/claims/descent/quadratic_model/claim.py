@@ -6,35 +6,17 @@ span, where the linear model never moves, the path decides, at every time by an 
 network whose output is scaled by α is such a model with ε = 1/α.
 """
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Claim,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    assume,
-    compiled,
-    exponent,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.descent.quadratic_model.experiment import (
+    TESTS,
     Models,
     Networks,
     QuadraticPoint,
@@ -47,6 +29,7 @@ from steepest.claims.descent.quadratic_model.experiment import (
     network,
     network_theory,
 )
+from steepest.nn.types import Values
 
 # Slopes over a factor eight in ε. The next order is a relative c ε in each remainder, c of order one and of either
 # sign, which takes a slope off by up to 0.05 in one model and by 0.01 on average; near pairs of small singular values
@@ -61,30 +44,61 @@ class Setting(NamedTuple):
     networks: Networks
 
 
-@dataclass(frozen=True)
-class QuadraticModel(Claim):
+class Ends(NamedTuple):
+    """What trained models have, over seeds and ε."""
+
+    middle: Values  # θ on the way, (seeds, ε, p)
+    end: Values  # θ at the end, (seeds, ε, p)
+    fitted: Values  # by the linear part of the trained model at the training inputs, (seeds, ε, m)
+    drift: Values  # ∇z(x; θ) − ∇z(x; θ_0) at the test inputs, (seeds, ε, tests, p)
+    outputs: Values  # at the test inputs, (seeds, ε, tests)
+
+
+@kit.claim
+class QuadraticModel(kit.Claim[Setting]):
     """Random quadratic models; two-layer tanh networks on threes and eights, their outputs scaled up."""
 
-    # ε, how much the models bend [1]
-    epsilon: tuple[Positive, ...] = (0.0025, 0.005, 0.01, 0.02)
-    dimension: Count = 30  # parameters p of a model [1]
-    examples: Count = 6  # training inputs m of a model and of a network [1]
-    seeds: Seeds = 32  # random models [1]
-    middle: Positive = 1.0  # time at which the flow is looked at on its way [1]
-    # α, scales of the networks' outputs [1]
-    scales: tuple[Positive, ...] = (8.0, 16.0, 32.0, 64.0)
-    width: Count = 64  # hidden neurons of the networks [neurons]
-    inputs: Count = 16  # principal components of the images [1]
-    networks: Seeds = 8  # random networks, each on images of its own [1]
+    epsilon: tuple[kit.Positive, ...] = kit.param(
+        (0.0025, 0.005, 0.01, 0.02),
+        "ε, how much the models bend",
+        scope=kit.choices(
+            (0.0025, 0.005, 0.01, 0.02), (0.002, 0.004, 0.008), (0.003, 0.006, 0.012)
+        ),
+    )
+    dimension: kit.Count = kit.param(
+        30, "parameters p of a model", scope=kit.between(30, 40, "near m features are badly posed")
+    )
+    examples: kit.Count = kit.param(
+        6, "training inputs m of a model and of a network", scope=kit.between(4, 6)
+    )
+    seeds: kit.Seeds = kit.param(32, "random models")
+    middle: kit.Positive = kit.param(
+        1.0, "time at which the flow is looked at on its way", scope=kit.between(0.5, 2.0)
+    )
+    scales: tuple[kit.Positive, ...] = kit.param(
+        (8.0, 16.0, 32.0, 64.0),
+        "α, of the networks' outputs",
+        scope=kit.choices((8.0, 16.0, 32.0, 64.0), (10.0, 20.0, 40.0), (12.0, 24.0, 48.0)),
+    )
+    width: kit.Count = kit.param(
+        64, "hidden neurons of the networks", unit="neurons", scope=kit.between(48, 96)
+    )
+    inputs: kit.Count = kit.param(
+        16, "principal components of the images", scope=kit.between(12, 20)
+    )
+    networks: kit.Seeds = kit.param(8, "random networks, each on images of its own")
 
     kind = "theorem"
-    version = 2  # 1 had 16 models
+    says = {
+        "fits deformed targets": ("targets", "parameters"),
+        "with drifting features": "drift",
+        "its path is explicit": ("on_the_way", "outputs", "network"),
+    }
     statement = (
         r"\theta_\infty=\theta^F+\varepsilon\,(\theta^I_\parallel+\theta^I_\perp)+O(\varepsilon^2),\quad "
         r"\theta^I_\parallel=(\Phi\Phi^\top)^+\Phi Y^I,\ Y^I_\alpha=-\tfrac12\theta^{F\top}F_\alpha\theta^F,\quad "
         r"\theta^I_\perp=-P_\perp\sum_\alpha F_\alpha\int_0^\infty\theta^F_t\,r_t(\alpha)\,dt"
     )
-    headline = ("parameters", "drift", "outputs", "on_the_way", "network")
     source = "Lecture of 2 November in [@hanin2022]; the part outside of the span and finite times are worked out here"
     corrections = (
         "The notes print the drift of the features at the end as εF(x)(θ₀ − θ^F); its sign is the other one.",
@@ -102,8 +116,8 @@ class QuadraticModel(Claim):
         "is right, one where anything in it is missing.",
         "The networks train α(f(θ₀ + θ/α) − f(θ₀)) on labels ±1. Their third derivatives enter at α^{−2} only, so "
         "that the theory of quadratic models is exact to first order in 1/α, whatever the width.",
-        "Version 1 had 16 models: of its twenty fresh seeds 18 held and two were inconclusive, as the interval of the "
-        "exponent of the targets was too wide. Version 2 has 32 and changes nothing else.",
+        "Where examples have weights in the loss, the flow takes another path to the same fit: what it fits and how "
+        "features drift is the same to first order, and what moves off the span is not.",
         "Flows are followed until residuals are 10⁻⁸; the smallest remainder judged is above 10⁻⁶.",
         "Width is not 1/ε²: at α = 1 the error of the linear model falls like 1/n and not like n^−½ (exponent "
         "−0.96 ± 0.07 for widths n from 32 to 512, 24 networks each, an exploration that is not judged here), since "
@@ -111,29 +125,57 @@ class QuadraticModel(Claim):
         "too: the first-order theory leaves 45 % of the error at n = 32 and 22 % at n = 512, and without the part off "
         "the span 92 % and 75 %.",
     )
-    full = {"seeds": 64, "networks": 24, "width": 256, "dimension": 60, "examples": 10}
+    history = (
+        kit.Version(1, "16 models", seeds="18 of 20 hold, 2 undecided"),
+        kit.Version(2, "32 models", "the interval of the exponent of the targets was too wide"),
+        kit.Version(
+            3,
+            "remainders over ε and 1/α as laws; weights in the loss and another model as changed worlds",
+            "no changed world was tried",
+        ),
+    )
+    shared = {
+        name: "it makes the network, of which theory has Jacobians at the start and the experiment a flow"
+        for name in (
+            "experiment.network",
+            "steepest.nn.activations._activation.activation",
+            "steepest.nn.networks._mlp.mlp",
+            "steepest.nn.networks._parameterization.parameterization",
+            "steepest.nn.networks._parameterization.width_factor",
+        )
+    }
     tiny = {"seeds": 3, "networks": 3, "dimension": 8, "examples": 2, "width": 8, "inputs": 6}
+    full = {"seeds": 64, "networks": 24, "width": 256, "dimension": 60, "examples": 10}
     out_of_scope = {"examples": 40}
     point = QuadraticPoint
 
-    def setting(self, key: Key) -> Setting:
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "epsilon": self.epsilon,
+            "scale": self.scales,
+            "parameter": tuple(range(self.dimension)),
+            "example": tuple(range(self.examples)),
+            "test": tuple(range(TESTS)),
+        }
+
+    def setting(self, key: kit.Key) -> Setting:
         for_models, for_networks = jax.random.split(key)
-        draw = compiled(lambda key: draw_models(key, self.seeds, self.dimension, self.examples))
+        draw = kit.compiled(lambda key: draw_models(key, self.seeds, self.dimension, self.examples))
         networks = draw_networks(
             for_networks, self.networks, self.width, self.examples, self.inputs
         )
         return Setting(Models(*map(np.asarray, draw(for_models))), networks)
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        rank = np.linalg.matrix_rank(setting.models.phi[..., : self.examples]).min()
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        least = np.linalg.matrix_rank(setting.models.phi[..., : self.examples]).min()
         advice = "choose --examples below --dimension: the linear model must interpolate"
         return [
-            assume("smallest rank of Φ", rank, ">=", self.examples, advice),
-            assume("largest ε", max(self.epsilon), "<=", 0.05, "the statement is for ε → 0"),
-            assume("smallest α", min(self.scales), ">=", 4, "the statement is for 1/α → 0"),
+            kit.assume("smallest rank of Φ", least, ">=", self.examples, advice),
+            kit.assume("largest ε", max(self.epsilon), "<=", 0.05, "the statement is for ε → 0"),
+            kit.assume("smallest α", min(self.scales), ">=", 4, "the statement is for 1/α → 0"),
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         models = setting.models
         ends = [model_theory(models, seed) for seed in range(self.seeds)]
         ways = [model_theory(models, seed, self.middle) for seed in range(self.seeds)]
@@ -146,8 +188,11 @@ class QuadraticModel(Claim):
         terms = network_theory(network(self.inputs, self.width), setting.networks)
         tests = [term[:, self.examples :] for term in terms]
         test_phi = models.phi[..., self.examples :]
+        test_forms = models.forms[:, self.examples :]
         features = lambda theta: np.einsum("spa,sp->sa", test_phi, theta)
-        return Prediction(
+        epsilon = np.array(self.epsilon)
+        small = 1 / np.array(self.scales)
+        return kit.law(
             linear=("seed parameter", linear),
             inside=("seed parameter", inside),
             outside=("seed parameter", outside),
@@ -157,61 +202,113 @@ class QuadraticModel(Claim):
             targets=("seed example", models.y),
             # Y^I: by how much per ε the linear part of the model misses the targets
             deformed=("seed example", -squares[:, : self.examples] / 2),
-            drift=(
-                "seed test parameter",
-                np.einsum("sapq,sq->sap", models.forms[:, self.examples :], moved),
-            ),
+            drift=("seed test parameter", np.einsum("sapq,sq->sap", test_forms, moved)),
             outputs=("seed test", features(linear)),
             outputs_inside=("seed test", features(inside)),
             outputs_outside=("seed test", features(outside)),
             outputs_bent=("seed test", squares[:, self.examples :] / 2),
-            network=("network test", tests[0]),
-            network_inside=("network test", tests[1]),
-            network_outside=("network test", tests[2]),
-            network_bent=("network test", tests[3]),
+            network=("draw test", tests[0]),
+            network_inside=("draw test", tests[1]),
+            network_outside=("draw test", tests[2]),
+            network_bent=("draw test", tests[3]),
+            # how what is left over goes with ε and 1/α
+            order_one=("epsilon", epsilon),
+            order_two=("epsilon", epsilon**2),
+            network_one=("scale", small),
+            network_two=("scale", small**2),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        m = self.examples
-        models = setting.models
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        weights = 1.0 + np.arange(self.examples) % 2
         net = network(self.inputs, self.width)
+        small = jnp.array(self.epsilon)
+        scales = jnp.array(self.scales)
 
-        def bent(one: Models, epsilon: jax.Array) -> tuple:
-            return follow_model(one.phi, one.forms, one.y, one.start, epsilon, self.middle)
+        def bent(one: Models) -> tuple[jax.Array, ...]:
+            follow = lambda epsilon, weight: follow_model(
+                one.phi, one.forms, one.y, one.start, epsilon, self.middle, weight
+            )
+            return jax.vmap(lambda weight: jax.vmap(lambda e: follow(e, weight))(small))(both)
 
-        def scaled(one: Networks, scale: jax.Array) -> tuple:
-            return follow_network(net, one.x, one.y, one.start, scale)
+        def scaled(one: Networks) -> tuple[jax.Array, ...]:
+            follow = lambda scale, weight: follow_network(
+                net, one.x, one.y, one.start, scale, weight
+            )
+            return jax.vmap(lambda weight: jax.vmap(lambda a: follow(a, weight))(scales))(both)
 
-        def every(setting: Setting) -> tuple:
-            over = lambda follow, values: lambda one: jax.vmap(lambda v: follow(one, v))(values)
-            flows = over(bent, jnp.array(self.epsilon))
-            trained = over(scaled, jnp.array(self.scales))
-            return jax.lax.map(flows, setting.models), jax.lax.map(trained, setting.networks)
-
-        ends, trained = jax.tree.map(np.asarray, compiled(every)(setting))
-        middle, end, arrived = ends
-        epsilon = np.array(self.epsilon)[:, None]
-        bend = np.einsum("sapq,seq->seap", models.forms[:, m:], end)
-        linear_part = np.einsum("spa,sep->sea", models.phi, end)
-        squares = np.einsum("seap,sep->sea", bend, end)
-        still = np.einsum("sapq,sq->sap", models.forms[:, m:], models.start)
-        return Observation(
-            end=("seed epsilon parameter", end),
-            middle=("seed epsilon parameter", middle),
-            # what the linear part of the trained model outputs at the training inputs
-            fitted=("seed epsilon example", linear_part[..., :m]),
-            # ∇z(x; θ) − ∇z(x; θ_0) at the test inputs
-            drift=("seed epsilon test parameter", epsilon[:, None] * (bend - still[:, None])),
-            outputs=("seed epsilon test", linear_part[..., m:] + epsilon / 2 * squares),
-            network=("network scale test", trained[0][..., m:]),
-            arrived=("run", np.append(arrived, trained[1])),
+        both = jnp.stack([jnp.ones(self.examples), jnp.asarray(weights)])
+        every = kit.compiled(
+            lambda models, networks: (jax.lax.map(bent, models), jax.lax.map(scaled, networks))
+        )
+        models, trained = jax.tree.map(np.asarray, every(setting.models, setting.networks))
+        plain, weighted = (self.ends(setting.models, *models[:2], at) for at in (0, 1))
+        dims = {
+            "middle": "seed epsilon parameter",
+            "end": "seed epsilon parameter",
+            "fitted": "seed epsilon example",
+            "drift": "seed epsilon test parameter",
+            "outputs": "seed epsilon test",
+        }
+        found = {name: (dims[name], getattr(plain, name)) for name in dims}
+        other = {f"weighted_{name}": (dims[name], getattr(weighted, name)) for name in dims}
+        tests = trained[0][..., self.examples :]
+        return kit.seen(
+            **found,
+            **other,
+            network=("draw scale test", tests[:, 0]),
+            weighted_network=("draw scale test", tests[:, 1]),
+            arrived=("flow", np.append(models[2], trained[1])),
         )
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def ends(self, models: Models, middle: Values, end: Values, at: int) -> Ends:
+        """Return what models have at the end of the flow, from θ over seeds, weights of the loss, and ε."""
+        m = self.examples
+        theta = end[:, at]
+        epsilon = np.array(self.epsilon)[:, None]
+        bend = np.einsum("sapq,seq->seap", models.forms[:, m:], theta)
+        linear_part = np.einsum("spa,sep->sea", models.phi, theta)
+        squares = np.einsum("seap,sep->sea", bend, theta)
+        still = np.einsum("sapq,sq->sap", models.forms[:, m:], models.start)
+        return Ends(
+            middle[:, at],
+            theta,
+            linear_part[..., :m],
+            epsilon[:, None] * (bend - still[:, None]),
+            linear_part[..., m:] + epsilon / 2 * squares,
+        )
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         return [flows_arrived(observed["arrived"])]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        left = self.remainders(predicted, observed)
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return what each theory leaves over, by the name of its check with ``left_`` before it."""
+        return {f"left_{name}": left for name, left in self.remainders(law, seen).items()}
+
+    def remainders(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
+        """Return what each theory leaves over, over seeds and ε, or networks and α."""
+        epsilon = xarray.DataArray(np.array(self.epsilon), {"epsilon": list(self.epsilon)})
+        small = xarray.DataArray(1 / np.array(self.scales), {"scale": list(self.scales)})
+        first = law.inside + law.outside
+        middle = law.middle_inside + law.middle_outside
+        outputs = law.outputs_inside + law.outputs_outside + law.outputs_bent
+        networks = law.network_inside + law.network_outside + law.network_bent
+        gaps: dict[str, Any] = {
+            "linear": seen.end - law.linear,
+            "parameters": seen.end - law.linear - epsilon * first,
+            "targets": seen.fitted - law.targets - epsilon * law.deformed,
+            "drift": seen["drift"] - epsilon * law["drift"],
+            "outputs": seen.outputs - law.outputs - epsilon * outputs,
+            "on_the_way": seen.middle - law.middle_linear - epsilon * middle,
+            "network_linear": seen.network - law.network,
+            "network": seen.network - law.network - small * networks,
+        }
+        kept = {"seed", "draw", "epsilon", "scale"}
+        return {
+            name: np.sqrt((gap**2).sum([dim for dim in gap.dims if dim not in kept]))
+            for name, gap in gaps.items()
+        }
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         labels = {
             "linear": "‖θ_∞ − θ^F‖ against ε",
             "parameters": "‖θ_∞ − θ^F − εθ^I‖ against ε",
@@ -219,178 +316,183 @@ class QuadraticModel(Claim):
             "drift": "drift of the test features − εF(θ^F − θ₀), against ε",
             "outputs": "test outputs − prediction, against ε",
             "on_the_way": f"‖θ_t − θ^F_t − εθ^I_t‖ against ε at t = {self.middle:g}",
-            "network_linear": "networks' test outputs − linear model, against 1/α",
-            "network": "networks' test outputs − prediction, against 1/α",
         }
-        checks = []
-        for name, label in labels.items():
-            order = 1.0 if name in ("linear", "network_linear") else 2.0
-            small = np.array(self.epsilon)
-            if name.startswith("network"):
-                small = 1 / np.array(self.scales)
-            checks.append(exponent(name, order, small, left[name], MARGIN, label=label))
-        return checks
-
-    def remainders(self, predicted: Arrays, observed: Arrays) -> dict[str, np.ndarray]:
-        """Return what each theory leaves over, ``(seeds, epsilons)`` or ``(networks, scales)``."""
-        epsilon = np.array(self.epsilon)[:, None]
-        small = 1 / np.array(self.scales)[:, None]
-        first = lambda name: sum(
-            predicted[part][:, None] for part in predicted if part.startswith(f"{name}_")
-        )
-        theta_first = (predicted["inside"] + predicted["outside"])[:, None]
-        middle_first = (predicted["middle_inside"] + predicted["middle_outside"])[:, None]
-        away = observed["end"] - predicted["linear"][:, None]
-        network_away = observed["network"] - predicted["network"][:, None]
-        drift = observed["drift"] - epsilon[:, None] * predicted["drift"][:, None]
-        targets = predicted["targets"][:, None] + epsilon * predicted["deformed"][:, None]
-        outputs = predicted["outputs"][:, None] + epsilon * first("outputs")
-        middle = predicted["middle_linear"][:, None] + epsilon * middle_first
-        gaps = {
-            "linear": away,
-            "parameters": away - epsilon * theta_first,
-            "targets": observed["fitted"] - targets,
-            "drift": drift.reshape(*drift.shape[:2], -1),
-            "outputs": observed["outputs"] - outputs,
-            "on_the_way": observed["middle"] - middle,
-            "network_linear": network_away,
-            "network": network_away - small * first("network"),
-        }
-        return {name: np.linalg.norm(gap, axis=-1) for name, gap in gaps.items()}
-
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        models = setting.models
-        zero = lambda *names: {
-            name: (predicted.quantity(name).dims, 0 * predicted[name]) for name in names
-        }
-        outside = ("outside", "middle_outside", "outputs_outside", "network_outside")
-        bent = ("outputs_bent", "network_bent")
+        of_models = [
+            kit.power(
+                name,
+                law.order_one if name == "linear" else law.order_two,
+                seen[f"left_{name}"],
+                MARGIN,
+                over="epsilon",
+                label=label,
+            )
+            for name, label in labels.items()
+        ]
         return [
-            Rival(
-                "pseudo_inverse",
-                predicted.replace(**zero(*outside)),
-                "all that the equation of first order determines at the end",
-                label="nothing moves off the span",
+            *of_models,
+            kit.power(
+                "network_linear",
+                law.network_one,
+                seen.left_network_linear,
+                MARGIN,
+                over="scale",
+                label="networks' test outputs − linear model, against 1/α",
             ),
-            Rival(
-                "printed_path",
-                predicted.replace(outside=("seed parameter", printed_outside(models))),
-                "as printed, without the parameters at the start",
-                label="off the span only what has moved is bent",
-            ),
-            Rival(
-                "printed_drift",
-                predicted.replace(drift=("seed test parameter", -predicted["drift"])),
-                "as printed",
-                label="the features drift by εF(x)(θ₀ − θ^F)",
-            ),
-            Rival(
-                "same_predictions",
-                predicted.replace(**zero(*bent)),
-                "as printed, with the deformed targets put right",
-                label="predictions of a linear model on deformed targets",
-            ),
-            Rival(
-                "plain_targets",
-                predicted.replace(**zero("deformed", "inside")),
-                "the linear model fits the targets themselves",
-                label="in the span nothing changes",
-            ),
-            Rival(
-                "whole_square",
-                predicted.replace(deformed=("seed example", 2 * predicted["deformed"])),
-                "the factor ½ of the quadratic term is forgotten",
-                label="Y^I = −θ^FᵀFθ^F",
-            ),
-            Rival(
-                "linear_approach",
-                predicted.replace(
-                    middle_inside=("seed parameter", self.approach(models, predicted))
-                ),
-                "as a linear model on deformed targets would",
-                label="in the span θ^I_t = (I − e^{−tΦΦᵀ}) θ^I",
-            ),
-            Rival(
-                "forgotten_start",
-                predicted.replace(
-                    linear=("seed parameter", predicted["linear"] - off_the_span(models))
-                ),
-                "what a start at zero finds",
-                label="θ^F is the interpolant of least norm",
-            ),
-            Rival(
-                "frozen_network",
-                predicted.replace(network=("network test", 0 * predicted["network"])),
-                "the null: outputs at the test inputs stay",
-                label="test outputs of networks stay at their start",
+            kit.power(
+                "network",
+                law.network_two,
+                seen.left_network,
+                MARGIN,
+                over="scale",
+                label="networks' test outputs − prediction, against 1/α",
             ),
         ]
 
-    def approach(self, models: Models, predicted: Prediction) -> np.ndarray:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        models = setting.models
+        zero = lambda *names: {name: 0 * law[name] for name in names}
+        outside = ("outside", "middle_outside", "outputs_outside", "network_outside")
+        return [
+            kit.rival(
+                "pseudo_inverse",
+                "all that the equation of first order determines at the end",
+                label="nothing moves off the span",
+                **zero(*outside),
+            ),
+            kit.rival(
+                "printed_path",
+                "as printed, without the parameters at the start",
+                label="off the span only what has moved is bent",
+                outside=("seed parameter", printed_outside(models)),
+            ),
+            kit.rival(
+                "printed_drift",
+                "as printed",
+                label="the features drift by εF(x)(θ₀ − θ^F)",
+                drift=-law["drift"],
+            ),
+            kit.rival(
+                "same_predictions",
+                "as printed, with the deformed targets put right",
+                label="predictions of a linear model on deformed targets",
+                **zero("outputs_bent", "network_bent"),
+            ),
+            kit.rival(
+                "plain_targets",
+                "the linear model fits the targets themselves",
+                label="in the span nothing changes",
+                **zero("deformed", "inside"),
+            ),
+            kit.rival(
+                "whole_square",
+                "the factor ½ of the quadratic term is forgotten",
+                label="Y^I = −θ^FᵀFθ^F",
+                deformed=2 * law.deformed,
+            ),
+            kit.rival(
+                "linear_approach",
+                "as a linear model on deformed targets would",
+                label="in the span θ^I_t = (I − e^{−tΦΦᵀ}) θ^I",
+                middle_inside=("seed parameter", self.approach(models, law.inside.values)),
+            ),
+            kit.rival(
+                "forgotten_start",
+                "what a start at zero finds",
+                label="θ^F is the interpolant of least norm",
+                linear=("seed parameter", law.linear.values - off_the_span(models)),
+            ),
+            kit.rival(
+                "frozen_network",
+                "the null: outputs at the test inputs stay",
+                label="test outputs of networks stay at their start",
+                **zero("network"),
+            ),
+        ]
+
+    def approach(self, models: Models, inside: Values) -> Values:
         """Return (I − e^{−tΦΦᵀ}) θ^I in the span at the time in the middle, ``(seeds, p)``."""
         u, s, _ = np.linalg.svd(models.phi[..., : self.examples], full_matrices=False)
         share = -np.expm1(-(s**2) * self.middle)
-        return np.einsum("spj,sj,sqj,sq->sp", u, share, u, predicted["inside"])
+        return np.einsum("spj,sj,sqj,sq->sp", u, share, u, inside)
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        of_models = ("middle", "end", "fitted", "drift", "outputs")
+        rolled = {name: seen[name].roll(seed=1) for name in of_models}
+        weighted = {name: seen[f"weighted_{name}"] for name in (*of_models, "network")}
+        return [
+            kit.control(
+                "other_path",
+                "the path decides what moves off the span",
+                label="every second example counts twice in the loss",
+                **weighted,
+            ),
+            kit.control(
+                "other_model",
+                "features and forms are those of the model",
+                label="what another model or network has learned",
+                network=seen.network.roll(draw=1),
+                **rolled,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
         epsilon = np.array(self.epsilon)
         small = 1 / np.array(self.scales)
-        left = self.remainders(predicted, observed)
-        zero = lambda name: (predicted.quantity(name).dims, 0 * predicted[name])
-        wrong = predicted.replace(
-            outside=zero("outside"),
-            drift=("seed test parameter", -predicted["drift"]),
-            network_outside=zero("network_outside"),
+        wrong = law.assign(
+            outside=0 * law.outside, drift=-law["drift"], network_outside=0 * law.network_outside
         )
-        other = self.remainders(wrong, observed)
-        mean = lambda values: np.exp(np.log(values).mean(0))
+        other = self.remainders(wrong, seen)
+        mean = lambda left: np.exp(np.log(left).mean(left.dims[0])).values
         line = lambda x, y, power: y[-1] * (x / x[-1]) ** power
-        parameters = mean(left["parameters"])
-        linear = mean(left["linear"])
-        drift = mean(left["drift"])
-        outputs = mean(left["network"])
+        linear = mean(seen.left_linear)
+        parameters = mean(seen.left_parameters)
+        drift = mean(seen.left_drift)
+        outputs = mean(seen.left_network)
+        points = {"kind": "points"}
         return (
-            panel(
+            kit.panel(
                 "Parameters: the remainder is of second order",
                 "ε",
                 "distance from θ_∞",
-                observed_curve(epsilon, linear, "θ^F", kind="points"),
-                observed_curve(epsilon, parameters, "θ^F + εθ^I", kind="points", shade=0.5),
-                rival_curve(epsilon, mean(other["parameters"]), "without θ^I off the span"),
-                predicted_curve(epsilon, line(epsilon, linear, 1), "∝ ε, ∝ ε²"),
-                predicted_curve(epsilon, line(epsilon, parameters, 2)),
+                kit.observed_curve(epsilon, linear, "θ^F", **points),
+                kit.observed_curve(epsilon, parameters, "θ^F + εθ^I", shade=0.5, **points),
+                kit.rival_curve(epsilon, mean(other["parameters"]), "without θ^I off the span"),
+                kit.predicted_curve(epsilon, line(epsilon, linear, 1), "∝ ε, ∝ ε²"),
+                kit.predicted_curve(epsilon, line(epsilon, parameters, 2)),
                 log="xy",
             ),
-            panel(
+            kit.panel(
                 "Features drift as predicted",
                 "ε",
                 "drift − prediction",
-                observed_curve(epsilon, drift, "εF(θ^F − θ₀)", kind="points"),
-                rival_curve(epsilon, mean(other["drift"]), "printed sign"),
-                predicted_curve(epsilon, line(epsilon, drift, 2), "∝ ε²"),
+                kit.observed_curve(epsilon, drift, "εF(θ^F − θ₀)", **points),
+                kit.rival_curve(epsilon, mean(other["drift"]), "printed sign"),
+                kit.predicted_curve(epsilon, line(epsilon, drift, 2), "∝ ε²"),
                 log="xy",
             ),
-            panel(
+            kit.panel(
                 "Networks on digits: the same, with 1/α for ε",
                 "1/α",
                 "test outputs − prediction",
-                observed_curve(small, mean(left["network_linear"]), "linear model", kind="points"),
-                observed_curve(small, outputs, "first order", kind="points", shade=0.5),
-                rival_curve(small, mean(other["network"]), "without θ^I off the span"),
-                predicted_curve(small, line(small, outputs, 2), "∝ 1/α²"),
+                kit.observed_curve(small, mean(seen.left_network_linear), "linear model", **points),
+                kit.observed_curve(small, outputs, "first order", shade=0.5, **points),
+                kit.rival_curve(small, mean(other["network"]), "without θ^I off the span"),
+                kit.predicted_curve(small, line(small, outputs, 2), "∝ 1/α²"),
                 log="xy",
             ),
         )
 
 
-def off_the_span(models: Models) -> np.ndarray:
+def off_the_span(models: Models) -> Values:
     """Return the part of the start outside of the span of the training features, ``(seeds, p)``."""
     m = models.y.shape[1]
     basis = np.linalg.svd(models.phi[..., :m], full_matrices=False)[0]
     return models.start - np.einsum("spj,sqj,sq->sp", basis, basis, models.start)
 
 
-def printed_outside(models: Models) -> np.ndarray:
+def printed_outside(models: Models) -> Values:
     """Return θ^I off the span as its printed rate integrates, shape ``(seeds, p)``.
 
     The rate is ``−P_⊥ Σ F_α (I − e^{−tΦΦᵀ})(θ_0 − θ^F) r_t(α)``.

@@ -80,15 +80,16 @@ def follow_model(
     start: jax.Array,
     epsilon: jax.Array | float,
     middle: float,
+    weights: jax.Array | float = 1.0,
     last: float = LAST,
     rtol: float = RTOL,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return θ at time ``middle``, θ at the end and whether the flow arrived."""
+    """Return θ at time ``middle``, θ at the end and whether the flow arrived; examples may have weights in the loss."""
     m = len(y)
 
     def risk(theta: jax.Array) -> jax.Array:
         outputs = theta @ phi[:, :m] + epsilon / 2 * (forms[:m] @ theta) @ theta
-        return 0.5 * jnp.sum((outputs - y) ** 2)
+        return 0.5 * jnp.sum(weights * (outputs - y) ** 2)
 
     times = jnp.array([np.log1p(middle), last])
     looks = {"at": lambda theta: theta}
@@ -131,7 +132,12 @@ def draw_networks(key: Key, seeds: int, width: int, examples: int, inputs: int) 
 
 
 def follow_network(
-    net: Mlp, x: jax.Array, y: jax.Array, start: Params, scale: jax.Array
+    net: Mlp,
+    x: jax.Array,
+    y: jax.Array,
+    start: Params,
+    scale: jax.Array,
+    weights: jax.Array | float = 1.0,
 ) -> tuple[jax.Array, jax.Array]:
     """Train α (f(θ_0 + θ/α) − f(θ_0)) to the end; return its outputs at all inputs, and whether it arrived."""
     m = len(y)
@@ -142,7 +148,7 @@ def follow_network(
         return scale * (net.apply(params, x[:count]) - still[:count])
 
     path = flow(
-        lambda moved: 0.5 * jnp.sum((outputs(moved, m) - y) ** 2),
+        lambda moved: 0.5 * jnp.sum(weights * (outputs(moved, m) - y) ** 2),
         jax.tree.map(jnp.zeros_like, start),
         jnp.array([LAST]),
         "log",
