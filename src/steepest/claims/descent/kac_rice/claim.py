@@ -4,43 +4,25 @@ The gradient of such a form is independent of its height and of its Hessian, but
 a Gaussian matrix shifted by −p h. Minima are therefore low, and the higher the dimension, the more alike.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from math import gamma, pi
 from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    Values,
-    Within,
-    assume,
-    equal,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.descent.kac_rice.experiment import (
     KacRicePoint,
+    Tally,
     expected,
     mixed,
     tally_circle,
     tally_sphere,
 )
 from steepest.landscapes import binomial_weights, kac_rice
+from steepest.nn.types import Values
 
 GROUPS = 20  # of forms, over which a spread has an interval
 SHOWN = (2, 3, 4, 6, 8, 12, 16)
@@ -55,25 +37,37 @@ class Setting(NamedTuple):
     starts: tuple[Values, ...]  # of Newton's method on each sphere, (starts, N)
 
 
-@dataclass(frozen=True)
-class KacRice(Claim):
+@kit.claim
+class KacRice(kit.Claim[Setting]):
     """Isotropic Gaussian forms on the circle, by roots, and on spheres, by Newton's method from many starts."""
 
-    degrees: tuple[Annotated[int, Within(3)], ...] = (3, 4, 6)  # p on the circle [1]
-    circles: Count = 10000  # forms of each degree on the circle [1]
-    dimensions: tuple[Annotated[int, Within(2)], ...] = (3, 4)  # N of the spheres S^(N−1) [1]
-    degree: Annotated[int, Within(3)] = 3  # p on the spheres [1]
-    forms: Count = 450  # on each sphere [1]
-    starts: Count = 200  # of Newton's method, for each form [1]
-    signs: Fraction = 0.0  # share of the coefficients' variance that is in random signs [1]
+    degrees: tuple[Annotated[int, kit.Within(3)], ...] = kit.param(
+        (3, 4, 6), "p on the circle", scope=kit.choices((3, 4, 6), (3, 5, 8), (4, 6, 9))
+    )
+    circles: kit.Count = kit.param(10000, "forms of each degree on the circle")
+    dimensions: tuple[Annotated[int, kit.Within(2)], ...] = kit.param(
+        (3, 4), "N of the spheres S^(N−1)", scope=kit.choices((3, 4))
+    )
+    degree: Annotated[int, kit.Within(3)] = kit.param(
+        3, "p on the spheres", scope=kit.choices(3, why="of more, some points have one start only")
+    )
+    forms: kit.Count = kit.param(500, "on each sphere")
+    starts: kit.Count = kit.param(200, "of Newton's method, for each form")
+    signs: kit.Fraction = kit.param(
+        0.0, "share of the coefficients' variance that is in random signs"
+    )
 
     kind = "theorem"
+    says = {
+        "counts the critical points of random Gaussian forms on spheres": ("circle", "sphere"),
+        "by index": "by_index",
+        "says how high": ("height", "saddles"),
+    }
     statement = (
         r"\mathbb E\,\#\mathrm{crit}_k=\frac{\mathrm{Vol}(S^{N-1})}{(2\pi p)^{(N-1)/2}}\;\mathbb E\,"
         r"\big|\det A\big|\,1[\mathrm{index}\,A=k],\qquad A=\sqrt{p(p-1)}\,G-p\,h\,I,\quad h\sim N(0,1)"
     )
     source = "Ge's lecture of 27 January in the notes [@vodrahalli2019], spin-glass models; [@auffinger2013]"
-    corrections = ()
     remarks = (
         "G is a symmetric Gaussian matrix of dimension N − 1 with variances one off and two on the diagonal, and h is "
         "the height.",
@@ -92,22 +86,47 @@ class KacRice(Claim):
         "−1.63 for p = 3, where theory has −0.94 at N = 4 and −1.5 at N = 60.",
         "The talk's experiments on MNIST are not repeated here: no formula counts critical points of a network's risk.",
     )
-    headline = ("circle_0", "circle_1", "circle_2", "sphere_0", "sphere_1", "minima_1", "height_1")
-    full = {"circles": 40000, "dimensions": (3, 4, 5), "forms": 1500, "starts": 600}
+    history = (
+        kit.Version(1, "counts, heights and their spread", seeds="20 of 20 hold"),
+        kit.Version(
+            2,
+            "laws over p and N; counts at each index; sums of pure powers as a changed world; 500 forms for 450",
+            "“by index” was judged of minima alone, and on spheres no changed world was tried",
+        ),
+    )
+    not_told = {
+        f"{name}.dimension.{null}": "N is 3 and 4, of which the square roots differ by a seventh"
+        for name in ("sphere", "height", "minima")
+        for null in ("steeper", "shallower")
+    }
+    shared = {
+        "steepest.landscapes._critical_points.binomial_weights": "it makes forms isotropic, which is all that theory "
+        "knows of them",
+    }
     tiny = {"circles": 200, "forms": 12, "starts": 60}
+    full = {"circles": 40000, "dimensions": (3, 4, 5), "forms": 1500, "starts": 600}
     out_of_scope = {"signs": 1.0}
     point = KacRicePoint
 
     @property
     def kinds(self) -> list[tuple[int, int, int]]:
-        """Degree, dimension and number of the forms: of each circle, then of each sphere."""
+        """Return degree, dimension and number of the forms: of each circle, then of each sphere."""
         circles = [(p, 2, self.circles) for p in self.degrees]
         spheres = [(self.degree, N, self.forms) for N in self.dimensions]
         return circles + spheres
 
-    def setting(self, key: Key) -> Setting:
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "degree": self.degrees,
+            "dimension": self.dimensions,
+            "high": tuple(N for N in self.dimensions if N > 3),
+            "at": (2, *self.dimensions),
+            "index": tuple(range(self.dimensions[-1])),
+        }
+
+    def setting(self, key: kit.Key) -> Setting:
         # NumPy's generator, seeded by the key: three programs less to compile
-        rng = numpy_generator(key)
+        rng = kit.numpy_generator(key)
         sizes = [(n, len(binomial_weights(p, N))) for p, N, n in self.kinds]
         return Setting(
             tuple(rng.standard_normal(size) for size in sizes),
@@ -115,9 +134,9 @@ class KacRice(Claim):
             tuple(rng.standard_normal((self.starts, N)) for N in self.dimensions),
         )
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         return [
-            assume(
+            kit.assume(
                 "share of signs in the coefficients",
                 self.signs,
                 "==",
@@ -126,258 +145,276 @@ class KacRice(Claim):
             )
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         spheres = [expected(self.degree, N) for N in self.dimensions]
-        first = expected(self.degree, 2)
-        return Prediction(
+        every = [expected(self.degree, 2), *spheres]
+        high = [one for one, N in zip(spheres, self.dimensions, strict=True) if N > 3]
+        return kit.law(
             circle=("degree", [2 * np.sqrt(3 * p - 2) for p in self.degrees]),
             sphere=("dimension", [numbers["total"] for numbers in spheres]),
             minima=("dimension", [numbers["by_index"][0] for numbers in spheres]),
             height=("dimension", [numbers["height"][0] for numbers in spheres]),
-            saddles=("dimension", [numbers["height"][1] for numbers in spheres]),
-            # standard deviation over mean of the minima's heights, N = 2 first
-            spread=(
-                "dimension_2",
-                [-numbers["spread"][0] / numbers["height"][0] for numbers in (first, *spheres)],
-            ),
-            trend=("shown", [_alike(self.degree, N) for N in SHOWN]),
+            saddles=("high", [numbers["height"][1] for numbers in high]),
+            # standard deviation over mean of the minima's heights
+            spread=("at", [-numbers["spread"][0] / numbers["height"][0] for numbers in every]),
             by_index=("index", spheres[-1]["by_index"]),
-            heights=("index", spheres[-1]["height"]),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        coefficients = [
-            binomial_weights(p, N) * mixed(normal, signs, self.signs)
-            for (p, N, _), normal, signs in zip(
-                self.kinds, setting.normal, setting.signs, strict=True
-            )
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        normal = [
+            mixed(one, other, self.signs)
+            for one, other in zip(setting.normal, setting.signs, strict=True)
         ]
-        circles = len(self.degrees)
-        tallies = [tally_circle(values) for values in coefficients[:circles]]
-        tallies += [
-            tally_sphere(values, self.degree, N, starts)
-            for values, N, starts in zip(
-                coefficients[circles:], self.dimensions, setting.starts, strict=True
-            )
-        ]
-        flipped = [
-            tally_circle(binomial_weights(p, 2) * signs)
-            for p, signs in zip(self.degrees, setting.signs, strict=False)
-        ]
-        arrays = {}
-        for i, tally in enumerate(tallies):
-            for name, values in tally._asdict().items():
-                dims = f"form_{i}" if np.ndim(values) == 1 else f"form_{i} index_{i}"
-                arrays[f"{name}_{i}"] = (dims, values)
-        signs = [tally.counts.sum(1) for tally in flipped]
-        return Observation(**arrays, signs=("degree form", signs))
+        weights = [binomial_weights(p, N) for p, N, _ in self.kinds]
+        many = len(self.degrees)
+        circles = [tally_circle(weights[i] * normal[i]) for i in range(many)]
+        signs = [tally_circle(weights[i] * setting.signs[i]) for i in range(many)]
+        kinds = range(many, len(weights))
+        spheres = self.spheres([weights[i] * normal[i] for i in kinds], setting.starts)
+        # binomial coefficients are one for pure powers alone
+        pure = self.spheres([normal[i] * (weights[i] == 1) for i in kinds], setting.starts)
+        return kit.seen(
+            circle=("degree seed", [tally.counts.sum(1) for tally in circles]),
+            signs=("degree seed", [tally.counts.sum(1) for tally in signs]),
+            **_arrays(spheres, self.dimensions),
+            **{f"pure_{name}": array for name, array in _arrays(pure, self.dimensions).items()},
+            spread=("at group", _spreads([circles[0], *spheres])),
+            pure_spread=("at group", _spreads([signs[0], *pure])),
+            single=("dimension draw", [tally.single for tally in spheres]),
+            complete=("dimension draw", [tally.complete for tally in spheres]),
+        )
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        spheres = range(len(self.degrees), len(self.kinds))
-        single = sum(observed[f"single_{i}"].sum() for i in spheres)
-        pairs = sum(observed[f"counts_{i}"].sum() for i in spheres) / 2
-        whole = np.concatenate([observed[f"complete_{i}"] for i in spheres]).mean()
+    def spheres(self, coefficients: list[Values], starts: tuple[Values, ...]) -> list[Tally]:
+        """Return what was counted on each sphere."""
+        lanes = zip(coefficients, self.dimensions, starts, strict=True)
+        return [tally_sphere(values, self.degree, N, points) for values, N, points in lanes]
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        pairs = observed["sphere"].sum() / 2
+        whole = observed["complete"].mean()
         advice = "others may be missing; raise --starts"
         return [
-            assume("share of pairs that one start alone found", single / pairs, "<", 0.001, advice),
-            assume("share of forms with Morse's sum", whole, "==", 1, advice),
+            kit.assume(
+                "share of pairs that one start alone found",
+                observed["single"].sum() / pairs,
+                "<",
+                0.001,
+                advice,
+            ),
+            kit.assume("share of forms with Morse's sum", whole, "==", 1, advice),
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        checks: list[Check] = []
-        for i, p in enumerate(self.degrees):
-            checks.append(
-                equal(
-                    f"circle_{i}",
-                    predicted["circle"][i],
-                    observed[f"counts_{i}"].sum(1),
-                    0.02,  # three intervals
-                    label=f"critical points on the circle, p = {p}",
-                )
-            )
-        for i, N in enumerate(self.dimensions):
-            at = len(self.degrees) + i
-            counts = observed[f"counts_{at}"]
-            heights = observed[f"heights_{at}"]
-            where = f"N = {N}, p = {self.degree}"
-            checks += [
-                equal(
-                    f"sphere_{i}",
-                    predicted["sphere"][i],
-                    counts.sum(1),
-                    0.08,  # the interval is 3 to 4 %
-                    label=f"critical points, {where}",
-                ),
-                equal(
-                    f"minima_{i}",
-                    predicted["minima"][i],
-                    counts[:, 0],
-                    0.08,
-                    label=f"minima, {where}",
-                ),
-                # sums over points, since their number and their heights are not independent
-                equal(
-                    f"height_{i}",
-                    predicted["height"][i],
-                    heights[:, 0] / counts[:, 0].mean(),
-                    0.08,
-                    label=f"mean height of the minima, {where}",
-                ),
-            ]
-            if N > 3:
-                checks.append(
-                    equal(
-                        f"saddles_{i}",
-                        predicted["saddles"][i],
-                        heights[:, 1] / counts[:, 1].mean(),
-                        0.2,
-                        label=f"mean height of saddles of index 1, {where}",
-                    )
-                )
-        for i, values in enumerate(self.spreads(observed)):
-            checks.append(
-                equal(
-                    f"spread_{i}",
-                    predicted["spread"][i],
-                    values,
-                    0.1,
-                    label=f"spread of minima over their mean height, N = {(2, *self.dimensions)[i]}",
-                )
-            )
-        return checks
-
-    def spreads(self, observed: Observation) -> list[Values]:
-        """Return standard deviation over mean of the minima's heights, by groups of forms, N = 2 first."""
-        kinds = [0, *range(len(self.degrees), len(self.kinds))]
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        p = self.degree
+        # sums over points, since their number and their heights are not independent
+        checks = [
+            kit.follows(
+                "circle",
+                law.circle,
+                seen.circle,
+                0.02,  # three intervals
+                label="critical points on the circle",
+            ),
+            kit.follows(
+                "sphere",
+                law.sphere,
+                seen.sphere,
+                0.08,  # the interval is 3 to 4 %
+                label=f"critical points, p = {p}",
+            ),
+            kit.follows("minima", law.minima, seen.minima, 0.08, label=f"minima, p = {p}"),
+            kit.follows(
+                "by_index",
+                law.by_index,
+                seen.by_index,
+                0.08,
+                label=f"critical points of each index, N = {self.dimensions[-1]}, p = {p}",
+            ),
+            kit.follows(
+                "height",
+                law.height,
+                seen.height / seen.minima.mean("draw"),
+                0.08,
+                label=f"mean height of the minima, p = {p}",
+            ),
+            kit.follows(
+                "spread",
+                law.spread,
+                seen.spread,
+                0.12,
+                label="spread of minima over their mean height",
+            ),
+        ]
+        if not law.sizes.get("high"):
+            return checks
         return [
-            _spread(*(observed[f"{name}_{i}"][:, 0] for name in ("counts", "heights", "squares")))
-            for i in kinds
+            *checks,
+            kit.follows(
+                "saddles",
+                law.saddles,
+                seen.saddle_height / seen.saddle.mean("draw"),
+                0.2,
+                label=f"mean height of saddles of index 1, p = {p}",
+            ),
         ]
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        p = np.array(self.degrees)
-        N = np.array(self.dimensions)
-        unshifted = [_direct(self.degree, n, shift=0.0) for n in self.dimensions]
-        narrow = [_direct(self.degree, n, diagonal=1.0) for n in self.dimensions]
-        bezout = 2 * ((self.degree - 1.0) ** N - 1) / (self.degree - 2)
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        p = law.degree
+        N = law.dimension
+        unshifted = np.array([_direct(self.degree, n, shift=0.0) for n in self.dimensions])
+        narrow = np.array([_direct(self.degree, n, diagonal=1.0) for n in self.dimensions])
         plain = [_unweighted(self.degree, n) for n in (2, *self.dimensions)]
-        ones = ("dimension_2", np.full(len(N) + 1, predicted["spread"][0]))
+        high = [n > 3 for n in self.dimensions]
+        saddles = [mean[1] for (mean, _), at in zip(plain[1:], high, strict=True) if at]
+        even = xarray.ones_like(law.by_index) * law.by_index.mean()
         return [
-            Rival(
+            kit.rival(
                 "no_shift",
-                predicted.replace(
-                    circle=("degree", 2 * np.sqrt(2 * (p - 1))),
-                    sphere=("dimension", [numbers[0] for numbers in unshifted]),
-                    minima=("dimension", [numbers[1] for numbers in unshifted]),
-                    height=("dimension", 0 * N - 1e-9),
-                    saddles=("dimension", 0 * N - 1e-9),
-                ),
                 "gradient and height are independent",
                 label="height and curvature are independent too",
+                circle=2 * np.sqrt(2 * (p - 1)),
+                sphere=("dimension", unshifted[:, 0]),
+                minima=("dimension", unshifted[:, 1]),
+                height=0 * law.height - 1e-9,
+                saddles=0 * law.saddles - 1e-9,
             ),
-            Rival(
+            kit.rival(
                 "narrow_diagonal",
-                predicted.replace(
-                    # p(p − 1) in place of 2p(p − 1) for the variance of the one entry
-                    circle=("degree", 2 * np.sqrt((p * (p - 1) + p**2) / p)),
-                    sphere=("dimension", [numbers[0] for numbers in narrow]),
-                    minima=("dimension", [numbers[1] for numbers in narrow]),
-                ),
                 "all entries of a Gaussian matrix alike",
                 label="variance one on the diagonal of G",
+                # p(p − 1) in place of 2p(p − 1) for the variance of the one entry
+                circle=2 * np.sqrt((p * (p - 1) + p**2) / p),
+                sphere=("dimension", narrow[:, 0]),
+                minima=("dimension", narrow[:, 1]),
             ),
-            Rival(
+            kit.rival(
                 "bezout",
-                predicted.replace(circle=("degree", 2.0 * p), sphere=("dimension", bezout)),
                 "the number of complex solutions",
                 label="all complex critical points are real",
+                circle=2.0 * p,
+                sphere=2 * ((self.degree - 1.0) ** N - 1) / (self.degree - 2),
             ),
-            Rival(
+            kit.rival(
                 "unweighted",
-                predicted.replace(
-                    height=("dimension", [mean[0] for mean, _ in plain[1:]]),
-                    saddles=("dimension", [mean[1] for mean, _ in plain[1:]]),
-                    spread=("dimension_2", [-deviation[0] / mean[0] for mean, deviation in plain]),
-                ),
                 "heights are eigenvalues",
                 label="heights of the k-th eigenvalue, without Kac–Rice's weight",
+                height=("dimension", [mean[0] for mean, _ in plain[1:]]),
+                saddles=("high", saddles),
+                spread=("at", [-deviation[0] / mean[0] for mean, deviation in plain]),
             ),
-            Rival(
+            kit.rival(
                 "never_alike",
-                predicted.replace(spread=ones),
                 "one form is like another",
                 label="the spread of N = 2 at every N",
+                spread=xarray.ones_like(law.spread) * law.spread[0],
+            ),
+            kit.rival(
+                "every_index_alike",
+                "an index is drawn like any other",
+                label="as many points of every index",
+                by_index=even,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        circles = {
-            f"counts_{i}": (f"form_{i} index_{i}", np.stack([counts / 2, counts / 2], 1))
-            for i, counts in enumerate(observed["signs"])
-        }
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        names = ("sphere", "minima", "height", "saddle", "saddle_height", "by_index", "spread")
+        pure = {name: seen[f"pure_{name}"] for name in names}
         return [
-            Control(
+            kit.control(
                 "signs",
-                observed.replace(**circles),
                 "forms of sign coefficients are not invariant under rotations",
                 label="coefficients ±1 on the circle",
-            )
+                circle=seen.signs,
+            ),
+            kit.control(
+                "pure_powers",
+                "they are not invariant under rotations, and have 2(2^N − 1) critical points",
+                label="sums of pure powers on spheres",
+                **pure,
+            ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
         degrees = np.linspace(2, max(self.degrees) + 1, 60)
-        counts = [observed[f"counts_{i}"].sum(1).mean() for i in range(len(self.degrees))]
-        signs = observed["signs"].mean(1)
-        last = len(self.kinds) - 1
         index = np.arange(self.dimensions[-1])
-        by_index = observed[f"counts_{last}"].mean(0)
-        heights = observed[f"heights_{last}"].mean(0) / by_index
-        spreads = self.spreads(observed)
-        measured = np.concatenate(spreads)
-        at = np.repeat((2, *self.dimensions), [len(values) for values in spreads])
+        theory = expected(self.degree, self.dimensions[-1])["height"]
+        by_index = seen.by_index.mean("draw")
         name = f"N = {self.dimensions[-1]}, p = {self.degree}"
+        at = np.repeat(law["at"].values, seen.sizes["group"])
+        points = {"kind": "points"}
+        trend = [_alike(self.degree, N) for N in SHOWN]
         return (
-            panel(
+            kit.panel(
                 "On the circle: 2√(3p − 2) critical points",
                 "degree p",
                 "critical points",
-                observed_curve(self.degrees, counts, "Gaussian", kind="points"),
-                observed_curve(self.degrees, signs, "signs ±1", kind="points", shade=1.0),
-                predicted_curve(degrees, 2 * np.sqrt(3 * degrees - 2), "Kac–Rice"),
-                rival_curve(degrees, 2 * np.sqrt(2 * degrees - 2), "without the shift"),
+                kit.observed_curve(self.degrees, seen.circle.mean("seed"), "Gaussian", **points),
+                kit.observed_curve(
+                    self.degrees, seen.signs.mean("seed"), "signs ±1", shade=1.0, **points
+                ),
+                kit.predicted_curve(degrees, 2 * np.sqrt(3 * degrees - 2), "Kac–Rice"),
+                kit.rival_curve(degrees, 2 * np.sqrt(2 * degrees - 2), "without the shift"),
             ),
-            panel(
+            kit.panel(
                 f"How many of each index, {name}",
                 "index",
                 "critical points",
-                observed_curve(index, by_index, "observed", kind="points"),
-                predicted_curve(index, predicted["by_index"], "Kac–Rice"),
+                kit.observed_curve(index, by_index, "observed", **points),
+                kit.predicted_curve(index, law.by_index, "Kac–Rice"),
                 ylim=(0, None),
             ),
-            panel(
+            kit.panel(
                 f"How high, {name}",
                 "index",
                 "mean height",
-                observed_curve(index, heights, "observed", kind="points"),
-                predicted_curve(index, predicted["heights"], "Kac–Rice"),
-                rival_curve(
+                kit.observed_curve(
+                    index, seen.heights.mean("draw") / by_index, "observed", **points
+                ),
+                kit.predicted_curve(index, theory, "Kac–Rice"),
+                kit.rival_curve(
                     index, _unweighted(self.degree, len(index))[0], "without Kac–Rice's weight"
                 ),
             ),
-            panel(
+            kit.panel(
                 "Minima are more alike in higher dimension",
                 "dimension N",
                 "spread / |mean height|",
-                observed_curve(at, measured, "groups of forms", kind="points"),
-                predicted_curve(SHOWN, predicted["trend"], "Kac–Rice"),
+                kit.observed_curve(at, seen.spread.values.ravel(), "groups of forms", **points),
+                kit.predicted_curve(SHOWN, trend, "Kac–Rice"),
                 log="xy",
             ),
         )
 
 
-def _spread(counts: Values, heights: Values, squares: Values) -> Values:
+def _arrays(spheres: list[Tally], dimensions: tuple[int, ...]) -> dict[str, tuple[str, Values]]:
+    """Return counts and sums of heights on the spheres, by name and axes; by index on the last one."""
+    counts = [tally.counts for tally in spheres]
+    heights = [tally.heights for tally in spheres]
+    high = [i for i, N in enumerate(dimensions) if N > 3]
+    forms = len(counts[0])
+    at = lambda values, index: np.array([values[i][:, index] for i in high]).reshape(-1, forms)
+    return {
+        "sphere": ("dimension draw", np.array([values.sum(1) for values in counts])),
+        "minima": ("dimension draw", np.array([values[:, 0] for values in counts])),
+        "height": ("dimension draw", np.array([values[:, 0] for values in heights])),
+        "saddle": ("high draw", at(counts, 1)),
+        "saddle_height": ("high draw", at(heights, 1)),
+        "by_index": ("draw index", counts[-1]),
+        "heights": ("draw index", heights[-1]),
+    }
+
+
+def _spreads(tallies: list[Tally]) -> Values:
+    """Return standard deviation over |mean| of the minima's heights, by groups of forms, ``(tallies, groups)``."""
+    sums = [(tally.counts, tally.heights, tally.squares) for tally in tallies]
+    groups = min(GROUPS, *(len(tally.counts) // 3 for tally in tallies))
+    return np.array([_spread(*(values[:, 0] for values in one), groups) for one in sums])
+
+
+def _spread(counts: Values, heights: Values, squares: Values, groups: int) -> Values:
     """Return standard deviation over |mean| of heights, pooled over each group of forms, ``(groups,)``."""
-    groups = min(GROUPS, len(counts) // 3)
     size = len(counts) // groups
     sums = [
         values[: groups * size].reshape(groups, size).sum(1)
