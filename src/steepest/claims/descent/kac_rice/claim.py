@@ -408,9 +408,9 @@ def _arrays(spheres: list[Tally], dimensions: tuple[int, ...]) -> dict[str, tupl
 
 def _spreads(tallies: list[Tally]) -> Values:
     """Return standard deviation over |mean| of the minima's heights, by groups of forms, ``(tallies, groups)``."""
-    sums = [(tally.counts, tally.heights, tally.squares) for tally in tallies]
     groups = min(GROUPS, *(len(tally.counts) // 3 for tally in tallies))
-    return np.array([_spread(*(values[:, 0] for values in one), groups) for one in sums])
+    minima = lambda tally: (tally.counts[:, 0], tally.heights[:, 0], tally.squares[:, 0])
+    return np.array([_spread(*minima(tally), groups) for tally in tallies])
 
 
 def _spread(counts: Values, heights: Values, squares: Values, groups: int) -> Values:
