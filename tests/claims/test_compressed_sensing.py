@@ -1,16 +1,13 @@
 """compressed-sensing: recovery against the program's own minimizer, searches by force, and bad input."""
 
-from typing import cast
-
 import jax
 import numpy as np
 import pytest
 
-from steepest.claim import Observation, Prediction
 from steepest.claims.expressivity.compressed_sensing.claim import CompressedSensing
 from steepest.claims.expressivity.compressed_sensing.experiment import (
     first_success,
-    law,
+    of_signals,
     recovers,
     sparse_signals,
     thresholds,
@@ -18,6 +15,7 @@ from steepest.claims.expressivity.compressed_sensing.experiment import (
 from steepest.core.errors import UserError
 from steepest.core.words import Verdict
 from steepest.engine.run import run
+from steepest.kit import seen
 from steepest.programs import min_norm_interpolation
 
 RNG = np.random.default_rng(0)
@@ -46,7 +44,7 @@ def test_first_numbers_have_the_predicted_law():
     for nonnegative in (False, True):
         signals = sparse_signals(RNG, draws, 16, 3, nonnegative)
         first = thresholds(lambda draw: RNG.standard_normal((16, 16)), signals, nonnegative)
-        own = law(16, 3, nonnegative)
+        own = of_signals(16, 3, nonnegative)
         assert abs(first.mean() - own.dimension - 0.5) < 4 * first.std() / draws**0.5
         share = (first[:, None] <= np.arange(17)).mean(0)
         assert np.abs(share - own.success).max() < 2 / draws**0.5
@@ -61,20 +59,18 @@ def test_errors_of_opposite_sign_do_not_cancel():
     claim = CompressedSensing(size=40, sparsities=(3, 6), draws=30, measurements=(8,), images=3)
     rng = np.random.default_rng(1)
     own = claim.predict(claim.setting(jax.random.key(0)))
-    steps = np.sign(rng.permuted(np.tile([-1, 1], (2, 15)), axis=1))
-    lanes = {
-        name: ("sparsity draw", own[name][:, None] + own[f"{name}_spread"][:, None] * steps)
-        for name in ("signed", "nonnegative")
-    }
-    digits = {name: ("image", own[name]) for name in ("digits", "digits_nonnegative")}
-    observed = Observation(**lanes, **digits)
-    tilted = cast(Prediction, own.replace(signed=("sparsity", own["signed"] + [3.0, -3.0])))
+    steps = np.sign(rng.permuted(np.tile([-1, 1], (2, 2, 15)), axis=2))
+    first = own["first"][..., None] + own["spread"][..., None] * steps
+    draws = ("program sparsity draw", first)
+    observed = seen(first=draws, digits=("program seed", own["digits"]))
+    opposite = np.array([[8.0, -8.0], [0.0, 0.0]])
+    tilted = own.replace(first=("program sparsity", own["first"] + opposite))
     verdicts = [
-        {check.id: check.verdict for check in claim.judge(predicted, observed)}
+        {check.id: check.verdict for check in claim.checks(predicted, observed)}
         for predicted in (own, tilted)
     ]
-    assert verdicts[0]["each"] is verdicts[0]["signed"] is verdicts[1]["signed"] is Verdict.HOLDS
-    assert verdicts[1]["each"] is Verdict.FAILS
+    assert verdicts[0]["first"] is Verdict.HOLDS
+    assert verdicts[1]["first"] is Verdict.FAILS
 
 
 @pytest.mark.parametrize(

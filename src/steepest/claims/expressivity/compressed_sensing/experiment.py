@@ -49,8 +49,8 @@ class Law:
 
 
 @cache
-def law(n: int, nonzero: int, nonnegative: bool = False) -> Law:
-    """Return the law of measurements, computed once."""
+def of_signals(n: int, nonzero: int, nonnegative: bool = False) -> Law:
+    """Return the law of measurements that recover signals of so many nonzero coordinates, computed once."""
     return Law(n, nonzero, nonnegative)
 
 
@@ -175,7 +175,7 @@ class CompressedSensingPoint(Point):
         within = 1 <= self.sparsities <= self.size and self.measurements <= self.size
         if not within:
             return Prediction(success=1.0)
-        return Prediction(success=law(self.size, self.sparsities).success[self.measurements])
+        return Prediction(success=of_signals(self.size, self.sparsities).success[self.measurements])
 
     def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
         shape = jax.ShapeDtypeStruct((self.draws,), jnp.zeros(()).dtype)
