@@ -6,39 +6,15 @@ coordinates that are to leave later have shrunk all the while. Noise keeps them 
 take equally long, about log(1/ν) steps.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from itertools import product
 from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    Within,
-    agreement,
-    assume,
-    compiled,
-    equal,
-    exponent,
-    numpy_generator,
-    observed_curve,
-    order,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.descent.saddle_escape.experiment import (
     LONGEST,
     ChainPoint,
@@ -53,6 +29,7 @@ from steepest.landscapes import (
     saddle_chain,
     strict_saddles,
 )
+from steepest.nn.types import Values
 
 SMALL = 2  # dimension in which all critical points of Ge's example are looked at
 SETTLED = 2  # rooms before the noise decides, which its checks leave out
@@ -61,35 +38,55 @@ SETTLED = 2  # rooms before the noise decides, which its checks leave out
 class Setting(NamedTuple):
     """Starts that theory and experiment both see."""
 
-    chain: np.ndarray  # starts in the chain, (seeds, LONGEST)
-    wells: list[np.ndarray]  # starts on Ge's example, (starts, d) for each dimension
+    chain: Values  # starts in the chain, (seeds, LONGEST)
+    wells: list[Values]  # starts on Ge's example, (starts, d) for each dimension
 
 
-@dataclass(frozen=True)
-class SaddleEscape(Claim):
+@kit.claim
+class SaddleEscape(kit.Claim[Setting]):
     """A chain of eight saddles, with and without noise, and Ge's example in several dimensions."""
 
-    gain: Positive = 0.5  # g, half the curvature that leads out of a room [1]
-    loss: Positive = 1.0  # ℓ, half the curvature that pulls later coordinates to zero [1]
-    lr: Positive = 0.25  # η, step size [1]
-    # rooms that are judged without noise [1]
-    rooms: Annotated[int, Within(1, LONGEST)] = 4
-    # ν, standard deviation of the noise of every step [1]
-    noises: tuple[Positive, ...] = (1e-2, 1e-3, 1e-4)
-    seeds: Seeds = 128  # random starts in the chain [1]
-    steps: Count = 3000  # of descents in the chain [steps]
-    dimensions: tuple[Count, ...] = (2, 5)  # d of Ge's example [1]
-    starts: Count = 1000  # random starts on Ge's example [1]
+    gain: kit.Positive = kit.param(
+        0.5,
+        "g, half the curvature that leads out of a room",
+        scope=kit.between(0.5, 0.6, "smaller ones take more steps"),
+    )
+    loss: kit.Positive = kit.param(
+        1.0,
+        "ℓ, half the curvature that pulls later coordinates to zero",
+        scope=kit.between(0.8, 1.0, "larger ones take more steps"),
+    )
+    lr: kit.Positive = kit.param(
+        0.25,
+        "η, step size",
+        scope=kit.between(0.2, 0.25, "shorter ones do not tell a noisy room from its leading term"),
+    )
+    rooms: Annotated[int, kit.Within(1, LONGEST)] = kit.param(
+        4, "that are judged without noise", scope=kit.between(3, 4, "the fifth is never left")
+    )
+    noises: tuple[kit.Positive, ...] = kit.param(
+        (1e-4, 1e-3, 1e-2),
+        "ν, standard deviation of the noise of every step, increasing",
+        scope=kit.choices((1e-4, 1e-3, 1e-2), (3e-5, 1e-3, 3e-2), (1e-4, 1e-2)),
+    )
+    seeds: kit.Seeds = kit.param(256, "random starts in the chain")
+    steps: kit.Count = kit.param(3000, "of descents in the chain", unit="steps")
+    dimensions: tuple[kit.Count, ...] = kit.param(
+        (2, 5), "d of Ge's example", scope=kit.choices((2, 5), (3, 6), (2, 4))
+    )
+    starts: kit.Count = kit.param(1000, "random starts on Ge's example")
 
     kind = "theorem"
-    point = ChainPoint
-    headline = ("minima", "growth", "noisy_room", "noisy_flat")
+    says = {
+        "Random starts avoid strict saddles": "minima",
+        "a chain of them costs descent exponential time": ("growth", "room_times"),
+        "with noise it is linear": "noisy_room",
+    }
     statement = (
         r"\frac{T_{i+1}}{T_i}\to\rho=1+\frac{\log\frac{1}{1-2\eta\ell}}{\log(1+2\eta g)},\qquad "
         r"\text{with noise }\nu:\quad T_i=\frac{\log(1/\nu)}{\log(1+2\eta g)}+O(1)\ \text{ for all later } i"
     )
     source = "Lectures of J. Lee and of Ge in the notes [@vodrahalli2019]; [@lee2016]; [@du2017]"
-    corrections = ()
     remarks = (
         "Lee: “the randomness in the initialization is enough to avoid saddlepoints, but not in polynomial time”. Time "
         "is exponential in the number of saddles, which is the dimension here.",
@@ -101,12 +98,41 @@ class SaddleEscape(Claim):
         "double. In floating point it is zero then, and descent stays at the saddle for ever.",
         "The noise is Gaussian and added to every coordinate; the lecture says SGD, whose noise may vanish at saddles.",
     )
+    history = (
+        kit.Version(1, "times without and with noise, minima", seeds="20 of 20 hold"),
+        kit.Version(
+            2,
+            "times at every room and noise as laws of them; other noise as a changed world",
+            "a noisy room was judged by its mean over rooms; 256 starts for 128",
+        ),
+    )
+    shared = {
+        "claim._lattice": "the critical points, whose gradient the experiment takes",
+    }
+    tiny = {"seeds": 3, "rooms": 3, "steps": 500, "starts": 60, "noises": (1e-4, 1e-3, 1e-2)}
     full = {"seeds": 400, "starts": 10_000, "dimensions": (2, 5, 8)}
-    tiny = {"seeds": 3, "rooms": 3, "steps": 500, "starts": 60, "noises": (1e-2, 1e-3, 1e-4)}
     out_of_scope = {"lr": 0.5}
+    point = ChainPoint
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "noise": self.noises,
+            "room": tuple(range(2, self.rooms + 1)),
+            "late": tuple(range(SETTLED + 1, LONGEST + 1)),
+            "saddle": tuple(range(self.rooms + 1)),
+            "eigenvalue": tuple(range(self.rooms)),
+            "point": tuple(range(3**SMALL)),
+            "dimension": self.dimensions,
+        }
+
+    def check_fields(self) -> None:
+        if sorted(set(self.noises)) != list(self.noises):
+            raise kit.UserError(
+                f"noises are increasing, got {[*self.noises]}; try 0.0001 0.001 0.01"
+            )
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
         wells = [rng.normal(size=(self.starts, d)) for d in self.dimensions]
         return Setting(
             draw_starts(rng, self.seeds),
@@ -114,33 +140,34 @@ class SaddleEscape(Claim):
             [np.clip(starts, -1.5, 1.5) for starts in wells],
         )
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         shrink = 2 * self.lr * self.loss
         return [
-            assume("2ηℓ", shrink, between=(0, 1), note="choose a smaller --lr"),
-            assume("4ηg at the wells", 4 * self.lr * self.gain, "<", 1, "choose a smaller --lr"),
-            assume("rooms", self.rooms, ">=", 3, "a ratio of rooms is judged"),
-            assume("sizes of noise", len(self.noises), ">=", 2),
-            assume("largest noise", max(self.noises), "<=", 0.05, "rooms must be larger"),
+            kit.assume("2ηℓ", shrink, between=(0, 1), note="choose a smaller --lr"),
+            kit.assume(
+                "4ηg at the wells", 4 * self.lr * self.gain, "<", 1, "choose a smaller --lr"
+            ),
+            kit.assume("rooms", self.rooms, ">=", 3, "a ratio of rooms is judged"),
+            kit.assume("sizes of noise", len(self.noises), ">=", 2),
+            kit.assume("largest noise", max(self.noises), "<=", 0.05, "rooms must be larger"),
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         numbers = (self.gain, self.loss, self.lr)
         quiet = chain_times(setting.chain[:, : self.rooms], *numbers)
         noisy = [chain_times(setting.chain, *numbers, noise) for noise in self.noises]
         zeros = np.array([4 - 2 * np.count_nonzero(p) for p in _lattice(SMALL)]) / 2
-        return Prediction(
-            ratio=chain_ratio(*numbers),
-            times=("seed room", quiet),
-            noisy=("noise seed room", noisy),
-            flat=0.0,
+        return kit.law(
+            growth=chain_ratio(*numbers),
+            times=("seed room", quiet[:, 1:]),
+            noisy=("noise late", np.array(noisy)[..., SETTLED:].mean(1)),
             spectrum=("saddle eigenvalue", self.spectra()),
             wells_index=("point", zeros),
             level=("dimension", -np.array(self.dimensions) / 4),
             minima=("dimension", 2.0 ** np.array(self.dimensions)),
         )
 
-    def spectra(self) -> np.ndarray:
+    def spectra(self) -> Values:
         """Return the eigenvalues of the Hessian at the saddle of each room and at the minimum, increasing."""
         spectra = []
         for left in range(self.rooms + 1):
@@ -151,286 +178,267 @@ class SaddleEscape(Claim):
             spectra.append(sorted([*leaving, *later, *([4 * self.gain] * left)]))
         return np.array(spectra)
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        noises = np.array([0.0, *self.noises])
-        lanes = noises.size * self.seeds
-        seeds = jax.random.split(key, lanes)
-
-        def every(starts: jax.Array, seeds: Key, noise: jax.Array) -> jax.Array:
-            one = lambda start, seed, noise: exits(
-                start, seed, noise, self.gain, self.loss, self.lr, self.steps
-            )
-            return jax.vmap(one)(starts, seeds, noise)
-
-        starts = np.tile(setting.chain, (noises.size, 1))
-        first = np.asarray(compiled(every)(starts, seeds, np.repeat(noises, self.seeds)))
-        first = first.reshape(noises.size, self.seeds, LONGEST).astype(float)
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        first = self.descents(setting, key)
         times = np.diff(first, axis=-1, prepend=0.0)
         certificates = strict_saddles(saddle_chain(self.gain, self.loss), chain_saddles(self.rooms))
-        lattice = _lattice(SMALL) * 0.5**0.5
-        wells = strict_saddles(lambda x: (x**4).sum() - (x**2).sum(), lattice)
+        wells = strict_saddles(lambda x: (x**4).sum() - (x**2).sum(), _lattice(SMALL) * 0.5**0.5)
         ends = [ends_on_wells(starts, 0.05, 600) for starts in setting.wells]
         blocked = [starts * (np.arange(starts.shape[1]) > 0) for starts in setting.wells]
         still = [ends_on_wells(starts, 0.05, 600) for starts in blocked]
-        return Observation(
-            left=("noise seed room", first),
-            times=("seed room", times[0, :, : self.rooms]),
-            noisy=("noise seed room", times[1:]),
+        middle = 1 + len(self.noises) // 2
+        kinds = lambda points: [len(np.unique(np.sign(x), axis=0)) for x in points]
+        return kit.seen(
+            left=("lane seed every", first),
+            times=("seed room", times[0, :, 1 : self.rooms]),
+            times_with_noise=("seed room", times[middle, :, 1 : self.rooms]),
+            noisy=("noise seed late", times[1:, :, SETTLED:]),
+            every_time=("lane seed every", times),
+            steps=("seed", first[0, :, self.rooms - 1]),
+            steps_with_noise=("seed", first[middle, :, self.rooms - 1]),
             gradient=("saddle", [point.gradient for point in certificates]),
             spectrum=("saddle eigenvalue", [point.eigenvalues for point in certificates]),
             wells_index=("point", [point.index for point in wells]),
             wells_gradient=("point", [point.gradient for point in wells]),
             value=("dimension start", [_value(x) for x in ends]),
             blocked_value=("dimension start", [_value(x) for x in still]),
-            minima=("dimension", [len(np.unique(np.sign(x), axis=0)) for x in ends]),
-            blocked_minima=("dimension", [len(np.unique(np.sign(x), axis=0)) for x in still]),
+            minima=("dimension", kinds(ends)),
+            blocked_minima=("dimension", kinds(still)),
         )
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def descents(self, setting: Setting, key: kit.Key) -> Values:
+        """Return the first step at which each room is left, ``(1 + noises, seeds, LONGEST)``, without noise first."""
+        noises = np.array([0.0, *self.noises])
+        seeds = jax.random.split(key, noises.size * self.seeds)
+
+        def every(starts: jax.Array, seeds: kit.Key, noise: jax.Array) -> jax.Array:
+            one = lambda start, seed, noise: exits(
+                start, seed, noise, self.gain, self.loss, self.lr, self.steps
+            )
+            return jax.vmap(one)(starts, seeds, noise)
+
+        starts = np.tile(setting.chain, (noises.size, 1))
+        first = kit.compiled(every)(starts, seeds, np.repeat(noises, self.seeds))
+        return np.asarray(first).reshape(noises.size, self.seeds, LONGEST).astype(float)
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         slopes = np.concatenate([observed["gradient"], observed["wells_gradient"]])
+        left = observed["left"] > 0
+        quiet = left[0, :, : self.rooms].mean()
         return [
-            assume("‖∇f‖ at the critical points", slopes.max(), "<", 1e-12),
-            assume(
-                "rooms left without noise",
-                (observed["left"][0, :, : self.rooms] > 0).mean(),
-                "==",
-                1,
-                "choose more --steps",
-            ),
-            assume(
-                "rooms left with noise",
-                (observed["left"][1:] > 0).mean(),
-                "==",
-                1,
-                "choose more --steps",
-            ),
+            kit.assume("‖∇f‖ at the critical points", slopes.max(), "<", 1e-12),
+            kit.assume("rooms left without noise", quiet, "==", 1, "choose more --steps"),
+            kit.assume("rooms left with noise", left[1:].mean(), "==", 1, "choose more --steps"),
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        times = observed["times"]
-        noisy = observed["noisy"][..., SETTLED:]
-        checks = [
-            agreement(
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        last = seen.times.isel(room=-1, drop=True) / seen.times.isel(room=-2, drop=True)
+        faster = seen.steps - seen.steps_with_noise
+        return [
+            kit.agrees(
                 "minima",
-                np.abs(observed["value"] - predicted["level"][:, None]).max(),
+                abs(seen.value - law.level),
                 1e-12,
                 label="Ge's example: f at the ends of random starts, off −d/4",
             ),
-            agreement(
+            kit.agrees(
                 "all_minima",
-                np.abs(observed["minima"] - predicted["minima"]).max(),
+                abs(seen.minima - law.minima),
                 0.0,
                 label="Ge's example: minima found, off 2^d",
             ),
-            agreement(
+            kit.agrees(
                 "wells_index",
-                np.abs(observed["wells_index"] - predicted["wells_index"]).max(),
+                abs(seen.wells_index - law.wells_index),
                 0.0,
                 label="Ge's example, d = 2: directions that lead down, at all critical points",
             ),
-            agreement(
+            kit.agrees(
                 "chain_spectrum",
-                np.abs(observed["spectrum"] - predicted["spectrum"]).max(),
+                abs(seen.spectrum - law.spectrum),
                 1e-10,
                 label="chain: eigenvalues of the Hessian at all saddles",
             ),
-            equal(
+            kit.follows(
                 "growth",
-                float(predicted["ratio"]),
-                times[:, -1] / times[:, -2],
-                # whole steps, a few hundred in the last room but one
-                0.01,
+                law.growth,
+                last,
+                0.01,  # whole steps, a few hundred in the last room but one
                 label=f"time in room {self.rooms} over time in room {self.rooms - 1}",
             ),
-            equal(
+            kit.follows(
                 "room_times",
-                predicted["times"][:, 1:].ravel(),
-                times[:, 1:].ravel(),
+                law.times,
+                seen.times,
                 # a few steps, as whole steps add up to when a room is entered
-                0.03,
-                aggregate="all",
+                0.04,
+                each=True,
                 label="time in a room, from the second",
             ),
+            kit.follows(
+                "noisy_room",
+                law.noisy,
+                seen.noisy,
+                0.1,  # of 24 steps two, as theory takes a mean logarithm; the interval is 4 %
+                label=f"time in a room with noise, from room {SETTLED + 1}",
+            ),
+            kit.at_least(
+                "noise_helps", 0.0, faster, label="steps to pass the rooms that noise saves"
+            ),
         ]
-        for i, noise in enumerate(self.noises):
-            mean = predicted["noisy"][i, :, SETTLED:].mean(1)
-            checks.append(
-                equal(
-                    "noisy_room" if i == len(self.noises) // 2 else f"noisy_room_{i}",
-                    mean,
-                    noisy[i].mean(1),
-                    0.05,
-                    label=f"time in a room, noise {noise:g}",
-                )
-            )
-        middle = len(self.noises) // 2
-        room = np.arange(SETTLED + 1, LONGEST + 1)
-        checks.append(
-            exponent(
-                "noisy_flat",
-                float(predicted["flat"]),
-                room,
-                noisy[middle],
-                0.1,
-                label="time in a room against its number, with noise",
-            )
-        )
-        totals = {
-            "noise": observed["left"][1 + middle, :, self.rooms - 1],
-            "none": observed["left"][0, :, self.rooms - 1],
-        }
-        checks.append(
-            order("noise_helps", ["noise", "none"], totals, label="steps to pass the rooms")
-        )
-        return checks
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
-        room = np.arange(1, self.rooms + 1)
-        first = predicted["times"][:, :1]
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        numbers = (self.gain, self.loss, self.lr)
+        first = chain_times(setting.chain[:, :1], *numbers)
+        room = np.arange(1, self.rooms)
         flow = 1 + self.loss / self.gain
-        ratio = float(predicted["ratio"])
+        ratio = float(law.growth)
         grow = np.log1p(2 * self.lr * self.gain)
-        simple = np.log(1 / np.array(self.noises)) / grow
-        geometric = first * ratio ** (room - 1)
         later = self.spectra()
         for left, row in enumerate(later):
             row[: self.rooms - left] = -2 * self.gain
+        dims = ("seed", "room")
         return [
-            Rival(
+            kit.rival(
                 "polynomial",
-                predicted.replace(ratio=1.0, times=("seed room", first + 0 * room)),
                 "each saddle alone takes a logarithm",
                 label="all rooms take equally long without noise",
+                growth=1.0,
+                times=(dims, first + 0 * room),
             ),
-            Rival(
+            kit.rival(
                 "flow",
-                predicted.replace(ratio=flow, times=("seed room", first * flow ** (room - 1))),
                 "the limit of small steps",
                 label="ρ = 1 + ℓ/g",
+                growth=flow,
+                times=(dims, first * flow**room),
             ),
-            Rival(
+            kit.rival(
                 "shrinking_alone",
-                predicted.replace(ratio=ratio - 1, times=("seed room", geometric)),
                 "it forgets that what had shrunk before must be regained too",
                 label="ρ = log(1/(1 − 2ηℓ))/log(1 + 2ηg), or times ρ^i from the first on",
+                growth=ratio - 1,
+                times=(dims, first * ratio**room),
             ),
-            Rival(
+            kit.rival(
                 "bare_logarithm",
-                predicted.replace(
-                    noisy=(
-                        "noise seed room",
-                        np.broadcast_to(simple[:, None, None], predicted["noisy"].shape),
-                    )
-                ),
                 "the leading term alone",
                 label="a noisy room takes log(1/ν)/log(1 + 2ηg)",
+                noisy=np.log(1 / law.noise) / grow,
             ),
-            Rival(
+            kit.rival(
                 "linear_rooms",
-                predicted.replace(flat=1.0),
                 "a total like d² would be polynomial too",
                 label="noisy rooms take longer in proportion to i",
+                noisy=law.noisy * law.late / law.late.mean(),
             ),
-            Rival(
+            kit.rival(
                 "all_later_lead_down",
-                predicted.replace(spectrum=("saddle eigenvalue", later)),
                 "they are to leave as well",
                 label="at each saddle all later coordinates lead down",
+                spectrum=("saddle eigenvalue", later),
             ),
-            Rival(
+            kit.rival(
                 "index_of_nonzero",
-                predicted.replace(wells_index=("point", SMALL - predicted["wells_index"])),
                 "the origin is the deepest, were signs exchanged",
                 label="the index is the number of nonzero coordinates",
+                wells_index=SMALL - law.wells_index,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        middle = 1 + len(self.noises) // 2
-        swapped = observed["left"].copy()
-        swapped[[0, middle]] = swapped[[middle, 0]]
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
-            Control(
+            kit.control(
                 "on_a_stable_manifold",
-                observed.replace(
-                    value=("dimension start", observed["blocked_value"]),
-                    minima=("dimension", observed["blocked_minima"]),
-                ),
                 "they never see the direction that leads out",
                 label="starts with one coordinate zero",
+                value=seen.blocked_value,
+                minima=seen.blocked_minima,
             ),
-            Control(
+            kit.control(
                 "exchanged",
-                observed.replace(left=("noise seed room", swapped)),
                 "it is the noise that helps",
                 label="noise and none exchanged",
+                times=seen.times_with_noise,
+                steps=seen.steps_with_noise,
+                steps_with_noise=seen.steps,
+            ),
+            kit.control(
+                "other_noise",
+                "its size decides",
+                label="the largest noise for the smallest, and so on",
+                noisy=(seen.noisy.dims, seen.noisy.values[::-1]),
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        room = np.arange(1, self.rooms + 1)
-        all_rooms = np.arange(1, LONGEST + 1)
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        room = np.arange(2, self.rooms + 1)
+        late = law.late.values
         shades = np.linspace(0.3, 1, len(self.noises))
-        mean = predicted["times"].mean(0)
+        mean = law.times.mean("seed").values
+        flow = mean[0] * (1 + self.loss / self.gain) ** (room - 2)
+        every = seen.every_time.mean("seed").values
+        rooms = np.arange(1, self.rooms + 1)
+        quiet = np.cumsum(every[0, : self.rooms])
         curves = [
-            observed_curve(room, observed["times"], "no noise"),
-            predicted_curve(room, mean, "predicted"),
-            rival_curve(room, mean[0] * (1 + self.loss / self.gain) ** (room - 1), "ρ = 1 + ℓ/g"),
+            kit.observed_curve(room, seen.times, "no noise"),
+            kit.predicted_curve(room, mean, "predicted"),
+            kit.rival_curve(room, flow, "ρ = 1 + ℓ/g"),
         ]
         totals = [
-            observed_curve(room, np.cumsum(observed["times"].mean(0)), "no noise", kind="points"),
-            predicted_curve(room, np.cumsum(mean), "predicted"),
+            kit.observed_curve(rooms, quiet, "no noise", kind="points"),
+            kit.predicted_curve(room, quiet[0] + np.cumsum(mean), "predicted"),
         ]
         for i, noise in enumerate(self.noises):
             look = {"kind": "points", "shade": shades[i]}
-            steps = observed["noisy"][i].mean(0)
-            theory = predicted["noisy"][i].mean(0)
-            curves.append(observed_curve(all_rooms, steps, f"noise {noise:g}", **look))
-            curves.append(predicted_curve(all_rooms, theory))
-            totals.append(observed_curve(all_rooms, np.cumsum(steps), f"noise {noise:g}", **look))
-            totals.append(predicted_curve(all_rooms, np.cumsum(theory)))
+            name = f"noise {noise:g}"
+            theory = law.noisy[i].values
+            entered = np.cumsum(every[i + 1])
+            curves.append(kit.observed_curve(late, seen.noisy[i].mean("seed"), name, **look))
+            curves.append(kit.predicted_curve(late, theory))
+            totals.append(kit.observed_curve(np.arange(1, LONGEST + 1), entered, name, **look))
+            totals.append(kit.predicted_curve(late, entered[SETTLED - 1] + np.cumsum(theory)))
         place = np.arange(self.starts)
+        off = np.sort(seen.value.values) - law.level.values[:, None]
         ends = [
-            observed_curve(
-                place,
-                np.sort(observed["value"][i]) - predicted["level"][i],
-                f"random starts, d = {d}",
-                kind="points",
-                shade=float(i),
+            kit.observed_curve(
+                place, off[i], f"random starts, d = {d}", kind="points", shade=float(i)
             )
             for i, d in enumerate(self.dimensions)
         ]
-        blocked = np.sort(observed["blocked_value"][0]) - predicted["level"][0]
+        blocked = np.sort(seen.blocked_value[0].values) - float(law.level[0])
         return (
-            panel(
+            kit.panel(
                 "Without noise each room takes ρ times as long",
                 "room",
                 "steps",
                 *curves,
                 log="y",
             ),
-            panel(
+            kit.panel(
                 "Steps to pass the chain: exponential, or linear",
                 "rooms",
                 "steps in all",
                 *totals,
                 log="y",
             ),
-            panel(
+            kit.panel(
                 "Random starts end at minima",
                 "start, in order",
                 "f at the end − lowest f",
                 *ends,
-                rival_curve(place, blocked, "one coordinate zero"),
+                kit.rival_curve(place, blocked, "one coordinate zero"),
             ),
         )
 
 
-def _lattice(dimension: int) -> np.ndarray:
+def _lattice(dimension: int) -> Values:
     """Return all vectors of −1, 0 and 1, ``(3^d, d)``."""
     return np.array(list(product((-1.0, 0.0, 1.0), repeat=dimension)))
 
 
-def _value(x: np.ndarray) -> np.ndarray:
+def _value(x: Values) -> Values:
     """Return −‖x‖₂² + ‖x‖₄⁴ of each row."""
     return (x**4).sum(1) - (x**2).sum(1)
