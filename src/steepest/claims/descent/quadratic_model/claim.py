@@ -241,7 +241,7 @@ class QuadraticModel(kit.Claim[Setting]):
             lambda models, networks: (jax.lax.map(bent, models), jax.lax.map(scaled, networks))
         )
         models, trained = jax.tree.map(np.asarray, every(setting.models, setting.networks))
-        plain, weighted = (self.ends(setting.models, *models[:2], at) for at in (0, 1))
+        plain, weighted = (self.ends(setting.models, models[0], models[1], at) for at in (0, 1))
         dims = {
             "middle": "seed epsilon parameter",
             "end": "seed epsilon parameter",
