@@ -14,7 +14,13 @@ def judged(claim, seed=0):
     predicted = claim.predict(setting)
     observed = claim.observe(setting, for_observation)
     assumptions = [*hypotheses, *claim.run_conditions(observed)]
-    claim.rivals(setting, predicted)
-    claim.controls(observed)
+    if hasattr(claim, "wrong_theories"):
+        claim.wrong_theories(setting, predicted)
+        claim.changed_worlds(observed)
+        checks = claim.checks(predicted, observed)
+    else:
+        claim.rivals(setting, predicted)
+        claim.controls(observed)
+        checks = claim.judge(predicted, observed)
     claim.panels(predicted, observed)
-    return judge_numbers(assumptions, claim.judge(predicted, observed))
+    return judge_numbers(assumptions, checks)

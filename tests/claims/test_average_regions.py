@@ -123,6 +123,6 @@ def test_the_point_counts_like_the_claim():
     claim = replace(TINY, networks=200, depths=(2,))
     point = AverageRegions.point.of(claim)
     counted = np.asarray(jax.jit(point.observe)(None, jax.random.key(0))["regions"])
-    regions = counts(claim.setting(jax.random.key(0)).disc[0], disc(claim.radius))
+    regions = counts(claim.setting(jax.random.key(0)).own.disc[0], disc(claim.radius))
     spread = (counted.var() / 200 + regions.var() / 200) ** 0.5
     assert abs(counted.mean() - regions.mean()) < 4 * spread

@@ -5,35 +5,13 @@ regions in all of the plane, never a number exponential in the depth. In a disc 
 that holds the origin is Crofton's cell, of π²/2 sides on average, when the network is wide.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    Values,
-    Within,
-    assume,
-    equal,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, random_network
 from steepest.claims.expressivity.average_regions.experiment import (
     AverageRegionsPoint,
@@ -56,47 +34,80 @@ from steepest.kernels import (
     wide_disc_regions,
 )
 from steepest.nn.data import digits
+from steepest.nn.types import Values
 
 DIGIT_WIDTHS = (8, 8)
 DIGIT_C_B = 0.1
 DEEP_CELL = (32, 32, 32, 32)
 CERTIFIED = 20  # networks of each depth on which Euler's formula is checked
 SOLID = 150  # planes in three dimensions
+SIDED = 3.0  # mean of the weights of a changed world, in standard deviations
+CELLS = ("one layer", "four layers", "three dimensions")
 
 
-class Setting(NamedTuple):
-    """All networks."""
+class Networks(NamedTuple):
+    """Networks of one law of the weights."""
 
     disc: list[list[list[Layer]]]  # by depth
     plane: list[list[Layer]]
     digits: list[list[Layer]]  # one a triangle
+
+
+class Setting(NamedTuple):
+    """All networks, and those of a changed world."""
+
+    own: Networks
+    sided: Networks  # with weights of a mean
     triangles: Values  # of images of different digits, (triangles, 3, 64)
-    shifted: list[list[Layer]]  # the deepest, with weights of a mean: a control
 
 
-@dataclass(frozen=True)
-class AverageRegions(Claim):
+@kit.claim
+class AverageRegions(kit.Claim[Setting]):
     """The same number of neurons in one, two and four layers; narrow networks in all of R²; three digits' planes."""
 
-    neurons: Count = 24  # N, of each network in the disc [1]
-    depths: tuple[Annotated[int, Within(1, 64)], ...] = (
-        1,
+    neurons: kit.Count = kit.param(
+        24, "N, of each network in the disc", unit="neurons", scope=kit.between(20, 32)
+    )
+    depths: tuple[Annotated[int, kit.Within(1, 64)], ...] = kit.param(
+        (1, 2, 4),
+        "layers that they are divided among",
+        unit="layers",
+        scope=kit.choices((1, 2, 4), (1, 3), (1, 2, 3)),
+    )
+    c_w: kit.Positive = kit.param(
+        2.0,
+        "variance of the weights times their fan-in",
+        scope=kit.between(1.6, 2.4, "of other scales deep networks scatter more"),
+    )
+    c_b: kit.NonNegative = kit.param(1.0, "variance of the biases", scope=kit.between(0.5, 1.5))
+    radius: kit.Positive = kit.param(1.0, "of the disc", unit="length", scope=kit.between(0.7, 1.4))
+    networks: kit.Seeds = kit.param(450, "of each depth")
+    narrow: kit.Count = kit.param(
         2,
-        4,
-    )  # layers that they are divided among [1]
-    c_w: Positive = 2.0  # variance of the weights times their fan-in [1]
-    c_b: NonNegative = 1.0  # variance of the biases [1]
-    radius: Positive = 1.0  # of the disc [length]
-    networks: Seeds = 450  # of each depth [1]
-    narrow: Count = 2  # width of the three layers whose regions in all of R² are counted [1]
-    lines: Annotated[int, Within(20)] = 100  # neurons of the shallow network around the origin [1]
-    cells: Seeds = 4000  # cells of the origin, of each kind [1]
-    triangles: Seeds = 500  # of images of three digits, each with a network of its own [1]
-    # coin networks over which theory averages: a standard error of 0.6 % [1]
-    samples: Annotated[int, Within(100)] = 12_000
-    shift: NonNegative = 0.0  # mean of the weights, in standard deviations [1]
+        "width of the three layers whose regions in all of R² are counted",
+        unit="neurons",
+        scope=kit.between(2, 3),
+    )
+    lines: Annotated[int, kit.Within(20)] = kit.param(
+        100,
+        "neurons of the shallow network around the origin",
+        unit="neurons",
+        scope=kit.between(60, 120),
+    )
+    cells: kit.Seeds = kit.param(4000, "cells of the origin, of each kind")
+    triangles: kit.Seeds = kit.param(
+        500, "of images of three digits, each with a network of its own"
+    )
+    samples: Annotated[int, kit.Within(100)] = kit.param(
+        12_000, "coin networks over which theory averages: a standard error of 0.6 %"
+    )
+    shift: kit.NonNegative = kit.param(0.0, "mean of the weights, in standard deviations")
 
     kind = "theorem"
+    says = {
+        "as many planar regions on average as N random lines make": ("disc", "plane", "digits"),
+        "fewer in a disc when deeper": "disc",
+    }
     statement = (
         r"\mathbb E\,\#\mathrm{regions}(D)=1+\sum_i P(\ell_i\cap D\ne\emptyset)+\sum_{i<j}P(\ell_i\cap\ell_j\in D),"
         r"\qquad "
@@ -137,8 +148,19 @@ class AverageRegions(Claim):
         "arithmetic, and is a condition of the run, as rounding may break it in a very large disc.",
         "Nothing is said of trained networks, whose weights are not symmetric.",
     )
-    headline = ("disc_0", "disc_1", "disc_2", "plane", "digits")
-    full = {"networks": 2000, "cells": 5000, "triangles": 1500}
+    history = (
+        kit.Version(
+            1, "counts at each depth, in the plane and between digits", seeds="20 of 20 hold"
+        ),
+        kit.Version(
+            2,
+            "one law over depths; weights of a mean of three deviations as a changed world of all counts",
+            "of one deviation it lay at the edge of one margin, and the others had no changed world",
+        ),
+    )
+    shared = {
+        "steepest.claims.expressivity.average_regions.experiment.even_widths": "the layout of the networks",
+    }
     tiny = {
         "neurons": 8,
         "networks": 20,
@@ -147,42 +169,44 @@ class AverageRegions(Claim):
         "triangles": 12,
         "samples": 500,
     }
+    full = {"networks": 2000, "cells": 5000, "triangles": 1500}
     out_of_scope = {"shift": 1.0}
     point = AverageRegionsPoint
 
     @property
     def layouts(self) -> list[tuple[int, ...]]:
-        """Hidden widths of each depth."""
+        """Return hidden widths of each depth."""
         return [even_widths(self.neurons, depth) for depth in self.depths]
 
     @property
     def narrow_widths(self) -> tuple[int, ...]:
-        """Hidden widths of the networks on all of R²."""
+        """Return hidden widths of the networks on all of R²."""
         return (self.narrow,) * 3
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"depth": self.depths, "cell": CELLS}
 
-        def draw(
-            number: int, widths: tuple[int, ...], c_b: float = self.c_b, shift: float = self.shift
-        ) -> list[list[Layer]]:
-            return [random_network(rng, widths, self.c_w, c_b, shift=shift) for _ in range(number)]
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
 
-        return Setting(
-            disc=[draw(self.networks, (2, *widths)) for widths in self.layouts],
-            plane=draw(self.networks, (2, *self.narrow_widths)),
-            digits=draw(self.triangles, (64, *DIGIT_WIDTHS), DIGIT_C_B),
-            triangles=_triangles(rng, self.triangles),
-            shifted=draw(self.networks, (2, *self.layouts[-1]), shift=1.0),
-        )
+        def draw(shift: float) -> Networks:
+            one = lambda widths, c_b: random_network(rng, widths, self.c_w, c_b, shift=shift)
+            many = lambda number, widths, c_b: [one(widths, c_b) for _ in range(number)]
+            return Networks(
+                [many(self.networks, (2, *widths), self.c_b) for widths in self.layouts],
+                many(self.networks, (2, *self.narrow_widths), self.c_b),
+                many(self.triangles, (64, *DIGIT_WIDTHS), DIGIT_C_B),
+            )
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+        return Setting(draw(self.shift), draw(SIDED), _triangles(rng, self.triangles))
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         return [
-            assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric"),
-            assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin"),
+            kit.assume("mean of the weights", self.shift, "==", 0, "their law must be symmetric"),
+            kit.assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin"),
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         # where the hypotheses fail the numbers are those of the nearest law, and are not judged
         c_b = self.c_b or 1e-9
         rng = np.random.default_rng(SEED_OF_THEORY)
@@ -196,17 +220,20 @@ class AverageRegions(Claim):
             for corners in setting.triangles
         ]
         # a simple polytope of v corners in three dimensions has 2 + v/2 sides
-        return Prediction(
+        sides = [
+            origin_cell_vertices(self.lines, 2),
+            origin_cell_vertices(sum(DEEP_CELL), 2),
+            2 + origin_cell_vertices(SOLID, 3) / 2,
+        ]
+        return kit.law(
             disc=("depth", inside),
             plane=plane_regions(self.narrow_widths),
             digits=np.mean(between),
-            cell=origin_cell_vertices(self.lines, 2),
-            deep_cell=origin_cell_vertices(sum(DEEP_CELL), 2),
-            solid_cell=2 + origin_cell_vertices(SOLID, 3) / 2,
+            sides=("cell", sides),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        rng = numpy_generator(key)
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
         polygon = disc(self.radius)
         sides = [
             cell_sides(origin_jets(rng, self.cells, widths, d, self.c_w, self.c_b or 1.0))
@@ -214,22 +241,23 @@ class AverageRegions(Claim):
         ]
         certified = [
             [euler_defect(planar_regions(layers, polygon)) for layers in kind[:CERTIFIED]]
-            for kind in setting.disc
+            for kind in setting.own.disc
         ]
-        return Observation(
-            disc=("depth network", [counts(kind, polygon) for kind in setting.disc]),
+        arrays = {}
+        for prefix, networks in (("", setting.own), ("sided_", setting.sided)):
+            inside = [counts(kind, polygon) for kind in networks.disc]
+            arrays[f"{prefix}disc"] = ("depth network", inside)
+            arrays[f"{prefix}plane"] = ("network", counts_in_plane(networks.plane))
+            arrays[f"{prefix}digits"] = ("triangle", counts(networks.digits, setting.triangles))
+        return kit.seen(
+            **arrays,
             euler=("depth certified", np.abs(certified)),
-            plane=("plane_network", counts_in_plane(setting.plane)),
-            digits=("triangle", counts(setting.digits, setting.triangles)),
-            cell=("cell", sides[0]),
-            deep_cell=("cell", sides[1]),
-            solid_cell=("cell", sides[2]),
-            shifted=("shifted_network", counts(setting.shifted, polygon)),
+            sides=("cell draw", sides),
         )
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         return [
-            assume(
+            kit.assume(
                 "regions − (1 + crossings + ends/2), largest",
                 observed["euler"].max(),
                 "<=",
@@ -238,111 +266,83 @@ class AverageRegions(Claim):
             )
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        checks = [
-            equal(
-                f"disc_{i}",
-                predicted["disc"][i],
-                observed["disc"][i],
-                # the interval is 2.5 % in one layer, 6 % in four
-                0.06 if self.depths[i] == 1 else 0.14,
-                label=f"regions in the disc, widths {' '.join(map(str, self.layouts[i]))}",
-            )
-            for i in range(len(self.depths))
-        ]
-        checks += [
-            equal(
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "disc",
+                law.disc,
+                seen.disc,
+                0.14,  # the interval is 3 % in one layer, 7 % in four
+                label=f"regions in the disc, {self.neurons} neurons in so many layers",
+            ),
+            kit.follows(
                 "plane",
-                predicted["plane"],
-                observed["plane"],
+                law.plane,
+                seen.plane,
                 0.075,  # the interval is 3 %
                 label=f"regions in all of R², widths {' '.join(map(str, self.narrow_widths))}",
             ),
-            equal(
+            kit.follows(
                 "digits",
-                predicted["digits"],
-                observed["digits"],
+                law.digits,
+                seen.digits,
                 0.16,  # the interval is 6.5 %
                 label="regions between three digits",
             ),
-            equal(
+            kit.follows(
                 "cell",
-                predicted["cell"],
-                observed["cell"],
-                0.018,  # the interval is 0.7 %
-                label=f"sides of the origin's cell, {self.lines} neurons",
-            ),
-            equal(
-                "deep_cell",
-                predicted["deep_cell"],
-                observed["deep_cell"],
-                0.02,  # the interval is 0.7 %, the correction of finite width 0.3 %
-                label="sides of the origin's cell, four layers of 32",
-            ),
-            equal(
-                "solid_cell",
-                predicted["solid_cell"],
-                observed["solid_cell"],
-                0.018,  # the interval is 0.7 %
-                label=f"sides of the origin's cell in three dimensions, {SOLID} neurons",
+                law.sides,
+                seen.sides,
+                0.02,  # the interval is 0.8 %, the correction of finite width 0.3 %
+                label="sides of the origin's cell",
             ),
         ]
-        return checks
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         c_b = self.c_b or 1e-9
-        shallow = wide_disc_regions((self.neurons,), self.c_w, c_b, self.radius)
-        rivals = [
-            Rival(
+        wide = [wide_disc_regions(widths, self.c_w, c_b, self.radius) for widths in self.layouts]
+        most = [np.prod(np.array(widths) + 1.0) for widths in self.layouts]
+        independent = [_independent(self._hits_of_disc(widths)) for widths in self.layouts]
+        return [
+            kit.rival(
                 "every_pair_meets",
-                predicted.replace(
-                    plane=_general(sum(self.narrow_widths)), digits=_general(sum(DIGIT_WIDTHS))
-                ),
                 "lines in general position",
                 label="1 + N + N(N − 1)/2 at every width and between digits",
+                plane=_general(sum(self.narrow_widths)),
+                digits=_general(sum(DIGIT_WIDTHS)),
             ),
-            Rival(
+            kit.rival(
                 "meet_independently",
-                predicted.replace(
-                    disc=("depth", [_independent(self._hits_of_disc(w)) for w in self.layouts]),
-                    digits=_independent(self._hits_of_triangles(setting.triangles)).mean(),
-                ),
                 "both lines pass through it",
                 label="two lines that both meet a domain meet in it: 1 + Σ p_i + Σ p_i p_j",
+                disc=("depth", independent),
+                digits=_independent(self._hits_of_triangles(setting.triangles)).mean(),
             ),
-            Rival(
+            kit.rival(
                 "typical_cell",
-                predicted.replace(cell=4.0, deep_cell=4.0, solid_cell=6.0),
                 "the mean over all cells of an arrangement",
                 label="the origin's cell is like any other",
+                sides=("cell", [4.0, 4.0, 6.0]),
+            ),
+            kit.rival(
+                "infinite_width",
+                "the limit of the law; deep networks of 24 neurons are narrow",
+                label="independent lines of the scales s_l",
+                disc=("depth", wide),
+            ),
+            kit.rival(
+                "depth_is_nothing",
+                "as many neurons, as many lines",
+                label="as many regions at every depth",
+                disc=xarray.ones_like(law.disc) * law.disc[0],
+            ),
+            kit.rival(
+                "exponential",
+                "what a network made for it can have along a line",
+                label="Π(n_l + 1) regions",
+                disc=("depth", most),
             ),
         ]
-        if max(self.depths) > 1:
-            wide = [
-                wide_disc_regions(widths, self.c_w, c_b, self.radius) for widths in self.layouts
-            ]
-            most = [np.prod(np.array(widths) + 1.0) for widths in self.layouts]
-            rivals += [
-                Rival(
-                    "infinite_width",
-                    predicted.replace(disc=("depth", wide)),
-                    "the limit of the law; deep networks of 24 neurons are narrow",
-                    label="independent lines of the scales s_l",
-                ),
-                Rival(
-                    "depth_is_nothing",
-                    predicted.replace(disc=("depth", np.full(len(wide), shallow))),
-                    "as many neurons, as many lines",
-                    label="as many regions at every depth",
-                ),
-                Rival(
-                    "exponential",
-                    predicted.replace(disc=("depth", most)),
-                    "what a network made for it can have along a line",
-                    label="Π(n_l + 1) regions",
-                ),
-            ]
-        return rivals
 
     def _hits_of_disc(self, widths: tuple[int, ...]) -> Values:
         """Return the chance that a neuron's line meets the disc, of scale s_l, by neuron."""
@@ -356,59 +356,69 @@ class AverageRegions(Claim):
         ends = finite_crossings(edges, DIGIT_WIDTHS, self.c_w, DIGIT_C_B, rng, 50).mean.sum(1)
         return np.repeat(ends / 2, DIGIT_WIDTHS, axis=1)
 
-    def controls(self, observed: Observation) -> list[Control]:
-        deepest = observed["disc"].copy()
-        deepest[-1] = observed["shifted"]
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
-            Control(
+            kit.control(
                 "one_sided",
-                observed.replace(disc=("depth network", deepest)),
                 "signs of weights can be flipped no more",
-                label="weights with a mean of one standard deviation",
-            )
+                label=f"weights with a mean of {SIDED:g} standard deviations",
+                disc=seen.sided_disc,
+                plane=seen.sided_plane,
+                digits=seen.sided_digits,
+            ),
+            kit.control(
+                "other_depth",
+                "regions become fewer with depth",
+                label="deep networks for shallow ones, and the other way round",
+                disc=(seen.disc.dims, seen.disc.values[::-1]),
+            ),
+            kit.control(
+                "other_cell",
+                "cells in three dimensions are others",
+                label="cells of three dimensions in the plane, and the other way round",
+                sides=(seen.sides.dims, seen.sides.values[::-1]),
+            ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        order = np.argsort(self.depths)
-        depths = np.array(self.depths)[order]
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        depths = np.array(self.depths)
         c_b = self.c_b or 1e-9
-        wide = [wide_disc_regions(self.layouts[i], self.c_w, c_b, self.radius) for i in order]
+        wide = [wide_disc_regions(widths, self.c_w, c_b, self.radius) for widths in self.layouts]
         shades = np.linspace(0, 1, len(depths))
+        shares = np.linspace(0, 1, seen.sizes["network"])
         spread = [
-            observed_curve(
-                np.sort(observed["disc"][i]),
-                np.linspace(0, 1, observed["disc"].shape[1]),
+            kit.observed_curve(
+                np.sort(found),
+                shares,
                 f"{depth} layers" if depth > 1 else "1 layer",
                 kind="steps",
                 shade=float(shade),
             )
-            for i, depth, shade in zip(order, depths, shades, strict=True)
+            for found, depth, shade in zip(seen.disc.values, depths, shades, strict=True)
         ]
         sides = np.arange(3, 11)
-        share = lambda name: [(observed[name] == k).mean() for k in sides]
+        share = lambda i: [float((seen.sides[i] == k).mean()) for k in sides]
+        points = {"kind": "points"}
         return (
-            panel(
+            kit.panel(
                 f"{self.neurons} neurons in a disc, in more layers",
                 "layers",
                 "mean regions",
-                observed_curve(depths, observed["disc"].mean(1)[order], "observed", kind="points"),
-                predicted_curve(depths, predicted["disc"][order], "lines of coin networks"),
-                rival_curve(depths, wide, "infinite width"),
+                kit.observed_curve(depths, seen.disc.mean("network"), "observed", **points),
+                kit.predicted_curve(depths, law.disc, "lines of coin networks"),
+                kit.rival_curve(depths, wide, "infinite width"),
                 ylim=(0, None),
             ),
-            panel(
-                "From network to network",
-                "regions",
-                "share of networks",
-                *spread,
-            ),
-            panel(
+            kit.panel("From network to network", "regions", "share of networks", *spread),
+            kit.panel(
                 "The cell of the origin, by its sides",
                 "sides",
                 "share of cells",
-                observed_curve(sides, share("cell"), "one layer", kind="points"),
-                observed_curve(sides, share("deep_cell"), "four layers", kind="points", shade=1.0),
-                predicted_curve(np.full(2, predicted["cell"]), (0, 0.4), "predicted mean"),
+                kit.observed_curve(sides, share(0), "one layer", **points),
+                kit.observed_curve(sides, share(1), "four layers", shade=1.0, **points),
+                kit.predicted_curve(np.full(2, float(law.sides[0])), (0, 0.4), "predicted mean"),
                 ylim=(0, 0.4),
             ),
         )
