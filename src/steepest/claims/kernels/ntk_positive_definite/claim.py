@@ -7,38 +7,15 @@ odd coefficients differ from zero. With a bias, which is one more coordinate, no
 As two inputs come together the smallest eigenvalue falls like the square of their distance, with a known constant.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    Seeds,
-    UserError,
-    Within,
-    assume,
-    bound,
-    compiled,
-    equal,
-    exponent,
-    keys,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.kernels import (
     Spectrum,
     first_layer_kernel,
@@ -49,42 +26,59 @@ from steepest.kernels import (
 )
 from steepest.nn.activations import activation
 from steepest.nn.data import digits
+from steepest.nn.types import Values
 
-SETS = ("sphere", "digits", "antipodes", "biased")
-SHOWN = ("sphere", "digits", "antipodes", "antipodes with a bias")
+SETS = ("sphere", "digits", "antipodes", "antipodes with a bias")
+BIASED = 3
 BESIDE = 5  # other inputs, beside two that come together
 PADDED = 40  # rows of every kernel of the quick preset
 ALONE = np.array([1.0, -1.0, *[0.0] * BESIDE])
-ANGLES = np.geomspace(3e-3, 3e-2, 3)  # between these two
+ANGLES = (3e-3, 1e-2, 3e-2)  # between these two
 DISTINCT = 2  # the first two sets have neither repeated inputs nor antipodes
+POLYNOMIALS = ("polynomial", "linear", "quadratic")
 
 
 class Setting(NamedTuple):
     """Unit inputs, shape ``(sets, seeds, m, d + 1)``; the last coordinate is the bias, zero where there is none."""
 
-    inputs: np.ndarray
+    inputs: Values
 
 
-POLYNOMIALS = ("polynomial", "linear", "quadratic")
-
-
-@dataclass(frozen=True)
-class NtkPositiveDefinite(Claim):
+@kit.claim
+class NtkPositiveDefinite(kit.Claim[Setting]):
     """Random inputs on a sphere, digits projected to it, and antipodal pairs without and with a bias."""
 
-    activations: tuple[str, ...] = ("relu", "erf", "gelu", "exp")  # no polynomials [name]
-    # σ [name]
-    polynomials: tuple[str, ...] = (
-        "polynomial(0,1,1)",
-        "polynomial(0,0,0,1)",
-        "polynomial(0,-3,0,1)",
+    activations: tuple[str, ...] = kit.param(
+        ("relu", "erf", "gelu", "exp"),
+        "no polynomials",
+        unit="names",
+        scope=kit.choices(
+            ("relu", "erf", "gelu", "exp"), ("tanh", "elu", "relu"), ("gelu", "relu", "abs")
+        ),
     )
-    pairs: Count = 20  # half the number of inputs m [1]
-    dimension: Annotated[int, Within(2)] = 4  # d, the inputs lie on S^{d−1} [1]
-    seeds: Seeds = 5  # draws of the inputs [1]
-    repeated: Annotated[int, Within(0)] = 0  # inputs that repeat earlier ones [1]
+    polynomials: tuple[str, ...] = kit.param(
+        ("polynomial(0,1,1)", "polynomial(0,0,0,1)", "polynomial(0,-3,0,1)"),
+        "σ",
+        unit="names",
+        scope=kit.choices(
+            ("polynomial(0,1,1)", "polynomial(0,0,0,1)", "polynomial(0,-3,0,1)"),
+            ("linear", "quadratic", "polynomial(0,1,0,2)"),
+        ),
+    )
+    pairs: kit.Count = kit.param(
+        20, "half the number of inputs m", scope=kit.between(12, 20, "of more, rounding is seen")
+    )
+    dimension: Annotated[int, kit.Within(2)] = kit.param(
+        4, "d, the inputs lie on S^{d−1}", scope=kit.between(4, 6)
+    )
+    seeds: kit.Seeds = kit.param(5, "draws of the inputs")
+    repeated: Annotated[int, kit.Within(0)] = kit.param(0, "inputs that repeat earlier ones")
 
     kind = "theorem"
+    says = {
+        "positive definite on distinct inputs": ("rank", "nearest"),
+        "unless σ is a polynomial": "rank",
+    }
     statement = (
         r"\lambda_{\min}\Big(\mathbb{E}\,\sigma(w\cdot x_i)\,\sigma(w\cdot x_j)\Big)>0"
         r"\quad\text{for } x_i\neq\pm x_j,\ \|x_i\|=1,\ \sigma \text{ no polynomial}"
@@ -107,41 +101,76 @@ class NtkPositiveDefinite(Claim):
         "Generic inputs have the rank min(m, N), where N adds the harmonics of degrees j, j−2, … over all j with "
         "σ_j ≠ 0: C(d+p−1, p) for the largest even p, and as much for the largest odd p. So z³ and z³ − 3z (which has "
         "one Hermite coefficient) have the same rank.",
-        "Version 2 adds antipodes with a bias, the control with a repeated input, and states eigenvalues in units of "
-        "their error. Version 3 adds two inputs that come together.",
         "Two inputs at the angle δ, beside five others, have features that differ by δ times a derivative φ' in weight "
         "space. So λ_min = ½ δ² (‖φ'‖² − what lies in the span of the other features) to leading order. Norm and inner "
         "products of φ' come from the kernel of slopes, E σ'σ'. Even ReLU, whose kernel of slopes falls linearly "
         "with δ (a rival), has δ² here.",
     )
-    version = 3  # 1 had no bias and no control; 2 had no inputs that come together
+    history = (
+        kit.Version(1, "ranks on random inputs, digits and antipodes"),
+        kit.Version(
+            2,
+            "antipodes with a bias, one input twice as a changed world, eigenvalues in units of their error",
+        ),
+        kit.Version(3, "two inputs that come together", seeds="20 of 20 hold"),
+        kit.Version(
+            4,
+            "one law of ranks over σ and inputs, one of the smallest eigenvalue over σ and angle; other inputs as a "
+            "changed world",
+            "each σ was a check of its own, and two inputs that come together had no changed world",
+        ),
+    )
+    shared = {
+        name: "entries of kernels, which tests have in closed form; the laws are about eigenvalues and ranks"
+        for name in (
+            "claim._kernel",
+            "claim._padded",
+            "claim._pair",
+            "claim._tangent",
+            "steepest.kernels.spectra._hidden.hidden_kernel",
+            "steepest.nn.activations._activation.Activation.slope",
+            "steepest.nn.activations._activation.activation",
+            "steepest.nn.activations._quadrature.gaussian_mean",
+            "steepest.nn.activations._quadrature.normal_density",
+            "steepest.nn.activations._quadrature.panel_breaks",
+            "steepest.nn.activations._quadrature.panel_rule",
+        )
+    }
     tiny = {"activations": ("relu", "erf"), "pairs": 8, "dimension": 3, "seeds": 3}
     full = {"activations": ("relu", "erf", "gelu", "exp", "sin", "gaussian", "tanh", "elu")}
     out_of_scope = {"repeated": 1}
-
-    def check_fields(self) -> None:
-        for name in self.names:
-            polynomial = name.partition("(")[0] in POLYNOMIALS
-            if polynomial != (name in self.polynomials):
-                where = "--polynomials" if polynomial else "--activations"
-                raise UserError(f"{name} belongs to {where} alone: the theorem parts them")
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return all activations, polynomials last."""
         return (*self.activations, *self.polynomials)
 
-    def setting(self, key: Key) -> Setting:
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "activation": self.names,
+            "smooth": self.activations,
+            "set": SETS,
+            "angle": ANGLES,
+        }
+
+    def check_fields(self) -> None:
+        for name in self.names:
+            polynomial = name.partition("(")[0] in POLYNOMIALS
+            if polynomial != (name in self.polynomials):
+                where = "--polynomials" if polynomial else "--activations"
+                raise kit.UserError(f"{name} belongs to {where} alone: the theorem parts them")
+
+    def setting(self, key: kit.Key) -> Setting:
         raw = np.asarray(digits().x)
         axes = np.linalg.svd(raw - raw.mean(0), full_matrices=False)[2][: self.dimension]
         images = (raw - raw.mean(0)) @ axes.T
-        every = lambda key: jax.lax.map(lambda k: self.draw(k, images), keys(key, self.seeds))
-        return Setting(np.stack(compiled(every)(key)))
+        every = lambda key: jax.lax.map(lambda k: self.draw(k, images), kit.keys(key, self.seeds))
+        return Setting(np.stack(kit.compiled(every)(key)))
 
-    def draw(self, key: Key, images: np.ndarray) -> tuple[jax.Array, ...]:
+    def draw(self, key: kit.Key, images: Values) -> tuple[jax.Array, ...]:
         """Return unit inputs of each set, shape ``(m, d + 1)``."""
         m = 2 * self.pairs
-        (for_sphere, for_images) = jax.random.split(key)
+        for_sphere, for_images = jax.random.split(key)
         x = jax.random.normal(for_sphere, (m, self.dimension))
         chosen = jnp.asarray(images)[
             jax.random.choice(for_images, len(images), (m,), replace=False)
@@ -160,13 +189,13 @@ class NtkPositiveDefinite(Claim):
             extended(antipodes, 1.0) / jnp.sqrt(2.0),
         )
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         gram = np.abs(np.einsum("...id,...jd->...ij", setting.inputs, setting.inputs))
         gram -= 2 * np.eye(2 * self.pairs)
         # ‖x_i ∓ x_j‖
         nearest = np.sqrt(2 * np.maximum(0, 1 - gram.max((2, 3)))).min(1)
         return [
-            assume(
+            kit.assume(
                 f"smallest distance of an input from ± another, {name}",
                 nearest[i],
                 ">",
@@ -176,28 +205,25 @@ class NtkPositiveDefinite(Claim):
             for i, name in enumerate(SETS[:DISTINCT])
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         degrees = [hermite_degrees(activation(name)) for name in self.names]
-        m = 2 * self.pairs
-        ranks = [
-            [
-                generic_rank(top, self.dimension, m),
-                generic_rank(top, self.dimension, m),
-                generic_rank(top, self.dimension, m, antipodal=True),
-                generic_rank(_all_below(top), self.dimension, m, antipodal=True),
-            ]
-            for top in degrees
+        constants = [
+            [self.together(name, x) for x in setting.inputs[0]] for name in self.activations
         ]
-        squared = np.array(
-            [[self.together(name, x) for x in setting.inputs[0]] for name in self.activations]
-        )
-        return Prediction(
-            rank=("activation set", ranks),
-            closeness=2.0,
-            nearest=("activation seed angle", squared[..., None] * ANGLES**2),
+        return kit.law(
+            rank=("activation set", [self.ranks(top) for top in degrees]),
+            nearest=("smooth seed angle", np.multiply.outer(constants, np.square(ANGLES))),
         )
 
-    def together(self, name: str, inputs: np.ndarray) -> float:
+    def ranks(self, top: tuple[float, float]) -> list[int]:
+        """Return the rank on each set, by the largest even and odd degree of σ."""
+        m = 2 * self.pairs
+        generic = generic_rank(top, self.dimension, m)
+        paired = generic_rank(top, self.dimension, m, antipodal=True)
+        biased = generic_rank(_all_below(top), self.dimension, m, antipodal=True)
+        return [generic, generic, paired, biased]
+
+    def together(self, name: str, inputs: Values) -> float:
         """Return lim λ_min/δ² for two inputs that come together at the first of these, shape ``(m, d + 1)``.
 
         ½ (k' − sᵀK⁻¹s), where k' = E σ'(w·x)² is the squared norm of the derivative φ' in the direction v, K the kernel
@@ -212,8 +238,8 @@ class NtkPositiveDefinite(Claim):
         shared = np.append(0.0, shared)
         return float(slopes[0] - shared @ np.linalg.solve(kernel, shared)) / 2
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        # the control: the same kernel with the last input taken for the first
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        # the changed world: the same kernel with the last input taken for the first
         again = np.append(np.arange(2 * self.pairs - 1), 0)
         spectra = []
         repeated = []
@@ -231,240 +257,211 @@ class NtkPositiveDefinite(Claim):
             ]
             for name in self.activations
         ]
-        return Observation(
+        return kit.seen(
             **self.named(spectra),
             **self.named(repeated, "repeated_"),
-            angle=("angle", ANGLES, "radians"),
-            nearest=("activation seed angle", nearest),
+            nearest=("smooth seed angle", nearest),
         )
 
-    def named(self, spectra: list[Spectrum], prefix: str = "") -> dict[str, tuple]:
-        """Return spectra of all activations, sets and seeds as quantities."""
+    def named(self, spectra: list[Spectrum], prefix: str = "") -> dict[str, tuple[str, Values]]:
+        """Return spectra of all activations, sets and seeds as arrays."""
         shape = (len(self.names), len(SETS), self.seeds)
-        values = np.reshape([s.values for s in spectra], (*shape, -1))
+        axes = "activation set seed"
+        values = np.reshape([one.values for one in spectra], (*shape, -1))
         return {
-            f"{prefix}eigenvalues": ("activation set seed input", values),
-            f"{prefix}level": (
-                "activation set seed",
-                np.reshape([s.level for s in spectra], shape),
-            ),
-            f"{prefix}rank": ("activation set seed", np.reshape([s.rank for s in spectra], shape)),
+            f"{prefix}eigenvalues": (f"{axes} input", values),
+            f"{prefix}level": (axes, np.reshape([one.level for one in spectra], shape)),
+            f"{prefix}rank": (axes, np.reshape([one.rank for one in spectra], shape)),
         }
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         last = observed["eigenvalues"].shape[-1] - observed["rank"][..., None]
-        least = np.take_along_axis(
-            observed["eigenvalues"], np.minimum(last, 2 * self.pairs - 1), -1
-        )[..., 0]
+        places = np.minimum(last, 2 * self.pairs - 1)
+        least = np.take_along_axis(observed["eigenvalues"], places, -1)[..., 0]
         gap = (least / observed["level"]).min()
-        return [
-            assume(
-                "smallest positive eigenvalue / its error", gap, ">=", 10, "choose fewer --pairs"
+        advice = "choose fewer --pairs"
+        return [kit.assume("smallest positive eigenvalue / its error", gap, ">=", 10, advice)]
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return smallest eigenvalues of σ that are no polynomials, on distinct inputs, less their error."""
+        certain = seen.eigenvalues.isel(input=0) - seen.level
+        some = certain.isel(activation=slice(len(self.activations)), set=slice(DISTINCT))
+        return {"certain": some.rename(activation="smooth", set="distinct")}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        closeness = [
+            kit.power(
+                f"closeness_{i}",
+                law.nearest.isel(smooth=i, drop=True),
+                seen.nearest.isel(smooth=i, drop=True),
+                # the next order is δ, with a factor of the order of one: 0.03 at the largest angle
+                0.05,
+                over="angle",
+                label=f"λ_min against the distance of two inputs, {name}",
             )
+            for i, name in enumerate(self.activations)
         ]
-
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        certain = observed["eigenvalues"][..., 0] / observed["level"]  # (activation, set, seed)
         return [
-            *(
-                bound(
-                    f"smallest_eigenvalue_{i}_{kind}",
-                    certain[i, j],
-                    at_least=1.0,
-                    aggregate="all",
-                    label=f"λ_min over all that rounding can do to it, {name}, {kind}",
-                )
-                for i, name in enumerate(self.activations)
-                for j, kind in enumerate(SETS[:DISTINCT])
+            kit.agrees("rank", abs(seen["rank"] - law["rank"]), 0.0, label="rank, off the law"),
+            kit.excluded(
+                "smallest_eigenvalue",
+                0.0,
+                seen.certain,
+                label="λ_min less all that rounding can do to it, σ no polynomial, distinct inputs",
             ),
-            *(
-                equal(
-                    f"rank_{i}_{kind}",
-                    predicted["rank"][i, j],
-                    observed["rank"][i, j],
-                    0.0,
-                    aggregate="all",
-                    label=f"rank, {name}, {SHOWN[j]}",
-                )
-                for i, name in enumerate(self.names)
-                for j, kind in enumerate(SETS)
+            kit.follows(
+                "nearest",
+                law.nearest,
+                seen.nearest,
+                0.06,  # the next order is δ, with a factor of the order of one
+                over="smooth angle",
+                each=True,
+                label="λ_min as two inputs come together",
             ),
-            *(
-                exponent(
-                    f"closeness_{i}",
-                    float(predicted["closeness"]),
-                    observed["angle"],
-                    observed["nearest"][i],
-                    # the next order is δ, with a factor of the order of one: 0.03 at the largest angle
-                    0.05,
-                    label=f"λ_min against the distance of two inputs, {name}",
-                )
-                for i, name in enumerate(self.activations)
-            ),
-            *(
-                equal(
-                    f"nearest_{i}",
-                    predicted["nearest"][i, :, 0],
-                    observed["nearest"][i, :, 0],
-                    0.01,  # the next order, 0.003 at this angle, and a factor
-                    label=f"λ_min of two inputs at the angle {ANGLES[0]:g}, {name}",
-                )
-                for i, name in enumerate(self.activations)
-            ),
+            *closeness,
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        names = ("eigenvalues", "level", "rank")
-        same = {name: observed.quantity(f"repeated_{name}") for name in names}
-        return [
-            Control(
-                "repeated_input",
-                observed.replace(**same),
-                "two equal rows: the kernel is singular",
-                label="one input twice",
-            )
-        ]
-
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         many = len(self.activations)
-        ranks = predicted["rank"]
         m = 2 * self.pairs
-        definite = ranks.copy()
-        whole = ranks.copy()
-        distinct = ranks.copy()
-        blind = ranks.copy()
+        definite = law["rank"].values.copy()
+        whole = definite.copy()
+        distinct = definite.copy()
+        blind = definite.copy()
+        blind[:, BIASED] = definite[:, BIASED - 1]
         definite[many:] = m
         distinct[:many] = m
-        blind[:, 3] = ranks[:, 2]
         for i, name in enumerate(self.polynomials, many):
             below = _all_below(hermite_degrees(activation(name)))
-            whole[i, :3] = [
-                generic_rank(below, self.dimension, m, kind == "antipodes") for kind in SETS[:3]
-            ]
+            whole[i, :BIASED] = self.ranks(below)[:BIASED]
         # κ(1) − κ(cos δ), whatever the inputs
         alone = [
             [_kernel(name, _pair(setting.inputs[0, 0], angle))[0] @ ALONE for angle in ANGLES]
             for name in self.activations
         ]
+        first = law.angle / ANGLES[0]
+        dims = ("activation", "set")
         return [
-            Rival(
+            kit.rival(
                 "linear",
-                predicted.replace(closeness=1.0),
                 "so falls the kernel of ReLU's slopes, of which bounds are published",
                 label="λ_min ∝ the distance",
+                nearest=law.nearest / first,
             ),
-            Rival(
+            kit.rival(
                 "three_halves",
-                predicted.replace(closeness=1.5),
                 "between the hidden kernel and that of slopes",
                 label="λ_min ∝ distance^1.5",
+                nearest=law.nearest / first**0.5,
             ),
-            Rival(
+            kit.rival(
                 "two_alone",
-                predicted.replace(
-                    nearest=(
-                        "activation seed angle",
-                        np.repeat(np.array(alone)[:, None], self.seeds, 1),
-                    )
-                ),
                 "it is the eigenvalue of the two inputs without the others, a bound from above",
                 label="λ_min of the two inputs alone",
+                nearest=("smooth angle", alone),
             ),
-            Rival(
+            kit.rival(
                 "polynomials_definite",
-                predicted.replace(rank=("activation set", definite)),
                 "there are more weights than inputs",
                 label="full rank for polynomials",
+                rank=(dims, definite),
             ),
-            Rival(
+            kit.rival(
                 "parity_forgotten",
-                predicted.replace(rank=("activation set", whole)),
                 "parity forgotten",
                 label="all polynomials up to the degree of σ",
+                rank=(dims, whole),
             ),
-            Rival(
+            kit.rival(
                 "antipodes_definite",
-                predicted.replace(rank=("activation set", distinct)),
                 "the notes ask for distinct inputs only",
                 label="definite on antipodes",
+                rank=(dims, distinct),
             ),
-            Rival(
+            kit.rival(
                 "bias_forgotten",
-                predicted.replace(rank=("activation set", blind)),
                 "the kernel without a bias",
                 label="a bias changes nothing",
+                rank=(dims, blind),
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        names = ("eigenvalues", "level", "rank")
+        return [
+            kit.control(
+                "repeated_input",
+                "two equal rows: the kernel is singular",
+                label="one input twice",
+                **{name: seen[f"repeated_{name}"] for name in names},
+            ),
+            kit.control(
+                "other_inputs",
+                "what lies in the span of the others counts",
+                label="two inputs that come together beside other ones",
+                nearest=seen.nearest.roll(seed=1),
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
         order = np.arange(1, 2 * self.pairs + 1)
         shades = np.linspace(0, 1, len(self.names))
-        curves = [
-            [
-                observed_curve(order, np.maximum(values[j, 0, ::-1], 1e-17), name, shade=shades[i])
-                for i, (name, values) in enumerate(
-                    zip(self.names, observed["eigenvalues"], strict=True)
-                )
-            ]
-            for j in (0, 2)
-        ]
-        floors = [
-            predicted_curve(order, 0 * order + observed["level"][:, j, 0].max(), "largest error")
-            for j in (0, 2)
-        ]
         which = np.arange(len(self.names))
-        x = 2 * self.pairs
+        angles = np.array(ANGLES)
+        spectra = []
+        for j, title in (
+            (0, "Random inputs: only polynomials fall to zero"),
+            (2, "Antipodal pairs: parity matters"),
+        ):
+            floor = 0 * order + float(seen.level[:, j, 0].max())
+            shown = np.maximum(seen.eigenvalues[:, j, 0, ::-1].values, 1e-17)
+            curves = [
+                kit.observed_curve(order, shown[i], name, shade=shades[i])
+                for i, name in enumerate(self.names)
+            ]
+            floors = kit.predicted_curve(order, floor, "largest error")
+            spectra.append(
+                kit.panel(title, "eigenvalue number", "eigenvalue", *curves, floors, log="y")
+            )
+        nearest = []
+        for i, name in enumerate(self.activations):
+            found = seen.nearest[i].mean("seed")
+            label = "" if i else "½δ²(k′ − sᵀK⁻¹s)"
+            nearest += [
+                kit.observed_curve(angles, found, name, shade=shades[i], kind="points"),
+                kit.predicted_curve(angles, law.nearest[i].mean("seed"), label),
+            ]
         return (
-            panel(
-                "Random inputs: only polynomials fall to zero",
-                "eigenvalue number",
-                "eigenvalue",
-                *curves[0],
-                floors[0],
-                log="y",
-            ),
-            panel(
-                "Antipodal pairs: parity matters",
-                "eigenvalue number",
-                "eigenvalue",
-                *curves[1],
-                floors[1],
-                log="y",
-            ),
-            panel(
+            *spectra,
+            kit.panel(
                 "Ranks on random inputs",
                 f"activation: {', '.join(self.names)}",
                 "rank",
-                observed_curve(which, observed["rank"][:, 0].mean(-1), "computed", kind="points"),
-                predicted_curve(which, predicted["rank"][:, 0], "predicted"),
-                rival_curve(which, 0 * which + x, "full"),
+                kit.observed_curve(
+                    which, seen["rank"][:, 0].mean("seed"), "computed", kind="points"
+                ),
+                kit.predicted_curve(which, law["rank"][:, 0], "predicted"),
+                kit.rival_curve(which, 0 * which + 2 * self.pairs, "full"),
             ),
-            panel(
+            kit.panel(
                 "Two inputs come together",
                 "angle between them",
                 "smallest eigenvalue",
-                *(
-                    observed_curve(ANGLES, nearest.mean(0), name, shade=shades[i], kind="points")
-                    for i, (name, nearest) in enumerate(
-                        zip(self.activations, observed["nearest"], strict=True)
-                    )
-                ),
-                *(
-                    predicted_curve(ANGLES, law.mean(0), "½δ²(k′ − sᵀK⁻¹s)" if i == 0 else "")
-                    for i, law in enumerate(predicted["nearest"])
-                ),
+                *nearest,
                 log="xy",
             ),
         )
 
 
-def _tangent(inputs: np.ndarray) -> np.ndarray:
+def _tangent(inputs: Values) -> Values:
     """Return the unit vector at the first input in which it is parted: toward the last input, shape ``(d + 1,)``."""
     tangent = inputs[-1] - (inputs[-1] @ inputs[0]) * inputs[0]
     return tangent / np.linalg.norm(tangent)
 
 
-def _pair(inputs: np.ndarray, angle: float) -> np.ndarray:
+def _pair(inputs: Values, angle: float) -> Values:
     """Part the first input into two at an angle around it, with some others below, shape ``(2 + BESIDE, d + 1)``."""
     half = np.array([[angle / 2], [-angle / 2]])
     parted = np.cos(half) * inputs[0] + np.sin(half) * _tangent(inputs)
@@ -472,17 +469,17 @@ def _pair(inputs: np.ndarray, angle: float) -> np.ndarray:
 
 
 def _all_below(degrees: tuple[float, float]) -> tuple[float, float]:
-    """Largest even and odd degree of (1 + x·y)^j: every power below the largest is there too."""
+    """Return the largest even and odd degree of (1 + x·y)^j: every power below the largest is there too."""
     top = max(degrees)
     return (top, top) if np.isinf(top) else (top, top - 1)
 
 
-def _padded(points: np.ndarray) -> np.ndarray:
+def _padded(points: Values) -> Values:
     """Repeat points until they are as many as the inputs of a set, for which programs are compiled already."""
     return np.resize(points, (max(PADDED, len(points)), points.shape[1]))
 
 
-def _kernel(name: str, points: np.ndarray) -> np.ndarray:
+def _kernel(name: str, points: Values) -> Values:
     """Return the hidden kernel of an activation between all points, shape ``(m, m)``."""
     kernel = hidden_kernel(activation(name), jnp.asarray(_padded(points)))
     return np.asarray(kernel.value)[: len(points), : len(points)]
