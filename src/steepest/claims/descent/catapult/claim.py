@@ -6,7 +6,7 @@ descent converges to a flatter point; above 4 it diverges. ReLU networks are cat
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -364,7 +364,7 @@ class Catapult(kit.Claim[Setting]):
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         dims = ("seed", "step")
 
-        def other_rule(rule: Callable[..., Values]) -> dict[str, tuple[tuple[str, ...], Values]]:
+        def other_rule(rule: Callable[..., Values]) -> dict[str, Any]:
             """Return the paths of another rule for λ."""
             output = np.asarray(setting.output)
             ntk = np.asarray(setting.ntk)
