@@ -7,38 +7,13 @@ and above it wherever a new unit helps. For factorizations it is a singular valu
 known exactly on arcs of the circle.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    UserError,
-    agreement,
-    assume,
-    bound,
-    context_curve,
-    equal,
-    keys,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.descent._tables import padded
 from steepest.claims.descent.parallel_certificate.experiment import (
     CertificatePoint,
@@ -48,46 +23,61 @@ from steepest.claims.descent.parallel_certificate.experiment import (
     planted,
 )
 from steepest.nn.data import digits
+from steepest.nn.types import Values
 from steepest.programs import squared_neurons
 
 SOLVED = 1e-6  # relative accuracy of a cone program's value and of its polar
+APART = 1e-3  # least relative distance of a singular value to λ: columns at λ itself settle slowly
+REDRAWS = 50  # of a matrix that comes nearer
+CLASSES = 10
 
 
 class Setting(NamedTuple):
     """Matrices to factorize, the last one of digits, with their penalties, and data for neurons."""
 
-    matrices: list[np.ndarray]
-    penalties: np.ndarray
-    x: np.ndarray  # (problems, n, 2)
-    y: np.ndarray  # (problems, n)
+    matrices: list[Values]
+    penalties: Values
+    x: Values  # (problems, n, 2)
+    y: Values  # (problems, n)
 
 
-@dataclass(frozen=True)
-class ParallelCertificate(Claim):
+@kit.claim
+class ParallelCertificate(kit.Claim[Setting]):
     """Noisy matrices of rank two, the class means of digits, and ReLU networks on Gaussian data in the plane."""
 
-    penalty: Positive = 2.0  # λ of the matrices [1]
-    noise: NonNegative = 1.0  # standard deviation of the entries around the planted matrix [1]
-    rank: Count = 2  # planted singular pairs [1]
-    strength: NonNegative = 6.0  # their singular value [1]
-    rows: Count = 8  # of a matrix [1]
-    columns: Count = 6  # of a matrix [1]
-    matrices: Seeds = 5  # random matrices [1]
-    starts: Count = (
-        20  # random starts of the descents on the first matrix, at each number of columns [1]
+    penalty: kit.Positive = kit.param(2.0, "λ of the matrices", scope=kit.between(1.5, 3.0))
+    noise: kit.NonNegative = kit.param(
+        1.0,
+        "standard deviation of the entries around the planted matrix",
+        scope=kit.between(0.5, 1.5),
     )
-    steps: Count = 4000  # of each descent [steps]
-    share: Positive = 0.15  # λ for the class means of digits, over their largest singular value [1]
-    n: Count = 14  # examples of a network [1]
-    networks: Seeds = 4  # random data sets for networks [1]
-    neuron_penalty: Positive = 0.5  # λ of the networks [1]
+    rank: kit.Count = kit.param(2, "planted singular pairs", scope=kit.between(1, 3))
+    strength: kit.NonNegative = kit.param(6.0, "their singular value", scope=kit.between(5.0, 8.0))
+    rows: kit.Count = kit.param(8, "of a matrix", scope=kit.between(6, 10))
+    columns: kit.Count = kit.param(6, "of a matrix", scope=kit.between(4, 8))
+    matrices: kit.Seeds = kit.param(5, "random matrices")
+    starts: kit.Count = kit.param(
+        20, "random starts of the descents on the first matrix, at each number of columns"
+    )
+    steps: kit.Count = kit.param(4000, "of each descent", unit="steps")
+    share: kit.Positive = kit.param(
+        0.15,
+        "λ for the class means of digits, over their largest singular value",
+        scope=kit.between(0.1, 0.3),
+    )
+    n: kit.Count = kit.param(14, "examples of a network", scope=kit.between(8, 16))
+    networks: kit.Seeds = kit.param(4, "random data sets for networks")
+    neuron_penalty: kit.Positive = kit.param(0.5, "λ of the networks", scope=kit.between(0.4, 0.8))
 
     kind = "theorem"
+    says = {
+        "ends at the global minimum": ("gaps", "networks"),
+        "the polar of the residual says when": ("columns", "polars", "certified"),
+    }
     statement = (
         r"\min_{U,V}\ \tfrac12\|Y-UV^\top\|^2+\tfrac\lambda2(\|U\|^2+\|V\|^2)=\min_Z\ \tfrac12\|Y-Z\|^2+\lambda\|Z\|_*,"
         r"\qquad \text{a stationary point is global}\iff \max_{u}|\langle Y-f,\phi(u)\rangle|\le\lambda"
     )
-    headline = ("columns", "gaps", "certified", "networks")
     source = "First minutes of the talk [@vidal2024]; [@haeffele2015]; [@haeffele2017]; the talk [@telgarsky2024]"
     remarks = (
         "For matrices all is known: k columns at a minimum leave the excess ½ Σ_{i>k} (s_i − λ)₊², the polar is "
@@ -99,25 +89,62 @@ class ParallelCertificate(Claim):
         "In more than two dimensions the polar of neurons is hard to find (NP-hard), so that the certificate is of use "
         "where it can be computed.",
         "The excess falls in every round of growth. The polar need not: one unit can make another more useful.",
-        "Class means of digits are of the whole set, the same in every run.",
+        "Class means of digits are of the whole set, the same in every run. Random matrices are drawn again where a "
+        "singular value is within 0.1 % of λ.",
+        "After growth has ended, the value and the polar are those of the last round.",
     )
-    point = CertificatePoint
+    history = (
+        kit.Version(1, "growth, descents and networks against the closed form and cone programs"),
+        kit.Version(
+            2,
+            "matrices near λ are drawn again; growth at another penalty as a changed world",
+            "one of two seeds was out of range, as a singular value was within 0.1 % of λ",
+        ),
+    )
+    ragged = ("network_values", "network_polars")
+    shared = {
+        name: "growth solves for the neurons that it has, theory for all patterns at once; only at the optimum do they "
+        "agree, and the polar, which certifies it, is exact"
+        for name in (
+            "steepest.programs._inputs.check_inputs",
+            "steepest.programs._solving.solve_tightly",
+            "steepest.programs._squared_neurons.squared_neurons",
+        )
+    }
     tiny = {"matrices": 3, "starts": 3, "steps": 1500, "networks": 3, "n": 5}
     full = {"rows": 20, "columns": 15, "starts": 100, "steps": 20_000, "networks": 12, "n": 25}
     out_of_scope = {"penalty": 50.0}
+    point = CertificatePoint
+
+    @property
+    def widths(self) -> Values:
+        """Return the numbers of columns at which descents are run."""
+        return np.arange(1, min(self.rows, self.columns) + 1)
+
+    @property
+    def most(self) -> int:
+        """Return the most columns that any matrix may need."""
+        return max(min(self.rows, self.columns), CLASSES)
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        names = [f"random {i + 1}" for i in range(self.matrices)]
+        return {
+            "matrix": (*names, "digits"),
+            "round": tuple(range(self.most + 1)),
+            "width": tuple(self.widths),
+        }
 
     def check_fields(self) -> None:
         least = min(self.rows, self.columns)
         if least < 2 or self.rank > least:
-            raise UserError(
+            raise kit.UserError(
                 "expected a matrix of at least two rows and columns and at most as many planted pairs, got "
                 f"{self.rows} × {self.columns} and rank {self.rank}"
             )
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
-        shape = (self.rows, self.columns, self.rank, self.strength, self.noise)
-        matrices = [planted(rng, *shape) for _ in range(self.matrices)]
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
+        matrices = [self.draw(rng) for _ in range(self.matrices)]
         data = digits()
         centred = np.asarray(data.x) - np.asarray(data.x).mean(0)
         labels = np.asarray(data.y)
@@ -132,325 +159,344 @@ class ParallelCertificate(Claim):
             rng.normal(size=(self.networks, self.n)),
         )
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def draw(self, rng: np.random.Generator) -> Values:
+        """Return a random matrix, drawn again while a singular value is next to λ."""
+        shape = (self.rows, self.columns, self.rank, self.strength, self.noise)
+        matrix = planted(rng, *shape)
+        for _ in range(REDRAWS):
+            s = np.linalg.svd(matrix, compute_uv=False) / self.penalty
+            if np.abs(s - 1).min() > APART:
+                break
+            matrix = planted(rng, *shape)
+        return matrix
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         spectra = self.spectra(setting)
         return [
-            assume(
+            kit.assume(
                 "smallest of the matrices' largest singular values / λ",
                 min(s[0] for s in spectra),
                 ">",
                 1,
                 "no column helps; lower --penalty",
             ),
-            assume(
+            kit.assume(
                 "smallest distance of a singular value to λ, relative",
                 min(np.abs(s - 1).min() for s in spectra),
                 ">",
-                1e-3,
-                "columns at λ itself settle slowly; change --penalty a little",
+                APART,
+                "columns at λ itself settle slowly; change --penalty or --share a little",
             ),
         ]
 
-    def spectra(self, setting: Setting) -> list[np.ndarray]:
+    def spectra(self, setting: Setting) -> list[Values]:
         """Return the singular values of each matrix over its λ."""
         pairs = zip(setting.matrices, setting.penalties, strict=True)
         return [np.linalg.svd(y, compute_uv=False) / penalty for y, penalty in pairs]
 
-    @property
-    def widths(self) -> np.ndarray:
-        """Return the numbers of columns at which descents are run."""
-        return np.arange(1, min(self.rows, self.columns) + 1)
-
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         spectra = self.spectra(setting)
-        excess = [_excess(s) for s in spectra]
-        first = setting.penalties[0] ** 2 * excess[0]
+        # singular values that are not there are zero, and add no excess
+        whole = [np.pad(s, (0, self.most + 1 - len(s))) for s in spectra]
+        excess = np.array([_excess(s)[:-1] for s in whole])
+        scale = setting.penalties**2
         networks = [
             squared_neurons(x, y, self.neuron_penalty).value
             for x, y in zip(setting.x, setting.y, strict=True)
         ]
-        return Prediction(
+        return kit.law(
             columns=("matrix", [(s > 1).sum() for s in spectra]),
-            gaps=("matrix round", padded(excess) * setting.penalties[:, None] ** 2),
-            polars=("matrix round", padded([np.maximum(np.append(s, 0), 1) for s in spectra])),
-            minimum=("matrix", [_minimum(s) for s in spectra] * setting.penalties**2),
-            descents=("width", first[np.minimum(self.widths, len(first) - 1)]),
-            networks=("network", networks),
+            gaps=("matrix round", excess * scale[:, None]),
+            polars=("matrix round", np.maximum(whole, 1)),
+            minimum=("matrix", [_minimum(s) for s in spectra] * scale),
+            descents=("width", scale[0] * excess[0, self.widths]),
+            networks=("draw", networks),
+            network_polars=1.0,
             gain=0.5,
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
-        growths = [
-            grow_factors(y, penalty)
-            for y, penalty in zip(setting.matrices, setting.penalties, strict=True)
-        ]
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        lanes = list(zip(setting.matrices, setting.penalties, strict=True))
+        grown = [grow_factors(y, penalty) for y, penalty in lanes]
+        looser = [grow_factors(y, penalty / 2) for y, penalty in lanes]
         networks = [
             grow_neurons(x, y, self.neuron_penalty)
             for x, y in zip(setting.x, setting.y, strict=True)
         ]
         values, polars = descend_factors(
-            setting.matrices[0], self.penalty, self.widths, self.starts, self.steps, keys(key, 1)[0]
+            setting.matrices[0],
+            self.penalty,
+            self.widths,
+            self.starts,
+            self.steps,
+            kit.keys(key, 1)[0],
         )
-        return Observation(
-            columns=("matrix", [growth.sizes[-1] for growth in growths]),
-            values=("matrix round", padded([growth.values for growth in growths])),
-            polars=(
-                "matrix round",
-                padded([growth.polars for growth in growths]) / setting.penalties[:, None],
-            ),
-            second=("matrix", [_second_pair(*of) for of in zip(*setting[:2], strict=True)]),
+        scale = setting.penalties[:, None]
+        ends = lambda tables: np.stack([_held(table, self.most + 1) for table in tables])
+        of_networks = padded([growth.polars / self.neuron_penalty for growth in networks])
+        return kit.seen(
+            columns=("matrix", [growth.sizes[-1] for growth in grown]),
+            values=("matrix round", ends([growth.values for growth in grown])),
+            polars=("matrix round", ends([growth.polars for growth in grown]) / scale),
+            looser_columns=("matrix", [growth.sizes[-1] for growth in looser]),
+            looser_values=("matrix round", ends([growth.values for growth in looser])),
+            looser_polars=("matrix round", ends([growth.polars for growth in looser]) / scale),
+            second=("matrix", [_second_pair(*lane) for lane in lanes]),
             descent_values=("width start", values),
             descent_polars=("width start", polars),
-            network_values=("network round", padded([growth.values for growth in networks])),
-            network_polars=(
-                "network round",
-                padded([growth.polars / self.neuron_penalty for growth in networks]),
-            ),
-            network_sizes=("network", [growth.sizes[-1] for growth in networks]),
+            network_values=("draw rounds", padded([growth.values for growth in networks])),
+            network_polars=("draw rounds", of_networks),
+            network_end=("draw", [growth.values[-1] for growth in networks]),
+            network_end_polar=("draw", [_last(row) for row in of_networks]),
             # ‖relu(Xu)‖² of the best new neuron is at most the sum over the inputs
-            unit_energy=("network", (setting.x**2).sum((1, 2))),
+            unit_energy=("draw", (setting.x**2).sum((1, 2))),
         )
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         certified = (observed["descent_polars"] <= 1 + SOLVED).mean()
-        return [assume("share of descents that end certified", certified, ">", 0, "raise --steps")]
-
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        scale = predicted["minimum"]
-        gaps = observed["values"] - predicted["minimum"][:, None]
-        rounds = min(gaps.shape[1], predicted["gaps"].shape[1])
-        off = np.abs(gaps[:, :rounds] - predicted["gaps"][:, :rounds]) / scale[:, None]
-        polars = np.abs(observed["polars"][:, :rounds] - predicted["polars"][:, :rounds])
-        descents = observed["descent_values"] - scale[0]
-        final = _last(observed["network_values"])
-        end = final / predicted["networks"] - 1
-        certified = observed["descent_polars"] <= 1 + SOLVED
         return [
-            agreement(
+            kit.assume("share of descents that end certified", certified, ">", 0, "raise --steps")
+        ]
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return deviations from each law relative to the minimum, and what a new unit gained."""
+        first = law.minimum.isel(matrix=0, drop=True)
+        descents = seen.descent_values - first
+        certified = seen.descent_polars <= 1 + SOLVED
+        gaps = seen["values"] - law.minimum
+        return {
+            "excess": gaps,
+            "gaps_off": abs(gaps - law.gaps) / law.minimum,
+            "descents_off": abs(descents - law.descents) / first,
+            "certified_off": abs(descents.where(certified, 0.0)) / first,
+            "networks_off": abs(seen.network_end / law.networks - 1),
+            "gain": xarray.DataArray(self._gain(law, seen, gaps), dims="gained"),
+        }
+
+    def _gain(self, law: xarray.Dataset, seen: xarray.Dataset, gaps: xarray.DataArray) -> Values:
+        """Return excess / ((polar − λ)²/‖unit‖²) in every round of growth where the polar is above λ."""
+        random = slice(0, self.matrices)  # λ of digits is another
+        over = (seen.polars.values[random] - 1) * self.penalty
+        above = over > 1e-4 * self.penalty
+        of_matrices = gaps.values[random][above] / over[above] ** 2
+        over = (seen.network_polars.values - 1) * self.neuron_penalty
+        above = over > 1e-2 * self.neuron_penalty
+        excess = seen.network_values.values - law.networks.values[:, None]
+        excess = excess * seen.unit_energy.values[:, None]
+        return np.concatenate([of_matrices, excess[above] / over[above] ** 2])
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.agrees(
                 "columns",
-                np.abs(observed["columns"] - predicted["columns"]).max(),
+                abs(seen.columns - law.columns),
                 0.0,
-                label="columns grown − singular values above λ, worst matrix",
+                label="columns grown − singular values above λ",
             ),
-            agreement(
+            kit.agrees(
                 "gaps",
-                np.nanmax(off),
+                seen.gaps_off,
                 1e-9,
                 label="excess with k columns − ½ Σ_{i>k} (s_i − λ)₊², all k, relative to the minimum",
             ),
-            agreement(
+            kit.agrees(
                 "polars",
-                np.nanmax(polars),
+                abs(seen.polars - law.polars),
                 1e-9,
                 label="polar with k columns − max(s_{k+1}, λ), all k, over λ",
             ),
-            agreement(
+            kit.agrees(
                 "descents",
-                np.abs(descents - predicted["descents"][:, None]).max() / scale[0],
+                seen.descents_off,
                 SOLVED,
                 label="descents with k columns from random starts: excess − the same, relative",
             ),
-            agreement(
+            kit.agrees(
                 "certified",
-                np.abs(np.where(certified, descents, 0)).max() / scale[0],
+                seen.certified_off,
                 SOLVED,
                 label="descents that end with a polar of at most λ: excess, relative",
             ),
-            agreement(
+            kit.agrees(
                 "networks",
-                np.abs(end).max(),
+                seen.networks_off,
                 SOLVED,
-                label="networks: value at the end / convex optimum − 1, largest",
+                label="networks: value at the end / convex optimum − 1",
             ),
-            bound(
+            kit.at_least(
                 "gain",
-                self.gain(predicted, observed).min(),
-                at_least=float(predicted["gain"]) * (1 - SOLVED),
-                label="least excess / ((polar − λ)²/‖unit‖²), all rounds",
+                law.gain * (1 - SOLVED),
+                seen.gain,
+                each=True,
+                label="excess / ((polar − λ)²/‖unit‖²), all rounds",
             ),
-            equal(
+            kit.follows(
                 "network_polars",
-                1.0,
-                _last(observed["network_polars"]),
+                law.network_polars,
+                seen.network_end_polar,
                 10 * SOLVED,  # residuals are good to the root of the program's gap
-                aggregate="all",
+                each=True,
                 label="networks: polar at the end / λ",
             ),
         ]
 
-    def gain(self, predicted: Prediction, observed: Observation) -> np.ndarray:
-        """Return excess / ((polar − λ)²/‖unit‖²) in every round of growth where the polar is above λ."""
-        random = slice(0, self.matrices)  # λ of digits is another
-        over = (observed["polars"][random] - 1) * self.penalty
-        above = over > 1e-4 * self.penalty
-        excess = (observed["values"] - predicted["minimum"][:, None])[random]
-        of_matrices = excess[above] / over[above] ** 2
-        over = (observed["network_polars"] - 1) * self.neuron_penalty
-        above = over > 1e-2 * self.neuron_penalty
-        excess = observed["network_values"] - predicted["networks"][:, None]
-        excess = excess * observed["unit_energy"][:, None]
-        return np.concatenate([of_matrices, excess[above] / over[above] ** 2])
-
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         spectra = self.spectra(setting)
-        eckart = [_tails(s**2 * (s > 1)) / 2 for s in spectra]
+        whole = np.array([np.pad(s, (0, self.most + 1 - len(s))) for s in spectra])
+        eckart = np.array([_tails(s**2 * (s > 1))[:-1] / 2 for s in whole])
+        scale = setting.penalties**2
         half = [
             squared_neurons(x, y, self.neuron_penalty / 2).value
             for x, y in zip(setting.x, setting.y, strict=True)
         ]
-        looser = predicted.replace(
-            columns=("matrix", [(s > 0.5).sum() for s in spectra]),
-            polars=("matrix round", padded([np.maximum(np.append(s, 0), 0.5) for s in spectra])),
-            networks=("network", half),
-        )
-        full_width = predicted.replace(columns=("matrix", [len(s) for s in spectra]))
         return [
-            Rival(
+            kit.rival(
                 "half",
-                looser,
                 "the penalty is (λ/2)(‖U‖² + ‖V‖²)",
                 label="the certificate is λ/2",
+                columns=("matrix", [(s > 0.5).sum() for s in spectra]),
+                polars=("matrix round", np.maximum(whole, 0.5)),
+                networks=("draw", half),
             ),
-            Rival(
+            kit.rival(
                 "full_width",
-                full_width,
                 "then the factorization is no constraint",
                 label="width must be min(m, n)",
+                columns=("matrix", [len(s) for s in spectra]),
             ),
-            Rival(
+            kit.rival(
                 "eckart_young",
-                predicted.replace(
-                    gaps=("matrix round", padded(eckart) * setting.penalties[:, None] ** 2),
-                    descents=(
-                        "width",
-                        (self.penalty**2 * eckart[0])[np.minimum(self.widths, len(eckart[0]) - 1)],
-                    ),
-                ),
                 "so it is without the penalty",
                 label="the excess with k columns is ½ Σ_{i>k} s_i²",
+                gaps=("matrix round", eckart * scale[:, None]),
+                descents=("width", scale[0] * eckart[0, self.widths]),
             ),
-            Rival(
+            kit.rival(
                 "whole_gain",
-                predicted.replace(gain=1.0),
                 "the derivative along the new unit is polar − λ",
                 label="a new unit gains (polar − λ)²/‖unit‖²",
+                gain=1.0,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
-        stuck = np.broadcast_to(observed["second"][0], observed["descent_values"].shape)
-        unfinished = observed["network_values"][:, :1]
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        stuck = seen.second.isel(matrix=0)
         return [
-            Control(
+            kit.control(
                 "stationary",
-                observed.replace(
-                    descent_values=("width start", stuck),
-                    descent_polars=("width start", np.ones_like(stuck)),
-                ),
                 "it is stationary and has an idle column, and no minimum",
                 label="U and V on the second pair, taken as certified because its gradient is zero",
+                descent_values=stuck,
+                descent_polars=xarray.ones_like(stuck),
             ),
-            Control(
+            kit.control(
+                "looser",
+                "the penalty decides",
+                label="matrices grown at half of the penalty",
+                columns=seen.looser_columns,
+                values=seen.looser_values,
+                polars=seen.looser_polars,
+            ),
+            kit.control(
                 "no_growth",
-                observed.replace(
-                    network_values=("network round", unfinished),
-                    network_polars=("network round", observed["network_polars"][:, :1]),
-                ),
                 "nothing was grown",
                 label="networks without a neuron",
+                network_end=seen.network_values.isel(rounds=0),
+                network_end_polar=seen.network_polars.isel(rounds=0),
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        curves = []
-        polar_curves = []
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        rounds = np.arange(self.most + 1)
+        grown = []
+        polars = []
         for i in range(min(3, self.matrices)):
             shade = i / 2
-            gap = observed["values"][i] - predicted["minimum"][i]
-            rounds = np.arange(len(gap))
-            curves.append(
-                observed_curve(rounds, gap, "grown" * (not i), kind="points", shade=shade)
-            )
-            expected = predicted["gaps"][i]
-            curves.append(
-                predicted_curve(np.arange(len(expected)), expected, "½ Σ (s_i − λ)₊²" * (not i))
-            )
-            polar_curves.append(observed_curve(rounds, observed["polars"][i], shade=shade))
-        network_curves = []
-        for i, (values, best) in enumerate(
-            zip(observed["network_values"], predicted["networks"], strict=True)
-        ):
-            gap = np.maximum(values / best - 1, 1e-12)
-            network_curves.append(
-                observed_curve(np.arange(len(gap)), gap, shade=i / max(1, self.networks - 1))
-            )
-        polar_curves += [
-            context_curve(
-                np.arange(observed["network_polars"].shape[1]),
-                polars,
-                "networks" * (not i),
-            )
-            for i, polars in enumerate(observed["network_polars"])
+            name = "" if i else "grown"
+            theory = "" if i else "½ Σ (s_i − λ)₊²"
+            grown += [
+                kit.observed_curve(rounds, seen.excess[i], name, kind="points", shade=shade),
+                kit.predicted_curve(rounds, law.gaps[i], theory),
+            ]
+            polars.append(kit.observed_curve(rounds, seen.polars[i], shade=shade))
+        many = np.arange(seen.sizes["rounds"])
+        gaps = np.maximum(seen.network_values / law.networks - 1, 1e-12)
+        networks = [
+            kit.observed_curve(many, gaps[i], shade=i / max(1, self.networks - 1))
+            for i in range(self.networks)
         ]
-        last = max(observed["network_polars"].shape[1], observed["polars"].shape[1]) - 1
-        width = np.repeat(self.widths, observed["descent_values"].shape[1])
-        descents = (observed["descent_values"] - predicted["minimum"][0]).ravel()
-        stuck = observed["second"][0] - predicted["minimum"][0]
+        polars += [
+            kit.context_curve(many, seen.network_polars[i], "" if i else "networks")
+            for i in range(self.networks)
+        ]
+        last = max(len(many), len(rounds)) - 1
+        width = np.repeat(self.widths, seen.sizes["start"])
+        least = float(law.minimum[0])
+        descents = seen.descent_values.values.ravel() - least
+        stuck = float(seen.second[0]) - least
         return (
-            panel(
-                "Excess over the global minimum: matrices",
-                "columns grown",
-                "excess",
-                *curves,
+            kit.panel(
+                "Excess over the global minimum: matrices", "columns grown", "excess", *grown
             ),
-            panel(
+            kit.panel(
                 "The polar falls to λ",
                 "rounds of growth",
                 "polar / λ",
-                *polar_curves,
-                predicted_curve((0, last), (1, 1), "certificate"),
-                rival_curve((0, last), (0.5, 0.5), "λ/2"),
+                *polars,
+                kit.predicted_curve((0, last), (1, 1), "certificate"),
+                kit.rival_curve((0, last), (0.5, 0.5), "λ/2"),
             ),
-            panel(
+            kit.panel(
                 "Networks of ReLU neurons",
                 "rounds of growth",
                 "value / convex optimum − 1",
-                *network_curves,
+                *networks,
                 log="y",
             ),
-            panel(
+            kit.panel(
                 "Descents from random starts",
                 "columns",
                 "excess",
-                observed_curve(width, descents, "descents", kind="points"),
-                predicted_curve(self.widths, predicted["descents"], "½ Σ (s_i − λ)₊²"),
-                rival_curve((1, self.widths[-1]), (stuck, stuck), "stationary, on the second pair"),
+                kit.observed_curve(width, descents, "descents", kind="points"),
+                kit.predicted_curve(self.widths, law.descents, "½ Σ (s_i − λ)₊²"),
+                kit.rival_curve(
+                    (1, self.widths[-1]), (stuck, stuck), "stationary, on the second pair"
+                ),
             ),
         )
 
 
-def _tails(terms: np.ndarray) -> np.ndarray:
+def _tails(terms: Values) -> Values:
     """Return Σ_{i>k} of the terms for k = 0, …, all, shape ``(terms + 1,)``."""
     return np.append(terms[::-1].cumsum()[::-1], 0.0)
 
 
-def _excess(s: np.ndarray) -> np.ndarray:
+def _excess(s: Values) -> Values:
     """Return ½ Σ_{i>k} (s_i − 1)₊² for every k, singular values in units of λ and decreasing."""
     return _tails(np.maximum(s - 1, 0) ** 2) / 2
 
 
-def _minimum(s: np.ndarray) -> float:
+def _minimum(s: Values) -> float:
     """Return the minimum of ½‖Y − Z‖² + ‖Z‖_*, singular values in units of λ."""
     return float((np.minimum(s, 1) ** 2).sum() / 2 + np.maximum(s - 1, 0).sum())
 
 
-def _second_pair(y: np.ndarray, penalty: float) -> float:
+def _second_pair(y: Values, penalty: float) -> float:
     """Return the penalized risk with one column on the second singular pair and the others zero."""
     s = np.linalg.svd(y, compute_uv=False)
     gained = max(s[1] - penalty, 0.0)
     return float(((s**2).sum() - gained**2) / 2)
 
 
-def _last(table: np.ndarray) -> np.ndarray:
-    """Return the last entry of each row that is not NaN."""
-    return np.array([row[np.isfinite(row)][-1] for row in table])
+def _last(row: Values) -> float:
+    """Return the last entry that is not NaN."""
+    return float(row[np.isfinite(row)][-1])
+
+
+def _held(row: Values, length: int) -> Values:
+    """Return a row of so many entries: what is beyond its end is its last one."""
+    row = np.asarray(row, float)
+    row = row[np.isfinite(row)]
+    return np.pad(row, (0, max(0, length - len(row))), mode="edge")[:length]
