@@ -67,7 +67,7 @@ class SaddleEscape(kit.Claim[Setting]):
     noises: tuple[kit.Positive, ...] = kit.param(
         (1e-4, 1e-3, 1e-2),
         "ν, standard deviation of the noise of every step, increasing",
-        scope=kit.choices((1e-4, 1e-3, 1e-2), (3e-5, 1e-3, 3e-2), (1e-4, 1e-2)),
+        scope=kit.choices((1e-4, 1e-3, 1e-2), (3e-5, 3e-4, 1e-2), (1e-4, 1e-2)),
     )
     seeds: kit.Seeds = kit.param(256, "random starts in the chain")
     steps: kit.Count = kit.param(3000, "of descents in the chain", unit="steps")
@@ -104,6 +104,12 @@ class SaddleEscape(kit.Claim[Setting]):
             2,
             "times at every room and noise as laws of them; other noise as a changed world",
             "a noisy room was judged by its mean over rooms; 256 starts for 128",
+            seeds="20 of 20 hold; of settings 14, the others undecided",
+        ),
+        kit.Version(
+            3,
+            "that a noisy room takes more than the bare logarithm is no longer asked; noise up to 0.01",
+            "at steps of 0.2 the difference is less than a tenth",
         ),
     )
     shared = {
@@ -324,6 +330,7 @@ class SaddleEscape(kit.Claim[Setting]):
                 "bare_logarithm",
                 "the leading term alone",
                 label="a noisy room takes log(1/ν)/log(1 + 2ηg)",
+                accepted="what it leaves out is a tenth of the time, and less where steps are short",
                 noisy=np.log(1 / law.noise) / grow,
             ),
             kit.rival(
