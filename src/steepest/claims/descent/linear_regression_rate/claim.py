@@ -232,7 +232,7 @@ class LinearRegressionRate(kit.Claim[Setting]):
         squares = noisy_descents(SPECTRUM, self.schedules(), self.noise, self.groups, size, rng)
         return kit.seen(
             **of_way,
-            counts=("rule kappa seed", np.moveaxis(counts, 1, 0)),
+            counts=("rule kappa seed", np.array(counts).swapaxes(0, 1)),
             squares=("schedule draw time", squares[..., self.looks]),
             every_square=("schedule draw every", squares),
             late=("schedule draw", squares[..., self.times // 2 :].mean(-1)),
