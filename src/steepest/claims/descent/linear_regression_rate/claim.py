@@ -439,9 +439,9 @@ class LinearRegressionRate(kit.Claim[Setting]):
         goal = -np.log(TARGET)
         times = np.unique(np.geomspace(1, self.times, 60).astype(int))
         exact = [mean_square(SPECTRUM, steps, self.noise)[times] for steps in self.schedules()]
-        found = seen.every_square.mean("draw").values[:, times]
+        square = seen.every_square.mean("draw").values[:, times]
         schedules = [
-            kit.observed_curve(times, found[i], name, shade=i / len(SCHEDULES))
+            kit.observed_curve(times, square[i], name, shade=i / len(SCHEDULES))
             for i, name in enumerate(SCHEDULES)
         ]
         recursions = [

@@ -249,11 +249,11 @@ class QuadraticModel(kit.Claim[Setting]):
             "drift": "seed epsilon test parameter",
             "outputs": "seed epsilon test",
         }
-        found = {name: (dims[name], getattr(plain, name)) for name in dims}
+        unweighted = {name: (dims[name], getattr(plain, name)) for name in dims}
         other = {f"weighted_{name}": (dims[name], getattr(weighted, name)) for name in dims}
         tests = trained[0][..., self.examples :]
         return kit.seen(
-            **found,
+            **unweighted,
             **other,
             network=("draw scale test", tests[:, 0]),
             weighted_network=("draw scale test", tests[:, 1]),

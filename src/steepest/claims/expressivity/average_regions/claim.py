@@ -390,13 +390,13 @@ class AverageRegions(kit.Claim[Setting]):
         shares = np.linspace(0, 1, seen.sizes["network"])
         spread = [
             kit.observed_curve(
-                np.sort(found),
+                np.sort(count),
                 shares,
                 f"{depth} layers" if depth > 1 else "1 layer",
                 kind="steps",
                 shade=float(shade),
             )
-            for found, depth, shade in zip(seen.disc.values, depths, shades, strict=True)
+            for count, depth, shade in zip(seen.disc.values, depths, shades, strict=True)
         ]
         sides = np.arange(3, 11)
         share = lambda i: [float((seen.sides[i] == k).mean()) for k in sides]

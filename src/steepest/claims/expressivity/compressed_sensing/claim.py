@@ -368,9 +368,9 @@ class CompressedSensing(kit.Claim[Setting]):
                 kit.predicted_curve(rho, thresholds[i], f"ψ(s/n), {name}", shade=shade),
                 kit.observed_curve(ours, mean, f"mean, {name}", kind="points", shade=shade),
             ]
-            found = seen.digits[i].values[order]
+            needed = seen.digits[i].values[order]
             of_digits += [
-                kit.observed_curve(images, found, name, kind="points", shade=shade),
+                kit.observed_curve(images, needed, name, kind="points", shade=shade),
                 kit.predicted_curve(images, law.digits[i].values[order], "δ + ½", shade=shade),
             ]
         return (

@@ -182,7 +182,7 @@ class CompressedSensingPoint(Point):
         solve = lambda words, nonzero, m: share_recovered(
             words, self.size, nonzero, m, self.draws
         ).astype(shape.dtype)
-        found = jax.pure_callback(
+        success = jax.pure_callback(
             solve,
             shape,
             jax.random.key_data(key),
@@ -190,7 +190,7 @@ class CompressedSensingPoint(Point):
             jnp.asarray(self.measurements),
             vmap_method="sequential",
         )
-        return {"success": found}
+        return {"success": success}
 
     def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
         share = observed["success"]

@@ -202,11 +202,11 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
             for case, share in zip(OTHERS, REPEATS, strict=True)
         ]
         places = [self.widths.index(n) for n in self.wide]
-        found = {name: ("seed width", one) for name, one in zip(NAMES, others, strict=True)}
+        changes = {name: ("seed width", one) for name, one in zip(NAMES, others, strict=True)}
         return kit.seen(
             relu=("images seed wide", np.array(relu)[..., places]),
             every_relu=("images seed width", relu),
-            **found,
+            **changes,
         )
 
     def groups(

@@ -243,11 +243,11 @@ class XorFeatures(kit.Claim[Setting]):
         dims = ("scale", "dimension", "seed")
         places = {"scale": seen.scale, "dimension": seen.dimension}
         array = lambda values, *more: xarray.DataArray(np.asarray(values), places, (*dims, *more))
-        there = np.asarray((ends.nearest == law.targets.values) * ends.weights)
+        placed = np.asarray((ends.nearest == law.targets.values) * ends.weights)
         return {
             "aligned": array(ends.cosine),
             "shares": array(ends.shares, "direction").assign_coords(direction=law.direction),
-            "elsewhere": array(1 - there.sum(-1)).isel(scale=0, drop=True),
+            "elsewhere": array(1 - placed.sum(-1)).isel(scale=0, drop=True),
             "end": seen.margin.isel(record=-1),
         }
 

@@ -171,17 +171,17 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
         smooth = np.array(
             [self._smoothness(x, y, start) for x, y, start in zip(*setting, strict=True)]
         )
-        found = ends(setting, self.potentials, smooth, multiples, self.steps, key)
-        every = np.concatenate([found.limit, found.steepest, found.examples[:, :, None]], 2)
+        trained = ends(setting, self.potentials, smooth, multiples, self.steps, key)
+        every = np.concatenate([trained.limit, trained.steepest, trained.examples[:, :, None]], 2)
         # all but the four laws have the targets of gradient descent
         extra = np.repeat(setting.y[:, :1], every.shape[2] - len(LAWS), 1)
         targets = np.concatenate([setting.y, extra], 1)[:, None]
         fits = np.einsum("snd,stld->stln", setting.x, every)
         left = np.linalg.norm(fits - targets, axis=-1) / np.linalg.norm(targets, axis=-1)
         return kit.seen(
-            limit=("seed step law unknown", found.limit),
-            steepest=("seed step norm unknown", found.steepest),
-            examples=("seed step unknown", found.examples),
+            limit=("seed step law unknown", trained.limit),
+            steepest=("seed step norm unknown", trained.steepest),
+            examples=("seed step unknown", trained.examples),
             residual=("seed step rule", left),
         )
 
@@ -244,8 +244,10 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
         least = []
         for x, ys, starts in zip(*setting, strict=True):
             systems = [(x, y) for y in ys[:3]] + [(np.vstack([x, ones]), np.append(ys[3], 1))]
-            for norm, found in nearest.items():
-                found.append([_nearest(*s, w, norm) for s, w in zip(systems, starts, strict=True)])
+            for norm, solutions in nearest.items():
+                solutions.append(
+                    [_nearest(*s, w, norm) for s, w in zip(systems, starts, strict=True)]
+                )
             least.append(
                 [
                     bregman_interpolation(x, y, psi).beta

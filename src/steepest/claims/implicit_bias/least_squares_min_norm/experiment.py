@@ -71,8 +71,8 @@ def ends(
 
     over_steps = jax.vmap(follow, (None, None, None, None, None, 0))
     over_seeds = compiled(jax.vmap(over_steps, (0, 0, 0, 0, 0, None)))
-    found = over_seeds(*setting, smoothness, keys(key, len(setting.x)), multiples)
-    return Ends(*map(np.asarray, found))
+    ended = over_seeds(*setting, smoothness, keys(key, len(setting.x)), multiples)
+    return Ends(*map(np.asarray, ended))
 
 
 def _end(

@@ -429,10 +429,10 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             )
         nearest = []
         for i, name in enumerate(self.activations):
-            found = seen.nearest[i].mean("seed")
+            least = seen.nearest[i].mean("seed")
             label = "" if i else "½δ²(k′ − sᵀK⁻¹s)"
             nearest += [
-                kit.observed_curve(angles, found, name, shade=shades[i], kind="points"),
+                kit.observed_curve(angles, least, name, shade=shades[i], kind="points"),
                 kit.predicted_curve(angles, law.nearest[i].mean("seed"), label),
             ]
         return (

@@ -415,12 +415,12 @@ class SpectralBias(kit.Claim[Setting]):
         drawn = []
         for name in SETS:
             rates = law.decay.sel(set=name).values
-            found = seen.residual.sel(set=name).mean("seed").values
+            residual = seen.residual.sel(set=name).mean("seed").values
             curves = [kit.rival_curve(marks, np.exp(-rates.mean() * marks), "mean rate")]
             for k, rate in enumerate(rates):
                 shade = k / (self.modes - 1)
                 curves += [
-                    kit.observed_curve(marks, found[:, k], f"mode {k}", shade=shade),
+                    kit.observed_curve(marks, residual[:, k], f"mode {k}", shade=shade),
                     kit.predicted_curve(marks, np.exp(-rate * marks), shade=shade),
                 ]
             drawn.append(
