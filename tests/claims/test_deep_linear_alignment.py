@@ -29,7 +29,7 @@ def test_the_bound_holds_for_any_weights_and_is_sharp_for_balanced_ones():
     assert np.allclose(allowed(np.asarray(imbalances(balanced))), 0)
 
 
-def test_the_flow_conserves_theimbalances_and_the_claim_s_starts_satisfy_its_hypothesis():
+def test_the_flow_conserves_the_imbalances_and_the_claim_s_starts_satisfy_its_hypothesis():
     claim = DeepLinearAlignment(seeds=3, n=8, dimension=4, width=3)
     setting = claim.setting(jax.random.key(1))
     assert (claim.risks(setting.start, setting.x, setting.y) < np.log(2)).all()
