@@ -431,9 +431,9 @@ class ReluPathMoments(kit.Claim[None]):
         fourth = []
         spread = []
         for i, (name, shade) in enumerate(zip(self.laws, shades, strict=True)):
-            fourth = scale * seen.fourth[i].mean("seed")
+            moments = scale * seen.fourth[i].mean("seed")
             fourth += [
-                kit.observed_curve(depth, fourth, name, shade=shade, kind="points"),
+                kit.observed_curve(depth, moments, name, shade=shade, kind="points"),
                 kit.predicted_curve(depth, scale * law.fourth_moment[i], shade=shade),
             ]
             variance = seen.variances[i].mean("seed")
