@@ -8,7 +8,7 @@ at all for odd k ≥ 3, which such a network never learns.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -339,9 +339,9 @@ class SpectralBias(kit.Claim[Setting]):
         k = np.array(EVEN)
         marks = xarray.DataArray(self.marks, dims="step")
 
-        def rates(values: xarray.DataArray) -> dict[str, xarray.DataArray]:
+        def rates(values: xarray.DataArray) -> dict[str, Any]:
             """Return the arrays that go with other rates."""
-            residual = np.exp(-values * marks)
+            residual: Any = np.exp(-values * marks)
             return {"decay": values, "residual": residual.transpose("set", "step", "mode")}
 
         plain = law.decay.drop_vars("mode")
