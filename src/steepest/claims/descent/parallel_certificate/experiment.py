@@ -113,7 +113,9 @@ def descend_factors(
 
     @compiled
     def every(key: Key) -> tuple[jax.Array, jax.Array]:
-        noise = jax.random.normal(key, (starts, rows + columns, most))
+        # U and V have norms near √(rows + columns) times this, and their product that of Y: steps are stable there
+        size = jnp.sqrt(jnp.linalg.norm(y, 2) / (rows + columns))
+        noise = size * jax.random.normal(key, (starts, rows + columns, most))
         of_width = jax.vmap(one, (None, 0))
         return jax.lax.map(lambda width: of_width(width, noise), jnp.asarray(widths))
 
