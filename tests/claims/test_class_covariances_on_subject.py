@@ -63,9 +63,7 @@ def test_the_claims_own_network_gives_what_the_claim_measures(framework):
 
 def test_runs_on_a_trained_network_with_batch_normalization():
     result = asked("class-covariances", classifier(steps=60, batch_norm=True), seeds=3)
-    ids = [
-        f"{kind}_{what}" for kind in ("features", "errors") for what in ("last", "order", "learned")
-    ]
+    ids = ["last_layer", "features_by_depth", "errors_by_depth", "learned"]
     assert [check.id for check in result.checks] == ids
     assert {each.id for each in result.controls} == {"start", "random_classes"}
     assert result.params["n"] == 60
@@ -73,13 +71,9 @@ def test_runs_on_a_trained_network_with_batch_normalization():
 
 def test_without_training_nothing_is_compared_with_the_start():
     result = asked("class-covariances", classifier(train=False), seeds=3)
-    assert [check.id for check in result.checks] == [
-        "features_last",
-        "features_order",
-        "errors_last",
-        "errors_order",
-    ]
-    assert [each.id for each in result.controls] == ["random_classes"]
+    ids = ["last_layer", "features_by_depth", "errors_by_depth"]
+    assert [check.id for check in result.checks] == ids
+    assert [each.id for each in result.controls] == ["random_classes", "backwards"]
     assert [each.id for each in result.rivals] == ["any_grouping", "early_layers"]
     assert result.verdict.value == "out-of-range"  # it is not trained: errors are left
     assert "largest training error" in result.reason

@@ -5,23 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+import xarray
 from numpy.typing import NDArray
 
-from steepest.claim import (
-    Check,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    Seeds,
-    Within,
-    assume,
-    numpy_generator,
-)
+from steepest import kit
 from steepest.claim.subjects import Cost, Networks, OnSubject, kept_rivals, retitled
 from steepest.claims.curvature._on_classifiers import (
     DECAYED,
@@ -53,16 +40,15 @@ LARGEST = 5e8  # numbers that the errors of all layers have together: 2 GB in si
 class CovariancesOnSubject(OnSubject, ClassCovariances):
     """Your trained classifier with cross-entropy, on at most n of its examples, drawn by class."""
 
-    classes: Count = 10  # C [1]
-    seeds: Seeds = 6  # independent networks, if your function takes a seed [1]
-    n: Count = 300  # of your examples at most, drawn by class [1]
-    depth: Count = 4  # hidden layers that can be compared [layers]
+    classes: kit.Count = 10  # C [1]
+    seeds: kit.Seeds = 6  # independent networks, if your function takes a seed [1]
+    n: kit.Count = 300  # of your examples at most, drawn by class [1]
+    depth: kit.Count = 4  # hidden layers that can be compared [layers]
     # of your training, if your function returns one; 0 takes all of it, 10000 at most [steps]
-    steps: Annotated[int, Within(0)] = 0
+    steps: Annotated[int, kit.Within(0)] = 0
 
-    says = (
-        "Class means make the outliers of your network's features and errors, more so with depth."
-    )
+    says = "Class means make the outliers of your network's features and errors; of features, more so with depth."
+    headline = ("last_layer", "features_by_depth")
     settable = ("seeds", "n", "steps")
     unchecked = (DECAYED,)
     notes = (
@@ -70,12 +56,11 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         "those in what it writes, its features what the next such layer reads, after activation, normalization and "
         "pooling. Both are taken whole, all places of an image together.",
         "With 'train' every network is trained by your own steps first. Without it, it is taken as it is built, and "
-        "the comparison with the start is left out: features_learned, errors_learned, the rival 'given', the control "
-        "'start'.",
+        "the comparison with the start is left out: learned, the rival 'given', the control 'start'.",
         "Everything is measured in evaluation mode. The training error is that of all your examples.",
     )
 
-    def setting(self, key: Key) -> Networks:
+    def setting(self, key: kit.Key) -> Networks:
         networks = networks_on(self, self.n)
         first = networks.subjects[0]
         examples = cross_entropy_examples(first)
@@ -93,19 +78,19 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         depth = len(networks.facts["sizes"])
         return {"classes": examples.classes, "n": len(examples.labels), "depth": depth}
 
-    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
         sizes = list(setting.facts["sizes"].values())
         return [
             *of_classes(setting.facts["examples"]),
             *decay(setting),
-            assume(
+            kit.assume(
                 "numbers of the narrowest hidden layer for an example",
                 min(sizes),
                 ">=",
                 self.classes,
                 "a layer narrower than C has no eigenvalues beside the C − 1 that are compared",
             ),
-            assume(
+            kit.assume(
                 "numbers of the errors of all layers and labels",
                 self.n * self.classes * sum(sizes),
                 "<=",
@@ -127,8 +112,8 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
             steps=seeds * steps_of(built, self.steps),
         )
 
-    def observe(self, setting: Networks, key: Key) -> Observation:
-        rng = numpy_generator(key)
+    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
         measured = []
         wholes = setting.facts["whole"]
         for built, drawn, whole in zip(setting.built, setting.subjects, wholes, strict=True):
@@ -150,7 +135,7 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
             for name in ("start", "end", "random")
             if name in arrays
         }
-        return Observation(
+        return kit.seen(
             error=("seed", arrays["error"]),
             **{name: ("what seed layer", values) for name, values in shares.items()},
             spectrum=("seed rank", arrays["spectrum"]),
@@ -197,30 +182,32 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
 
         return {"spectrum": largest(rows.all), "of_means": largest(rows.all[: rows.first])}
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        if "start" in observed:
-            return super().judge(predicted, observed)
-        kinds = range(len(KINDS))
-        return [check for i in kinds for check in self.judge_trained(predicted, observed, i)]
-
-    def rivals(self, setting: Any, predicted: Prediction) -> list[Rival]:
-        every = super().rivals(setting, predicted)
+    def rivals(self, setting: Any, law: xarray.Dataset) -> list[kit.Rival]:
+        every = super().rivals(setting, law)
         if setting.built[0].train is not None:
             return every
         return kept_rivals(every, "any_grouping", "early_layers")
 
-    def controls(self, observed: Observation) -> list[Control]:
-        if "start" in observed:
-            return super().controls(observed)
-        return [self.random_classes(observed)]
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        if "start" in seen:
+            return super().controls(seen)
+        backwards = kit.control(
+            "backwards",
+            "its first layer has the least of the classes",
+            label="the network's layers, the last first",
+            end=(seen.end.dims, seen.end.values[..., ::-1]),
+        )
+        return [self.random_classes(seen), backwards]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
+    ) -> tuple[kit.Panel, ...]:
         titles = (
             "Class means in the outliers of features",
             "Class means in the outliers of errors",
             "Features, last layer",
         )
-        return retitled(super().panels(predicted, observed), *titles)
+        return retitled(super().figure(law, seen, rivals), *titles)
 
 
 def hidden(written: Mapping[str, NDArray], count: int) -> dict[str, int]:
