@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 
 from steepest.claims.expressivity.weisfeiler_lehman.claim import (
-    SAME,
+    COLOURED,
+    PLAIN,
     WeisfeilerLehman,
-    _labelled,
-    _misjudged,
-    _pairs,
+    _first_alike,
     _proportions,
     _subsets,
-    _with_copies,
+)
+from steepest.claims.expressivity.weisfeiler_lehman.experiment import (
+    SAME,
+    divide,
+    hard_pairs,
+    with_copies,
 )
 from steepest.core.errors import UserError
 from steepest.core.words import Verdict
@@ -25,7 +29,7 @@ from steepest.graphs import refine, small
 
 
 def test_hard_pairs_are_not_isomorphic_and_alike_to_refinement():
-    *hard, rings = _pairs()
+    *hard, rings = hard_pairs()
     for first, second in hard:
         graphs = [networkx.from_numpy_array(one) for one in (first, second)]
         assert not networkx.is_isomorphic(*graphs)
@@ -33,7 +37,7 @@ def test_hard_pairs_are_not_isomorphic_and_alike_to_refinement():
     assert sorted(rings[0].sum(0)) == sorted(rings[1].sum(0))
     assert refine(rings, None, 4).graphs[-1].tolist() == [0, 1]
     together = [len(set(labels)) == 1 for labels in refine(rings, None, 3).graphs]
-    assert together == [True, True, True, False]  # from three layers on it is a control
+    assert together == [True, True, True, False]  # three layers tell them apart
     # by name: a square lattice on a torus with rows and columns complete, and one more of degree six
     for one in hard[2]:
         assert networkx.is_strongly_regular(networkx.from_numpy_array(one))
@@ -55,26 +59,30 @@ def test_counts_of_multisets_by_listing_them(types, largest):
     assert _proportions(types, largest) == len(shares)
 
 
-def test_pairs_are_judged_by_partitions_and_not_by_names():
-    classes = np.array([[0, 1, 1, 2]])
-    assert _misjudged(np.array([[[5, 0, 0, 1]]]), classes) == 0
-    assert _misjudged(np.array([[[0, 0, 0, 1]]]), classes) == 2  # two pairs that are apart
-    assert _misjudged(np.array([[[0, 1, 2, 3]]]), classes) == 1
+def test_equal_first_places_are_equal_partitions():
+    assert _first_alike(np.array([5, 0, 0, 1])).tolist() == [0, 1, 1, 3]
+    assert _first_alike(np.array([0, 9, 9, 2])).tolist() == [0, 1, 1, 3]
+    assert _first_alike(np.array([0, 0, 0, 1])).tolist() == [0, 0, 0, 3]
+
+
+def test_numbers_of_graphs_are_those_of_the_lists():
+    assert all(len(small(nodes).colours) == PLAIN[nodes] for nodes in (5, 6))
+    assert all(len(small(nodes, 2).colours) == count for nodes, count in COLOURED.items())
 
 
 def test_labels_are_those_of_equal_rows():
     outputs = np.random.default_rng(0).standard_normal((1, 4, 1, 6))
     outputs[0, 3] = outputs[0, 1] + SAME / 1e4
-    division = _labelled(outputs)
+    division = divide(outputs)
     assert division.labels.tolist() == [[[0, 1, 2, 1]]]
     assert division.unclear == 0
     outputs[0, 3] = outputs[0, 1] + SAME
-    assert _labelled(outputs).unclear == 1
+    assert divide(outputs).unclear == 1
 
 
 def test_copies_are_isomorphic():
     graphs = small(5, colours=2)
-    both = _with_copies(graphs, np.random.default_rng(0))
+    both = with_copies(graphs, np.random.default_rng(0))
     classes = refine(both.adjacency, both.colours, 5).graphs[-1].reshape(2, -1)
     np.testing.assert_array_equal(*classes)  # at five nodes refinement tells all graphs apart
     assert (both.adjacency[: len(graphs.adjacency)] == graphs.adjacency).all()
@@ -82,11 +90,16 @@ def test_copies_are_isomorphic():
 
 def test_the_prediction_of_six_nodes():
     claim = WeisfeilerLehman()
-    predicted = claim.predict(claim.setting(jax.random.key(0)))
-    classes = [len(set(labels)) for labels in predicted["sum_plain"]]
-    assert classes == [102, 152, 152, 152]
-    assert int(predicted["mean_plain_classes"]) == 6
-    assert [len(set(labels)) for labels in predicted["max_coloured"]] == [76, 170, 210, 210]
+    law = claim.predict(claim.setting(jax.random.key(0)))
+    plain, coloured = (law["classes"][:, place].tolist() for place in range(2))
+    assert plain[0] == [102, 152, 152, 152]
+    assert plain[1][-1] == 6
+    assert coloured[2] == [76, 170, 210, 210]
+    # counted again, as the graphs that are the first of their class
+    first = law["alike"] == np.arange(sum(claim.counts))
+    assert first[..., : claim.counts[0]].sum(-1).tolist() == plain
+    assert first[..., claim.counts[0] :].sum(-1).tolist() == coloured
+    assert law["apart"].tolist() == [[0, 0, 0, depth >= 3] for depth in (1, 2, 3, 4)]
 
 
 @pytest.mark.parametrize("fields", [{"node_ids": True}, {"width": 64}])
