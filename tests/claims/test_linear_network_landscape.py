@@ -77,3 +77,20 @@ def test_the_rival_without_the_factor_is_right_for_two_layers(claim):
     three = next(point for point in points[8:] if point.chosen == (2,))
     assert _without_factor(three.eigenvalues, levels, three.chosen, 3).min() == pytest.approx(-2.5)
     assert three.lowest == pytest.approx(-2.5 * 0.5 ** (1 / 3))
+
+
+def test_times_grow_as_those_of_one_mode_from_small_starts(claim, setting):
+    """The growth from size to size is a limit of the exact time of one mode, whose integral is another way to it."""
+    small = load("linear-network-landscape")(sizes=(1e-4, 1e-5, 1e-6))
+    law = small.predict(setting)
+    two, *deep = law["time"]
+    assert np.allclose(np.diff(two), law["added"], rtol=1e-6)
+    for times, growth in zip(deep, law["growth"], strict=True):
+        assert np.allclose(times[1:] / times[:-1], growth, rtol=1e-3)
+
+
+def test_each_set_is_looked_at_once_in_each_network(claim):
+    """Points are named by their network and set, and a network of two neurons has no set of three pairs."""
+    names = claim.axes()["point"]
+    assert len(set(names)) == len(names) == 8 + 8 + 7
+    assert "L = 4, S = {1 2 3}" not in names

@@ -1,4 +1,4 @@
-"""Balanced saddles of linear networks: all strict with two layers, some flat with three, left after a power of 1/α.
+"""Saddles of linear networks: all strict with two layers, some flat with three, left after a power of 1/α.
 
 The balanced critical points of ½‖W_L⋯W_1 − Y‖² carry a set S of the singular pairs of Y. All eigenvalues of their
 Hessians are known. With two layers each but the best has a direction of negative curvature. With three or more the
@@ -6,36 +6,14 @@ Hessian sees only a wrong order, a pair in S that is smaller than one outside of
 see, at the origin for one. There the risk falls in order L only, and a start of size α waits α^(2 − L), not log(1/α).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 import jax
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    Within,
-    agreement,
-    assume,
-    compiled,
-    equal,
-    exponent,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.claims.descent._tables import padded
 from steepest.claims.descent.linear_network_landscape.experiment import (
     DEEPEST,
@@ -43,6 +21,7 @@ from steepest.claims.descent.linear_network_landscape.experiment import (
     time_to_learn,
 )
 from steepest.landscapes import (
+    LinearNetworkPoint,
     balanced_weights,
     linear_network_point,
     linear_network_points,
@@ -50,40 +29,69 @@ from steepest.landscapes import (
     mode_time,
     strict_saddles,
 )
+from steepest.nn.types import Values
 
 STEPS = np.geomspace(0.01, 0.04, 6)  # lengths at which the fall from a saddle is measured
 MIDDLES = 4  # critical points with the middle layer alone
+UNBALANCED = 1.5  # factor of the first layer, and inverse factor of the last
+AWAY = ("value", "lowest", "index", "spectrum")
 
 
 class Setting(NamedTuple):
     """Critical points and starts that theory and experiment both see."""
 
-    left: np.ndarray  # singular vectors of Y, (d, d)
-    right: np.ndarray  # singular vectors of Y, (d, d)
-    points: list[tuple[np.ndarray, ...]]  # layers of all critical points, for each depth
-    falls: list[
-        list[np.ndarray]
-    ]  # layers of the saddle on the first pair, and a direction, stacked
-    middles: np.ndarray  # W_2 of critical points with W_1 = W_3 = 0, (MIDDLES, h, h)
-    starts: np.ndarray  # orthogonal layers, (seeds, layers, d, d)
+    left: Values  # singular vectors of Y, (d, d)
+    right: Values  # singular vectors of Y, (d, d)
+    points: list[tuple[Values, ...]]  # layers of all critical points, for each depth
+    falls: list[list[Values]]  # layers of the saddle on the first pair, and a direction, stacked
+    middles: Values  # W_2 of critical points with W_1 = W_3 = 0, (MIDDLES, h, h)
+    starts: Values  # orthogonal layers, (seeds, layers, d, d)
 
 
-@dataclass(frozen=True)
-class LinearNetworkLandscape(Claim):
+@kit.claim
+class LinearNetworkLandscape(kit.Claim[Setting]):
     """A target of three different singular values, in random bases, and networks of three depths."""
 
-    singular: tuple[Positive, ...] = (3.0, 1.0, 0.5)  # singular values of Y, the largest first [1]
-    depths: tuple[Annotated[int, Within(2, DEEPEST)], ...] = (2, 3, 4)  # layers L [layers]
-    # width of all hidden layers, for each depth: wider than Y, as wide, and narrower [neurons]
-    hidden: tuple[Count, ...] = (4, 3, 2)
-    # α, size of the starts that leave the origin [1]
-    sizes: tuple[Positive, ...] = (0.03, 0.01, 0.003, 0.001)
-    share: Fraction = 0.5  # of the first mode that must be learned [1]
-    seeds: Seeds = 5  # random orthogonal starts [1]
+    singular: tuple[kit.Positive, ...] = kit.param(
+        (3.0, 1.0, 0.5),
+        "singular values of Y, the largest first",
+        scope=kit.choices(
+            (3.0, 1.0, 0.5),
+            (2.5, 0.8, 0.3),
+            (4.0, 1.2, 0.7),
+            (3.0, 0.9),
+            why="a second one nearer to the first is learned with it, which bends the line of two layers",
+        ),
+    )
+    depths: tuple[Annotated[int, kit.Within(2, DEEPEST)], ...] = kit.param(
+        (2, 3, 4),
+        "layers L",
+        unit="layers",
+        scope=kit.choices((2, 3, 4), (2, 3), (2, 3, 5)),
+    )
+    hidden: tuple[kit.Count, ...] = kit.param(
+        (4, 3, 2),
+        "width of all hidden layers, for each depth: wider than Y, as wide, and narrower",
+        unit="neurons",
+        scope=kit.choices((4, 3, 2), (5, 4, 3), (4,), (3, 2, 4)),
+    )
+    sizes: tuple[kit.Positive, ...] = kit.param(
+        (0.03, 0.01, 0.003, 0.001),
+        "α, size of the starts that leave the origin, decreasing",
+        scope=kit.choices(
+            (0.03, 0.01, 0.003, 0.001), (0.02, 0.005, 0.001), why="the law is for small starts"
+        ),
+    )
+    share: kit.Fraction = kit.param(
+        0.5, "of the first mode that must be learned", scope=kit.between(0.4, 0.6)
+    )
+    seeds: kit.Seeds = kit.param(5, "random orthogonal starts")
 
     kind = "theorem"
-    point = LinearNetworkPointOfDiagram
-    headline = ("lowest_curvature", "index", "mode_time", "two_layers", "exponent_3", "exponent_4")
+    says = {
+        "all strict with two layers, some flat with three": ("lowest_curvature", "index"),
+        "left after a power of 1/α": ("mode_time", "two_layers", "power"),
+    }
     statement = (
         r"f=\tfrac12\lVert W_L\cdots W_1-Y\rVert^2:\quad \lambda_{\min}=\min_{u\in S,\,v\notin S} s_u^{1-2/L}(s_u-s_v)"
         r"\wedge 0,\ \text{ and } -\max_{v\notin S}s_v \text{ if } L=2,\ |S|<h;\qquad "
@@ -97,41 +105,95 @@ class LinearNetworkLandscape(Claim):
     remarks = (
         "The lecture says that two layers have no higher-order saddles and three or more do. The table of all "
         "eigenvalues, with the factor s_u^(1 − 2/L), is derived here and compared with automatic differentiation.",
-        "Only balanced critical points are looked at (each layer carries s_i^(1/L)), up to rotations, and for three "
-        "layers those with W_1 = W_3 = 0 and any W_2: these have the value of the origin and are strict, with "
-        "λ_min = −s_1‖W_2‖. So the same value of f can belong to a strict and to a flat saddle.",
-        "Networks of two layers are wider than Y here, of three as wide, of four narrower: there the best point has "
-        "two of the three pairs, and no direction leads down from it.",
+        "Only balanced critical points are looked at (each layer carries s_i^(1/L)), up to rotations; points whose "
+        "first layer is larger and last layer smaller by one factor, which have the same index and another spectrum; "
+        "and for three layers those with W_1 = W_3 = 0 and any W_2: these have the value of the origin and are strict, "
+        "with λ_min = −s_1‖W_2‖. So the same value of f can belong to a strict and to a flat saddle.",
         "“If the product of all layers has rank r, a critical point is a global optimum or a saddle” is not tested "
         "apart: with S of full size the formula says it.",
         "Starts with α e_1e_1ᵀ in every layer follow the equation of one mode to the integrator's tolerance. From α "
-        "times random orthogonal layers only the exponent is predicted: near the origin the flow is homogeneous, which "
-        "gives α^(2 − L) times a constant of the start. With two layers the second mode, α^(2 − 2s_2/s_1) when "
-        "the first is learned, bends the line unless s_2 is well below s_1: s = (3, 2, 1), tried first, gave slopes "
-        "3 to 9 % too large for α from 0.1 to 0.003.",
+        "times random orthogonal layers only how the time grows from one size to the next is predicted: near the "
+        "origin the flow is homogeneous, which gives α^(2 − L) times a constant of the start. With two layers the "
+        "second mode, α^(2 − 2s_2/s_1) when the first is learned, bends the line unless s_2 is well below s_1.",
     )
-    full = {"seeds": 30, "sizes": (0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)}
+    history = (
+        kit.Version(
+            1,
+            "critical points of three depths, and times to leave the origin",
+            seeds="20 of 20 hold",
+        ),
+        kit.Version(
+            2,
+            "times at each size, in place of fitted exponents; unbalanced points, networks of another depth and starts "
+            "off the mode as changed worlds",
+            "a fit over sizes hides its shape, and only wrong theories had failed the spectra",
+        ),
+    )
+    shared = {
+        "steepest.claims.descent._tables.padded": "it fills rows with zeros; one that it lost would lack on one side",
+    }
     tiny = {"sizes": (0.1, 0.05, 0.03), "seeds": 3}
+    full = {"seeds": 30, "sizes": (0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)}
     out_of_scope = {"sizes": (2.0, 1.5, 1.4)}
+    point = LinearNetworkPointOfDiagram
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Return the hidden width for each depth; the last one given serves all depths that follow."""
         return tuple(self.hidden[min(i, len(self.hidden) - 1)] for i in range(len(self.depths)))
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
+    @property
+    def middle(self) -> int:
+        """Return which network has three layers, or −1."""
+        return self.depths.index(3) if 3 in self.depths else -1
+
+    @property
+    def deep(self) -> tuple[int, ...]:
+        """Return the depths of three layers and more."""
+        return tuple(depth for depth in self.depths if depth > 2)
+
+    def sets(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Return which network, and which set S, each of the critical points belongs to."""
+        return [
+            (i, point.chosen)
+            for i, (depth, hidden) in enumerate(zip(self.depths, self.widths, strict=True))
+            for point in linear_network_points(self.singular, depth, hidden)
+        ]
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        names = [
+            f"L = {self.depths[i]}, S = {{{' '.join(str(u + 1) for u in chosen)}}}"
+            for i, chosen in self.sets()
+        ]
+        weights = [
+            2 * len(self.singular) * hidden + (depth - 2) * hidden**2
+            for depth, hidden in zip(self.depths, self.widths, strict=True)
+        ]
+        return {
+            "point": tuple(names),
+            "eigenvalue": tuple(range(max(weights))),
+            "middle": tuple(range(MIDDLES)),
+            "depth": self.depths,
+            "deep": self.deep,
+            "step": tuple(STEPS),
+            "scale": self.sizes,
+            "from_scale": self.sizes[:-1],
+        }
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
         d = len(self.singular)
         orthogonal = lambda *shape: np.linalg.qr(rng.normal(size=shape))[0]
         left, right = orthogonal(2, d, d)
         points = []
         falls = []
-        for depth, hidden in zip(self.depths, self.widths, strict=True):
+        for i, (depth, hidden) in enumerate(zip(self.depths, self.widths, strict=True)):
             turns = orthogonal(depth - 1, hidden, hidden)
             turned = lambda layers, turns=turns: _turn(layers, left, right, turns)
-            sets = [point.chosen for point in linear_network_points(self.singular, depth, hidden)]
             layers = [
-                turned(balanced_weights(self.singular, chosen, depth, hidden)) for chosen in sets
+                turned(balanced_weights(self.singular, chosen, depth, hidden))
+                for network, chosen in self.sets()
+                if network == i
             ]
             points.append(tuple(np.stack(layer) for layer in zip(*layers, strict=True)))
             saddle = balanced_weights(self.singular, (0,), depth, hidden)
@@ -139,9 +201,8 @@ class LinearNetworkLandscape(Claim):
             direction = [np.zeros_like(layer) for layer in saddle]
             for move in direction:
                 move[1, 1] = 1
-            falls.append(
-                [np.stack(pair) for pair in zip(turned(saddle), turned(direction), strict=True)]
-            )
+            pairs = zip(turned(saddle), turned(direction), strict=True)
+            falls.append([np.stack(pair) for pair in pairs])
         width = self.widths[self.middle] if self.middle >= 0 else d
         return Setting(
             left,
@@ -152,378 +213,384 @@ class LinearNetworkLandscape(Claim):
             orthogonal(self.seeds, max(self.depths), d, d),
         )
 
-    @property
-    def middle(self) -> int:
-        """Return which network has three layers, or −1."""
-        return self.depths.index(3) if 3 in self.depths else -1
-
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         gaps = -np.diff(self.singular)
         ends = [(self.share * self.singular[0]) ** (1 / depth) for depth in self.depths]
         return [
-            assume(
+            kit.assume(
                 "smallest gap between singular values",
                 gaps.min(initial=np.inf),
                 ">",
                 0,
                 "give them largest first; equal ones make more critical points",
             ),
-            assume("singular values", len(self.singular), ">=", 2),
-            assume(
+            kit.assume("singular values", len(self.singular), ">=", 2),
+            kit.assume(
                 "largest start α, relative to what is learned",
                 max(self.sizes) / min(ends),
                 "<=",
                 0.1,
                 "choose smaller --sizes: the law is for small starts",
             ),
-            assume("narrowest hidden layer", min(self.hidden), ">=", 2),
-            assume("networks of two layers", self.depths.count(2), "==", 1),
-            assume("networks of three layers", self.depths.count(3), "==", 1),
-            assume("sizes of starts", len(self.sizes), ">=", 3, "an exponent is fitted over them"),
+            kit.assume("narrowest hidden layer", min(self.hidden), ">=", 2),
+            kit.assume("networks of two layers", self.depths.count(2), "==", 1),
+            kit.assume("networks of three layers", self.depths.count(3), "==", 1),
+            kit.assume("sizes of starts", len(self.sizes), ">=", 3, "a shape is judged over them"),
         ]
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         points = self.all_points(self.depths)
         norms = np.linalg.norm(setting.middles, 2, axis=(1, 2))
         first = self.singular[0]
-        times = [
-            [mode_time(a, first, depth, self.share) for a in self.sizes] for depth in self.depths
-        ]
-        return Prediction(
+        sizes = np.array(self.sizes)
+        times = [[mode_time(a, first, depth, self.share) for a in sizes] for depth in self.depths]
+        smaller = sizes[:-1] / sizes[1:]
+        return kit.law(
             value=("point", [point.value for point in points]),
             lowest=("point", [point.lowest for point in points]),
-            index=("point", [point.index for point in points]),
+            index=("point", [float(point.index) for point in points]),
             # longer ones than any are filled with zeros
-            spectrum=(
-                "point eigenvalue",
-                padded([point.eigenvalues for point in points], fill=0.0),
-            ),
-            middle=("middle", -first * norms),
-            order=("depth", np.array(self.depths, float)),
+            spectrum=("point eigenvalue", padded([p.eigenvalues for p in points], fill=0.0)),
+            middle_lowest=("middle", -first * norms),
+            fall=("depth step", [self.singular[1] * STEPS**depth for depth in self.depths]),
             time=("depth scale", times),
-            exponent=("depth", [2.0 - depth for depth in self.depths]),
-            slope=1 / first,
+            # from one size of the start to the next
+            added=("from_scale", np.log(smaller) / first),
+            growth=("deep from_scale", [smaller ** (depth - 2) for depth in self.deep]),
         )
 
-    def all_points(self, depths: tuple[int, ...]) -> list:
+    def all_points(self, depths: tuple[int, ...]) -> list[LinearNetworkPoint]:
         """Return what theory says of the critical points of all networks, as if they had these depths."""
         return [
-            linear_network_point(self.singular, point.chosen, other, hidden)
-            for depth, hidden, other in zip(self.depths, self.widths, depths, strict=True)
-            for point in linear_network_points(self.singular, depth, hidden)
+            linear_network_point(self.singular, chosen, depths[i], self.widths[i])
+            for i, chosen in self.sets()
         ]
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         target = setting.left * np.array(self.singular) @ setting.right.T
         risk = linear_network_risk(target)
         certificates = []
+        unbalanced = []
         middles = []
         for i, points in enumerate(setting.points):
-            if i != self.middle:
-                certificates += strict_saddles(risk, points)
-                continue
-            zeros = [np.zeros((MIDDLES, *layer.shape[1:])) for layer in (points[0], points[2])]
-            own = (zeros[0], setting.middles, zeros[1])
-            both = tuple(np.concatenate(pair) for pair in zip(points, own, strict=True))
-            all_of_three = strict_saddles(risk, both)
-            certificates += all_of_three[:-MIDDLES]
-            middles = all_of_three[-MIDDLES:]
-        falls = [_fall(target, layers) for layers in setting.falls]
+            count = len(points[0])
+            shifted = (UNBALANCED * points[0], *points[1:-1], points[-1] / UNBALANCED)
+            groups = [points, shifted]
+            if i == self.middle:
+                zeros = [np.zeros((MIDDLES, *points[at].shape[1:])) for at in (0, 2)]
+                groups.append((zeros[0], setting.middles, zeros[1]))
+            together = tuple(np.concatenate(layer) for layer in zip(*groups, strict=True))
+            of_network = strict_saddles(risk, together)
+            certificates += of_network[:count]
+            unbalanced += of_network[count : 2 * count]
+            middles += of_network[2 * count :]
+        spectra = lambda points: padded([point.eigenvalues for point in points], fill=0.0)
         times, arrived = self.times(setting)
-        return Observation(
+        return kit.seen(
             value=("point", [point.value for point in certificates]),
             gradient=("point", [point.gradient for point in certificates]),
             lowest=("point", [point.lowest for point in certificates]),
-            index=("point", [point.index for point in certificates]),
-            spectrum=(
-                "point eigenvalue",
-                padded([point.eigenvalues for point in certificates], fill=0.0),
-            ),
-            middle=("middle", [point.lowest for point in middles]),
+            index=("point", [float(point.index) for point in certificates]),
+            spectrum=("point eigenvalue", spectra(certificates)),
+            unbalanced_lowest=("point", [point.lowest for point in unbalanced]),
+            unbalanced_index=("point", [float(point.index) for point in unbalanced]),
+            unbalanced_spectrum=("point eigenvalue", spectra(unbalanced)),
+            middle_lowest=("middle", [point.lowest for point in middles]),
             middle_gradient=("middle", [point.gradient for point in middles]),
-            fall=("depth step", falls),
-            # the start on the first mode alone, then the random ones
-            time=("depth scale start", times),
-            arrived=("depth scale start", arrived),
+            fall=("depth step", [_fall(target, layers) for layers in setting.falls]),
+            mode_time=("depth scale", times[..., 0]),
+            time=("depth scale start", times[..., 1:]),
+            arrived=("depth scale every", arrived),
         )
 
-    def times(self, setting: Setting) -> tuple[np.ndarray, np.ndarray]:
-        """Return when the first mode is learned, and whether it was: ``(depths, scales, 1 + seeds)`` each."""
+    def times(self, setting: Setting) -> tuple[Values, Values]:
+        """Return when the first mode is learned, and whether it was: ``(depths, scales, 1 + seeds)`` each.
+
+        The start on the first mode alone comes before the random ones.
+        """
         d = len(self.singular)
         layers = max(self.depths)
         alone = np.zeros((1, layers, d, d))
         alone[..., 0, 0] = 1
         shapes = np.concatenate([alone, setting.starts])
         grid = (len(self.depths), len(self.sizes), len(shapes))
-        starts = np.broadcast_to(
-            np.array(self.sizes)[:, None, None, None, None] * shapes, (*grid, layers, d, d)
-        ).reshape(-1, layers, d, d)
+        scaled = np.array(self.sizes)[:, None, None, None, None] * shapes
+        starts = np.broadcast_to(scaled, (*grid, layers, d, d)).reshape(-1, layers, d, d)
         depths = np.broadcast_to(np.array(self.depths)[:, None, None], grid).ravel()
         # in the singular vectors of Y, which changes no time
         target = np.diag(self.singular)
         one = lambda case: time_to_learn(case[0], case[1], target, self.share)
-        every = compiled(lambda starts, depths: jax.lax.map(one, (starts, depths)))
+        every = kit.compiled(lambda starts, depths: jax.lax.map(one, (starts, depths)))
         times, arrived = every(starts, depths)
         return np.asarray(times).reshape(grid), np.asarray(arrived).reshape(grid)
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         slopes = np.concatenate([observed["gradient"], observed["middle_gradient"]])
         return [
-            assume("‖∇f‖ at the constructed points", slopes.max(), "<", 1e-12),
-            assume("share of flows that arrived", observed["arrived"].mean(), "==", 1),
+            kit.assume("‖∇f‖ at the constructed points", slopes.max(), "<", 1e-12),
+            kit.assume("share of flows that arrived", observed["arrived"].mean(), "==", 1),
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        away = {
-            name: np.abs(observed[name] - predicted[name]).max()
-            for name in ("value", "lowest", "index", "spectrum")
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return deviations at the points, and how times grow from one size of the start to the next."""
+        two = seen.time.sel(depth=2, drop=True)
+        deep = seen.time.sel(depth=list(self.deep)).rename(depth="deep")
+        next_size = lambda times: times.isel(scale=slice(1, None)).drop_vars("scale")
+        this_size = lambda times: times.isel(scale=slice(None, -1)).drop_vars("scale")
+        of_sizes = lambda pairs: pairs.rename(scale="from_scale").assign_coords(
+            from_scale=list(self.sizes[:-1])
+        )
+        return {
+            **{f"{name}_off": abs(seen[name] - law[name]) for name in AWAY},
+            "unbalanced_index_off": abs(seen.unbalanced_index - law["index"]),
+            "added": of_sizes(next_size(two) - this_size(two)),
+            "growth": of_sizes(next_size(deep) / this_size(deep)),
         }
-        scales = np.array(self.sizes)
-        random = observed["time"][..., 1:]
-        checks = [
-            agreement("value", away["value"], 1e-10, label="f at all balanced critical points"),
-            agreement("lowest_curvature", away["lowest"], 1e-10, label="lowest curvature there"),
-            agreement("index", away["index"], 0.0, label="number of directions that lead down"),
-            agreement("spectrum", away["spectrum"], 1e-10, label="all eigenvalues of the Hessian"),
-            equal(
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.agrees("value", seen.value_off, 1e-10, label="f at all balanced critical points"),
+            kit.agrees("lowest_curvature", seen.lowest_off, 1e-10, label="lowest curvature there"),
+            kit.agrees("index", seen.index_off, 0.0, label="number of directions that lead down"),
+            kit.agrees(
+                "unbalanced_index",
+                seen.unbalanced_index_off,
+                0.0,
+                label=f"the same where the first layer is {UNBALANCED:g} times as large",
+            ),
+            kit.agrees(
+                "spectrum", seen.spectrum_off, 1e-10, label="all eigenvalues of the Hessian"
+            ),
+            kit.follows(
                 "middle",
-                predicted["middle"],
-                observed["middle"],
+                law.middle_lowest,
+                seen.middle_lowest,
                 1e-10,
-                aggregate="all",
                 label="lowest curvature where W_1 = W_3 = 0",
             ),
-            agreement(
+            kit.follows(
+                "fall",
+                law.fall,
+                seen.fall,
+                # the next order is t^(2L)/2
+                1.1 * STEPS[-1] ** 2 / (2 * self.singular[1]),
+                label="fall of f along the missing mode",
+            ),
+            kit.follows(
                 "mode_time",
-                np.abs(observed["time"][..., 0] / predicted["time"] - 1).max(),
-                # the flow's tolerance is 1e-6 a step
-                1e-4,
-                label="time to learn one mode, relative error",
+                law.time,
+                seen.mode_time,
+                1e-4,  # the flow's tolerance is 1e-6 a step
+                label="time to learn one mode",
+            ),
+            kit.follows(
+                "two_layers",
+                law.added,
+                seen.added,
+                # of the second mode, α^(2 − 2s_2/s_1) is left: 0.9 % at α = 0.03
+                0.02,
+                label="time that a smaller start adds, two layers",
+            ),
+            kit.follows(
+                "power",
+                law.growth,
+                seen.growth,
+                # the next order, with three layers, is α, a few times
+                0.05,
+                label="factor of the time for a smaller start, three layers or more",
             ),
         ]
-        for i, depth in enumerate(self.depths):
-            checks.append(
-                exponent(
-                    f"order_{depth}",
-                    float(predicted["order"][i]),
-                    STEPS,
-                    observed["fall"][i],
-                    # the next order is t^(2L)/2, at most 8e-4 of s t^L, for two layers
-                    0.005,
-                    label=f"fall of f along the missing mode, {depth} layers",
-                )
-            )
-            if depth == 2:
-                slopes = -np.polyfit(np.log(scales), random[i], 1)[0]
-                checks.append(
-                    equal(
-                        "two_layers",
-                        float(predicted["slope"]),
-                        slopes,
-                        # of the second mode, α^(2 − 2s_2/s_1) is left: 0.9 % at α = 0.03
-                        0.02,
-                        label="time against log(1/α), two layers, random starts",
-                    )
-                )
-                continue
-            checks.append(
-                exponent(
-                    f"exponent_{depth}",
-                    float(predicted["exponent"][i]),
-                    scales,
-                    random[i].T,
-                    0.02,
-                    label=f"time against α, {depth} layers, random starts",
-                )
-            )
-        return checks
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         points = self.all_points(self.depths)
         twos = self.all_points(tuple(2 for _ in self.depths))
         levels = np.array(self.singular)
         omitted = [np.delete(levels, point.chosen) for point in points]
-        best = np.concatenate(
-            [
-                values == values.min()
-                for values in np.split(predicted["value"], self.edges(predicted))
-            ]
-        )
+        network = np.array([i for i, _ in self.sets()])
+        least = np.array([law.value.values[network == i].min() for i in network])
         top = np.array([left_out.max(initial=0) for left_out in omitted])
-        owner = np.repeat(self.depths, np.diff([0, *self.edges(predicted), top.size]))
         bare = padded(
             [
-                _without_factor(point.eigenvalues, levels, point.chosen, depth)
-                for point, depth in zip(points, owner, strict=True)
+                _without_factor(point.eigenvalues, levels, point.chosen, self.depths[i])
+                for point, i in zip(points, network, strict=True)
             ],
             fill=0.0,
         )
-        scales = np.array(self.sizes)
-        depths = np.array(self.depths)[:, None]
         first = levels[0]
-        late = 0 * depths + np.log(1 / scales) / first
-        power = scales ** (1.0 - depths) / ((depths - 1) * first)
-        with np.errstate(divide="ignore"):
-            leading = np.where(
-                depths == 2, late, scales ** (2.0 - depths) / (np.maximum(depths - 2, 1) * first)
-            )
+        depth = law.depth
+        logs = np.log(1 / np.array(self.sizes))
+        leading = law.scale ** (2.0 - depth) / (np.maximum(depth - 2, 1) * first)
+        late = np.log(1 / law.scale) / first + 0 * depth
         return [
-            Rival(
+            kit.rival(
                 "square_of_sum",
-                predicted.replace(
-                    value=("point", [left_out.sum() ** 2 / 2 for left_out in omitted])
-                ),
                 "the omitted part as one number",
                 label="f = ½(Σ_{i∉S} s_i)²",
+                value=("point", [left_out.sum() ** 2 / 2 for left_out in omitted]),
             ),
-            Rival(
+            kit.rival(
                 "strict_everywhere",
-                predicted.replace(lowest=("point", np.where(best, 0, -top))),
                 "right for two layers with an unused neuron",
                 label="λ_min = −max s_v at every saddle",
+                lowest=("point", np.where(law.value == least, 0, -top)),
             ),
-            Rival(
+            kit.rival(
                 "index_of_two",
-                predicted.replace(index=("point", [point.index for point in twos])),
                 "as if depth changed the path and not the landscape",
                 label="the index of two layers at every depth",
+                index=("point", [float(point.index) for point in twos]),
             ),
-            Rival(
+            kit.rival(
                 "bare_gaps",
-                predicted.replace(
-                    lowest=("point", np.min(bare, 1)),
-                    spectrum=("point eigenvalue", bare),
-                ),
                 "right for s_u = 1 and for two layers",
                 label="λ_min = s_u − s_v at every depth, without s_u^(1 − 2/L)",
+                lowest=("point", np.min(bare, 1)),
+                spectrum=("point eigenvalue", bare),
             ),
-            Rival(
+            kit.rival(
                 "order_two",
-                predicted.replace(order=("depth", 0 * predicted["order"] + 2)),
                 "a saddle has negative curvature",
                 label="f falls in second order",
+                fall=law.fall.sel(depth=2, drop=True) + 0 * law.fall,
             ),
-            Rival(
+            kit.rival(
                 "order_of_square",
-                predicted.replace(order=("depth", 2 * predicted["order"])),
                 "the product is of order t^L, and f is a square",
                 label="f falls in order 2L",
+                fall=law.fall**2,
             ),
-            Rival(
+            kit.rival(
                 "flat_middle",
-                predicted.replace(middle=("middle", 0 * predicted["middle"] - first)),
                 "the size of W_2 alone should not matter to the product, which is zero",
                 label="λ_min = −s_1 whatever W_2",
+                middle_lowest=0 * law.middle_lowest - first,
             ),
-            Rival(
+            kit.rival(
                 "logarithm",
-                predicted.replace(
-                    time=("depth scale", late), exponent=("depth", 0 * predicted["exponent"])
-                ),
                 "as from every strict saddle",
                 label="log(1/α)/s at every depth",
+                time=late,
+                growth=("from_scale", logs[1:] / logs[:-1]),
             ),
-            Rival(
+            kit.rival(
                 "another_power",
-                predicted.replace(
-                    time=("depth scale", power),
-                    exponent=("depth", predicted["exponent"] - 1),
-                    slope=predicted["slope"] / 2,
-                ),
                 "the gradient at the origin is of order α^(L − 1)",
                 label="α^(1 − L)/((L − 1)s), and log(1/α)/2s for two layers",
+                time=law.scale ** (1.0 - depth) / ((depth - 1) * first),
+                growth=law.growth ** ((law.deep - 1) / (law.deep - 2)),
+                added=law.added / 2,
             ),
-            Rival(
+            kit.rival(
                 "leading_term",
-                predicted.replace(time=("depth scale", leading)),
                 "the limit of small starts alone",
-                label="α^(2 − L)/((L − 2)s) without the rest",
+                label="α^(2 − L)/((L − 2)s), or log(1/α)/s, without the rest",
+                time=xarray.where(depth == 2, late, leading),
             ),
         ]
 
-    def edges(self, predicted: Prediction) -> np.ndarray:
-        """Return where the critical points of the second, third, … network begin."""
-        counts = [
-            len(linear_network_points(self.singular, depth, hidden))
-            for depth, hidden in zip(self.depths, self.widths, strict=True)
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        place = {key: at for at, key in enumerate(self.sets())}
+        others = lambda i: (*range(i + 1, len(self.depths)), *range(i))
+        # a narrow network does not have all sets
+        swapped = [
+            next((place[j, chosen] for j in others(i) if (j, chosen) in place), place[i, chosen])
+            for i, chosen in place
         ]
-        return np.cumsum(counts)[:-1]
+        return [
+            kit.control(
+                "another_depth",
+                "depth decides which saddles are strict",
+                label="networks of another depth, on the same pairs",
+                lowest=("point", seen.lowest.values[swapped]),
+                index=("point", seen["index"].values[swapped]),
+                unbalanced_index=("point", seen.unbalanced_index.values[swapped]),
+                spectrum=("point eigenvalue", seen.spectrum.values[swapped]),
+            ),
+            kit.control(
+                "unbalanced",
+                "balance sets the size of the eigenvalues",
+                label=f"first layer {UNBALANCED:g} times as large, last layer as much smaller",
+                lowest=seen.unbalanced_lowest,
+                spectrum=seen.unbalanced_spectrum,
+            ),
+            kit.control(
+                "off_the_mode",
+                "they start on all modes",
+                label="random layers in place of the first mode alone",
+                mode_time=seen.time.isel(start=0),
+            ),
+            kit.control(
+                "depths_exchanged",
+                "the power is that of the depth",
+                label="two layers for three or more, and the deepest for two",
+                time=(seen.time.dims, seen.time.values[::-1]),
+                fall=(seen.fall.dims, seen.fall.values[::-1]),
+            ),
+        ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        edges = self.edges(predicted)
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        network = np.array([i for i, _ in self.sets()])
+        levels = np.unique(np.round(law.value.values, 9))
         lowest = []
-        order = []
-        scales = np.array(self.sizes)
-        times = []
-        shades = np.linspace(0, 1, len(self.depths))
-        values = np.split(predicted["value"], edges)
-        measured = np.split(observed["lowest"], edges)
-        theory = np.split(predicted["lowest"], edges)
-        levels = np.unique(np.round(predicted["value"], 9))
+        starts = []
+        shades = np.linspace(0, 0.8, len(self.depths))  # as in the other panels
         for i, depth in enumerate(self.depths):
-            look = {"kind": "points", "shade": shades[i]}
-            words = f"{depth} layers"
-            place = np.searchsorted(levels, values[i] - 1e-9)
-            rank = np.argsort(place)
-            lowest.append(observed_curve(place[rank], measured[i][rank], words, **look))
-            lowest.append(
-                predicted_curve(place[rank], theory[i][rank], "predicted" if not i else "")
+            own = np.flatnonzero(network == i)
+            place = np.searchsorted(levels, law.value.values[own] - 1e-9)
+            order = np.argsort(place)
+            own, place = own[order], place[order]
+            points = kit.observed_curve(
+                place, seen.lowest[own], f"{depth} layers", kind="points", shade=shades[i]
             )
-            order.append(observed_curve(STEPS, observed["fall"][i], words, **look))
-            order.append(
-                predicted_curve(STEPS, self.singular[1] * STEPS**depth, "s₂ t^L" if not i else "")
-            )
-            times.append(observed_curve(1 / scales, observed["time"][i, :, 0], words, **look))
-            times.append(
-                predicted_curve(
-                    1 / scales, predicted["time"][i], "predicted, one mode" if not i else ""
-                )
-            )
-            times.append(
-                observed_curve(
-                    1 / scales,
-                    observed["time"][i, :, 1:].T,
-                    "random starts" if not i else "",
-                    shade=shades[i],
-                )
-            )
+            lowest += [points, kit.predicted_curve(place, law.lowest[own], "" if i else "theory")]
+            label = "" if i else "random starts"
+            times = seen.time[i].transpose("start", "scale")
+            starts.append(kit.observed_curve(self.sizes, times, label, shade=shades[i]))
         return (
-            panel(
+            kit.panel(
                 "With three layers or more, some saddles have no negative curvature",
                 "critical points, best first",
                 "lowest eigenvalue of the Hessian",
                 *lowest,
             ),
-            panel(
+            kit.curves(
                 "Along the missing mode f falls in order L",
-                "t, length of the move",
-                "fall of f",
-                *order,
+                law.fall,
+                seen.fall,
+                over="step",
+                by="depth",
+                name="{} layers",
+                x="t, length of the move",
+                y="fall of f",
                 log="xy",
             ),
-            panel(
+            kit.curves(
                 "A flat saddle is left after a power of 1/α",
-                "1/α",
-                "time",
-                *times,
+                law.time,
+                seen.mode_time,
+                over="scale",
+                by="depth",
+                name="one mode, {} layers",
+                x="α, size of the start",
+                y="time",
+                more=tuple(starts),
                 log="xy",
             ),
         )
 
 
 def _turn(
-    layers: tuple[np.ndarray, ...] | list[np.ndarray],
-    left: np.ndarray,
-    right: np.ndarray,
-    turns: np.ndarray,
-) -> list[np.ndarray]:
+    layers: tuple[Values, ...] | list[Values], left: Values, right: Values, turns: Values
+) -> list[Values]:
     """Return the layers in other bases: of the input, of each hidden layer and of the output."""
     after = [*turns, left]
     before = [right, *turns]
     return [a @ layer @ b.T for a, layer, b in zip(after, layers, before, strict=True)]
 
 
-def _fall(target: np.ndarray, layers: list[np.ndarray]) -> np.ndarray:
+def _fall(target: Values, layers: list[Values]) -> Values:
     """Return f at a saddle minus f a length t further along a direction, for each t of STEPS."""
 
     def value(step: float) -> float:
@@ -536,8 +603,8 @@ def _fall(target: np.ndarray, layers: list[np.ndarray]) -> np.ndarray:
 
 
 def _without_factor(
-    spectrum: np.ndarray, levels: np.ndarray, chosen: tuple[int, ...], depth: int
-) -> np.ndarray:
+    spectrum: Values, levels: Values, chosen: tuple[int, ...], depth: int
+) -> Values:
     """Return a spectrum with s_u ± s_v for each s_u^(1 − 2/L) (s_u ± s_v)."""
     changed = spectrum.copy()
     for first in levels[list(chosen)]:
