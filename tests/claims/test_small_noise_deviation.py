@@ -10,6 +10,7 @@ from steepest.claims.noise.small_noise_deviation.experiment import (
     OVERSHOOT,
     _leave_at,
     euler_chance,
+    exit_factor,
     leave_chance,
     parabola_chance,
     parabola_rate,
@@ -57,6 +58,37 @@ def test_the_walk_tends_to_the_exact_process():
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.15)
 
 
+@pytest.mark.parametrize("curvature", [1e-9, 1.0])
+def test_the_factor_of_looks_tends_to_that_of_looking_always(curvature):
+    # the tube seems wider by 0.5826 standard deviations of a step
+    scale = 1e-4
+    ahead = curvature / -np.expm1(-2 * curvature * 0.7)
+    wider = ahead * OVERSHOOT * np.sqrt(2 * scale)
+    always = 2 / (1 - np.tanh(0.7 * curvature))
+    found = exit_factor(curvature, 1.0, 0.7, scale)
+    assert found == pytest.approx(always * np.exp(-wider), rel=2e-4)
+
+
+def test_the_factor_of_looks_by_lindleys_recursion():
+    # max S is max(0, max S + step) in law; E e^{θ max S} on a grid of its places
+    curvature, delta, horizon, scale = 1.0, 1.2, 0.5, 0.4
+    ahead = curvature * delta / (1 - np.exp(-2 * curvature * horizon))
+    fall = curvature * delta / np.tanh(curvature * horizon)
+    nodes, weights = np.polynomial.legendre.leggauss(300)
+    x = 12 * (nodes + 1)
+    kernel = lambda y, x: norm.pdf(y - x, -fall * scale, np.sqrt(2 * scale))
+    density, at_zero = np.zeros(300), 1.0
+    stays = norm.cdf(-(x - fall * scale) / np.sqrt(2 * scale))
+    for _ in range(300):
+        moved = kernel(x[:, None], x) @ (12 * weights * density) + at_zero * kernel(x, 0.0)
+        at_zero = (
+            at_zero * norm.cdf(fall * scale / np.sqrt(2 * scale)) + (12 * weights * density) @ stays
+        )
+        density = moved
+    factor = at_zero + (12 * weights * density) @ np.exp(ahead * x)
+    assert exit_factor(curvature, delta, horizon, scale) == pytest.approx(factor, rel=1e-6)
+
+
 def test_least_actions_of_a_small_tube_are_gaussian():
     least = well_rate(1.2, 0.02, 1.0)
     assert least.rate == pytest.approx(least.linearized, rel=0.05)
@@ -87,7 +119,7 @@ def test_the_cheapest_exit_is_at_the_best_time():
 
 
 def test_exits_before_the_end_are_out_of_scope():
-    claim = SmallNoiseDeviation(well_start=0.1, well_delta=0.5, well_horizon=8.0)
+    claim = SmallNoiseDeviation(well_start=0.1, well_deltas=(0.5,), well_horizon=8.0)
     failed = [h.name for h in claim.hypotheses(None) if not h.holds]
     assert failed == ["share of the time at which the cheapest path leaves the well's tube"]
     assert all(h.holds for h in SmallNoiseDeviation().hypotheses(None))
@@ -97,6 +129,11 @@ def test_the_chance_in_the_well_is_that_of_a_parabola_in_a_small_tube():
     # at the minimum the curvature is 2; the linear term of the curvature pulls both sides apart to second order
     small = well_chance(1.0, 0.02, 1.0, 20000.0, 200.0)
     assert small == pytest.approx(euler_chance(2.0, 0.02, 1.0, 20000.0, 0.01), rel=0.05)
+
+
+def test_linearized_slopes_have_gaussian_deviations():
+    rates = [-np.log(well_chance(1.2, 1.0, 1.0, b, 0.4, gaussian=True)) / b for b in (64, 128)]
+    assert 2 * rates[1] - rates[0] == pytest.approx(well_rate(1.2, 1.0, 1.0).linearized, rel=0.02)
 
 
 def test_frequent_events_are_out_of_scope():

@@ -9,7 +9,7 @@ from scipy.integrate import simpson, solve_bvp, solve_ivp
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from steepest.claim import Values
+from steepest.nn.types import Values
 
 SPACING = 0.7  # of Gauss's nodes, in standard deviations of a step
 POINTS = 301  # of a path of least action
@@ -20,8 +20,10 @@ SHARE_ROUNDING = 1e-5  # of the time of the exit
 FAR = 1.5  # how much dearer a side may be on these for its time to be sought
 DEAR = 1e3  # action of a path that is not found
 ACTION_ROUNDING = 1e-9  # of least actions, relative
+FREE = 1e-9  # curvature that is none
 # −ζ(½)/√(2π): in standard deviations of a step, how much wider a tube seems that is looked at after whole steps only
 OVERSHOOT = 0.5825971579
+DIGITS = 40.0  # powers of e down to which sums are taken
 
 
 class LeastAction(NamedTuple):
@@ -93,10 +95,17 @@ def parabola_chance(
     curvature: float, delta: float, horizon: float, beta: float, scale: float
 ) -> float:
     """Return the chance on a parabola, of the exact process looked at every ``scale/β``."""
-    steps = int(np.ceil(horizon * beta / scale))
-    factor = np.exp(-curvature * horizon / steps)
-    deviation = np.sqrt((1 - factor**2) / (curvature * beta))
+    steps = round(horizon * beta / scale)
+    exponent = curvature * horizon / steps
+    factor = np.exp(-exponent)
+    deviation = np.sqrt(-np.expm1(-2 * exponent) / (curvature * beta))
     return leave_chance(lambda x, step: factor * x, float(deviation), delta, steps)
+
+
+def end_chance(curvature: float, delta: float, horizon: float, beta: float) -> float:
+    """Return the chance to be out at the end on a parabola, on either side."""
+    spread = np.sqrt(-np.expm1(-2 * curvature * horizon) / (curvature * beta))
+    return float(2 * ndtr(-delta / spread))
 
 
 def euler_chance(curvature: float, delta: float, horizon: float, beta: float, step: float) -> float:
@@ -107,9 +116,20 @@ def euler_chance(curvature: float, delta: float, horizon: float, beta: float, st
     return leave_chance(lambda x, step: factor * x, float(deviation), delta, steps)
 
 
-def well_chance(start: float, delta: float, horizon: float, beta: float, scale: float) -> float:
-    """Return the chance in the double well, of a walk with steps ``scale/β``, around the walk without noise."""
-    steps = int(np.ceil(horizon * beta / scale))
+def well_chance(
+    start: float, delta: float, horizon: float, beta: float, scale: float, gaussian: bool = False
+) -> float:
+    """Return the chance in the double well, of a walk with steps ``scale/β``, around the walk without noise.
+
+    Args:
+        start: of both walks.
+        delta: δ.
+        horizon: T.
+        beta: β.
+        scale: β times a step.
+        gaussian: whether the slope is linearized around the walk without noise.
+    """
+    steps = round(horizon * beta / scale)
     size = horizon / steps
     noiseless = np.empty(steps)
     noiseless[0] = start
@@ -118,7 +138,9 @@ def well_chance(start: float, delta: float, horizon: float, beta: float, scale: 
 
     def decay(x: Values, step: int) -> Values:
         centre = noiseless[step]
-        return x - size * (well_slope(centre + x) - well_slope(centre))
+        linear = well_curvature(centre) * x
+        pull = linear if gaussian else well_slope(centre + x) - well_slope(centre)
+        return x - size * pull
 
     return leave_chance(decay, float(np.sqrt(2 * size / beta)), delta, steps)
 
@@ -128,9 +150,21 @@ def parabola_rate(curvature: float, delta: float, horizon: float) -> float:
     return curvature * delta**2 / (2 * -np.expm1(-2 * curvature * horizon))
 
 
-def tail(deviation: Values) -> Values:
-    """Return the chance that a standard normal number exceeds this."""
-    return ndtr(-np.asarray(deviation))
+def exit_factor(curvature: float, delta: float, horizon: float, scale: float) -> float:
+    """Return how much likelier it is to be out at one of the looks than at the last, as β → ∞, on a parabola.
+
+    Back from the end, in units of 1/β, the path falls from where it ends like a walk S of steps N(−ac, 2c), with
+    a = λδ coth λT, and where it ends is out by an exponential number of rate θ = λδ/(1 − e^{−2λT}). So the factor is
+    E e^{θ max S}, which Spitzer's identity gives: log E e^{θ max S} = Σ E(e^{θ max(S_n, 0)} − 1)/n.
+    """
+    ahead = curvature * delta / -np.expm1(-2 * curvature * horizon)
+    fall = curvature * delta / np.tanh(curvature * horizon)
+    decay = ahead * (fall - ahead)
+    time = scale * np.arange(1, int(DIGITS / (decay * scale)) + 2)
+    root = np.sqrt(2 * time)
+    stays = ndtr(fall * time / root)
+    rises = np.exp(-decay * time) * ndtr((2 * ahead - fall) * time / root)
+    return float(np.exp(((stays + rises - 1) * scale / time).sum()))
 
 
 @cache
