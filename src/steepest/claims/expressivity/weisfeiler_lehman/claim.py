@@ -7,7 +7,7 @@ that average see refinement by proportions, and wide ones that take the largest 
 
 from collections.abc import Callable, Mapping
 from math import comb
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -177,7 +177,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
             classes.append([[len(set(row)) for row in labels] for labels in rounds])
         pairs = setting.pairs.reshape(-1, *setting.pairs.shape[2:])
         of_pairs = refine(pairs, None, self.depth).graphs[1:].reshape(self.depth, -1, 2)
-        sizes = self.axes()["size"]
+        sizes = range(1, self.largest + 1)
         return kit.law(
             alike=("aggregate depth graph", alike),
             classes=("aggregate set depth", classes),
@@ -336,7 +336,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         sums = law.aggregate == "sum"
         whole = xarray.DataArray([plain, coloured], dims="set")
 
-        def borrowed(aggregate: str, other: str) -> dict[str, xarray.DataArray]:
+        def borrowed(aggregate: str, other: str) -> dict[str, Any]:
             """Return the laws of one aggregation for another."""
             return {
                 name: xarray.where(
@@ -452,7 +452,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         for place, aggregate in enumerate(SEES):
             gap = seen.gap.sel(aggregate=aggregate, set="coloured")
             name = f"{aggregate}, apart"
-            look = {"shade": place / 2}
+            look: dict[str, Any] = {"shade": place / 2}
             gaps.append(kit.observed_curve(gap.depth, gap[..., 1], name, kind="points", **look))
             gaps.append(kit.observed_curve(gap.depth, gap[..., 0] + 1e-17, **look))
         return (
