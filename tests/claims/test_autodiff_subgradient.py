@@ -5,7 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.descent.autodiff_subgradient.claim import AutodiffSubgradient, _overshoot
+from steepest.claims.descent.autodiff_subgradient.claim import (
+    PRIMITIVES,
+    AutodiffSubgradient,
+    overshoot,
+)
 from steepest.landscapes import clarke
 
 
@@ -22,10 +26,8 @@ def test_the_box_is_the_set_that_random_directions_find():
 
         hull = clarke(network, setting.points[0, tie], jax.random.key(0))
         slopes = hull.vertices @ np.linalg.inv(setting.w[0])  # gradient = slopes @ w
-        low = (predicted["low"] + predicted["elsewhere"])[0, tie]
-        high = (predicted["high"] + predicted["elsewhere"])[0, tie]
-        assert np.allclose(slopes.min(0), low)
-        assert np.allclose(slopes.max(0), high)
+        assert np.allclose(slopes.min(0), predicted["low"][0, tie])
+        assert np.allclose(slopes.max(0), predicted["high"][0, tie])
         wrong = jax.grad(network)(jnp.asarray(setting.points[0, tie]), jax.nn.relu)
         assert hull.distance(wrong) > 0.1
 
@@ -33,7 +35,17 @@ def test_the_box_is_the_set_that_random_directions_find():
 def test_overshoot_is_zero_inside_and_relative_outside():
     claim = AutodiffSubgradient(nets=3)
     predicted = claim.predict(claim.setting(jax.random.key(3)))
-    low = predicted["low"] + predicted["elsewhere"]
-    high = predicted["high"] + predicted["elsewhere"]
-    assert _overshoot(predicted, (low + high) / 2).max() == 0
-    assert _overshoot(predicted, 1.5 * high) == pytest.approx(np.full(high.shape, 0.5))
+    low, high = predicted["low"], predicted["high"]
+    assert overshoot((low + high) / 2, low, high).max() == 0
+    assert overshoot(1.5 * high, low, high) == pytest.approx(np.full(high.shape, 0.5))
+
+
+def test_paths_from_the_kink_are_those_of_the_recursion():
+    """Step by step in plain numbers, with the slope 2s where x is zero and one elsewhere."""
+    claim = AutodiffSubgradient(nets=3, steps=20)
+    paths = claim.predict(claim.setting(jax.random.key(0)))["path"]
+    for path, (_, slope) in zip(paths, PRIMITIVES.values(), strict=True):
+        x = 0.0
+        for after in path:
+            x -= claim.lr * (x - 1) * (2 * slope if x == 0 else 1)
+            assert after == pytest.approx(x, abs=1e-12)
