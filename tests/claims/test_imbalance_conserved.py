@@ -1,19 +1,21 @@
-"""What imbalance-conserved rests on: its starts, its descents, the reduction of digits, the bound for n = m."""
+"""What imbalance-conserved rests on: its starts, its descents, the reduction of digits, what descent loses."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from steepest.catalogue import load
 from steepest.claims.descent.imbalance_conserved.claim import (
+    _each,
     _imbalance,
-    _least,
-    _square_bound,
+    _share_lost,
     _whitened,
 )
 from steepest.claims.descent.imbalance_conserved.experiment import (
     descend_adaptively,
+    descend_scalars,
     descend_with,
     scalar_start,
 )
@@ -27,18 +29,15 @@ def setting():
 
 def test_starts_are_as_described(setting):
     """What is added changes D and not the product; starts near the target have a margin; scalars their δ."""
-    products = setting.U @ setting.V.swapaxes(1, 2)
-    first = np.flatnonzero(setting.group == 0)[:4]
-    assert np.allclose(products[first], products[first[0]])
-    tops = np.linalg.eigvalsh(_imbalance(setting.U, setting.V))[first, -1]
+    product = lambda lanes: lanes.U @ lanes.V.swapaxes(-1, -2)
+    difference = lambda lanes: _imbalance(lanes.U, lanes.V)
+    assert np.allclose(product(setting.small), product(setting.small)[:, :1])
+    tops = np.linalg.eigvalsh(difference(setting.small))[..., -1]
     assert np.all(np.diff(tops) > 0)
-    near = setting.group == 1
-    assert np.abs(products[near] - 0.75 * setting.Y[near]).max() < 0.2
-    against = setting.group == 2
-    assert np.abs(products[against] + 0.3 * setting.Y[against]).max() < 0.2
-    scalar = setting.group == 4
-    assert np.allclose(products[scalar][:, 0, 0], 0.1)
-    assert np.allclose(_imbalance(setting.U, setting.V)[scalar][:, 0, 0], [0, 1, 3, 10])
+    assert np.abs(product(setting.near) - 0.75 * setting.near.Y).max() < 0.2
+    assert np.abs(product(setting.against) + 0.3 * setting.against.Y).max() < 0.2
+    assert np.allclose(product(setting.numbers)[:, 0, 0], 0.1)
+    assert np.allclose(difference(setting.numbers)[:, 0, 0], [0, 1, 3, 10])
     with jax.enable_x64(True):
         u, v = scalar_start(3.0, 0.1)
     assert float(u * v) == pytest.approx(0.1)
@@ -83,13 +82,21 @@ def test_adaptive_steps_stop_at_the_floor():
     assert np.all(shorter == taken.min())
 
 
-def test_the_bound_for_squares_on_random_pairs():
-    """No proof, but no counterexample either; and with σ = 0 for n ≠ m it is none."""
-    rng = np.random.default_rng(0)
-    for _ in range(1500):
-        n = int(rng.integers(1, 4))
-        U = rng.normal(size=(n, int(rng.integers(n, 8)))) * rng.uniform(0.1, 3)
-        V = rng.normal(size=U.shape)
-        sigma = np.linalg.svd(U @ V.T, compute_uv=False)[-1]
-        bound = _square_bound(_imbalance(U, V), n, sigma)
-        assert bound <= _least(U) + _least(V) + 1e-9
+def test_bounds_are_of_each_start_without_its_rows_of_zeros(setting):
+    outputs = _each(lambda U, V, Y: len(Y), setting.small)
+    assert np.array_equal(outputs, np.repeat([3, 2], 3)[:, None] + np.zeros((1, 4)))
+
+
+@pytest.mark.parametrize(("delta", "target", "product"), [(1.0, 1.0, 0.1), (5.0, 0.5, 0.2)])
+def test_what_descent_loses_is_what_the_flow_would_in_first_order(delta, target, product):
+    """The integral over errors against one over time, along SciPy's flow of u and v."""
+    u = np.sqrt((np.hypot(delta, 2 * product) + delta) / 2)
+    speed = lambda _, x: [x[1] * (target - x[0] * x[1]), x[0] * (target - x[0] * x[1])]
+    path = solve_ivp(speed, (0, 40), [u, product / u], rtol=1e-9, atol=1e-12, dense_output=True)
+    time = np.linspace(0, 40, 40_001)
+    a, b = path.sol(time)
+    wanted = np.trapezoid((target - a * b) ** 2, time)
+    share = _share_lost(delta, target, target - product)
+    assert share == pytest.approx(wanted, rel=1e-4)
+    lost = descend_scalars(np.array([delta]), product, target, np.array([1e-4, 5e-5]), 200_000)
+    assert np.allclose(lost / [1e-4, 5e-5], share, rtol=1e-3)

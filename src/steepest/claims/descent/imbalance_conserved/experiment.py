@@ -124,6 +124,30 @@ def descend_adaptively(
     return least, taken
 
 
+def descend_scalars(
+    imbalances: Values, product: float, target: float, rates: Values, steps: float
+) -> Values:
+    """Descend on (y − uv)²/2 with fixed steps, and return the share of δ = u² − v² that is lost.
+
+    Args:
+        imbalances: δ at the start, positive.
+        product: uv at the start.
+        target: y.
+        rates: η.
+        steps: so many, of each η.
+
+    Returns:
+        1 − δ/δ_0, shape ``(imbalances, rates)``.
+    """
+    delta = np.asarray(imbalances)[:, None] + 0 * rates
+    u = np.sqrt((np.hypot(delta, 2 * product) + delta) / 2)
+    v = product / u
+    for _ in range(round(steps)):
+        move = rates * (target - u * v)
+        u, v = u + move * v, v + move * u
+    return 1 - (u**2 - v**2) / delta
+
+
 def scalar_start(imbalance: jax.Array | float, product: jax.Array | float) -> tuple:
     """Return the positive u and v with u² − v² = δ and uv = p, δ ≥ 0."""
     size = jnp.hypot(imbalance, 2 * product)
