@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 
 from steepest.claim import compiled
-from steepest.claims.signals.lazy_or_rich.claim import (
-    PRINTED,
-    SLOPES,
-    LazyOrRich,
-    _draw,
-    _scaled,
-)
+from steepest.claims.signals.lazy_or_rich.claim import SLOPES
+from steepest.claims.signals.lazy_or_rich.experiment import PRINTED, draw, network, scaled
 from steepest.core.intervals import fit_exponent
 from steepest.kernels import empirical_ntk
-from steepest.nn.data import Dataset
 from steepest.nn.networks import mlp
 
 INPUTS = jax.random.normal(jax.random.key(1), (6, 5))
@@ -23,17 +17,15 @@ LABELS = jnp.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
 WIDTHS = (32, 128, 512)
 
 
-def test_one_draw_starts_every_parameterization():
-    """Scaled weights of variance one are the initial networks of the parameterization with the same key."""
-    claim = LazyOrRich()
-    data = Dataset(np.asarray(INPUTS), np.asarray(LABELS), "")
-    key = [jax.random.key(0)]
-    drawn = _draw([claim.net(data, "ntk", 16)], [2], key)[0]
-    for name in ("mup", "printed"):
-        net = claim.net(data, name, 16)
-        theirs = _draw([net], [2], key)[0]
-        for ours, own in zip(_scaled(net, drawn, 2), theirs, strict=True):
-            np.testing.assert_allclose(ours["w"], own["w"], rtol=1e-6)
+@pytest.mark.parametrize("name", ["ntk", "mean-field", "mup", "printed"])
+def test_one_draw_starts_every_parameterization(name):
+    """Scaled weights of variance one have the sizes of the initial networks of the parameterization."""
+    net = network(5, name, 64)
+    unit = draw(np.random.default_rng(0), net, 50)
+    own = jax.vmap(net.init)(jax.random.split(jax.random.key(0), 50))
+    for ours, layer in zip(scaled(net, unit), own, strict=True):
+        assert ours["w"].shape == layer["w"].shape
+        assert ours["w"].std() == pytest.approx(float(layer["w"].std()), rel=0.05)
 
 
 def test_the_printed_remedy_moves_features_less_than_the_ntk():

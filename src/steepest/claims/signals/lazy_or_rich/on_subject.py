@@ -3,22 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Observation,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    assume,
-)
+from steepest import kit
 from steepest.claim.subjects import Cost, Networks, OnSubject
-from steepest.claims.signals.lazy_or_rich.claim import SLOPES, LazyOrRich
+from steepest.claims.signals.lazy_or_rich.claim import IDS, SLOPES, LazyOrRich
 from steepest.core.errors import UserError
 from steepest.linalg import top_eigenpairs
 from steepest.measurement import kernel_matrix
@@ -42,27 +31,22 @@ class LazyOnSubject(OnSubject, LazyOrRich):
     # how the width enters your network: standard (weights like 1/√fan-in, and no multipliers), ntk, mup or mean-field
     # [name]
     parameterizations: tuple[str, ...] = ("standard",)
-    widths: tuple[Positive, ...] = (
+    widths: tuple[kit.Positive, ...] = (
         1.0,
         2.0,
         4.0,
         8.0,
     )  # given to your function as width= [your unit]
-    examples: Count = 40  # of yours at most, drawn by class [1]
-    target: Fraction = 0.2  # of the risk at the start, at which descent stops [1]
-    step: Positive = (
+    examples: kit.Count = 40  # of yours at most, drawn by class [1]
+    target: kit.Fraction = 0.2  # of the risk at the start, at which descent stops [1]
+    step: kit.Positive = (
         0.2  # step size as a share of 2/λ_max of the Gauss–Newton matrix at the start [1]
     )
-    seeds: Seeds = 16  # initial networks at each width [1]
+    seeds: kit.Seeds = 16  # initial networks at each width [1]
 
     says = (
         "The hidden layers and the tangent kernel of your network move with the powers of the "
         "width that its parameterization has."
-    )
-    headline = tuple(
-        f"change_{name}_{what}"
-        for name in ("standard", "ntk", "mup", "mean_field")
-        for what in ("first", "second", "kernel")
     )
     settable = ("parameterizations", "widths", "examples", "target", "step", "most", "seeds")
     needs = {
@@ -83,6 +67,13 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         "First and second layer are the first and the last hidden layer that your network has.",
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ids = tuple(
+            f"change_{self.parameterizations[0].replace('-', '_')}_{what}" for what in IDS[1:]
+        )
+        object.__setattr__(self, "headline", ids)
+
     def check_fields(self) -> None:
         if len(self.parameterizations) != 1 or self.parameterizations[0] not in OF_SUBJECTS:
             raise UserError(
@@ -90,7 +81,7 @@ class LazyOnSubject(OnSubject, LazyOrRich):
                 f"{' '.join(self.parameterizations) or 'none'}"
             )
 
-    def setting(self, key: Key) -> Networks:
+    def setting(self, key: kit.Key) -> Networks:
         """Build the narrowest networks, and descend with the first, which tells how many steps it takes."""
         networks = self.build_all(most=self.examples, width=min(self.widths))
         first = networks.subjects[0]
@@ -124,17 +115,17 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         built = self.build(place, width=width)
         return self.drawn(self.attached(built, like=like), self.examples)
 
-    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
         larger = "the exponents are for wide networks: choose larger --widths"
         first = []
         if self.parameterizations == ("standard",):
             shares = [self.first_share(subject) for subject in setting.subjects]
             name = "share of the first layer in the tangent kernel at the smallest width"
-            first.append(assume(name, float(np.mean(shares)), "<=", FIRST, larger))
+            first.append(kit.assume(name, float(np.mean(shares)), "<=", FIRST, larger))
         return [
             *first,
-            assume("step size / (2/λ_max)", self.step, "<", 1, "choose a --step below 1"),
-            assume(
+            kit.assume("step size / (2/λ_max)", self.step, "<", 1, "choose a --step below 1"),
+            kit.assume(
                 "neurons of the narrowest hidden layer at the smallest width",
                 setting.facts["narrow"],
                 ">=",
@@ -166,11 +157,11 @@ class LazyOnSubject(OnSubject, LazyOrRich):
             gradients=gradients, products=products, builds=count, shapes=2 * len(self.widths)
         )
 
-    def predict(self, setting: Networks) -> Prediction:
-        slopes = [OF_SUBJECTS[name] for name in self.parameterizations]
-        return Prediction(slopes=("parameterization change", np.array(slopes, float)))
+    @property
+    def exponents(self) -> list[tuple[float, ...]]:
+        return [OF_SUBJECTS[name] for name in self.parameterizations]
 
-    def observe(self, setting: Networks, key: Key) -> Observation:
+    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
         measured = []
         for width in self.widths:
             like: Subject | None = None
@@ -184,8 +175,8 @@ class LazyOnSubject(OnSubject, LazyOrRich):
             measured.append(of_width)
         *changes, steps, loss = np.moveaxis(np.array(measured, float), (0, 1, 2), (2, 1, 0))
         dims = "parameterization seed width"
-        return Observation(
-            change=(f"{dims} change", np.stack(changes, -1)[None]),
+        return kit.seen(
+            change=(f"{dims} what", np.stack(changes, -1)[None]),
             steps=(dims, steps[None], "steps"),
             loss=(dims, loss[None]),
         )
@@ -221,19 +212,25 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         kernel = float(np.linalg.norm(last - first) / np.linalg.norm(first))
         return [outputs, *of_layers, kernel]
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         reached = observed["loss"].max() / self.target
-        return [assume("largest risk at the end / target", reached, "<=", 1, "raise --most")]
+        return [kit.assume("largest risk at the end / target", reached, "<=", 1, "raise --most")]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        return self.judge_changes(predicted, observed)
+    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+        return self.rivals_of_changes()
 
-    def rivals(self, setting: Networks, predicted: Prediction) -> list[Rival]:
-        slopes = predicted["slopes"]
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        _, one_width = super().controls(seen)
+        if any(self.exponents[0]):
+            return [one_width]
+        # of networks that keep moving those of one width tell nothing
+        narrower = (seen.width / seen.width[0]) ** -0.5
+        lazier = seen.change.where(seen.what == "output", seen.change * narrower)
         return [
-            rival
-            for rival in self.rivals_of_changes(predicted)
-            if not np.array_equal(
-                rival.prediction["slopes"], slopes
-            )  # it says the same of this one
+            kit.control(
+                "lazier",
+                "features must not fall with width",
+                label="changes that fall by n^(-1/2) more than those of your network",
+                change=lazier.transpose(*seen.change.dims),
+            )
         ]
