@@ -27,11 +27,11 @@ def test_the_class_part_has_this_share_of_an_outlier(classes):
 def test_a_wrong_decomposition_fails(monkeypatch):
     """With class means of the other convention the parts no longer add up, and the claim says so."""
     module = __import__(
-        "steepest.claims.curvature.three_level_hessian.claim", fromlist=["three_levels"]
+        "steepest.claims.curvature.three_level_hessian.experiment", fromlist=["three_levels"]
     )
     wrong = lambda vjp, outputs, labels: three_levels(vjp, outputs, (labels + 1) % 3)
     monkeypatch.setattr(module, "three_levels", wrong)
-    small = module.ThreeLevelHessian(classes=3, seeds=3, n=60, width=8, depth=2, steps=200)
+    small = load("three-level-hessian")(classes=3, seeds=3, n=60, width=8, depth=2, steps=200)
     checks = run(small).checks
     assert next(c for c in checks if c.name.startswith("sum of the parts")).verdict.value == "fails"
     assert jnp.isfinite(checks[0].measured)

@@ -10,11 +10,7 @@ import pytest
 from steepest.claim.subjects import Networks
 from steepest.claims.curvature._on_classifiers import decay, undecided_decay
 from steepest.claims.curvature._trained import Training, lanes
-from steepest.claims.curvature.three_level_hessian.claim import (
-    ThreeLevelHessian,
-    _measure,
-    _products,
-)
+from steepest.claims.curvature.three_level_hessian.experiment import measure, products, spectra
 from steepest.claims.curvature.three_level_hessian.on_subject import ThreeLevelOnSubject
 from steepest.core.errors import UserError
 from steepest.measurement import Built
@@ -45,32 +41,34 @@ def test_spectra_are_those_of_dense_matrices():
     found = claim.spectra_of(attached, np.random.default_rng(0))
     largest = lambda matrix, count: np.linalg.eigh(matrix)[0][::-1][:count]
     np.testing.assert_allclose(found["eigenvalues"], largest(whole, 7), atol=1e-6)
-    for i, removed in enumerate((("classes",), ("classes", "cross"), ("within",))):
+    left = (found["left_of_class_part"], *found["left"])
+    for values, removed in zip(
+        left, (("classes",), ("classes", "cross"), ("within",)), strict=True
+    ):
         less = whole - sum(parts[name] for name in removed)
-        np.testing.assert_allclose(found["left"][i], largest(less, 5), atol=1e-6)
+        np.testing.assert_allclose(values, largest(less, 5), atol=1e-6)
     vectors = np.linalg.eigh(whole)[1][:, ::-1][:, :2]
     share = np.diag(vectors.T @ parts["classes"] @ vectors)
     np.testing.assert_allclose(found["carried"][:2], share / largest(whole, 2), rtol=1e-4)
     both = share + np.diag(vectors.T @ parts["cross"] @ vectors)
     np.testing.assert_allclose(found["class_share"], share / both, rtol=1e-4)
     for trace, name in zip(found["trace"], ("classes", "cross", "within"), strict=True):
-        assert trace == pytest.approx(np.trace(parts[name]), rel=0.5)  # 64 probes
+        assert trace == pytest.approx(np.trace(parts[name]), rel=0.5)  # 16 probes
     assert max(found["deviation"]) < 1e-12
 
 
 def test_the_claims_own_network_gives_what_the_claim_measures():
-    claim = ThreeLevelHessian(classes=10, n=100, width=12, depth=2, steps=60)
     training = Training(12, 2, 0.05, 0.02, 32, 60)
     lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (10,), 3, 100))
     w = training(jax.tree.map(lambda a: a[None], lane), np.array([60]))[0][0, 0]
-    of_classes = _measure(training, w, lane, lane.keys)
-    product = jax.jit(partial(_products, training))
+    of_classes = measure(training, w, lane, lane.keys)
+    product = jax.jit(partial(products, training))
     lane = lane._replace(keys=None)
-    expected = claim.spectra(product, w, lane, lane, of_classes, of_classes)
+    expected = spectra(10, product, w, lane, lane, of_classes, of_classes)
     model = training.net, training.unflatten(w)
     attached = subject(model, models.cross_entropy, (lane.x, lane.y), check=False)
     found = ThreeLevelOnSubject(classes=10, n=100).spectra_of(attached, np.random.default_rng(0))
-    for name in ("eigenvalues", "carried", "class_share", "left"):
+    for name in ("eigenvalues", "carried", "class_share", "left", "left_of_class_part"):
         np.testing.assert_allclose(found[name], expected[name], atol=1e-3, err_msg=name)
     for name in ("residual", "deviation"):
         assert np.max(found[name]) < 1e-3

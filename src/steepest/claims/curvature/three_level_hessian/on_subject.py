@@ -5,20 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+import xarray
 from jaxtyping import Float
 
-from steepest.claim import (
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Seeds,
-    Within,
-    assume,
-    numpy_generator,
-)
+from steepest import kit
 from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.curvature._on_classifiers import (
     DECAYED,
@@ -34,11 +24,12 @@ from steepest.claims.curvature._on_classifiers import (
     undecided_decay,
 )
 from steepest.claims.curvature._trained import TOLERANCE
-from steepest.claims.curvature.three_level_hessian.claim import (
+from steepest.claims.curvature.three_level_hessian.claim import AXES, ThreeLevelHessian
+from steepest.claims.curvature.three_level_hessian.experiment import (
+    CLASS_PART,
     LEVELS,
     PROBES,
     REMOVED,
-    ThreeLevelHessian,
 )
 from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.adapters import Subject
@@ -54,17 +45,17 @@ LARGEST = 1e9  # numbers of the Krylov space and its images: 4 GB in single prec
 class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
     """Your trained classifier with cross-entropy, on at most n of its examples, drawn by class."""
 
-    classes: Count = 10  # C [1]
-    seeds: Seeds = 5  # independent networks, if your function takes a seed [1]
-    n: Count = 300  # of your examples at most, drawn by class [1]
+    classes: kit.Count = 10  # C [1]
+    seeds: kit.Seeds = 5  # independent networks, if your function takes a seed [1]
+    n: kit.Count = 300  # of your examples at most, drawn by class [1]
     # of your training, if your function returns one; 0 takes all of it, 10000 at most [steps]
-    steps: Annotated[int, Within(0)] = 0
+    steps: Annotated[int, kit.Within(0)] = 0
 
     says = (
         "The outliers of your network's Gauss–Newton matrix come from its classes and "
         "pairs of classes."
     )
-    settable = ("seeds", "n", "steps", "without")
+    settable = ("seeds", "n", "steps")
     unchecked = (DECAYED,)
     notes = (
         "With 'train' every network is trained by your own steps first; without it, it is taken as it is built.",
@@ -75,7 +66,7 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         "The check of the sum of the parts compares two ways to each part here, along the same products.",
     )
 
-    def setting(self, key: Key) -> Networks:
+    def setting(self, key: kit.Key) -> Networks:
         networks = networks_on(self, self.n)
         examples = cross_entropy_examples(networks.subjects[0])
         return Networks(networks.built, networks.subjects, {**networks.facts, "examples": examples})
@@ -84,15 +75,15 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         examples = networks.facts["examples"]
         return {"classes": examples.classes, "n": len(examples.labels)}
 
-    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
         size = setting.subjects[0].size
         return [
             *of_classes(setting.facts["examples"]),
             *decay(setting),
-            assume(
+            kit.assume(
                 "weights", size, ">", self.most, "there are fewer eigenvalues than are asked for"
             ),
-            assume(
+            kit.assume(
                 "numbers that the search for eigenvectors keeps",
                 2 * (2 * self.most + 1) * size,
                 "<=",
@@ -114,12 +105,12 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         steps = seeds * steps_of(networks.built[0], self.steps)
         # each eigenvalue takes about PER_PAIR products with the matrix, which are a jvp and a vjp each; either takes
         # about half as long as a product with the Hessian
-        pairs = self.most + (len(REMOVED) + 2) * (self.classes + 2)
+        pairs = self.most + (2 * len(REMOVED) + 1) * (self.classes + 2)
         products = seeds * (0.5 * (PROBES + self.most) + PER_PAIR * pairs)
         return Cost(products=products, passes=seeds * (1 + networks.facts["times"]), steps=steps)
 
-    def observe(self, setting: Networks, key: Key) -> Observation:
-        rng = numpy_generator(key)
+    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
         spectra = []
         wholes = setting.facts["whole"]
         for built, drawn, whole in zip(setting.built, setting.subjects, wholes, strict=True):
@@ -127,28 +118,17 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
             with looking(model, drawn, whole) as (now, all_of_them):
                 error = examples_of(all_of_them).error
                 spectra.append({"error": error, **self.spectra_of(now, rng)})
-        axes = {
-            "error": "seed",
-            "deviation": "seed probe",
-            "eigenvalues": "seed rank",
-            "residual": "seed",
-        }
-        for prefix in ("", "random_"):
-            axes |= {
-                f"{prefix}carried": "seed rank",
-                f"{prefix}class_share": "seed outlier",
-                f"{prefix}left": "seed removed order",
-                f"{prefix}trace": "seed level",
-            }
         arrays = stacked(self, spectra)
-        return Observation(**{name: (axes[name], arrays[name]) for name in axes})
+        return kit.seen(**{name: (f"seed{axes}", arrays[name]) for name, axes in AXES.items()})
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
+    ) -> tuple[kit.Panel, ...]:
         titles = (
             "The largest eigenvalues, whole and without parts",
             "What the class part has of class and cross-class parts",
         )
-        return retitled(super().panels(predicted, observed), *titles)
+        return retitled(super().figure(law, seen, rivals), *titles)
 
     def spectra_of(self, now: Subject, rng: np.random.Generator) -> dict[str, Any]:
         """Return spectra of G and of what is left of it, for one network: with its classes and random groups.
@@ -161,44 +141,40 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         jvp = lambda v: np.asarray(now.jvp(v), float)
         start = rng.choice([-1.0, 1.0], now.size).astype(now.dtype)
 
+        solved = []
+
         def top(maps: Parts, parts: tuple[str, ...], count: int) -> Any:
             """Eigenpairs of G less some of its parts."""
             less = lambda moved: maps.all(moved) - sum(getattr(maps, part)(moved) for part in parts)
             product = lambda v: now.vjp(less(jvp(v)))
-            return top_eigenpairs(row_by_row(product), start, count, tolerance=TOLERANCE)
+            pairs = top_eigenpairs(row_by_row(product), start, count, tolerance=TOLERANCE)
+            solved.append(pairs)
+            return pairs
 
         moved = [jvp(rng.choice([-1.0, 1.0], now.size)) for _ in range(PROBES)]
+        few = self.classes + 2
         spectrum = top(level_maps(outputs, labels), (), self.most)
         along = [jvp(vector) for vector in spectrum.vectors]
-        solved = [spectrum]
-        measured = {}
-        for prefix, split, removed in (
-            ("", labels, tuple(REMOVED)),
-            ("random_", groups, (self.without, "within")),  # only what is judged
-        ):
+        measured = {
+            "eigenvalues": spectrum.values,
+            "left_of_class_part": top(level_maps(outputs, labels), CLASS_PART, few).values,
+            "deviation": [deviation(change, outputs, labels) for change in moved],
+        }
+        for prefix, split in (("", labels), ("random_", groups)):
             maps = level_maps(outputs, split)
             class_part = np.array([form(maps.classes, change) for change in along])
             both_parts = class_part + [form(maps.cross, change) for change in along]
-            left = np.full((len(REMOVED), self.classes + 2), np.nan)
-            for i, name in enumerate(REMOVED):
-                if name in removed:
-                    solved.append(top(maps, REMOVED[name], self.classes + 2))
-                    left[i] = solved[-1].values
             forms = [level_forms(change, outputs, split) for change in moved]
             measured |= {
                 f"{prefix}carried": class_part / spectrum.values,
                 f"{prefix}class_share": (class_part / both_parts)[: self.classes - 1],
-                f"{prefix}left": left,
+                f"{prefix}left": [top(maps, parts, few).values for parts in REMOVED.values()],
                 f"{prefix}trace": [
                     np.mean([of_probe[name] for of_probe in forms]) for name in LEVELS
                 ],
             }
         residual = max(pairs.residuals.max() for pairs in solved)
-        return measured | {
-            "eigenvalues": spectrum.values,
-            "deviation": [deviation(change, outputs, labels) for change in moved],
-            "residual": residual / spectrum.values[0],
-        }
+        return {**measured, "residual": residual / spectrum.values[0]}
 
 
 def form(product: Callable[[np.ndarray], np.ndarray], moved: Float[np.ndarray, "n C"]) -> float:
