@@ -327,7 +327,7 @@ class PathNorm(kit.Claim[Setting]):
         x, y, test_x, test_y = map(each_start, setting[:4])
         run = kit.compiled(lambda *lane: jax.lax.map(lambda of: self.train(width, *of), lane))
         params, outputs, answers = jax.tree.map(np.asarray, run(start, x, y, test_x))
-        margins = np.asarray(network_margins(outputs.reshape(-1, CLASSES), y.ravel()))
+        margins = np.asarray(network_margins(outputs.reshape(-1, CLASSES), jnp.asarray(y.ravel())))
         margins = margins.reshape(y.shape)
         total = -np.take_along_axis(_log_softmax(outputs), y[..., None], 2).sum((1, 2))
         size = np.median(margins, 1)
