@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import load
-from steepest.claims.expressivity.funk_hecke.claim import (
+from steepest.claims.expressivity.funk_hecke.claim import hermite, odd_remainder
+from steepest.claims.expressivity.funk_hecke.experiment import (
+    BIAS,
     TIMES,
-    FunkHecke,
     evenly,
     falling_times,
-    hermite,
-    odd_remainder,
+    feel,
+    flow,
     on_sphere,
 )
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
-from steepest.kernels import harmonic_count, relu_multipliers, zonal
+from steepest.kernels import funk_hecke, harmonic_count, relu_multipliers, zonal
 
 
 def test_what_neurons_feel_is_the_gradient_of_the_loss():
     """Autodiff of ½ E(f − y)² at f = 0 in a, and at the same residual in w, gives the pulls that are compared."""
-    claim = FunkHecke(inputs=4096, neurons=256)
     rng = np.random.default_rng(0)
     pole = on_sphere(rng.standard_normal((1, 4)))[0]
     x = evenly(4096, 4, rng)
@@ -40,7 +40,7 @@ def test_what_neurons_feel_is_the_gradient_of_the_loss():
         in_w = -np.asarray(jax.grad(risk)(jnp.asarray(w), zero + 1e-9)) / 1e-9
     expected = relu_multipliers(4, [2])[0] * size * zonal(4, [2], w @ pole)[0]
     np.testing.assert_allclose(in_a, expected, atol=2e-3)
-    _, inner, _ = claim.felt(x, w, pole)
+    _, inner, _ = feel(x, w, pole)
     along = in_w - (in_w * w).sum(1)[:, None] * w
     cosine = w @ pole
     # d = 4: P_2 = (4 t² − 1)/3, so that P_2' = 8t/3
@@ -48,8 +48,19 @@ def test_what_neurons_feel_is_the_gradient_of_the_loss():
     assert (along * slope).sum() / (slope**2).sum() == pytest.approx(inner[2], rel=1e-2)
 
 
+def test_a_bias_lets_neurons_feel_odd_degrees():
+    """The changed world's multipliers, by quadrature of the shifted ReLU."""
+    rng = np.random.default_rng(3)
+    pole = on_sphere(rng.standard_normal((1, 4)))[0]
+    x = evenly(2**14, 4, rng)
+    outer, inner, _ = feel(x, evenly(256, 4, rng), pole, BIAS)
+    expected = funk_hecke(lambda t: np.maximum(t + BIAS, 0), 4, range(6), breaks=(-BIAS,))
+    assert abs(expected[3]) > 0.01
+    np.testing.assert_allclose(outer, expected, atol=5e-4)
+    np.testing.assert_allclose(inner[1:], expected[1:], atol=5e-4)
+
+
 def test_the_flow_is_that_of_small_steps():
-    claim = FunkHecke()
     rng = np.random.default_rng(1)
     activity = rng.random((40, 6))
     y = rng.standard_normal((6, 40))
@@ -60,7 +71,7 @@ def test_the_flow_is_that_of_small_steps():
     for _ in range(int(end / step)):
         a += step * activity.T @ (target - activity @ a / 6) / 40
     left = y @ (target - activity @ a / 6) / (y @ target)
-    ours = claim.flow(activity, y[None])
+    ours = flow(activity, y[None])
     at = [np.interp(end, TIMES, row) for row in ours]
     np.testing.assert_allclose(at, left, atol=2e-3)
 
