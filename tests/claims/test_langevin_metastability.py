@@ -119,17 +119,25 @@ def test_soft_second_directions_are_out_of_scope():
 
 @pytest.mark.parametrize(
     ("betas", "settled"),
-    [((30.0, 60.0, 120.0, 200.0), True), ((16.0, 20.0, 26.0, 32.0), False)],
+    [((30.0, 50.0, 80.0, 130.0, 200.0), True), ((16.0, 20.0, 26.0, 32.0), False)],
 )
 def test_a_limit_is_judged_where_its_last_two_orders_agree(betas, settled):
     claim = LangevinMetastability(large_betas=betas)
     times = [[plane_time(beta, ratio, 4.0) for beta in betas] for ratio in claim.ratios]
+    chains = [[chain_times(step, beta).mean for step in claim.finer] for beta in claim.betas]
     seen = {
         "line_exact": np.array([line_time(4 * b) for b in betas]),
-        "plane_exact": times,
+        "plane_exact": np.array(times),
+        "chains": np.array(chains),
         "left": 1,
     }
-    assert [h.holds for h in claim.run_conditions(seen)][-1] == settled
+    failed = [h.name for h in claim.run_conditions(seen) if not h.holds]
+    assert ("last correction of the limit β → ∞ in the plane" in failed) != settled
+    assert bool(failed) != settled
+
+
+def test_the_time_to_the_saddle_tends_to_half_of_that_to_the_other_side():
+    assert line_time(200.0, 0.0) / line_time(200.0) == pytest.approx(0.5, rel=0.01)
 
 
 def test_steps_that_overshoot_are_out_of_scope():

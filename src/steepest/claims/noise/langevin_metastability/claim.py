@@ -5,40 +5,18 @@ At the temperatures that one can simulate the formula is off by a constant times
 line, and the exact mean is an integral. In an effective potential it holds beside directions that are fast.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 from scipy.optimize import brentq
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Values,
-    agreement,
-    assume,
-    bound,
-    compiled,
-    equal,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.noise._double_well import well
-from steepest.claims.noise._extrapolate import check_groups, check_sizes, extrapolate
+from steepest.claims.noise._extrapolate import check_groups, check_sizes
 from steepest.claims.noise.langevin_metastability.experiment import (
     BARRIER,
     START,
@@ -55,45 +33,82 @@ from steepest.claims.noise.langevin_metastability.experiment import (
     stiffness,
 )
 from steepest.core.errors import UserError
+from steepest.nn.types import Values
 from steepest.noise import kramers, langevin_exits
+from steepest.statistics import Extrapolation, extrapolate
 
 GROUPS = 16  # of walkers, over which means have intervals
 CAP = 60  # multiples of the formula's time after which walkers are given up
 FASTER = 8.0  # by which the second direction is stiffer where the effective potential is judged
+EFFECTIVE = 8.0  # β there
 LINE = 4.0  # by which β → ∞ is nearer on the line, where times are integrals
-LIMIT = 5  # step sizes ε, ε/2, … of the chains whose limit is the diffusion
-CONVERGED = 0.001  # by which the last two orders of a limit may differ, a third of the margins
+HALVED = 7  # step sizes ε, ε/2, … of the chains whose limit is the diffusion
+ORDERS = (1, 2, 3, 4, 5, 6)  # powers of √ε, or of 1/β, that are taken out
+LIMIT = 0.003  # margin of limits β → ∞, thrice what extrapolation may err
+DIFFUSION = 1e-4  # margin of the limit of chains
 STIFF = 20.0  # the effective potential errs by 0.085 over the stiffness, and its margin is 0.005
 INSIDE = 0.1  # standard deviations by which the least ball is larger than √d
 COLD = 32.0  # β at which the law is judged to be exponential
 RADII = np.linspace(1.5, 7.0, 111)  # of balls, in standard deviations
 
 
-@dataclass(frozen=True)
-class LangevinMetastability(Claim):
+@kit.claim
+class LangevinMetastability(kit.Claim[None]):
     """A double well on the line, the same beside a second direction of changing stiffness, a parabola in a ball."""
 
-    betas: tuple[Positive, ...] = (2.0, 4.0, 6.0, 8.0)  # β of the walkers on the line [1]
-    step: Positive = 0.05  # their ε [1]
-    walkers: Count = 6144  # their number at each β, a multiple of 16 [1]
-    # stiffness of the second direction at the saddle over that far from it [1]
-    ratios: tuple[Positive, ...] = (4.0, 0.25)
-    stiffness: Positive = 4.0  # geometric mean of these two stiffnesses [1]
-    plane_beta: Positive = 4.0  # β of the walkers in the plane [1]
-    plane_step: Positive = 0.02  # their ε [1]
-    plane_walkers: Count = 2048  # their number at each ratio, a multiple of 16 [1]
-    # β from which β → ∞ is extrapolated [1]
-    large_betas: tuple[Positive, ...] = (30.0, 60.0, 120.0, 200.0)
-    dimensions: tuple[Count, ...] = (1, 2, 5)  # d of the balls [1]
-    horizon: Positive = (
-        50.0  # T over the time of relaxation, for which a walker is to stay in the ball [1]
+    betas: tuple[kit.Positive, ...] = kit.param(
+        (2.0, 4.0, 6.0, 8.0),
+        "β of the walkers on the line",
+        unit="1/height",
+        scope=kit.choices(
+            (2.0, 4.0, 6.0, 8.0), (2.0, 5.0, 8.0), why="colder walkers take too long"
+        ),
     )
-    risk: Fraction = 0.3  # δ, the chance to leave that is allowed [1]
+    step: kit.Positive = kit.param(0.05, "their ε", unit="time", scope=kit.between(0.04, 0.06))
+    walkers: kit.Count = kit.param(6144, "their number at each β, a multiple of 16")
+    ratios: tuple[kit.Positive, ...] = kit.param(
+        (4.0, 0.25),
+        "stiffness of the second direction at the saddle over that far from it",
+        scope=kit.choices((4.0, 0.25), (5.0, 0.3), (3.0, 0.5)),
+    )
+    stiffness: kit.Positive = kit.param(
+        4.0,
+        "geometric mean of these two stiffnesses",
+        unit="curvature",
+        scope=kit.between(3.0, 5.0, "an effective potential needs a stiff second direction"),
+    )
+    plane_beta: kit.Positive = kit.param(
+        4.0, "β of the walkers in the plane", unit="1/height", scope=kit.between(3.0, 4.0)
+    )
+    plane_step: kit.Positive = kit.param(0.03, "their ε", unit="time")
+    plane_walkers: kit.Count = kit.param(2048, "their number at each ratio, a multiple of 16")
+    large_betas: tuple[kit.Positive, ...] = kit.param(
+        (30.0, 50.0, 80.0, 130.0, 200.0),
+        "β from which β → ∞ is extrapolated",
+        unit="1/height",
+        scope=kit.choices(
+            (30.0, 50.0, 80.0, 130.0, 200.0),
+            (40.0, 60.0, 90.0, 140.0, 220.0),
+            why="warmer ones are too far from the limit",
+        ),
+    )
+    dimensions: tuple[kit.Count, ...] = kit.param(
+        (1, 2, 5), "d of the balls", scope=kit.choices((1, 2, 5), (1, 3, 8))
+    )
+    horizon: kit.Positive = kit.param(
+        50.0,
+        "T over the time of relaxation, for which a walker is to stay in the ball",
+        scope=kit.between(20.0, 200.0),
+    )
+    risk: kit.Fraction = kit.param(
+        0.3, "δ, the chance to leave that is allowed", scope=kit.between(0.1, 0.4)
+    )
 
     kind = "limit"
-    # 1 extrapolated from β = 20 … 80, where two orders differed by 0.002, two thirds of the margin of the plane: colder
-    # ones were out of reach of its solver, which lost a factor e^(β/4) of precision and returned negative times
-    version = 2
+    says = {
+        "leaves a basin after a nearly exponential time": ("variation", "exponential"),
+        "whose mean tends to Eyring and Kramers' formula": ("mean", "line_limit", "plane_limit"),
+    }
     statement = (
         r"\mathbb E\,\tau\simeq\frac{2\pi}{|\lambda_-|}\sqrt{\frac{|\det\nabla^2f(s)|}{\det\nabla^2f(a)}}\;"
         r"e^{\beta(f(s)-f(a))},\qquad \tau/\mathbb E\,\tau\to\mathrm{Exp}(1)\qquad(\beta\to\infty)"
@@ -113,7 +128,7 @@ class LangevinMetastability(Claim):
         "only after whole steps.",
         "Kramers' formula is above the exact time at β = 2, and up to 20 % below it where walkers can go (β = 4 to 8). "
         "It is a limit, judged by its first correction 1 + c/β on the line, c = 3/2 here, and by extrapolation in the "
-        "plane.",
+        "plane; a limit whose last two orders differ by more than 0.001 is not judged.",
         "The exponential law is a limit too: the standard deviation is 0.86 of the mean at β = 2 and 0.93 at β = 8.",
         "In the plane the exact mean solves Lτ = −1 on cells, by the elimination without subtraction of Grassmann, "
         "Taksar and Heyman, which keeps its precision at any barrier; tests compare it with the integral where the "
@@ -121,16 +136,42 @@ class LangevinMetastability(Claim):
         "2.8, and the time is multiplied by √(8/2.8) in the limit.",
         "The effective potential f + log κ/2β is for fast second directions: its error falls like one over their "
         "stiffness, and is judged where they are eight times as stiff as for the walkers.",
-        "Before fresh seeds were run, walkers in the plane went from β = 6 to 4 to be quick, and the limit on the line "
-        "from β = 20 … 80 to 80 … 320, since the extrapolation from there had erred by 0.04. Since version 2 they go "
-        "to β = 30 … 200 in the plane and 120 … 800 on the line, and a limit whose last two orders differ by more than "
-        "0.001 is not judged.",
         "The time in the ball is exact, of an Ornstein–Uhlenbeck process from its stationary law in the ball, by its "
         "eight slowest radial modes; no walkers.",
     )
-    # the coldest walkers, where Kramers' formula and the exact time differ most, by a fifth at β = 8
-    headline = ("mean_coldest", "line_limit", "plane_limit", "variation", "exponential")
-    full = {"walkers": 32768, "plane_walkers": 16384, "betas": (2.0, 4.0, 6.0, 8.0, 10.0)}
+    history = (
+        kit.Version(
+            1,
+            "walkers in the plane at β = 4 to be quick, the limit on the line from β = 80 … 320",
+            "the extrapolation from β = 20 … 80 erred by 0.04 on the line",
+            seeds="20 of 20 hold",
+        ),
+        kit.Version(
+            2,
+            "limits from β = 30 … 200 in the plane, 120 … 800 on the line, where their orders agree; an elimination "
+            "without subtraction",
+            "two orders differed by 0.002, two thirds of the margin; the solver lost a factor e^(β/4) of precision and "
+            "returned negative times",
+            seeds="20 of 20 hold",
+        ),
+        kit.Version(
+            3,
+            "means and variations at each β, the formula's prefactor at each ratio, from five temperatures; other "
+            "temperatures, exchanged ratios and the way to the saddle alone as changed worlds",
+            "means over β hid the law of the variation, and no changed world failed the formula",
+        ),
+    )
+    shared = {
+        "experiment.chain_times": "of the walkers' step for theory, over smaller steps and at β = 32 here; walkers "
+        "check it",
+        "experiment.line_time": "the exact mean at the walkers' β there, at large β here; chains check it",
+        "experiment.stiffness": "the potential itself",
+        "steepest.claims.noise._double_well.reach": "where grids end; walkers have no such end",
+        "steepest.claims.noise._double_well.well": "the potential itself",
+        "steepest.noise._chains.exit_moments": "of the walkers' step in theory; walkers check it",
+        "steepest.noise._chains.transfer_matrix": "of the walkers' step in theory; walkers check it",
+        "steepest.noise._kramers.passage_time": "the integral of theory, which chains of small steps check",
+    }
     tiny = {
         "betas": (2.0, 3.0),
         "walkers": 64,
@@ -138,8 +179,23 @@ class LangevinMetastability(Claim):
         "plane_beta": 2.0,
         "plane_step": 0.04,
     }
+    full = {"walkers": 32768, "plane_walkers": 16384, "betas": (2.0, 4.0, 6.0, 8.0, 10.0)}
     out_of_scope = {"large_betas": (1.0, 1.5, 2.0, 3.0)}
     point = LangevinMetastabilityPoint
+
+    @property
+    def finer(self) -> Values:
+        """Return the step sizes of the chains whose limit is the diffusion."""
+        return self.step / 2.0 ** np.arange(HALVED)
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "beta": self.betas,
+            "ratio": self.ratios,
+            "large": self.large_betas,
+            "dimension": self.dimensions,
+            "radius": tuple(RADII),
+        }
 
     def check_fields(self) -> None:
         check_groups(GROUPS, walkers=self.walkers, plane_walkers=self.plane_walkers)
@@ -153,31 +209,31 @@ class LangevinMetastability(Claim):
                 f"{self.risk:g} leaves a ball of the size of the stationary law, got {self.horizon:g}"
             )
 
-    def hypotheses(self, setting: None) -> list[Hypothesis]:
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         fastest = max(self.stiffness * max(ratio, 1 / ratio) ** 0.5 for ratio in self.ratios)
         return [
-            assume(
+            kit.assume(
                 "smallest barrier βΔf of the limits",
                 min(self.large_betas) * BARRIER,
                 ">=",
                 4,
                 "the formula is for high barriers; choose larger --large-betas",
             ),
-            assume(
+            kit.assume(
                 "stiffness where the effective potential is judged",
                 FASTER * self.stiffness,
                 ">=",
                 STIFF,
                 "the effective potential is for fast second directions; choose a larger --stiffness",
             ),
-            assume(
+            kit.assume(
                 "largest ε of walkers",
                 max(self.step, self.plane_step),
                 "<=",
                 0.25,
                 "the walk runs away from where a step overshoots; choose a smaller --step",
             ),
-            assume(
+            kit.assume(
                 "largest εκ in the plane",
                 self.plane_step * fastest,
                 "<=",
@@ -186,34 +242,33 @@ class LangevinMetastability(Claim):
             ),
         ]
 
-    def predict(self, setting: None) -> Prediction:
+    def predict(self, setting: None) -> kit.Prediction:
         chains = [chain_times(self.step, beta) for beta in self.betas]
         means = np.array([one.mean for one in chains])
         line = kramers(well, START, 0.0, 1.0)
-        formulas = np.array([plane_formula(ratio, self.stiffness) for ratio in self.ratios])
-        return Prediction(
-            mean=("beta", means),
-            variation=("beta", [one.variation for one in chains]),
-            slope=np.polyfit(self.betas, np.log(means), 1)[0],
+        place = (self.plane_step, self.plane_beta)
+        stiff = FASTER * self.stiffness
+        return kit.law(
+            line_mean=("beta", means),
+            line_variation=("beta", [one.variation for one in chains]),
+            slope=self.slope(means),
             integral=("beta", [line_time(beta) for beta in self.betas]),
             prefactor=line.prefactor,
             barrier=line.barrier,
             correction=line.correction,
             exponential=1.0,
-            plane_prefactor=("ratio", formulas[:, 0]),
+            plane_prefactor=("ratio", [plane_formula(r, self.stiffness)[0] for r in self.ratios]),
             plane_mean=(
                 "ratio",
-                [
-                    plane_chain_mean(self.plane_step, self.plane_beta, ratio, self.stiffness)
-                    for ratio in self.ratios
-                ],
+                [plane_chain_mean(*place, r, self.stiffness) for r in self.ratios],
             ),
-            effective=(
-                "ratio",
-                [effective_time(8.0, ratio, FASTER * self.stiffness) for ratio in self.ratios],
-            ),
+            effective=("ratio", [effective_time(EFFECTIVE, r, stiff) for r in self.ratios]),
             stay_radius=("dimension", [self.radius(d) for d in self.dimensions]),
         )
+
+    def slope(self, means: Values) -> Any:
+        """Return the slope of the logarithms of means in β, which are along the first axis."""
+        return np.polyfit(self.betas, np.log(means), 1)[0]
 
     def radius(self, dimension: int) -> float:
         """Return a = ε√(βm) at which T times the rate to leave is δ."""
@@ -221,277 +276,37 @@ class LangevinMetastability(Claim):
         root: Any = brentq(excess, np.sqrt(dimension) + INSIDE, 60.0)
         return float(root)
 
-    def observe(self, setting: None, key: Key) -> Observation:
-        (line, line_left), (plane, plane_left) = compiled(self.walks)(key)
-        steps = self.step / 2.0 ** np.arange(LIMIT)
-        chains = [[chain_times(step, beta).mean for step in steps] for beta in self.betas]
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+        (line, line_left), (plane, plane_left) = kit.compiled(self.walks)(key)
+        chains = [[chain_times(step, beta).mean for step in self.finer] for beta in self.betas]
         cold = chain_times(self.step, COLD)
         plane_times = [
             [plane_time(beta, ratio, self.stiffness) for beta in self.large_betas]
             for ratio in self.ratios
         ]
-        stiffer = [plane_time(8.0, ratio, FASTER * self.stiffness) for ratio in self.ratios]
+        stiffer = [plane_time(EFFECTIVE, r, FASTER * self.stiffness) for r in self.ratios]
         chances = [[leave_chance(a, d, self.horizon) for a in RADII] for d in self.dimensions]
-        return Observation(
-            times=("beta group walker", self.step * _groups(line)),
-            plane_times=("ratio group walker", self.plane_step * _groups(plane)),
+        colder = [LINE * beta for beta in self.large_betas]
+        return kit.seen(
+            times=("beta seed walker", self.step * _groups(line)),
+            plane_times=("ratio seed plane_walker", self.plane_step * _groups(plane)),
             left=np.mean([np.mean(line_left), np.mean(plane_left)]),
             chains=("beta size", chains),
-            line_exact=("large", [line_time(LINE * beta) for beta in self.large_betas]),
-            variation=cold.variation,
-            variation_saddle=cold.variation_saddle,
+            line_exact=("large", [line_time(beta) for beta in colder]),
+            line_to_saddle=("large", [line_time(beta, 0.0) for beta in colder]),
+            cold_variation=cold.variation,
+            saddle_variation=cold.variation_saddle,
             plane_exact=("ratio large", plane_times),
             stiffer=("ratio", stiffer),
             chances=("dimension radius", chances),
         )
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
-        line = kramers(well, START, 0.0, 1.0)
-        formulas = np.array([plane_formula(ratio, self.stiffness)[0] for ratio in self.ratios])
-        steps = [
-            np.max(np.abs(self.limit(values) - self.limit(values, without_warmest=True)))
-            for values in self.to_the_limit(observed, line.prefactor, line.barrier, formulas)
-        ]
-        return [
-            assume(
-                "share of walkers that left",
-                float(observed["left"]),
-                "==",
-                1,
-                "others are counted with the cap; lower the largest β",
-            ),
-            *self.converged(steps),
-        ]
-
-    def converged(self, steps: list[float]) -> list[Hypothesis]:
-        """Return that the last two orders of both limits agree."""
-        return [
-            assume(
-                f"difference of the last two orders of the limit {where}",
-                float(step),
-                "<=",
-                CONVERGED,
-                "β → ∞ is too far to be extrapolated; choose more or larger --large-betas",
-            )
-            for where, step in zip(("on the line", "in the plane"), steps, strict=True)
-        ]
-
-    def to_the_limit(
-        self, observed: Observation, prefactor: float, barrier: float, plane_prefactor: Values
-    ) -> tuple[Values, Values]:
-        """Return (time over Kramers' − 1) β on the line and time over Kramers' in the plane, at large β."""
-        large = np.array(self.large_betas)
-        line = observed["line_exact"] / (prefactor * np.exp(LINE * barrier * large))
-        planes = observed["plane_exact"] / (plane_prefactor[:, None] * np.exp(barrier * large))
-        return (line - 1) * LINE * large, planes
-
-    def limit(self, values: Values, without_warmest: bool = False) -> Values:
-        """Return the limit β → ∞ of values at large β, which are along the last axis."""
-        large = np.sort(self.large_betas)
-        values = values[..., np.argsort(self.large_betas)]
-        first = int(without_warmest)
-        return extrapolate(1 / large[first:], values[..., first:], -1)
-
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        means = observed["times"].mean(2)
-        spreads = observed["times"].std(2, ddof=1) / means
-        slopes = [np.polyfit(self.betas, logs, 1)[0] for logs in np.log(means).T]
-        sizes = np.sqrt(self.step / 2.0 ** np.arange(LIMIT))
-        limits = extrapolate(sizes, observed["chains"], -1)
-        line, planes = self.to_the_limit(
-            observed,
-            float(predicted["prefactor"]),
-            float(predicted["barrier"]),
-            predicted["plane_prefactor"],
-        )
-        logs = np.log(np.maximum(observed["chances"], 1e-300))
-        stays = [
-            np.interp(a, RADII, row) for a, row in zip(predicted["stay_radius"], logs, strict=True)
-        ]
-        coldest = int(np.argmax(self.betas))
-        checks = [
-            equal(
-                "mean_coldest" if i == coldest else f"mean_{i}",
-                predicted["mean"][i],
-                means[i],
-                0.06,  # two and a half intervals
-                label=f"mean exit time of walkers, β = {beta:g}",
-            )
-            for i, beta in enumerate(self.betas)
-        ]
-        return [
-            *checks,
-            equal(
-                "slope",
-                predicted["slope"],
-                slopes,
-                0.015,
-                absolute=True,
-                label="slope of log mean exit time in β, walkers",
-            ),
-            equal(
-                "variation",
-                1.0,
-                (spreads / predicted["variation"][:, None]).mean(0),
-                0.04,  # three intervals, a third of the distance to the exponential law
-                label="standard deviation over mean, walkers over theory, mean over β",
-            ),
-            agreement(
-                "integral",
-                np.abs(limits / predicted["integral"] - 1).max(),
-                1e-4,
-                label="mean exit time as ε → 0 against the exact integral, relative",
-            ),
-            equal(
-                "line_limit",
-                predicted["correction"],
-                float(self.limit(line)),
-                0.003,  # thrice the error that the extrapolation may have
-                absolute=True,
-                label="(exact time over Kramers' − 1) β as β → ∞",
-            ),
-            equal(
-                "exponential",
-                predicted["exponential"],
-                float(observed["variation"]),
-                0.01,
-                label=f"standard deviation over mean at β = {COLD:g}",
-            ),
-            *[
-                equal(
-                    f"plane_mean_{i}",
-                    predicted["plane_mean"][i],
-                    observed["plane_times"][i].mean(1),
-                    0.1,  # two and a half intervals
-                    label=f"mean exit time of walkers in the plane, ratio {ratio:g}",
-                )
-                for i, ratio in enumerate(self.ratios)
-            ],
-            agreement(
-                "plane_limit",
-                np.abs(self.limit(planes) - 1).max(),
-                0.003,  # thrice the error that the extrapolation may have
-                label="exact time over Kramers' in the plane as β → ∞, off one",
-            ),
-            agreement(
-                "effective",
-                np.abs(observed["stiffer"] / predicted["effective"] - 1).max(),
-                0.005,  # one over the stiffness: 0.003
-                label="exact time in the plane against the effective potential, relative",
-            ),
-            bound(
-                "stay",
-                float(np.max(np.exp(stays))),
-                at_most=self.risk,
-                label="chance to leave the ball at the temperature that theory allows, largest over d",
-            ),
-        ]
-
-    def rivals(self, setting: None, predicted: Prediction) -> list[Rival]:
-        betas = np.array(self.betas)
-        line = float(predicted["prefactor"])
-        ratios = np.array(self.ratios)
-        at_minimum = np.array([stiffness(START, r, self.stiffness) for r in ratios])
-        at_saddle = self.stiffness * ratios**0.5
-        formula = predicted["prefactor"] * np.exp(predicted["barrier"] * betas)
-        colder_means = np.array([chain_times(self.step, 2 * beta).mean for beta in self.betas])
-        flat_mean = chain_times(self.plane_step, self.plane_beta).mean
-        d = np.array(self.dimensions)
-        across = ("ratio", np.full(len(ratios), flat_mean))
-        flat = ("ratio", np.full(len(ratios), line_time(8.0)))
-        return [
-            Rival(
-                "formula_at_every_beta",
-                predicted.replace(
-                    mean=("beta", formula),
-                    integral=("beta", formula),
-                    slope=np.polyfit(betas, np.log(formula), 1)[0],
-                    correction=0.0,
-                ),
-                "it is what the theorem prints",
-                label="Kramers' formula at every β, slope ¼",
-            ),
-            Rival(
-                "saddle_alone",
-                predicted.replace(correction=0.75),
-                "fluctuations of the barrier, those of the well forgotten",
-                label="c = ¾ in place of 3/2",
-            ),
-            Rival(
-                "half_the_noise",
-                predicted.replace(
-                    mean=("beta", colder_means),
-                    slope=np.polyfit(betas, np.log(colder_means), 1)[0],
-                    integral=("beta", [line_time(2 * beta) for beta in self.betas]),
-                    barrier=2 * BARRIER,
-                ),
-                "the 2 of 2/β is easily lost",
-                label="barrier 2Δf, for noise of variance 1/β",
-            ),
-            Rival(
-                "exponential_at_once",
-                predicted.replace(variation=("beta", np.ones(len(betas)))),
-                "the talk, which puts it under large deviations, names no temperature",
-                label="exponential times at every β",
-            ),
-            Rival(
-                "exponential_as_at_8",
-                predicted.replace(exponential=chain_times(self.step, 8.0).variation),
-                "the law would stop changing at temperatures that walkers can have",
-                label="the standard deviation over mean of β = 8, 0.93",
-            ),
-            Rival(
-                "no_transverse_factor",
-                predicted.replace(
-                    plane_prefactor=("ratio", np.full(len(ratios), line)),
-                    plane_mean=across,
-                    effective=flat,
-                ),
-                "the barrier and the path are the same",
-                label="the time of the line in the plane",
-            ),
-            Rival(
-                "inverted",
-                predicted.replace(
-                    plane_prefactor=("ratio", line * np.sqrt(at_minimum / at_saddle)),
-                    plane_mean=("ratio", predicted["plane_mean"][::-1]),
-                    effective=("ratio", predicted["effective"][::-1]),
-                ),
-                "a wide saddle has more room",
-                label="√(det at the minimum / det at the saddle)",
-            ),
-            Rival(
-                "far_stiffness",
-                predicted.replace(plane_prefactor=("ratio", line * np.sqrt(ratios))),
-                "the ratio of the two stiffnesses that one wrote down",
-                label="stiffness far away in place of that at the minimum",
-            ),
-            Rival(
-                "talk_stays",
-                predicted.replace(
-                    stay_radius=("dimension", np.sqrt(d * (1 + np.log(self.horizon / self.risk))))
-                ),
-                "as the talk says",
-                label="β = (d/ε²)(1 + log(T/δ))",
-            ),
-        ]
-
-    def controls(self, observed: Observation) -> list[Control]:
-        return [
-            Control(
-                "from_the_saddle",
-                observed.replace(variation=float(observed["variation_saddle"])),
-                "half of its walkers leave at once",
-                label="walkers that start at the saddle",
-            )
-        ]
-
-    def walks(self, key: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
+    def walks(self, key: kit.Key) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
         """Return exits on the line and in the plane; one program."""
         for_line, for_plane = jax.random.split(key)
         return self.walk_on_line(for_line), self.walk_in_plane(for_plane)
 
-    def walk_on_line(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def walk_on_line(self, key: kit.Key) -> tuple[jax.Array, jax.Array]:
         """Return the steps to the target, ``(betas, walkers)``, and whether it was reached."""
         longest = CAP * float(np.sqrt(2) * np.pi * np.exp(BARRIER * max(self.betas)))
         start = jnp.full(self.walkers, START)
@@ -506,7 +321,7 @@ class LangevinMetastability(Claim):
         seeds = jax.random.split(key, len(self.betas))
         return jax.lax.map(one, (seeds, jnp.array(self.betas)))
 
-    def walk_in_plane(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def walk_in_plane(self, key: kit.Key) -> tuple[jax.Array, jax.Array]:
         """Return the same in the plane, ``(ratios, walkers)``."""
         slowest = max(max(self.ratios), 1.0) ** 0.5
         longest = CAP * slowest * float(np.sqrt(2) * np.pi * np.exp(BARRIER * self.plane_beta))
@@ -529,85 +344,336 @@ class LangevinMetastability(Claim):
         seeds = jax.random.split(key, len(self.ratios))
         return jax.lax.map(one, (seeds, jnp.array(self.ratios)))
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def diffusion(self, chains: Values) -> Extrapolation:
+        """Return the limit ε → 0 of mean exit times at each β, ``(betas,)``."""
+        return extrapolate(np.transpose(chains), np.sqrt(self.finer), ORDERS)
+
+    def line_limit(self, times: Values, prefactor: float, barrier: float) -> Extrapolation:
+        """Return the limit β → ∞ of (time over Kramers' − 1) β on the line."""
+        large = LINE * np.array(self.large_betas)
+        values = (times / (prefactor * np.exp(barrier * large)) - 1) * large
+        return extrapolate(values, 1 / large, ORDERS)
+
+    def plane_limit(self, times: Values, barrier: float) -> Extrapolation:
+        """Return the limit β → ∞ of the time in the plane over e^{βΔf} at each ratio."""
+        large = np.array(self.large_betas)
+        return extrapolate((times / np.exp(barrier * large)).T, 1 / large, ORDERS)
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        relative = lambda limit: Extrapolation(1.0, limit.error / limit.value, limit.ratio)
+        line = kramers(well, START, 0.0, 1.0)
+        on_line = self.line_limit(observed["line_exact"], line.prefactor, line.barrier)
+        in_plane = relative(self.plane_limit(observed["plane_exact"], line.barrier))
+        diffusion = relative(self.diffusion(observed["chains"]))
+        return [
+            kit.assume(
+                "share of walkers that left",
+                float(observed["left"]),
+                "==",
+                1,
+                "others are counted with the cap; lower the largest β",
+            ),
+            *kit.converged("the limit β → ∞ on the line", on_line, LIMIT),
+            *kit.converged("the limit β → ∞ in the plane", in_plane, LIMIT),
+            *kit.converged("the limit ε → 0 of chains", diffusion, DIFFUSION),
+        ]
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return means and variations of groups of walkers, limits, and chances to leave balls."""
+        means = seen.times.mean("walker")
+        line = self.line_limit(seen.line_exact.values, float(law.prefactor), float(law.barrier))
+        plane = self.plane_limit(seen.plane_exact.values, float(law.barrier))
+        logs = np.log(np.maximum(seen.chances.values, 1e-300))
+        stays = [
+            np.interp(a, RADII, row) for a, row in zip(law.stay_radius.values, logs, strict=True)
+        ]
+        return {
+            "line_mean": means,
+            "line_variation": seen.times.std("walker", ddof=1) / means,
+            "slope": xarray.DataArray(self.slope(means.values), dims="seed"),
+            "plane_mean": seen.plane_times.mean("plane_walker"),
+            "integral": law.integral.copy(data=self.diffusion(seen.chains.values).value),
+            "line_limit": xarray.DataArray(line.value),
+            "plane_prefactor": law.plane_prefactor.copy(data=plane.value),
+            "stay": law.stay_radius.copy(data=np.exp(stays)),
+        }
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "mean",
+                law.line_mean,
+                seen.line_mean,
+                0.07,  # two intervals
+                label="mean exit time of walkers",
+            ),
+            kit.follows(
+                "slope",
+                law.slope,
+                seen.slope,
+                0.015,
+                absolute=True,
+                label="slope of log mean exit time in β, walkers",
+            ),
+            kit.follows(
+                "variation",
+                law.line_variation,
+                seen.line_variation,
+                0.08,  # two intervals, half of the distance to the exponential law at β = 2
+                label="standard deviation over mean of exit times, walkers",
+            ),
+            kit.follows(
+                "integral",
+                law.integral,
+                seen.integral,
+                DIFFUSION,
+                label="mean exit time as ε → 0, against the exact integral",
+            ),
+            kit.follows(
+                "line_limit",
+                law.correction,
+                seen.line_limit,
+                LIMIT,
+                absolute=True,
+                label="(exact time over Kramers' − 1) β as β → ∞",
+            ),
+            kit.follows(
+                "exponential",
+                law.exponential,
+                seen.cold_variation,
+                0.01,
+                label=f"standard deviation over mean at β = {COLD:g}",
+            ),
+            kit.follows(
+                "plane_mean",
+                law.plane_mean,
+                seen.plane_mean,
+                0.12,  # two intervals
+                label="mean exit time of walkers in the plane",
+            ),
+            kit.follows(
+                "plane_limit",
+                law.plane_prefactor,
+                seen.plane_prefactor,
+                LIMIT,
+                label="exact time over e^(βΔf) in the plane as β → ∞",
+            ),
+            kit.follows(
+                "effective",
+                law.effective,
+                seen.stiffer,
+                0.005,  # one over the stiffness: 0.003
+                label="exact time in the plane against the effective potential",
+            ),
+            kit.at_most(
+                "stay",
+                self.risk,
+                seen.stay,
+                over="dimension",
+                label="chance to leave the ball at the temperature that theory allows",
+            ),
+        ]
+
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+        ratios = law.ratio
+        at_minimum = stiffness(START, ratios, self.stiffness)
+        at_saddle = self.stiffness * ratios**0.5
+        formula = law.prefactor * np.exp(law.barrier * law.beta)
+        colder = np.array([chain_times(self.step, 2 * beta).mean for beta in self.betas])
+        d = np.array(self.dimensions)
+        return [
+            kit.rival(
+                "formula_at_every_beta",
+                "it is what the theorem prints",
+                label="Kramers' formula at every β, slope ¼",
+                line_mean=formula,
+                integral=formula,
+                slope=self.slope(formula.values),
+                correction=0.0,
+            ),
+            kit.rival(
+                "saddle_alone",
+                "fluctuations of the barrier, those of the well forgotten",
+                label="c = ¾ in place of 3/2",
+                correction=0.75,
+            ),
+            kit.rival(
+                "half_the_noise",
+                "the 2 of 2/β is easily lost",
+                label="barrier 2Δf, for noise of variance 1/β",
+                line_mean=("beta", colder),
+                slope=self.slope(colder),
+                integral=("beta", [line_time(2 * beta) for beta in self.betas]),
+                barrier=2 * law.barrier,
+            ),
+            kit.rival(
+                "exponential_at_once",
+                "the talk, which puts it under large deviations, names no temperature",
+                label="exponential times at every β",
+                line_variation=1.0,
+            ),
+            kit.rival(
+                "exponential_as_at_8",
+                "the law would stop changing at temperatures that walkers can have",
+                label="the standard deviation over mean of β = 8, 0.93",
+                exponential=chain_times(self.step, 8.0).variation,
+            ),
+            kit.rival(
+                "no_transverse_factor",
+                "the barrier and the path are the same",
+                label="the time of the line in the plane",
+                plane_prefactor=float(law.prefactor),
+                plane_mean=chain_times(self.plane_step, self.plane_beta).mean,
+                effective=line_time(EFFECTIVE),
+            ),
+            kit.rival(
+                "inverted",
+                "a wide saddle has more room",
+                label="√(det at the minimum / det at the saddle)",
+                plane_prefactor=float(law.prefactor) * np.sqrt(at_minimum / at_saddle),
+                plane_mean=("ratio", law.plane_mean.values[::-1]),
+                effective=("ratio", law.effective.values[::-1]),
+            ),
+            kit.rival(
+                "far_stiffness",
+                "the ratio of the two stiffnesses that one wrote down",
+                label="stiffness far away in place of that at the minimum",
+                plane_prefactor=float(law.prefactor) * np.sqrt(ratios),
+            ),
+            kit.rival(
+                "talk_stays",
+                "as the talk says",
+                label="β = (d/ε²)(1 + log(T/δ))",
+                stay_radius=("dimension", np.sqrt(d * (1 + np.log(self.horizon / self.risk)))),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        turned = lambda array: (array.dims, array.values[::-1])
+        return [
+            kit.control(
+                "from_the_saddle",
+                "half of its walkers leave at once",
+                label="walkers that start at the saddle",
+                cold_variation=seen.saddle_variation,
+            ),
+            kit.control(
+                "other_temperature",
+                "it sets how long they stay",
+                label="walkers and chains of the largest β for those of the smallest, and so on",
+                times=turned(seen.times),
+                chains=turned(seen.chains),
+            ),
+            kit.control(
+                "two_in_a_row",
+                "a sum of two exponential times is none",
+                label="walkers that leave two such basins, one after the other",
+                times=seen.times + seen.times.roll(walker=1, roll_coords=False),
+            ),
+            kit.control(
+                "other_ratio",
+                "the saddle is wide where it was narrow",
+                label="stiffnesses exchanged",
+                plane_times=turned(seen.plane_times),
+                plane_exact=turned(seen.plane_exact),
+                stiffer=turned(seen.stiffer),
+            ),
+            kit.control(
+                "to_the_saddle",
+                "from there half turn back",
+                label="the time to the saddle",
+                line_exact=seen.line_to_saddle,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
         survival = []
         shares = np.logspace(0, -3, 80)
         for i in (0, len(self.betas) - 1):
-            times = observed["times"][i].ravel()
+            times = seen.times.values[i].ravel()
             ages = np.quantile(times, 1 - shares) / times.mean()
             label = f"walkers, β = {self.betas[i]:g}"
-            survival.append(observed_curve(ages, shares, label, shade=float(i > 0)))
+            survival.append(kit.observed_curve(ages, shares, label, shade=float(i > 0)))
         ages = np.array([0.0, 7.0])
         betas = np.array(self.betas)
         line = np.linspace(betas[0], betas[-1], 40)
-        formula = np.exp(predicted["barrier"] * line)
-        exact = [line_time(beta) for beta in line]
-        large = np.array(self.large_betas)
-        growth = np.exp(predicted["barrier"] * large)
-        axis = np.append(0, 1 / large)
-        nearer = np.array([line_time(beta) for beta in large])
-        planes = [
-            observed_curve(
-                1 / large,
-                observed["plane_exact"][i] / predicted["plane_prefactor"][i] / growth,
-                f"plane, ratio {ratio:g}",
-                shade=(i + 1) / len(self.ratios),
-            )
-            for i, ratio in enumerate(self.ratios)
-        ]
-        balls = []
-        for i, d in enumerate(self.dimensions):
-            shade = i / max(1, len(self.dimensions) - 1)
-            chances = np.where(observed["chances"][i] > 1e-6, observed["chances"][i], np.nan)
-            balls.append(observed_curve(RADII**2, chances, f"d = {d}", shade=shade))
-        risks = np.full(len(self.dimensions), self.risk)
-        talk = np.array(self.dimensions) * (1 + np.log(self.horizon / self.risk))
+        formula = float(law.prefactor) * np.exp(float(law.barrier) * line)
         return (
-            panel(
+            kit.panel(
                 "Exit times become exponential",
                 "time over its mean",
                 "share still in the basin",
                 *survival,
-                predicted_curve(ages, np.exp(-ages), "limit"),
+                kit.predicted_curve(ages, np.exp(-ages), "limit"),
                 log="y",
                 ylim=(1e-3, 1.2),
             ),
-            panel(
+            kit.panel(
                 "Mean exit time on the line",
                 "β",
                 "time",
-                observed_curve(betas, observed["times"].mean((1, 2)), "walkers", kind="points"),
-                predicted_curve(line, exact, "exact integral"),
-                rival_curve(line, predicted["prefactor"] * formula, "Kramers' formula"),
-                rival_curve(
+                kit.observed_curve(betas, seen.line_mean.mean("seed"), "walkers", kind="points"),
+                kit.predicted_curve(line, [line_time(beta) for beta in line], "exact integral"),
+                kit.rival_curve(line, formula, "Kramers' formula"),
+                kit.rival_curve(
                     betas,
-                    predicted["prefactor"] * np.exp(2 * BARRIER * betas),
+                    float(law.prefactor) * np.exp(2 * BARRIER * betas),
                     "barrier 2Δf",
                     shade=1.0,
                 ),
                 log="y",
             ),
-            panel(
-                "Kramers' formula is a limit",
-                "1/β",
-                "exact time over the formula",
-                observed_curve(1 / large, nearer / predicted["prefactor"] / growth, "line"),
-                *planes,
-                predicted_curve(axis, 1 + predicted["correction"] * axis, "1 + 3/2β"),
-                xlim=(0, None),
-            ),
-            panel(
-                f"Staying in a ball for T = {self.horizon:g}",
-                "βmε²",
-                "chance to leave",
-                *balls,
-                predicted_curve(
-                    predicted["stay_radius"] ** 2, risks, "enough by theory", kind="points"
-                ),
-                rival_curve(talk, 0.8 * risks, "enough by the talk", kind="points"),
-                log="y",
-                ylim=(1e-3, 1.5),
-            ),
+            self.limit_panel(law, seen),
+            self.ball_panel(law, seen),
+        )
+
+    def limit_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Return exact times over the formula against 1/β."""
+        large = np.array(self.large_betas)
+        growth = np.exp(float(law.barrier) * large)
+        axis = np.append(0, 1 / large)
+        nearer = np.array([line_time(beta) for beta in large])
+        planes = [
+            kit.observed_curve(
+                1 / large,
+                seen.plane_exact[i] / float(law.plane_prefactor[i]) / growth,
+                f"plane, ratio {ratio:g}",
+                shade=(i + 1) / len(self.ratios),
+            )
+            for i, ratio in enumerate(self.ratios)
+        ]
+        return kit.panel(
+            "Kramers' formula is a limit",
+            "1/β",
+            "exact time over the formula",
+            kit.observed_curve(1 / large, nearer / float(law.prefactor) / growth, "line"),
+            *planes,
+            kit.predicted_curve(axis, 1 + float(law.correction) * axis, "1 + 3/2β"),
+            xlim=(0, None),
+        )
+
+    def ball_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Return chances to leave balls over their size."""
+        balls = []
+        for i, d in enumerate(self.dimensions):
+            shade = i / max(1, len(self.dimensions) - 1)
+            chances = seen.chances[i].values
+            chances = np.where(chances > 1e-6, chances, np.nan)
+            balls.append(kit.observed_curve(RADII**2, chances, f"d = {d}", shade=shade))
+        risks = np.full(len(self.dimensions), self.risk)
+        talk = np.array(self.dimensions) * (1 + np.log(self.horizon / self.risk))
+        enough = law.stay_radius.values**2
+        return kit.panel(
+            f"Staying in a ball for T = {self.horizon:g}",
+            "βmε²",
+            "chance to leave",
+            *balls,
+            kit.predicted_curve(enough, risks, "enough by theory", kind="points"),
+            kit.rival_curve(talk, 0.8 * risks, "enough by the talk", kind="points"),
+            log="y",
+            ylim=(1e-3, 1.5),
         )
 
 

@@ -107,9 +107,9 @@ def plane_chain_mean(step: float, beta: float, ratio: float, mean: float) -> flo
     return step * float(exit_moments(folded).mean[-1])
 
 
-def line_time(beta: float) -> float:
-    """Return the exact mean time from the start to the target on the line."""
-    return passage_time(well, beta, START, TARGET, -1 - reach(beta))
+def line_time(beta: float, target: float = TARGET) -> float:
+    """Return the exact mean time from the start to a target on the line."""
+    return passage_time(well, beta, START, target, -1 - reach(beta))
 
 
 def effective_time(beta: float, ratio: float, mean: float) -> float:
