@@ -353,15 +353,6 @@ class DeepLinearLimits(kit.Claim[None]):
         ratios = np.array(self.ratios)
         z = norm.ppf(SHARES)
         spread = np.sqrt(self.aspect / 2)
-        half = law[["mean", "variance", "factor", "deep"]] / 2
-
-        def of_one_width(id: str, width: float, why: str, label: str) -> kit.Rival:
-            """Return what a network of one width and as many layers as the alternating one would do."""
-            moments = np.outer(_moments((width, width)), self.rounds(self.alternating))
-            turned = law[["mean", "variance"]].copy(deep=True)
-            for name, values in zip(turned, moments, strict=True):
-                turned[name][-1] = values
-            return kit.rival(id, why, label=label, **turned)
 
         return [
             kit.rival(
@@ -369,7 +360,10 @@ class DeepLinearLimits(kit.Claim[None]):
                 "as printed",
                 label="log‖θ‖ is N(−L/4n, L/4n)",
                 quantiles=("share", -self.aspect / 4 + z * spread / np.sqrt(2)),
-                **half,
+                mean=law["mean"] / 2,
+                variance=law.variance / 2,
+                factor=law.factor / 2,
+                deep=law.deep / 2,
             ),
             kit.rival(
                 "leading_order",
@@ -384,13 +378,15 @@ class DeepLinearLimits(kit.Claim[None]):
                 label="the length itself is normal",
                 quantiles=("share", np.log(np.maximum(1 + z * spread, 1e-3))),
             ),
-            of_one_width(
+            self.of_one_width(
+                law,
                 "mean_width",
                 float(np.mean(self.alternating)),
                 "the ratio of depth to width, with the mean of the widths",
                 "L over the mean width, in place of Σ 1/n_l",
             ),
-            of_one_width(
+            self.of_one_width(
+                law,
                 "geometric_width",
                 float(np.exp(np.mean(np.log(self.alternating)))),
                 "lengths multiply, and so do widths",
@@ -421,6 +417,15 @@ class DeepLinearLimits(kit.Claim[None]):
                 spectrum=("eigenvalue", (self.grid >= 1).astype(float)),
             ),
         ]
+
+    def of_one_width(
+        self, law: xarray.Dataset, id: str, width: float, why: str, label: str
+    ) -> kit.Rival:
+        """Return what a network of one width and as many layers as the alternating one would do."""
+        moments = np.outer(_moments((width, width)), self.rounds(self.alternating))
+        other = lambda array, values: (array.dims, np.vstack([array.values[:-1], values]))
+        mean, variance = map(other, (law["mean"], law.variance), moments)
+        return kit.rival(id, why, label=label, mean=mean, variance=variance)
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
