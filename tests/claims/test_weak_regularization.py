@@ -9,7 +9,7 @@ from steepest.catalogue import load
 from steepest.claims.implicit_bias.weak_regularization.claim import DEGREES, _excess, _sets
 from steepest.nn.networks import DiagonalParams
 from steepest.nn.networks._two_layer import Neurons
-from steepest.programs import hard_margin, neuron_margin
+from steepest.programs import hard_margin, neuron_margin, penalized_minimum
 
 
 @pytest.fixture(scope="module")
@@ -68,25 +68,38 @@ def test_no_line_separates_the_plane(small):
 
 def test_the_curve_lies_between_guarantee_and_limit(small):
     _, _, predicted, _ = small
-    part = predicted["curve"] / predicted["limit"][..., None]
+    part = predicted["minima"] / predicted["limit"][..., None, None]
     assert (part <= 1 + 1e-6).all() and (part >= predicted["guarantee"]).all()
-    assert (np.diff(part[:, :, -2:]) > 0).all()
+    assert (np.diff(part[..., -2:]) > 0).all()
 
 
 def test_descent_ends_at_the_programs_minimum(small):
     _, _, predicted, observed = small
     assert observed["excess"].max() < 1e-2
-    np.testing.assert_allclose(observed["normalized"], predicted["curve"], rtol=5e-3)
+    normalized_margins = observed["least"] / observed["length"]
+    np.testing.assert_allclose(normalized_margins, predicted["minima"], rtol=5e-3)
 
 
 def test_margins_and_size_belong_together(small):
-    """Euler's identity at a minimum: L Σ q m = 2 ‖θ‖², so ‖θ‖² can be had from the normalized margin's bounds."""
+    """The risk at the minimum is below λ‖θ‖², and above that of the least margin over n, for either loss."""
     claim, setting, _, observed = small
-    least = observed["normalized"] * observed["size"] ** (DEGREES[:, None, None] / 2)
+    least = observed["least"]
     assert (least > 0).all()
     n = setting.y.shape[1]
-    # the risk at the minimum is below λ‖θ‖², and above exp(−least margin)/n
-    assert (np.exp(-least) / n <= np.exp(claim.strengths) * observed["size"]).all()
+    size = observed["length"] ** (2 / DEGREES[:, None, None, None])
+    losses = np.stack([np.exp(-least[:, :, 0]), np.log1p(np.exp(-least[:, :, 1]))], 2)
+    assert (losses / n <= np.exp(claim.strengths) * size).all()
+
+
+def test_the_programs_alone_gain_the_largest_margin_per_length(small):
+    """Between weak penalties: the size of a program's minimum beside its margin, without any descent."""
+    claim, setting, _, _ = small
+    for penalty, limit, degree in (("l2", setting.margins[0], 1), ("l1", setting.margins[1], 2)):
+        for (x, y), margin in zip(_sets(setting, 0), limit, strict=True):
+            ends = [penalized_minimum(x, y, s, penalty, "logistic") for s in claim.strengths[1:]]
+            least = np.diff([end.margins.min() for end in ends])
+            length = np.diff([end.size ** (degree / 2) for end in ends])
+            assert least / length == pytest.approx(margin, rel=0.02)
 
 
 def test_the_two_losses_are_told_apart():
@@ -95,9 +108,8 @@ def test_the_two_losses_are_told_apart():
         claim = load("weak-regularization")(decades=(2, 8), n=8, dimension=3, seeds=3)
         setting = claim.setting(jax.random.key(0))
         predicted = claim.predict(setting)
-        rivals = {rival.id: rival.prediction for rival in claim.rivals(setting, predicted)}
-    off = np.abs(rivals["one_loss"]["curve"] / predicted["curve"] - 1)
-    assert (off[:, ::2] == 0).all() and (off[:, 1, 0] > 2e-3).all()
+    off = np.abs(predicted["minima"][:, :, 0] / predicted["minima"][:, :, 1] - 1)
+    assert (off[..., 0].max(1) > 2e-3).all() and (off[..., 1] < 1e-4).all()
 
 
 def test_where_descent_starts_the_excess_is_large(small):
