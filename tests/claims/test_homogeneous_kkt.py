@@ -1,25 +1,41 @@
-"""The smoothed margin and its drops, by hand."""
+"""The smoothed margin, its drops and what they pay for, by hand; descents and kinks against slower ways."""
 
 import jax
 import numpy as np
 import pytest
+import xarray
 from jax.flatten_util import ravel_pytree
 
-from steepest.claims.implicit_bias.homogeneous_kkt.claim import HomogeneousKkt, _drop, _smoothed
-from steepest.core.arrays import Observation
+from steepest.claims.implicit_bias.homogeneous_kkt.claim import (
+    MOMENTS,
+    WINDOWS,
+    HomogeneousKkt,
+    _drop,
+    _over_gained,
+)
 from steepest.dynamics import descend, steepest_descent
 from steepest.nn.losses import exponential, log_margin_risk
 
 
 def test_drops_count_from_the_moment_that_the_sum_is_below_one():
-    observed = Observation(
-        log_sum=("power seed reading", [[[1.0, -1.0, -8.0, -16.0]]]),
-        size=("power seed reading", [[[1.0, 1.0, 2.0, 4.0]]]),
-    )
+    dims = ("power", "seed", "reading")
+    log_sum = xarray.DataArray([[[1.0, -1.0, -8.0, -16.0]]], dims=dims)
+    size = xarray.DataArray([[[1.0, 1.0, 2.0, 4.0]]], dims=dims)
     # margins at degree 2: -1 (not counted), 1, 2, 1: half is lost at the end; at degree 1: 1, 4, 4
-    assert _smoothed(observed, 2)[0, 0].tolist() == [-1.0, 1.0, 2.0, 1.0]
-    assert _drop(observed, 2)[0, 0] == pytest.approx(0.5)
-    assert _drop(observed, 1)[0, 0] == 0
+    assert _drop(log_sum, size, 2).item() == pytest.approx(0.5)
+    assert _drop(log_sum, size, 1).item() == 0
+
+
+def test_a_part_that_stays_pays_all_of_the_margin_gained():
+    """θ = (1, r) with log(1/Σ) = r²: tan² of the distance is 1/r², and log(r²/(1 + r²)) gains ∫ 2 tan² d log ‖θ‖."""
+    r = np.geomspace(3.0, 300.0, len(MOMENTS))
+    size = np.sqrt(1 + r**2)
+    margins = np.log(r**2) - 2 * np.log(size)
+    ratios = _over_gained(1 / size, np.log(size), margins, 2.0)
+    np.testing.assert_allclose(ratios, 1, rtol=0.05)  # trapezoids over coarse moments
+    assert ratios.shape == (len(WINDOWS) - 1,)
+    lost = np.log(r**2) - 3 * np.log(size)
+    assert np.isinf(_over_gained(1 / size, np.log(size), lost, 3.0)).all()
 
 
 @pytest.fixture(scope="module")
