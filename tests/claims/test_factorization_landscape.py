@@ -17,12 +17,15 @@ from steepest.claims.descent.factorization_landscape.experiment import (
 def test_the_search_finds_what_one_column_has():
     """For M = diag(3, 1), r = 1: the origin and the two roots, with values 10/4, 1/4 and 9/4."""
     starts = np.random.default_rng(0).normal(size=(60, 2))
-    value, slope = critical_points(np.diag([3.0, 1.0]), 1, starts, 80)
+    value, slope, lowest = critical_points(np.diag([3.0, 1.0]), 1, starts, 80)
     assert slope.max() < 1e-8
     levels = np.array([0.25, 2.25, 2.5])
     nearest = np.abs(value[:, None] - levels)
     assert nearest.min(1).max() < 1e-10
-    assert set(nearest.argmin(1)) == {0, 1, 2}
+    ends = nearest.argmin(1)
+    assert set(ends) == {0, 1, 2}
+    # the best turns to the other root at the cost 3 − 1; that root falls to it; the origin falls to both
+    assert np.allclose(lowest, np.array([2.0, -2.0, -3.0])[ends])
 
 
 @pytest.mark.parametrize(("gap", "radius"), [(0.3, 1e-3), (1.5, 1e-5)])
@@ -65,27 +68,36 @@ def test_terms_of_the_identity_by_differences():
     assert second == pytest.approx(terms[0, 3], rel=1e-5)
 
 
+def test_a_search_that_ends_elsewhere_is_noticed():
+    """The judge on made-up data: a minimum at a predicted value, and a saddle at another."""
+    claim = load("factorization-landscape")(pairs=20, searches=5, starts=3, steps=10)
+    keys = jax.random.split(jax.random.key(0))
+    with jax.enable_x64(True):
+        setting = claim.setting(keys[0])
+        law = claim.predict(setting)
+        seen = claim.observe(setting, keys[1])
+    verdicts = lambda world: {c.id: c.verdict.value for c in claim.checks(law, world)}
+    assert verdicts(seen)["found_curvature"] == "holds"
+    value = seen["critical_value"].copy()
+    value[0, 0] += 0.1
+    elsewhere = verdicts(seen.replace(critical_value=("matrix search", value)))
+    assert elsewhere["complete"] == elsewhere["found_curvature"] == "fails"
+    lowest = np.maximum(seen["critical_lowest"], 0.0)  # as if none were a saddle
+    flat = verdicts(seen.replace(critical_lowest=("matrix search", lowest)))
+    assert flat["complete"] == "holds"
+    assert flat["found_curvature"] == "fails"
+
+
 def test_a_wrong_hessian_is_noticed_by_the_index_alone():
-    """The judge on made-up data: one direction more at one saddle."""
-    claim = load("factorization-landscape")(pairs=10, searches=5, starts=3, steps=10)
-    predicted = claim.predict(claim.setting(jax.random.key(0)))
-    index = predicted["index"].copy()
+    claim = load("factorization-landscape")(pairs=20, searches=5, starts=3)
+    keys = jax.random.split(jax.random.key(0))
+    with jax.enable_x64(True):
+        setting = claim.setting(keys[0])
+        law = claim.predict(setting)
+        seen = claim.observe(setting, keys[1])
+    index = law["index"].copy()
     index[3] += 1
-    wrong = predicted.replace(index=("point", index))
-    owner, _ = claim.points()
-    values = [predicted["value"][owner == i].min() for i in (0, 1)]
-    observed = predicted.replace(
-        critical_value=("matrix search", np.array(values)[:, None]),
-        critical_gradient=("matrix search", np.zeros((2, 1))),
-        end=("matrix start", np.array(values)[:, None]),
-        terms=("pair term", [[1.0, 1.0, 1.0, 3.0]]),
-        ratio=("pair", [1.5]),
-        orthogonal_ratio=("pair", [2.0]),
-        time=(
-            "gap radius direction",
-            predicted["ahead"] / predicted["rate"][:, None, None],
-        ),
-    )
-    verdicts = lambda theory: {c.id: c.verdict.value for c in claim.judge(theory, observed)}
-    assert set(verdicts(predicted).values()) == {"holds"}
-    assert [name for name, word in verdicts(wrong).items() if word == "fails"] == ["index"]
+    wrong = law.replace(index=("point", index))
+    failed = lambda theory: [c.id for c in claim.checks(theory, seen) if c.verdict.value == "fails"]
+    assert failed(law) == []
+    assert failed(wrong) == ["index"]

@@ -6,37 +6,14 @@ down. So descent from a random start finds a root of M, or its best approximatio
 rank, and leaves a saddle after a time log(1/distance) over its lowest curvature.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    agreement,
-    assume,
-    bound,
-    compiled,
-    context_curve,
-    equal,
-    numpy_generator,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 from steepest.claims.descent.factorization_landscape.experiment import (
     DIMENSION,
     FactorizationPointOfDiagram,
@@ -50,54 +27,82 @@ from steepest.landscapes import (
     nearest_root,
     strict_saddles,
 )
+from steepest.nn.types import Values
 
-NAMES = ("exact", "over")  # M of the rank of X, and of a higher one
+NAMES = ("rank M = r", "rank M > r")
 CONVERGED = 1e-8  # ‖∇f‖ from which a search for critical points counts
 ROUNDS = 100  # of a search
 LONG = 20  # dimension of the descents
+LONGER = 1.25  # factor of critical points that makes them others
+AT_POINTS = ("value", "lowest", "index", "spectrum")
+FOUND = ("critical_value", "critical_gradient", "critical_lowest")
 
 
 class Setting(NamedTuple):
     """Matrices, points and starts that theory and experiment both see."""
 
-    bases: np.ndarray  # eigenvectors of both M in dimension n, (2, n, n)
-    points: list[np.ndarray]  # critical points of each M by construction, (sets, n, r)
-    pairs: np.ndarray  # X and U of the identity and the lemma, (2, pairs, n, r)
-    orthogonal: np.ndarray  # the same, where XᵀU = 0 and XᵀX = UᵀU = cI, (2, pairs, n, r)
-    searches: np.ndarray  # starts of the search for critical points, (starts, n r)
-    starts: np.ndarray  # of the descents, (starts, LONG, r)
-    directions: np.ndarray  # in which descents leave a saddle, (escapes, DIMENSION)
+    bases: Values  # eigenvectors of both M in dimension n, (2, n, n)
+    points: list[Values]  # critical points of each M by construction, (sets, n, r)
+    pairs: Values  # X and U of the identity and the lemma, (2, pairs, n, r)
+    orthogonal: Values  # the same, where XᵀU = 0 and XᵀX = UᵀU = cI, (2, pairs, n, r)
+    searches: Values  # starts of the search for critical points, (starts, n r)
+    starts: Values  # of the descents, (starts, LONG, r)
+    directions: Values  # in which descents leave a saddle, (escapes, DIMENSION)
 
 
-@dataclass(frozen=True)
-class FactorizationLandscape(Claim):
+@kit.claim
+class FactorizationLandscape(kit.Claim[Setting]):
     """Two positive semidefinite matrices with random eigenvectors, one of the rank of X and one of a higher rank."""
 
-    exact: tuple[float, ...] = (4.0, 3.0, 2.0)  # eigenvalues of M that X can reach [1]
-    # positive eigenvalues of M of a higher rank than X has columns [1]
-    over: tuple[float, ...] = (5.0, 4.0, 3.0, 2.0, 1.0)
-    columns: Count = 3  # r, columns of X [1]
-    dimension: Count = 7  # n, at which all Hessians are formed [1]
-    pairs: Count = 4000  # random X and U of the identity and the lemma [1]
-    searches: Count = 100  # searches for critical points of each matrix [1]
-    starts: Seeds = 50  # descents from random starts, n = 20 [1]
-    steps: Count = 1000  # of each descent [steps]
-    gaps: tuple[Positive, ...] = (0.25, 0.5, 1.0, 2.0)  # λ_1 − λ_2 at saddles that are left [1]
-    radii: tuple[Positive, ...] = (1e-2, 1e-4, 1e-6)  # distance of such a start to the saddle [1]
-    escapes: Seeds = 10  # random directions in which saddles are left [1]
-    pace: Positive = 0.01  # ηλ_1 of these descents [1]
+    exact: tuple[float, ...] = kit.param(
+        (4.0, 3.0, 2.0),
+        "eigenvalues of M that X can reach",
+        scope=kit.choices((4.0, 3.0, 2.0), (5.0, 3.0, 1.0), (3.0, 2.0, 1.5)),
+    )
+    over: tuple[float, ...] = kit.param(
+        (5.0, 4.0, 3.0, 2.0, 1.0),
+        "positive eigenvalues of M of a higher rank than X has columns",
+        scope=kit.choices(
+            (5.0, 4.0, 3.0, 2.0, 1.0), (6.0, 4.0, 3.0, 1.0), (3.0, 2.6, 2.0, 1.2, 0.5)
+        ),
+    )
+    columns: kit.Count = kit.param(
+        3, "r, columns of X", scope=kit.choices(3, why="the first matrix has just this rank")
+    )
+    dimension: kit.Count = kit.param(
+        7,
+        "n, at which all Hessians are formed",
+        scope=kit.between(6, 9, "X and U side by side must fit, and all Hessians be formed"),
+    )
+    pairs: kit.Count = kit.param(4000, "random X and U of the identity and the lemma")
+    searches: kit.Count = kit.param(100, "searches for critical points of each matrix")
+    starts: kit.Seeds = kit.param(50, "descents from random starts, n = 20")
+    steps: kit.Count = kit.param(1000, "of each descent", unit="steps")
+    gaps: tuple[kit.Positive, ...] = kit.param(
+        (0.25, 0.5, 1.0, 2.0),
+        "λ_1 − λ_2 at saddles that are left",
+        scope=kit.choices((0.25, 0.5, 1.0, 2.0), (0.3, 0.9, 1.5)),
+    )
+    radii: tuple[kit.Positive, ...] = kit.param(
+        (1e-2, 1e-4, 1e-6),
+        "distance of such a start to the saddle",
+        scope=kit.choices((1e-2, 1e-4, 1e-6), (1e-1, 1e-3, 1e-7)),
+    )
+    escapes: kit.Seeds = kit.param(10, "random directions in which saddles are left")
+    pace: kit.Positive = kit.param(
+        0.01, "ηλ_1 of these descents", scope=kit.between(0.005, 0.01, "the law is the flow's")
+    )
 
     kind = "theorem"
-    point = FactorizationPointOfDiagram
-    headline = (
-        "value",
-        "lowest_curvature",
-        "index",
-        "spectrum",
-        "complete",
-        "descent_exact",
-        "descent_over",
-    )
+    says = {
+        "no spurious minima": ("complete", "descent"),
+        "every critical point but the best is a strict saddle": (
+            "lowest_curvature",
+            "index",
+            "spectrum",
+            "found_curvature",
+        ),
+    }
     statement = (
         r"f(X)=\tfrac14\lVert XX^\top-M\rVert^2,\quad \nabla f=0\iff X=U_S\Lambda_S^{1/2}Q;\qquad "
         r"\text{unless }S\text{ is best:}\quad "
@@ -116,7 +121,8 @@ class FactorizationLandscape(Claim):
         "numbers is compared with automatic differentiation.",
         "That there are no other critical points is searched for, with Gauss–Newton steps on ‖∇f‖² from random starts, "
         "which are drawn to saddles as much as to minima; those that stall at a minimum of ‖∇f‖ without a zero "
-        "are not counted. A search cannot prove it; that XXᵀX = MX forces eigenvectors does.",
+        "are not counted. At each that is found the lowest curvature is formed too, so that none is judged by "
+        "its value alone. A search cannot prove it; that XXᵀX = MX forces eigenvectors does.",
         "The constant 2 of Ge's lemma is attained wherever the columns of X are orthogonal to those of U and XᵀX = "
         "UᵀU = cI; the lecture does not say whether it is sharp.",
         "Leaving the saddle at the second of two eigenvectors, r = 1, log(x₂/x₁) falls at the rate λ_1 − λ_2 exactly "
@@ -124,14 +130,19 @@ class FactorizationLandscape(Claim):
         "Rotations Q of the columns are a symmetry: where k columns are used, k(k − 1)/2 + k(r − k) eigenvalues of the "
         "Hessian vanish, so that minima are strict only up to it.",
     )
-    full = {
-        "dimension": 12,
-        "exact": (4.0, 3.0, 2.0, 1.0),
-        "over": (6.0, 5.0, 4.0, 3.0, 2.0, 1.0),
-        "columns": 4,
-        "starts": 400,
-        "searches": 1000,
-    }
+    history = (
+        kit.Version(
+            1,
+            "spectra at constructed points, searches, descents and escapes",
+            seeds="20 of 20 hold",
+        ),
+        kit.Version(
+            2,
+            "the curvature at points that searches find; longer points, the other matrix and other starts as changed "
+            "worlds; times to leave at each gap and distance",
+            "only wrong theories had failed the spectra, and searches compared values alone",
+        ),
+    )
     tiny = {
         "exact": (4.0, 3.0),
         "over": (3.0, 2.0, 1.0),
@@ -145,40 +156,58 @@ class FactorizationLandscape(Claim):
         "radii": (1e-2, 1e-4),
         "escapes": 3,
     }
+    full = {
+        "dimension": 12,
+        "exact": (4.0, 3.0, 2.0, 1.0),
+        "over": (6.0, 5.0, 4.0, 3.0, 2.0, 1.0),
+        "columns": 4,
+        "starts": 400,
+        "searches": 1000,
+    }
     out_of_scope = {"over": (5.0, 4.0, 3.0, -1.0)}
+    point = FactorizationPointOfDiagram
 
-    def spectra(self, dimension: int) -> np.ndarray:
+    def spectra(self, dimension: int) -> Values:
         """Return the eigenvalues of both matrices, filled with zeros, ``(2, dimension)``."""
         spectra = np.zeros((2, dimension))
         for row, levels in zip(spectra, (self.exact, self.over), strict=True):
             row[: len(levels)] = levels[:dimension]
         return spectra
 
-    def hypotheses(self, setting: Setting) -> list[Hypothesis]:
-        levels = [np.sort(np.array(part)) for part in (self.exact, self.over)]
+    def sets(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Return of each critical point whose matrix it belongs to, 0 or 1, and which eigenvectors it uses."""
         return [
-            assume(
-                "smallest eigenvalue of M",
-                min(part[0] for part in levels),
-                ">",
-                0,
-                "XXᵀ cannot reach negative ones; leave out zeros",
-            ),
-            assume(
-                "smallest gap between eigenvalues",
-                min(np.diff(part).min(initial=np.inf) for part in levels),
-                ">",
-                0,
-                "equal ones make more critical points",
-            ),
-            assume("rank of the first matrix", len(self.exact), "==", self.columns),
-            assume("rank of the second matrix", len(self.over), ">", self.columns),
-            # X and U side by side must fit, for the pairs that are orthogonal
-            assume("dimension", self.dimension, ">=", max(len(self.over), 2 * self.columns)),
+            (matrix, chosen)
+            for matrix, row in enumerate(self.spectra(self.dimension).clip(0))
+            for chosen in _sets(row, self.columns)
         ]
 
-    def setting(self, key: Key) -> Setting:
-        rng = numpy_generator(key)
+    @property
+    def owner(self) -> Values:
+        """Return which matrix each critical point belongs to."""
+        return np.array([matrix for matrix, _ in self.sets()])
+
+    @property
+    def sizes(self) -> Values:
+        """Return ¼‖M‖² of both matrices."""
+        return np.array([(np.array(levels) ** 2).sum() / 4 for levels in (self.exact, self.over)])
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        names = [
+            f"{NAMES[i]}, S = {{{' '.join(str(u + 1) for u in chosen)}}}"
+            for i, chosen in self.sets()
+        ]
+        return {
+            "point": tuple(names),
+            "eigenvalue": tuple(range(self.dimension * self.columns)),
+            "matrix": NAMES,
+            "term": ("‖ΔΔᵀ‖²", "‖E‖²", "⟨∇f, Δ⟩"),
+            "gap": self.gaps,
+            "radius": self.radii,
+        }
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
         n = self.dimension
         r = self.columns
         bases = np.linalg.qr(rng.normal(size=(2, n, n)))[0]
@@ -204,69 +233,92 @@ class FactorizationLandscape(Claim):
             directions / np.linalg.norm(directions, axis=1, keepdims=True),
         )
 
-    def matrices(self, setting: Setting) -> np.ndarray:
+    def matrices(self, setting: Setting) -> Values:
         """Return both M, ``(2, n, n)``."""
         levels = self.spectra(self.dimension)
         return setting.bases * levels[:, None] @ np.swapaxes(setting.bases, 1, 2)
 
-    def points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return of each critical point whose matrix it belongs to, 0 or 1, and how many eigenvectors it uses."""
-        sets = [
-            (matrix, len(chosen))
-            for matrix, row in enumerate(self.spectra(self.dimension))
-            for chosen in _sets(row, self.columns)
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        levels = [np.sort(np.array(part)) for part in (self.exact, self.over)]
+        return [
+            kit.assume(
+                "smallest eigenvalue of M",
+                min(part[0] for part in levels),
+                ">",
+                0,
+                "XXᵀ cannot reach negative ones; leave out zeros",
+            ),
+            kit.assume(
+                "smallest gap between eigenvalues",
+                min(np.diff(part).min(initial=np.inf) for part in levels),
+                ">",
+                0,
+                "equal ones make more critical points",
+            ),
+            kit.assume("rank of the first matrix", len(self.exact), "==", self.columns),
+            kit.assume("rank of the second matrix", len(self.over), ">", self.columns),
+            # X and U side by side must fit, for the pairs that are orthogonal
+            kit.assume("dimension", self.dimension, ">=", max(len(self.over), 2 * self.columns)),
         ]
-        owner, used = np.array(sets).T
-        return owner, used
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         levels = self.spectra(self.dimension)
         points = [point for row in levels for point in factorization_points(row, self.columns)]
         # x_2/x_1 at the start is known; radius · direction is the only part of it that is not one
         first = np.array(self.radii)[:, None] * setting.directions[:, 0]
         second = 1 + np.array(self.radii)[:, None] * setting.directions[:, 1]
         ahead = np.log(np.abs(second / first))
-        return Prediction(
-            value=("point", [point.value for point in points]),
+        values = np.array([point.value for point in points])
+        return kit.law(
+            value=("point", values),
             lowest=("point", [point.lowest for point in points]),
-            index=("point", [point.index for point in points]),
+            index=("point", [float(point.index) for point in points]),
             spectrum=("point eigenvalue", [point.eigenvalues for point in points]),
+            best=("matrix", [values[self.owner == i].min() for i in (0, 1)]),
             identity=("term", [0.5, -1.5, 4.0]),
             constant=2.0,
-            ahead=("radius direction", ahead),
-            rate=("gap", np.array(self.gaps)),
+            escape=("gap radius draw", ahead / np.array(self.gaps)[:, None, None]),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Observation:
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         matrices = self.matrices(setting)
-        certificates = [
-            point
-            for matrix, points in zip(matrices, setting.points, strict=True)
-            for point in strict_saddles(factorization_risk(matrix), points)
-        ]
+        certificates = []
+        longer = []
+        for matrix, points in zip(matrices, setting.points, strict=True):
+            both = np.concatenate([points, LONGER * points])
+            of_matrix = strict_saddles(factorization_risk(matrix), both)
+            certificates += of_matrix[: len(points)]
+            longer += of_matrix[len(points) :]
         searches = [critical_points(m, self.columns, setting.searches, ROUNDS) for m in matrices]
+        value, slope, curvature = map(np.stack, zip(*searches, strict=True))
         diagonal = np.stack([np.diag(levels) for levels in self.spectra(LONG)])
         # Without the first eigenvector descent never sees it: its coordinate stays zero to the bit.
         blind = setting.starts * (np.arange(LONG) > 0)[:, None]
         starts = np.stack([np.concatenate([setting.starts, blind])] * 2)
-        ends, times = compiled(self.descents)(diagonal, starts, setting.directions)
+        ends, times = kit.compiled(self.descents)(diagonal, starts, setting.directions)
         ends = np.asarray(ends).reshape(2, 2, self.starts)
         terms, ratio, turned = _identity(*setting.pairs)
-        return Observation(
+        return kit.seen(
             value=("point", [point.value for point in certificates]),
             gradient=("point", [point.gradient for point in certificates]),
             lowest=("point", [point.lowest for point in certificates]),
-            index=("point", [point.index for point in certificates]),
+            index=("point", [float(point.index) for point in certificates]),
             spectrum=("point eigenvalue", [point.eigenvalues for point in certificates]),
-            critical_value=("matrix search", [value for value, _ in searches]),
-            critical_gradient=("matrix search", [slope for _, slope in searches]),
-            terms=("pair term", terms),
+            longer_value=("point", [point.value for point in longer]),
+            longer_lowest=("point", [point.lowest for point in longer]),
+            longer_index=("point", [float(point.index) for point in longer]),
+            longer_spectrum=("point eigenvalue", [point.eigenvalues for point in longer]),
+            critical_value=("matrix search", value),
+            critical_gradient=("matrix search", slope),
+            critical_lowest=("matrix search", curvature),
+            terms=("pair term", terms[:, :3]),
+            second=("pair", terms[:, 3]),
             ratio=("pair", ratio),
             turned_ratio=("pair", turned),
             orthogonal_ratio=("pair", _identity(*setting.orthogonal)[1]),
             end=("matrix start", ends[:, 0]),
             blind_end=("matrix start", ends[:, 1]),
-            time=("gap radius direction", times),
+            escape=("gap radius draw", times),
         )
 
     def descents(
@@ -280,285 +332,287 @@ class FactorizationLandscape(Claim):
         times = leave(np.array(self.gaps), np.array(self.radii), directions)
         return final_risks(matrices, starts, self.steps), times
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         converged = (observed["critical_gradient"] < CONVERGED).mean(1)
         return [
-            assume("‖∇f‖ at the constructed points", observed["gradient"].max(), "<", 1e-12),
-            assume("share of searches that converged", converged.min(), ">=", 0.3),
+            kit.assume("‖∇f‖ at the constructed points", observed["gradient"].max(), "<", 1e-12),
+            kit.assume("share of searches that converged", converged.min(), ">=", 0.3),
         ]
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        sizes = [(np.array(levels) ** 2).sum() / 4 for levels in (self.exact, self.over)]
-        owner, _ = self.points()
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return deviations at constructed points, of what searches found, of descents and of the identity."""
         misses = []
-        excesses = []
-        for i in range(2):
-            values = predicted["value"][owner == i]
-            converged = observed["critical_gradient"][i] < CONVERGED
-            away = np.abs(observed["critical_value"][i][converged, None] - values)
-            misses.append(away.min(1) / sizes[i])
-            excesses.append((observed["end"][i] - values.min()) / sizes[i])
-        terms = observed["terms"]
-        second = terms[:, 3] - terms[:, :3] @ predicted["identity"]
-        times = predicted["ahead"] / predicted["rate"][:, None, None]
+        misfits = []
+        for i, size in enumerate(self.sizes):
+            own = np.flatnonzero(self.owner == i)
+            converged = seen.critical_gradient.values[i] < CONVERGED
+            ended = {"matrix": i, "search": np.flatnonzero(converged)}
+            value = seen.critical_value.isel(ended)
+            off = abs(value - law.value.isel(point=own)) / size
+            lowest = seen.critical_lowest.isel(ended)
+            bent = abs(lowest - law.lowest.isel(point=own)) / law.spectrum.max()
+            misses.append(off.min("point").values)
+            # two points may have one value, and a search ends at either
+            misfits.append(np.maximum(off, bent).min("point").values)
+        second = seen.second - (seen.terms * law.identity).sum("term")
+        sizes = xarray.DataArray(self.sizes, dims="matrix")
+        return {
+            **{f"{name}_off": abs(seen[name] - law[name]) for name in AT_POINTS},
+            "miss": xarray.DataArray(np.concatenate(misses), dims="converged"),
+            "misfit": xarray.DataArray(np.concatenate(misfits), dims="converged"),
+            "excess": abs(seen.end - law.best) / sizes,
+            # relative to the largest term
+            "identity_off": abs(second) / abs(seen.terms).max("term"),
+        }
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
-            agreement(
-                "value",
-                np.abs(observed["value"] - predicted["value"]).max(),
-                1e-10,
-                label="f at all critical points, largest error",
-            ),
-            agreement(
+            kit.agrees("value", seen.value_off, 1e-10, label="f at all critical points"),
+            kit.agrees(
                 "lowest_curvature",
-                np.abs(observed["lowest"] - predicted["lowest"]).max(),
+                seen.lowest_off,
                 1e-10,
-                label="lowest curvature at all critical points, largest error",
+                label="lowest curvature at all critical points",
             ),
-            agreement(
+            kit.agrees(
                 "index",
-                np.abs(observed["index"] - predicted["index"]).max(),
+                seen.index_off,
                 0.0,
-                label="number of directions that lead down at critical points, largest error",
+                label="number of directions that lead down at all critical points",
             ),
-            agreement(
+            kit.agrees(
                 "spectrum",
-                np.abs(observed["spectrum"] - predicted["spectrum"]).max(),
+                seen.spectrum_off,
                 1e-10,
-                label="all eigenvalues of the Hessian at all critical points, largest error",
+                label="all eigenvalues of the Hessian at all critical points",
             ),
-            agreement(
+            kit.agrees(
                 "complete",
-                np.concatenate(misses).max(),
+                seen.miss,
                 1e-10,
                 label="critical points that searches find: f − nearest predicted value, relative",
             ),
-            *[
-                agreement(
-                    f"descent_{name}",
-                    excess.max(),
-                    1e-12,
-                    label=f"excess of descent over the best value, {words}",
-                )
-                for name, words, excess in zip(
-                    NAMES, ("rank M = r", "rank M > r"), excesses, strict=True
-                )
-            ],
-            agreement(
+            kit.agrees(
+                "found_curvature",
+                seen.misfit,
+                # in an unused column the gradient may be cubic: 1e-8 leaves z³ = 1e-8, whose curvature is z²
+                1e-5,
+                label="critical points that searches find: lowest curvature and f, off the nearest predicted pair",
+            ),
+            kit.agrees(
+                "descent",
+                seen.excess,
+                1e-12,
+                label="excess of descents from random starts over the best value, relative",
+            ),
+            kit.agrees(
                 "identity",
-                # relative to the largest term
-                (np.abs(second) / np.abs(terms).max(1)).max(),
+                seen.identity_off,
                 1e-12,
                 label="∇²f[Δ, Δ] − ½‖ΔΔᵀ‖² + (3/2)‖E‖² − 4⟨∇f, Δ⟩, E = XXᵀ − M",
             ),
-            bound(
+            kit.at_most(
                 "lemma",
-                observed["ratio"].max(),
-                at_most=float(predicted["constant"]),
-                label="largest ‖ΔΔᵀ‖²/‖E‖² over random pairs",
+                law.constant,
+                seen.ratio,
+                each=True,
+                label="‖ΔΔᵀ‖²/‖E‖² of random pairs",
             ),
-            equal(
+            kit.follows(
                 "sharp",
-                float(predicted["constant"]),
-                observed["orthogonal_ratio"],
+                law.constant,
+                seen.orthogonal_ratio,
                 1e-10,
-                aggregate="all",
+                each=True,
                 label="‖ΔΔᵀ‖²/‖E‖² where XᵀU = 0 and XᵀX = UᵀU = cI",
             ),
-            equal(
+            kit.follows(
                 "escape_time",
-                times.ravel(),
-                observed["time"].ravel(),
+                law.escape,
+                seen.escape,
                 # descent with η = 0.01/λ_1 is late by η gap/2, 0.3 % at the largest gap
                 0.005,
-                aggregate="all",
+                each=True,
                 label="time to leave the saddle at the second eigenvector",
             ),
         ]
 
-    def rivals(self, setting: Setting, predicted: Prediction) -> list[Rival]:
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         levels = self.spectra(self.dimension)
         r = self.columns
-        owner, used = self.points()
-        sets = [(row, chosen) for row in levels for chosen in _sets(row, r)]
+        sets = [(levels[i], chosen) for i, chosen in self.sets()]
+        used = np.array([len(chosen) for _, chosen in sets])
         omitted = [np.delete(row, chosen) for row, chosen in sets]
-        best = predicted["index"] == 0
-        origin = np.where(used == 0, predicted["index"], 0)
-        missing = [
-            (left_out > 0).sum() * (r - k) for left_out, k in zip(omitted, used, strict=True)
-        ]
+        index = law["index"].values
+        value = law.value.values
+        best = index == 0
+        positive = np.array([(left_out > 0).sum() for left_out in omitted])
         top = np.array([left_out.max() for left_out in omitted])
-        ends = best | (used == 0)
-        few = predicted["value"].copy()
-        for matrix in (0, 1):
-            own = owner == matrix
-            few[own & ~ends] = few[own & best][0]
-        geometric = []
-        for (row, chosen), spectrum in zip(sets, predicted["spectrum"], strict=True):
-            geometric.append(_with_geometric_means(spectrum, row[list(chosen)]))
+        least = law.best.values[self.owner]
+        geometric = [
+            _with_geometric_means(spectrum, row[list(chosen)])
+            for (row, chosen), spectrum in zip(sets, law.spectrum.values, strict=True)
+        ]
         return [
-            Rival(
+            kit.rival(
                 "square_of_sum",
-                predicted.replace(
-                    value=("point", [left_out.sum() ** 2 / 4 for left_out in omitted])
-                ),
                 "the omitted part as one number",
                 label="f = ¼(Σ_{i∉S} λ_i)²",
+                value=("point", [left_out.sum() ** 2 / 4 for left_out in omitted]),
             ),
-            Rival(
+            kit.rival(
                 "saddle_at_origin",
-                predicted.replace(index=("point", origin)),
                 "the only point where X has no direction",
                 label="only the origin is a saddle",
+                index=("point", np.where(used == 0, index, 0)),
             ),
-            Rival(
+            kit.rival(
                 "missing_columns",
-                predicted.replace(
-                    index=("point", missing), lowest=("point", np.where(used < r, -top, 0))
-                ),
                 "an unused column is the way out; X of full rank has none",
                 label="only points of deficient rank are saddles",
+                index=("point", positive * (r - used)),
+                lowest=("point", np.where(used < r, -top, 0)),
             ),
-            Rival(
+            kit.rival(
                 "largest_omitted",
-                predicted.replace(
-                    lowest=("point", np.where(best, 0, -top)),
-                    rate=("gap", np.array(self.gaps) + 1),
-                ),
                 "right wherever a column is unused",
                 label="λ_min = −max λ_v at every saddle",
+                lowest=("point", np.where(best, 0, -top)),
+                escape=law.escape * law.gap / (law.gap + 1),
             ),
-            Rival(
+            kit.rival(
                 "geometric_mean",
-                predicted.replace(spectrum=("point eigenvalue", geometric)),
                 "it is 2λ_u where both are equal",
                 label="mixing two columns costs 2√(λ_u λ_u')",
+                spectrum=("point eigenvalue", geometric),
             ),
-            Rival(
+            kit.rival(
                 "no_others",
-                predicted.replace(value=("point", few)),
                 "a landscape without spurious minima need not have these saddles",
                 label="only the origin and the best are critical",
+                value=("point", np.where(best | (used == 0), value, least)),
             ),
-            Rival(
+            kit.rival(
                 "two_for_three",
-                predicted.replace(identity=("term", [0.5, -1.0, 4.0])),
                 "then the lemma's 2 would be just what is needed",
                 label="½‖ΔΔᵀ‖² − ‖E‖² + 4⟨∇f, Δ⟩",
+                identity=("term", [0.5, -1.0, 4.0]),
             ),
-            Rival(
+            kit.rival(
                 "local_constant",
-                predicted.replace(constant=1 / (2 * (np.sqrt(2) - 1))),
                 "the constant of the lemma for ‖Δ‖² σ_r(M) (Tu et al. 2016)",
                 label="‖ΔΔᵀ‖² ≤ 1.207 ‖E‖²",
+                constant=1 / (2 * (np.sqrt(2) - 1)),
             ),
-            Rival(
+            kit.rival(
                 "three",
-                predicted.replace(constant=3.0),
                 "as much as the proof can bear",
                 label="the lemma's constant is 3",
+                constant=3.0,
             ),
         ]
 
-    def controls(self, observed: Observation) -> list[Control]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        turned = lambda name: (seen[name].dims, seen[name].values[::-1])
         return [
-            Control(
+            kit.control(
+                "longer",
+                "these points are not critical",
+                label=f"points that are {LONGER:g} times as long",
+                value=seen.longer_value,
+                lowest=seen.longer_lowest,
+                index=seen.longer_index,
+                spectrum=seen.longer_spectrum,
+            ),
+            kit.control(
+                "other_matrix",
+                "its critical points have other values",
+                label="what searches found of the other matrix",
+                **{name: turned(name) for name in FOUND},
+            ),
+            kit.control(
                 "blind_starts",
-                observed.replace(end=("matrix start", observed["blind_end"])),
                 "they lie on the stable set of a saddle",
                 label="starts without the first eigenvector",
+                end=seen.blind_end,
             ),
-            Control(
+            kit.control(
                 "another_root",
-                observed.replace(ratio=("pair", observed["turned_ratio"])),
                 "the lemma is about the nearest root",
                 label="Δ to a root that is not the nearest",
+                ratio=seen.turned_ratio,
+                orthogonal_ratio=seen.ratio,
+            ),
+            kit.control(
+                "other_start",
+                "the time is that of the start's own direction",
+                label="descents that leave in another direction",
+                escape=(seen.escape.dims, np.roll(seen.escape.values, 1, -1)),
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        owner, _ = self.points()
-        over = owner == 1
-        values = predicted["value"][over]
-        rank = np.argsort(values, kind="stable")
-        place = np.arange(rank.size)
-        lowest = observed["lowest"][over][rank]
-        top = np.array([np.delete(self.over, c).max() for c in _sets(self.over, self.columns)])
-        converged = observed["critical_gradient"][1] < CONVERGED
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        over = np.flatnonzero(self.owner == 1)
+        over = over[np.argsort(law.value.values[over], kind="stable")]
+        values = law.value.values[over]
+        place = np.arange(over.size)
+        converged = seen.critical_gradient.values[1] < CONVERGED
+        ends = seen.critical_value.values[1][converged]
         levels = np.unique(np.round(values, 9))
-        counts = [
-            (np.abs(observed["critical_value"][1][converged] - level) < 1e-6).sum()
-            for level in levels
-        ]
-        away = 1 / np.array(self.radii)
-        times = observed["time"].mean(-1)
-        predictions = predicted["ahead"].mean(-1)
-        ladder = [
-            curve
-            for i, gap in enumerate(self.gaps)
-            for curve in (
-                observed_curve(
-                    away,
-                    times[i],
-                    f"gap {gap:g}",
-                    kind="points",
-                    shade=i / max(1, len(self.gaps) - 1),
-                ),
-                predicted_curve(away, predictions / gap, "log(1/radius)/gap" if not i else ""),
-            )
-        ]
-        random = np.sort(observed["ratio"])
+        counts = [(np.abs(ends - level) < 1e-6).sum() for level in levels]
+        random = np.sort(seen.ratio)
+        shares = np.linspace(0, 1, random.size)
+        spectra = np.sort(seen.orthogonal_ratio)
+        straight = rivals["largest_omitted"].lowest[over]
         return (
-            panel(
+            kit.panel(
                 "Each critical point but the best has negative curvature",
                 "critical points, best first",
                 "lowest eigenvalue of the Hessian",
-                observed_curve(place, lowest, "automatic differentiation", kind="points"),
-                predicted_curve(place, predicted["lowest"][over][rank], "predicted"),
-                rival_curve(
-                    place,
-                    np.where(predicted["index"][over] == 0, 0, -top)[rank],
-                    "−max λ_v, even where |S| = r",
+                kit.observed_curve(
+                    place, seen.lowest[over], "automatic differentiation", kind="points"
                 ),
+                kit.predicted_curve(place, law.lowest[over], "predicted"),
+                kit.rival_curve(place, straight, "−max λ_v, even where |S| = r"),
             ),
-            panel(
+            kit.panel(
                 "Searches find critical points at predicted values only",
                 "f",
                 "searches",
-                observed_curve(levels, counts, "searches that end there", kind="points"),
-                context_curve(values, 0 * values, "predicted values", kind="points"),
+                kit.observed_curve(levels, counts, "searches that end there", kind="points"),
+                kit.context_curve(values, 0 * values, "predicted values", kind="points"),
             ),
-            panel(
+            kit.panel(
                 "Ge's constant 2 is sharp",
                 "‖ΔΔᵀ‖² / ‖XXᵀ − M‖²",
                 "share of pairs below",
-                observed_curve(
-                    random, np.linspace(0, 1, random.size), "random pairs", kind="steps"
-                ),
-                observed_curve(
-                    np.sort(observed["orthogonal_ratio"]),
-                    np.linspace(0, 1, random.size),
-                    "XᵀU = 0, XᵀX = UᵀU = cI",
-                    shade=0.7,
-                ),
-                predicted_curve((2, 2), (0, 1), "2"),
-                rival_curve((1.207, 1.207), (0, 1), "1.207"),
+                kit.observed_curve(random, shares, "random pairs", kind="steps"),
+                kit.observed_curve(spectra, shares, "XᵀU = 0, XᵀX = UᵀU = cI", shade=0.7),
+                kit.predicted_curve((2, 2), (0, 1), "2"),
+                kit.rival_curve((1.207, 1.207), (0, 1), "1.207"),
             ),
-            panel(
+            kit.curves(
                 "Time to leave a saddle",
-                "1 / distance of the start",
-                "time",
-                *ladder,
+                law.escape,
+                seen.escape,
+                over="radius",
+                by="gap",
+                name="gap {}",
+                x="distance of the start",
+                y="time",
                 log="xy",
             ),
         )
 
 
-def _sets(levels: np.ndarray | tuple[float, ...], columns: int) -> list[tuple[int, ...]]:
+def _sets(levels: Values | tuple[float, ...], columns: int) -> list[tuple[int, ...]]:
     """Return all sets S of at most r positive eigenvalues, in the order of theory."""
     return [point.chosen for point in factorization_points(levels, columns)]
 
 
-def _identity(x: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _identity(x: Values, root: Values) -> tuple[Values, Values, Values]:
     """Return the terms of Ge's identity at pairs of X and U, and the lemma's ratio for two roots.
 
     Returns:
@@ -579,7 +633,7 @@ def _identity(x: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return terms, squared(outer) / squared(residual), turned
 
 
-def _with_geometric_means(spectrum: np.ndarray, used: np.ndarray) -> np.ndarray:
+def _with_geometric_means(spectrum: Values, used: Values) -> Values:
     """Return a spectrum with 2√(λ_u λ_u') for each λ_u + λ_u', sorted."""
     changed = list(spectrum)
     for i, first in enumerate(used):

@@ -32,7 +32,7 @@ DIMENSION = 12  # n, of these descents
 
 def critical_points(
     matrix: np.ndarray, columns: int, starts: np.ndarray, rounds: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Search for critical points of ¼‖XXᵀ − M‖², of any kind, by damped Gauss–Newton steps on ½‖∇f‖².
 
     Args:
@@ -42,7 +42,7 @@ def critical_points(
         rounds: steps of each.
 
     Returns:
-        ``(value, gradient)`` at the ends, shape ``(starts,)`` each, the latter ‖∇f‖.
+        ``(value, gradient, lowest)`` at the ends, shape ``(starts,)`` each: f, ‖∇f‖ and the lowest curvature.
     """
     n = len(matrix)
     eye = np.eye(n)
@@ -52,16 +52,19 @@ def critical_points(
         residual = x @ np.swapaxes(x, 1, 2) - matrix
         return residual, (residual @ x).reshape(len(x), -1)
 
-    x = starts.reshape(-1, n, columns).copy()
-    damping = np.ones(len(x))
-    residual, slope = gradient(x)
-    for _ in range(rounds):
+    def curvature(x: np.ndarray, residual: np.ndarray) -> np.ndarray:
         # H[(i, a), (j, b)] = X_ib X_ja + δ_ij (XᵀX)_ab + (XXᵀ − M)_ij δ_ab, see factorization_risk
-        hessian = (
+        return (
             np.einsum("sib,sja->siajb", x, x)
             + np.einsum("ij,sab->siajb", eye, np.swapaxes(x, 1, 2) @ x)
             + np.einsum("sij,ab->siajb", residual, columns_eye)
         ).reshape(len(x), n * columns, n * columns)
+
+    x = starts.reshape(-1, n, columns).copy()
+    damping = np.ones(len(x))
+    residual, slope = gradient(x)
+    for _ in range(rounds):
+        hessian = curvature(x, residual)
         normal = hessian @ hessian + damping[:, None, None] * np.eye(n * columns)
         move = np.linalg.solve(normal, np.einsum("sij,sj->si", hessian, slope)[..., None])
         tried = x - move.reshape(x.shape)
@@ -71,7 +74,8 @@ def critical_points(
         residual[better] = residual_tried[better]
         slope[better] = slope_tried[better]
         damping = np.clip(np.where(better, damping / 3, damping * 4), 1e-8, 1e6)
-    return (residual**2).sum((1, 2)) / 4, np.linalg.norm(slope, axis=1)
+    lowest = np.linalg.eigvalsh(curvature(x, residual))[:, 0]
+    return (residual**2).sum((1, 2)) / 4, np.linalg.norm(slope, axis=1), lowest
 
 
 def final_risks(matrices: Values, starts: Values, steps: int) -> jax.Array:
