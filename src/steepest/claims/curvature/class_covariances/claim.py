@@ -5,6 +5,8 @@ their largest eigenvalues consist of is measured by splitting both, exactly, int
 Of untrained networks, class means carry a third of the outliers of the last features, and more of those of the first.
 """
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,17 +26,17 @@ KINDS = ("features", "errors")
 class ClassCovariances(kit.Claim[Setting]):
     """ReLU networks on the digits, cross-entropy with weight decay, trained past zero error."""
 
-    classes: kit.Count = kit.param(
+    classes: Annotated[int, kit.Within(3, 10)] = kit.param(
         10,
         "C",
         scope=kit.between(7, 10, "with five the features rise less than networks differ"),
     )
     seeds: kit.Seeds = kit.param(8, "independent networks, each with images of its own")
-    n: kit.Count = kit.param(300, "images", scope=kit.between(250, 400))
+    n: Annotated[int, kit.Within(30, 450)] = kit.param(300, "images", scope=kit.between(250, 400))
     width: kit.Count = kit.param(
         32, "neurons in each hidden layer", unit="neurons", scope=kit.between(24, 48)
     )
-    depth: kit.Count = kit.param(
+    depth: Annotated[int, kit.Within(2)] = kit.param(
         4,
         "hidden layers",
         unit="layers",
@@ -108,13 +110,6 @@ class ClassCovariances(kit.Claim[Setting]):
             "layer": tuple(f"layer {k + 1}" for k in range(self.depth)),
             "moment": ("start", "end"),
         }
-
-    def check_fields(self) -> None:
-        for name, low, high in (("classes", 3, 10), ("n", 30, 450), ("depth", 2, 100)):
-            if not low <= getattr(self, name) <= high:
-                raise kit.UserError(
-                    f"{name} must be from {low} to {high}, got {getattr(self, name)}; try {low}"
-                )
 
     def setting(self, key: kit.Key) -> Setting:
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
