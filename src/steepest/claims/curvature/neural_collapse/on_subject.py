@@ -5,22 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Control,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    Seeds,
-    Within,
-    assume,
-    compiled,
-)
+from steepest import kit
 from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.curvature._on_classifiers import (
     DECAYED,
@@ -33,17 +20,15 @@ from steepest.claims.curvature._on_classifiers import (
     steps_of,
     undecided_decay,
 )
-from steepest.claims.curvature.neural_collapse.claim import RANK_CUT, NeuralCollapse
+from steepest.claims.curvature.neural_collapse.claim import NeuralCollapse
+from steepest.claims.curvature.neural_collapse.experiment import RECORDS, seen_of
 from steepest.core.errors import UserError
 from steepest.dynamics import logarithmic
 from steepest.measurement import Built, check_cross_entropy, last_layer
 from steepest.measurement.adapters import Subject
-from steepest.measurement.quantities import collapse, upper_pairs
 
-RECORDS = 60  # moments of the training, evenly spaced in log(1 + step), as in the claim
 BALANCED = 1.5  # largest class over the smallest: theory is for equal classes
 MANY = 100  # classes: the random means of the control have their square in cosines
-COLLAPSE = compiled(collapse)  # hundreds of looks of one shape
 FREE = "it is about free features, an exact problem of its own without a network"
 
 
@@ -51,12 +36,12 @@ FREE = "it is about free features, an exact problem of its own without a network
 class CollapseOnSubject(OnSubject, NeuralCollapse):
     """Your classifier along your own training, on at most n of its examples, drawn by class."""
 
-    classes: Count = 5  # C [1]
-    seeds: Seeds = 6  # independent networks, if your function takes a seed [1]
-    n: Count = 5000  # of your examples at most, drawn by class [1]
-    width: Count = 32  # dimension p of the features [1]
+    classes: kit.Count = 5  # C [1]
+    seeds: kit.Seeds = 6  # independent networks, if your function takes a seed [1]
+    n: kit.Count = 5000  # of your examples at most, drawn by class [1]
+    width: kit.Count = 32  # dimension p of the features [1]
     # of your training; 0 takes all of it, 10000 at most [steps]
-    net_steps: Annotated[int, Within(0)] = 0
+    net_steps: Annotated[int, kit.Within(0)] = 0
 
     says = (
         "Past zero error your features collapse onto class means, which form a simplex "
@@ -79,7 +64,7 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         "must do better to pass.",
     )
 
-    def setting(self, key: Key) -> Networks:
+    def setting(self, key: kit.Key) -> Networks:
         networks = self.build_all(most=self.n)
         first = networks.subjects[0]
         examples = examples_of(first, one_hot=True)
@@ -96,26 +81,22 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
             "width": facts["width"],
         }
 
-    @property
-    def losses(self) -> tuple[str, ...]:
-        return (self.loss,)
-
-    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
         examples = setting.facts["examples"]
         sizes = examples.sizes
         return [
             *of_classes(examples),
-            assume(
+            kit.assume(
                 "classes at most", examples.classes, "<=", MANY, "the control takes too much memory"
             ),
-            assume(
+            kit.assume(
                 "largest class over the smallest",
                 sizes.max() / max(1, sizes.min()),
                 "<=",
                 BALANCED,
                 "give as many examples of each class",
             ),
-            assume(
+            kit.assume(
                 "dimension p of the features",
                 self.width,
                 ">=",
@@ -128,8 +109,8 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
     def assumed(self, networks: Networks) -> tuple[str, ...]:
         return undecided_decay(networks)
 
-    def predict(self, setting: Networks) -> Prediction:
-        return Prediction(**self.predict_networks())
+    def predict(self, setting: Networks) -> kit.Prediction:
+        return kit.law(**self.of_networks())
 
     def cost(self, networks: Networks) -> Cost:
         steps = steps_of(networks.built[0], self.net_steps)
@@ -137,28 +118,20 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         # one for the outputs and one for the features
         return Cost(passes=len(networks) * looks * 2, steps=len(networks) * steps)
 
-    def observe(self, setting: Networks, key: Key) -> Observation:
+    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
         paths = [
-            self.along(built, subject)
+            self.path_of(built, subject)
             for built, subject in zip(setting.built, setting.subjects, strict=True)
         ]
         longest = max(paths, key=lambda path: path["step"][-1])
         records = max(len(path["step"]) for path in paths)
         # a training that ends earlier stays where it ended
         last = lambda values: [*values, *[values[-1]] * (records - len(values))]
-        arrays = stacked(self, [{k: last(v) for k, v in path.items()} for path in paths])
-        random_cosines, random_spread = self.random_means(key)
-        repeated = lambda array: self.stacked(list(array)[: len(setting)])
-        names = ("error", "cosines", "rank", "variability", "norm_spread", "duality", "mismatch")
-        axes = {name: "loss seed record" for name in names} | {"cosines": "loss seed record pair"}
-        return Observation(
-            step=("record", np.array(last(longest["step"])), "steps"),
-            random_cosines=("seed draw", repeated(random_cosines)),
-            random_spread=("seed", repeated(random_spread)),
-            **{name: (axes[name], arrays[name][None]) for name in names},
-        )
+        names = [name for name in paths[0] if name != "step"]
+        arrays = stacked(self, [{name: last(path[name]) for name in names} for path in paths])
+        return kit.seen(**self.along(np.array(last(longest["step"])), arrays, key))
 
-    def along(self, built: Built, subject: Subject) -> dict[str, list]:
+    def path_of(self, built: Built, subject: Subject) -> dict[str, list]:
         """Train one network, and return what was seen at the marks and at the end, by name."""
         most = steps_of(built, self.net_steps)
         marks = set(logarithmic(most, RECORDS).tolist())
@@ -172,25 +145,27 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
             looks.append(look(model, subject, taken))
         return {name: [moment[name] for moment in looks] for name in looks[0]}
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         return self.past_zero_error(observed)
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        return self.judge_networks(predicted, observed)
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return self.judge_networks(law, seen)
 
-    def rivals(self, setting: Networks, predicted: Prediction) -> list[Rival]:
-        return self.rivals_of_networks(predicted)
+    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+        return self.rivals_of_networks(law)
 
-    def controls(self, observed: Observation) -> list[Control]:
-        return self.controls_of_networks(observed)
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return self.controls_of_networks(seen)
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
+    ) -> tuple[kit.Panel, ...]:
         titles = (
             "The spread within classes, over that between them",
             "Cosines of the centred class means",
             "How far the classifier is from the class means",
         )
-        return retitled(self.panels_of_networks(predicted, observed), *titles)
+        return retitled(self.panels_of_networks(law, seen), *titles)
 
 
 def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:
@@ -198,17 +173,8 @@ def look(model: Any, subject: Subject, step: int) -> dict[str, Any]:
     with looking(model, subject) as (now,):
         examples = examples_of(now, one_hot=True)
         features, matrix, bias = last_layer(now, examples.outputs)
-    state = COLLAPSE(features, examples.labels, matrix, bias)
-    return {
-        "step": step,
-        "error": examples.error,
-        "cosines": upper_pairs(state.cosines),
-        "rank": int((state.spectrum >= RANK_CUT).sum()),
-        "variability": float(state.variability),
-        "norm_spread": float(state.norm_spread),
-        "duality": float(state.duality),
-        "mismatch": float(state.mismatch),
-    }
+    state = seen_of(features, examples.labels, matrix, bias)
+    return {"step": step, "error": examples.error, **state}
 
 
 def loss_of(subject: Subject, examples: Examples) -> str:

@@ -1,0 +1,196 @@
+"""Descents of free features and of networks, and what is seen of their collapse."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from steepest import kit
+from steepest.dynamics import descend, logarithmic
+from steepest.measurement.quantities import collapse, upper_pairs
+from steepest.nn.losses import cross_entropy, squared
+from steepest.nn.networks import mlp, unconstrained, unconstrained_risk
+
+LOSSES = ("cross-entropy", "squared")
+RECORDS = 60  # moments of a training, evenly spaced in log(1 + step)
+DRAWS = 200  # of random means, for every network
+# a direction of the class means counts when it is at least this long against the longest
+RANK_CUT = 0.1
+LOOK = kit.compiled(collapse)  # hundreds of looks of one shape, in double precision
+
+
+@dataclass(frozen=True)
+class FreeFeatures:
+    """Features and weights without a network, with the same decay of both.
+
+    Attributes:
+        classes: C.
+        copies: examples of each class.
+        dimension: of the features.
+        decay: of features and of weights.
+        steps: of descent.
+    """
+
+    classes: int
+    copies: int
+    dimension: int
+    decay: float
+    steps: int
+
+    def descend(self, square: jax.Array, key: kit.Key) -> dict[str, Any]:
+        """Return losses on the way, features and weights at start and end, outputs and gradient at the end."""
+        n = self.classes * self.copies
+        net = unconstrained(self.classes, self.dimension, n)
+        targets = jnp.repeat(jnp.eye(self.classes), self.copies, axis=0)
+        risk = unconstrained_risk(net, partial(_loss, square), targets, self.decay, self.decay)
+        rule = optax.sgd(2.0, momentum=0.98, nesterov=True)
+        start = net.init(key)
+        path = descend(risk, start, rule, self.steps, record=logarithmic(self.steps, 40))
+        outputs = net.apply(path.params, jnp.arange(n))
+        slope = optax.tree.norm(jax.grad(risk)(path.params))
+        return {
+            "loss": path.risk,
+            "start": start,
+            "end": path.params,
+            "outputs": outputs,
+            "gradient": slope,
+        }
+
+
+@dataclass(frozen=True)
+class Training:
+    """Batches with momentum 0.9 and decay of all parameters, a tenth of the step size after each third.
+
+    Attributes:
+        widths: of the ReLU network, from inputs to classes.
+        images: of each class.
+        loss: one of LOSSES.
+        lr: largest step size, after a warm-up over a twentieth of the steps.
+        decay: of all parameters.
+        batch: images in a batch, drawn with replacement.
+        steps: of all thirds together.
+    """
+
+    widths: tuple[int, ...]
+    images: int
+    loss: str
+    lr: float
+    decay: float
+    batch: int
+    steps: int
+
+    def __call__(self, key: kit.Key, x: jax.Array) -> dict[str, jax.Array]:
+        """Train one network; return its features, last layer and training error at RECORDS moments."""
+        y = jnp.repeat(jnp.arange(self.widths[-1]), self.images)
+        targets = jax.nn.one_hot(y, self.widths[-1])
+        net = mlp(self.widths, "relu", c_w=2.0)
+        risk = lambda p, x, t: _loss(self.loss == "squared", net.apply(p, x), t).mean()
+
+        def of_batch(params: Any, key: kit.Key) -> jax.Array:
+            chosen = jax.random.randint(key, (self.batch,), 0, len(y))
+            return risk(params, x[chosen], targets[chosen])
+
+        path = descend(
+            lambda p: risk(p, x, targets),
+            net.init(key),
+            optax.chain(optax.add_decayed_weights(self.decay), optax.sgd(self.rate, momentum=0.9)),
+            self.steps,
+            record=logarithmic(self.steps, RECORDS),
+            stochastic=of_batch,
+            key=key,
+            observe={
+                "features": lambda p: net.features(p, x),
+                "rows": lambda p: p[-1]["w"],
+                "biases": lambda p: p[-1]["b"],
+                "error": lambda p: jnp.mean(net.apply(p, x).argmax(1) != y),
+            },
+        )
+        return path.observed
+
+    def rate(self, step: Any) -> jax.Array:
+        """The step size."""
+        warm = jnp.minimum(20 * step / self.steps, 1)
+        return self.lr * warm * 0.1 ** (step // (self.steps // 3))
+
+
+def free_features(free: FreeFeatures, key: kit.Key, seeds: int) -> dict[str, np.ndarray]:
+    """Descend with both losses from every start; return what is seen, ``(loss, seed, …)``."""
+
+    def both(starts: kit.Key) -> dict[str, Any]:
+        lanes = jnp.arange(2 * seeds) >= seeds, jnp.concatenate([starts] * 2)
+        return jax.lax.map(lambda lane: free.descend(*lane), lanes)
+
+    paths = jax.tree.map(np.asarray, kit.compiled(both)(kit.keys(key, seeds)))
+    y = np.repeat(np.arange(free.classes), free.copies)
+    states = zip(paths["start"]["h"], paths["start"]["w"], strict=True)
+    begin = [LOOK(h, y, w).variability for h, w in states]
+    ends = [LOOK(h, y, w) for h, w in zip(paths["end"]["h"], paths["end"]["w"], strict=True)]
+    of_ends = lambda name: np.array([getattr(end, name) for end in ends])
+    found = {
+        "loss": paths["loss"],
+        "gradient": paths["gradient"],
+        "singular": np.linalg.svd(paths["outputs"], compute_uv=False),
+        "variability": of_ends("variability"),
+        "start_variability": np.array(begin),
+        "cosines": upper_pairs(jnp.asarray(of_ends("cosines"))),
+        "raw_cosines": upper_pairs(jnp.asarray(of_ends("raw_cosines"))),
+        "duality": of_ends("duality"),
+    }
+    return {name: np.reshape(v, (2, seeds, *np.shape(v)[1:])) for name, v in found.items()}
+
+
+def networks(training: Training, key: kit.Key, x: np.ndarray) -> dict[str, np.ndarray]:
+    """Train a network on each row of images; return NC1 to NC4 and the error along it, ``(seed, record, …)``."""
+    train = kit.compiled(lambda keys, x: jax.lax.map(lambda lane: training(*lane), (keys, x)))
+    paths = jax.tree.map(np.asarray, train(kit.keys(key, len(x)), x))
+    y = np.repeat(np.arange(training.widths[-1]), training.images)
+    states = [paths[name] for name in ("features", "rows", "biases")]
+    looks = [
+        [seen_of(h, y, w, b) for h, w, b in zip(*of_one, strict=True)]
+        for of_one in zip(*states, strict=True)
+    ]
+    names = looks[0][0]
+    arrays = {
+        name: np.array([[look[name] for look in of_one] for of_one in looks]) for name in names
+    }
+    return {"error": paths["error"], **arrays}
+
+
+def seen_of(h: Any, y: Any, w: Any, b: Any) -> dict[str, Any]:
+    """Return what is recorded of the collapse of features h of classes y, read by W h + b."""
+    state = LOOK(h, y, w, b)
+    return {
+        "cosines": np.asarray(upper_pairs(state.cosines)),
+        "dimensions": int((np.asarray(state.spectrum) >= RANK_CUT).sum()),
+        "variability": float(state.variability),
+        "norm_spread": float(state.norm_spread),
+        "duality": float(state.duality),
+        "mismatch": float(state.mismatch),
+    }
+
+
+def random_means(key: kit.Key, shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Return cosines ``(seeds, draws)`` and mean spread of lengths ``(seeds,)`` of centred random class means.
+
+    Args:
+        key: of the draws.
+        shape: networks, classes and dimensions.
+    """
+    seeds, classes, width = shape
+    means = kit.numpy_generator(key).standard_normal((seeds, DRAWS, classes, width))
+    means -= means.mean(2, keepdims=True)
+    lengths = np.linalg.norm(means, axis=-1)
+    unit = means / lengths[..., None]
+    cosines = np.asarray(upper_pairs(unit @ unit.swapaxes(-1, -2)))
+    spread = lengths.std(-1) / lengths.mean(-1)
+    return cosines.reshape(seeds, -1), spread.mean(1)
+
+
+def _loss(square: Any, outputs: jax.Array, targets: jax.Array) -> jax.Array:
+    """The squared loss of every example or its cross-entropy: one compiled descent for both."""
+    return jnp.where(square, squared(outputs, targets), cross_entropy(outputs, targets))
