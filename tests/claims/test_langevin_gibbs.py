@@ -7,7 +7,6 @@ from scipy import integrate
 
 from steepest.claim import compiled
 from steepest.claims.noise._double_well import well
-from steepest.claims.noise._extrapolate import extrapolate
 from steepest.claims.noise.langevin_gibbs.claim import LangevinGibbs
 from steepest.claims.noise.langevin_gibbs.experiment import (
     PLACES,
@@ -18,20 +17,12 @@ from steepest.claims.noise.langevin_gibbs.experiment import (
     line_shift,
     plane_expansion,
     plane_moments,
+    rugged_bound,
+    rugged_excess,
+    rugged_second,
 )
 from steepest.core.errors import UserError
 from steepest.noise import gibbs, stationary, transfer_matrix
-
-
-def test_extrapolation_is_exact_for_polynomials():
-    steps = np.array([0.1, 0.2, 0.4])
-    values = 3 - steps + 5 * steps**2
-    assert extrapolate(steps, values) == pytest.approx(3, abs=1e-12)
-    both = extrapolate(steps, np.stack([values, 2 * values]), -1)
-    assert both == pytest.approx([3, 6], abs=1e-12)
-    powers = steps[:, None] ** np.arange(3)
-    other = np.array([0.3, -1.0, 2.0])
-    assert extrapolate(steps, other) == pytest.approx(np.linalg.solve(powers, other)[0], abs=1e-12)
 
 
 def test_the_expansion_on_a_parabola_is_the_known_variance():
@@ -104,7 +95,7 @@ def test_variances_on_the_way_to_the_stationary_law():
         by_hand = by_hand * 0.5**2 + 2 * 0.5 / 1 * 1.0 / 1  # in units of 1/βλ: (1 − ελ)² v + 2ελ
         if step > 2:
             readings.append(by_hand)
-    assert claim._over_time(fraction, 1 / (1 - fraction / 2))[0, 0] == pytest.approx(
+    assert claim.over_time(fraction, 1 / (1 - fraction / 2))[0, 0] == pytest.approx(
         np.mean(readings)
     )
 
@@ -151,6 +142,15 @@ def test_the_log_density_between_nodes_is_that_of_a_finer_grid():
     at = np.abs(x[:, None] - PLACES).argmin(0)
     assert np.abs(x[at] - PLACES).max() < 1e-12
     assert line_law(step, beta).logs == pytest.approx(np.log(law[at] / (x[1] - x[0])), abs=1e-9)
+
+
+def test_the_excess_on_the_rugged_parabola_is_expanded_by_laplace():
+    betas = np.array([100.0, 200.0, 400.0])
+    seconds = [(rugged_excess(beta) - 1 / (2 * beta)) * beta**2 for beta in betas]
+    # what is left of order 1/β is taken out by two of them
+    assert 2 * seconds[2] - seconds[1] == pytest.approx(rugged_second(), rel=2e-3)
+    assert rugged_excess(7.0, 0.0) == pytest.approx(1 / 14, rel=1e-9)
+    assert (rugged_bound(betas) > 3 * np.array([rugged_excess(beta) for beta in betas])).all()
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,8 @@
-"""Limits of exact numbers as a size tends to zero, by the polynomial through all of them."""
+"""What fields refuse from which limits are extrapolated, or which walkers are divided into groups."""
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from steepest.claim import Values
 from steepest.core.errors import UserError
-
-
-def extrapolate(sizes: Values, values: Values, axis: int = 0) -> Values:
-    """Return the value at size zero of the polynomial through values at all sizes.
-
-    Args:
-        sizes: different from each other, such as ε or 1/β, shape ``(n,)``.
-        values: numbers at these, ``n`` of them along the axis.
-        axis: of the sizes.
-
-    >>> round(float(extrapolate([1.0, 2.0, 4.0], [8.0, 13.0, 29.0])), 9)  # 5 + 2h + h²
-    5.0
-    """
-    sizes = np.asarray(sizes, float)
-    weights = [
-        np.prod(np.delete(sizes, i) / (np.delete(sizes, i) - h)) for i, h in enumerate(sizes)
-    ]
-    return np.tensordot(np.asarray(values, float), np.array(weights), (axis, 0))
 
 
 def check_sizes(name: str, sizes: Sequence[float], least: int = 2) -> None:

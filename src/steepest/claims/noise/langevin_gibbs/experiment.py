@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import brentq
 
 from steepest.claim import (
     Arrays,
@@ -27,6 +28,9 @@ SPACING = 0.6  # of nodes on the line, in standard deviations of a step: rules o
 HALF = 240  # nodes of a point's grid on x > 0, enough for β/ε up to 16000
 SPACING_PLANE = 0.95  # in the plane: 1e-9
 DEPTH_PLANE = 20.0
+AMPLITUDE = 2.0  # a of the rugged parabola x²/2 − (a/k) cos k(x − 0.3)
+WAVES = 4.0  # k
+PHASE = 0.3
 PLACES = np.linspace(-1.8, 1.8, 37)  # where log densities are compared
 
 
@@ -160,6 +164,31 @@ def plane_moments(step: float) -> Values:
     weights = np.full(len(nodes), spacing**2)
     law = stationary(transfer_matrix(nodes, -step * slopes, 2 * step, weights))
     return np.array([law @ x**2, law @ y**2, law @ (x * y) ** 2])
+
+
+def rugged_bound(betas: Values) -> Values:
+    """Return (1/2β) log[(eM/m)(bβ + 1)] for the rugged parabola, with M = 1 + ak, m = ½ and b = a²/2."""
+    factor = np.e * (1 + AMPLITUDE * WAVES) / 0.5
+    return np.log(factor * (AMPLITUDE**2 / 2 * betas + 1)) / (2 * betas)
+
+
+def rugged_second() -> float:
+    """Return the coefficient of 1/β² in E f − min f, by Laplace's method: 5f‴²/24f″³ − f⁗/8f″² at the minimum."""
+    slope = lambda x: x + AMPLITUDE * np.sin(WAVES * (x - PHASE))
+    turn = WAVES * (float(np.asarray(brentq(slope, 0.0, 0.5))) - PHASE)
+    second = 1 + AMPLITUDE * WAVES * np.cos(turn)
+    third = -AMPLITUDE * WAVES**2 * np.sin(turn)
+    fourth = -AMPLITUDE * WAVES**3 * np.cos(turn)
+    return float(5 * third**2 / (24 * second**3) - fourth / (8 * second**2))
+
+
+def rugged_excess(beta: float, amplitude: float = AMPLITUDE) -> float:
+    """Return E f − min f under exp(−βf) for the rugged parabola, or one of smaller ripples."""
+    x = np.linspace(-9, 9, 72001)
+    potential = lambda x: x**2 / 2 - amplitude / WAVES * np.cos(WAVES * (x - PHASE))
+    lowest = int(potential(x).argmin())
+    least = potential(np.linspace(x[lowest - 1], x[lowest + 1], 10001)).min()
+    return float(gibbs(potential, beta, x) @ potential(x) - least)
 
 
 @dataclass(frozen=True)
