@@ -15,11 +15,14 @@ from steepest.claims.noise.annealing_near_convex.claim import (
 )
 from steepest.claims.noise.annealing_near_convex.experiment import (
     DEPTH,
+    FARTHEST,
     NEEDLE,
+    REACH,
     THIN,
     Bumps,
     bumpy,
     fall,
+    far_starts,
     ripples,
     valley,
     worst_mean,
@@ -86,6 +89,22 @@ def test_descent_ends_in_the_valley_of_its_start():
     assert np.any(np.abs(nearest - own) > 0.01)
 
 
+def test_starts_are_of_one_height_and_where_ripples_hold():
+    starts = far_starts(np.random.default_rng(1), 2000, 16)
+    assert np.abs(starts).max() <= FARTHEST
+    assert (starts**2).mean(1) == pytest.approx(np.full(2000, REACH**2 / 3))
+
+
+def test_descent_with_long_steps_leaps_over_ripples():
+    start = np.random.default_rng(2).uniform(-8, 8, 200)
+    period = 2 * np.pi / ripples(4, 0.5)[1]
+    short = np.abs(fall(start, 4, 0.5, 300)[0] - start) / period
+    long = np.abs(fall(start, 4, 0.5, 300, lr=0.5)[0] - start) / period
+    # from just beyond a maximum to the minimum: half a period and what the tilt adds
+    assert (short <= 0.5 + np.arcsin((np.abs(start) + period) / 12) / np.pi).all()
+    assert np.median(long) > 10
+
+
 @pytest.mark.parametrize("height", [0.5, 1.0, 3.0, 40.0])
 def test_the_drift_by_quadrature(height):
     mean = -(PROPOSAL**2) / 2
@@ -115,7 +134,8 @@ def test_a_needle_is_out_of_range():
     held = [hypothesis.holds for hypothesis in claim.hypotheses(setting)]
     assert held == [True, False, True, True]
     fine = AnnealingNearConvex(dimensions=(2, 3, 4), walkers=3)
-    assert fine.largest(setting._replace(bumps=fine.setting(jax.random.key(0)).bumps)) <= 0.5
+    bumps = fine.setting(jax.random.key(0)).bumps
+    assert fine.largest(setting._replace(bumps=bumps)) <= 0.5
 
 
 def test_the_needle_holds_the_minimum_and_the_mass():

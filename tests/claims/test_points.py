@@ -114,7 +114,7 @@ SMALL = {
     ),
     "annealing-near-convex": (
         {"dimensions": 2, "walkers": 100, "hold": 400},
-        {"ratio": [0.5, 1.0, 2.0, 0.25]},
+        {"ratios": [0.5, 1.0, 2.0, 0.25]},
     ),
     "two-speed-circle": ({"fine": 80}, {"steps": [2, 3, 2, 4], "slow": [0.5, 0.3, 0.8, 0.6]}),
     "langevin-gibbs": ({}, {"step": [0.02, 0.05, 0.1, 0.2], "beta": [4.0, 1.0, 8.0, 30.0]}),

@@ -29,6 +29,7 @@ from steepest.claim import (
 from steepest.noise import metropolis
 
 REACH = 8.0  # starts have the height of the mean over |x_i| ≤ 8, 32/3 a coordinate
+FARTHEST = 10.0  # coordinate of a start
 STEEP = 12.0  # slope of the ripples: they hold against the slope of f wherever |x_i| < 12
 PROPOSAL = 2.4  # times √(T/d): the best scale for a normal law
 NEEDLE = 6.0  # each coordinate of the needle's place
@@ -122,13 +123,32 @@ def walk(
     return path.observed["height"], (path.accepted * spans).sum() / marks[-1]
 
 
-def fall(start: Values, dimension: int, delta: float, steps: int) -> tuple[Values, float]:
+def far_starts(rng: np.random.Generator, count: int, dimension: int) -> Values:
+    """Return starts of one height, so that walkers of a dimension arrive together, within ``FARTHEST``."""
+    starts = np.full((count, dimension), np.inf)
+    while (far := np.abs(starts).max(1) > FARTHEST).any():
+        draws = rng.uniform(-REACH, REACH, (far.sum(), dimension))
+        radius = np.linalg.norm(draws, axis=1, keepdims=True)
+        starts[far] = draws * REACH * np.sqrt(dimension / 3) / radius
+    return starts
+
+
+def fall(
+    start: Values, dimension: int, delta: float, steps: int, lr: float | None = None
+) -> tuple[Values, float]:
     """Descend on the rippled F from each start; return where it ends and the largest slope left there.
 
     F is a sum over coordinates, so that each coordinate descends on its own.
+
+    Args:
+        start: of each coordinate.
+        dimension: d.
+        delta: δ.
+        steps: how many.
+        lr: the step; half of one over the largest curvature if left out.
     """
     amplitude, frequency = ripples(dimension, delta)
-    lr = 0.5 / (1 + amplitude * frequency**2)
+    lr = lr or 0.5 / (1 + amplitude * frequency**2)
     x = start.copy()
     for _ in range(steps):
         x -= lr * (x - amplitude * frequency * np.sin(frequency * x))
@@ -167,13 +187,13 @@ def _root(center: Values, steep: float, sign: float) -> Values:
 class AnnealingPoint(Point):
     """The mean of f under the worst function within δ, at one temperature in one dimension."""
 
-    ratio: Positive
+    ratios: Positive
     dimensions: Count
     walkers: Seeds
     hold: Count
 
-    batched = ("ratio",)
-    diagram = {"ratio": "linear:0.25:3:12", "dimensions": "1,2,4,8,16"}
+    batched = ("ratios",)
+    diagram = {"ratios": "linear:0.25:3:12", "dimensions": "1,2,4,8,16"}
     base = {"walkers": 100, "hold": 600}
     labels = {"excess": "E f / (dT/2)"}
     contours = {"excess_predicted": (1.5, "predicted: 1.5 times the mean without bumps")}
@@ -183,15 +203,15 @@ class AnnealingPoint(Point):
     )
 
     def setting(self, key: Key) -> Array:
-        return jnp.asarray(worst_mean(self.dimensions, self.ratio) * self.dimensions / 2)
+        return jnp.asarray(worst_mean(self.dimensions, self.ratios) * self.dimensions / 2)
 
     def predict(self, setting: Any) -> Prediction:
-        return Prediction(excess=worst_mean(self.dimensions, self.ratio))
+        return Prediction(excess=worst_mean(self.dimensions, self.ratios))
 
     def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
         # in units of T: f, F and δ over T
         d = self.dimensions
-        bumps = Bumps(d, 0.0, 0.0, self.ratio, setting, 0.0)
+        bumps = Bumps(d, 0.0, 0.0, self.ratios, setting, 0.0)
         steps = 2 * self.hold
         marks = np.arange(self.hold, steps + 1, 5)
         for_start, for_walk = jax.random.split(key)
