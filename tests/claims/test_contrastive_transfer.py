@@ -17,7 +17,7 @@ from steepest.claims.bayes_and_transfer.contrastive_transfer.experiment import (
     zipf,
 )
 from steepest.core.errors import UserError
-from steepest.measurement.quantities import contrastive, pair_weights
+from steepest.measurement.quantities import SPREAD_CONSTANT, contrastive, pair_weights
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,24 @@ def test_leading_slack_is_the_slack_of_small_representations(images, skew):
     features = 0.05 * images @ np.random.default_rng(1).standard_normal((64, 3)) / np.sqrt(3)
     shares = zipf(skew)
     assert slack(features, shares) == pytest.approx(leading_slack(features, shares).total, rel=2e-3)
+
+
+def test_the_loss_of_all_negatives_has_two_parts_and_collisions_cost_a_bit(images):
+    features = images @ np.random.default_rng(6).standard_normal((64, 3))
+    losses = jax.jit(contrastive)(jnp.asarray(features), jnp.asarray(zipf(1.0)))
+    tau = (zipf(1.0) ** 2).sum()
+    both = tau * losses.same + (1 - tau) * losses.different
+    assert float(both) == pytest.approx(float(losses.un), rel=1e-12)
+    assert losses.same > 1  # Jensen's inequality, as x⁺ and x⁻ are alike
+
+
+def test_the_constant_of_spread_is_sharp_for_uniform_features():
+    # n points evenly spaced in place of a uniform law, far out
+    n = 20
+    line = 100 * jnp.linspace(-1, 1, n)[None, :, None]
+    losses = jax.jit(contrastive)(jnp.tile(line, (2, 1, 1)))
+    share = float((losses.same - 1) / losses.spread)
+    assert share == pytest.approx(SPREAD_CONSTANT * np.sqrt(1 - 1 / n**2), rel=0.005)
 
 
 def test_mean_slack_is_the_mean_over_matrices(images):
