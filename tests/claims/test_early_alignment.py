@@ -1,7 +1,9 @@
-"""The time until a neuron sees both of two examples: its closed form against an integrated neuron, and its reading."""
+"""The times and rates of early-alignment: closed forms against integrated neurons, and how they are read."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 from scipy.integrate import solve_ivp
 
 from steepest.claims.implicit_bias.early_alignment.claim import (
@@ -9,6 +11,7 @@ from steepest.claims.implicit_bias.early_alignment.claim import (
     Setting,
     _meeting,
     _one_sided,
+    _polar,
 )
 from steepest.nn.networks import Neurons
 
@@ -62,3 +65,22 @@ def test_meetings_are_read_before_the_kink():
     products = np.stack([np.sqrt(np.maximum(1 - least**2, 0)), least], -1)[None, :, None]
     np.testing.assert_allclose(_meeting(times, products), 1.234)
     assert np.isinf(_meeting(times, -np.abs(products))).all()
+
+
+def test_a_neuron_that_sees_its_class_turns_and_grows_at_the_predicted_rate():
+    """dw/dt = ‖w‖ x_±/n, integrated by itself; and angles by chords are those of the cosine."""
+    claim = EarlyAlignment(n=6, dimension=3, seeds=3, width=8)
+    setting = claim.setting(jax.random.key(0))
+    predicted = claim.predict(setting)
+    for place, sign in enumerate((1, -1)):
+        total = setting.x[0][setting.y[0] == sign].sum(0)
+        grow = lambda t, w, total=total: np.linalg.norm(w) * total / claim.n
+        start = np.array([0.3, -0.2, 0.4])
+        path = solve_ivp(grow, (0, 40), start, t_eval=[20, 30, 40], rtol=1e-10, atol=1e-14).y.T
+        weights = xarray.DataArray(path, dims=("time", "unknown"))
+        target = xarray.DataArray(predicted["target"][0, place], dims="unknown")
+        size, cosine, tangent = _polar(weights, target)
+        np.testing.assert_allclose(np.cos(2 * np.arctan(np.exp(tangent))), cosine, atol=1e-12)
+        rate = predicted["turning"][0, place]
+        np.testing.assert_allclose(np.diff(tangent) / -10, rate, rtol=1e-3)
+        np.testing.assert_allclose(2 * np.diff(np.log(size)) / 10, 2 * rate, rtol=1e-3)
