@@ -66,6 +66,7 @@ def test_a_trained_network_of_six_clusters():
     cosines = (w * sums).sum(1) / np.linalg.norm(w, axis=1)
     weights = np.abs(v) * np.linalg.norm(w, axis=1)
     assert float(ends.cosine) == pytest.approx((weights * cosines).sum() / weights.sum())
+    assert float(ends.start_cosine) == float(ends.cosine)
 
 
 def test_centres_without_a_neuron_are_counted():

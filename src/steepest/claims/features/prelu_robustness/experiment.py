@@ -57,6 +57,7 @@ class Trained(NamedTuple):
     radius: Values  # at the first centres, (attacked,)
     plain: Values  # the radius that plain PGD needs there, infinite where it finds nothing, (attacked,)
     cosine: Values  # of neurons with the average of their class's centres, weighted by |v|‖w‖, ()
+    start_cosine: Values  # the same before training
 
 
 def draw_clusters(
@@ -121,13 +122,20 @@ def train_and_attack(power: Any, k: Any, data: Clusters, steps: int, attacked: i
     radii, plain = jax.vmap(attack)(
         data.centres[:attacked], signs[:attacked], jnp.array(np.stack(others))
     )
-    sizes = jnp.linalg.norm(params.w, axis=1)
-    cosines = params.w @ data.centres.T / jnp.where(sizes > 0, sizes, 1)[:, None]
-    own = (signs * params.v[:, None] > 0) & (jnp.arange(most) < k)
+    to_average = lambda neurons: cosine_to_average(neurons, data.centres, k)
+    return Trained(log_risk, radii, plain, to_average(params), to_average(data.start))
+
+
+def cosine_to_average(neurons: Neurons, centres: Any, k: Any) -> jax.Array:
+    """Return the cosine of neurons with the average of the first k centres of their class, weighted by |v|‖w‖."""
+    place = jnp.arange(len(centres))
+    sizes = jnp.linalg.norm(neurons.w, axis=1)
+    cosines = neurons.w @ centres.T / jnp.where(sizes > 0, sizes, 1)[:, None]
+    own = ((1 - 2 * (place % 2)) * neurons.v[:, None] > 0) & (place < k)
     # the average of a class has the same product with all its centres
     to_average = jnp.where(own, cosines, 0).sum(1) / jnp.sqrt(own.sum(1))
-    weights = jnp.abs(params.v) * sizes
-    return Trained(log_risk, radii, plain, (weights * to_average).sum() / weights.sum())
+    weights = jnp.abs(neurons.v) * sizes
+    return (weights * to_average).sum() / weights.sum()
 
 
 def plain_radius(margin: Any, x: Any) -> jax.Array:
