@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.claims.descent.lqr_policy_gradient.claim import (
+    ONE_INPUT,
     PAIRS,
     LqrPolicyGradient,
     _cheap_factor,
@@ -99,3 +100,23 @@ def test_one_input_and_two_states_are_convex():
     assert len(stable) > 100
     middles = (stable[:-1] + stable[1:]) / 2
     assert radius(middles).max() < 1
+
+
+def test_pairs_of_one_input_are_stable_and_so_are_their_means():
+    """Both are reached by one feedback: the second row of A − BK is that of A."""
+    for first, second in ONE_INPUT:
+        assert np.array_equal(first[1], second[1])
+        for loop in (first, second):
+            assert np.abs(np.linalg.eigvals(loop)).max() < 1
+        assert _midpoint_radius(first, second) < 1
+
+
+@pytest.mark.parametrize("a", [0.2, 0.7])
+def test_the_error_with_one_state_is_root_two(a):
+    """By the fourth moment of a Gaussian, and by the formula of systems of any size."""
+    one = np.ones((1, 1))
+    assert _rollout_error(Lqr(a * one, one, one, one, one)) == pytest.approx(2**0.5)
+    claim = LqrPolicyGradient(pairs=40_000)
+    both, single = jax.jit(claim.one_state)(a, jax.random.key(0))
+    assert float(both) == pytest.approx(2**0.5, rel=0.05)
+    assert float(single) > 5
