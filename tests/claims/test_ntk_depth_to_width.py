@@ -1,10 +1,14 @@
 """What ntk-depth-to-width tells apart, by measurements that are made up, and its networks of unequal widths."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.signals.ntk_depth_to_width.claim import NtkDepthToWidth
+from steepest import kit
+from steepest.claims.signals.ntk_depth_to_width.claim import NtkDepthToWidth, tangent_kernels
+from steepest.kernels import empirical_ntk
+from steepest.nn.networks import mlp, ntk_moments, sample_ntk
 
 CLAIM = NtkDepthToWidth(inputs=4, kernel_depth=1)
 
@@ -15,53 +19,86 @@ def theory():
     return setting, CLAIM.predict(setting)
 
 
-def ideal(predicted):
-    """Measurements that agree, with an interval of one percent of the logarithms."""
-    noise = 0.01 * np.random.default_rng(0).standard_normal((20, 1)).T
-
-    def spread(values):
-        return values[:, None] * (1 + noise)
-
-    log_square = 2 * np.log(predicted["deep_mean"])[:, None]
-    square = predicted["mean"] ** 2 * np.exp(predicted["log_ratio"])
-    return {
-        "mean": np.repeat(predicted["mean"][:, None], 20, 1),
-        "square": np.repeat(square[:, None], 20, 1),
-        "uneven": predicted["uneven"] * (1 + noise[0]),
-        "deep_mean": spread(predicted["deep_mean"]),
-        "deep": log_square + spread(predicted["deep"]),
-        "turns": log_square + spread(predicted["turns"]),
-        "top": predicted["top"] * (1 + noise[0]),
-    }
+def ideal(law):
+    """Return measurements that agree, with an interval of one percent of the logarithms."""
+    noise = 0.01 * np.random.default_rng(0).standard_normal(20)
+    scattered = lambda values: np.multiply.outer(values, 1 + noise)
+    depth = {name: ("depth draw", scattered(law[name])) for name in ("mean", "log_ratio")}
+    names = ("deep_mean", "deep_ratio", "turns_mean", "turns_ratio")
+    deep = {name: ("deep draw", scattered(law[name])) for name in names}
+    typical = ("depth draw", scattered(law["mean"] * np.exp(-law["log_ratio"] / 2)))
+    return kit.seen(
+        typical=typical,
+        uneven=("draw", scattered(law["uneven"])),
+        top=("draw", scattered(law["top"])),
+        **depth,
+        **deep,
+    )
 
 
-def verdicts(theory, predicted):
-    return {c.id: c.verdict.value for c in CLAIM.judge(predicted, ideal(theory[1]))}
+def verdicts(predicted, observed):
+    return {check.id: check.verdict.value for check in CLAIM.checks(predicted, observed)}
 
 
 def test_the_exact_recursion_holds(theory):
-    assert set(verdicts(theory, theory[1]).values()) == {"holds"}
+    _, law = theory
+    assert set(verdicts(law, ideal(law)).values()) == {"holds"}
 
 
 @pytest.mark.parametrize(
     ("rival", "failed"),
     [
-        ("rate_of_four", ("deep_log_ratio_0", "turns_log_ratio_0")),
-        ("two_thirds", ("deep_log_ratio_1", "deep_log_ratio_2", "rate")),
-        ("full_rate", ("deep_log_ratio_1", "deep_log_ratio_2", "rate")),
-        ("wide_limit", ("deep_log_ratio_1", "turns_log_ratio_2", "rate")),
-        ("mean_width", ("turns_log_ratio_1",)),
-        ("last_layer_forgotten", ("deep_mean_0",)),
-        ("typical", ("deep_mean_1", "deep_mean_2")),
+        ("rate_of_four", ("log_ratio", "deep_log_ratio", "turns_log_ratio")),
+        ("two_thirds", ("deep_log_ratio",)),
+        ("full_rate", ("deep_log_ratio",)),
+        ("wide_limit", ("deep_log_ratio", "turns_log_ratio")),
+        ("mean_width", ("log_ratio_uneven", "turns_log_ratio")),
+        ("linear_growth", ("log_ratio", "deep_log_ratio")),
+        ("last_layer_forgotten", ("mean", "deep_mean", "turns_mean")),
+        ("typical_kernel", ("mean", "deep_mean")),
     ],
 )
-def test_near_misses_fail_in_deep_networks(theory, rival, failed):
-    setting, predicted = theory
-    wrong = {r.id: r.prediction for r in CLAIM.rivals(setting, predicted)}[rival]
-    found = verdicts(theory, wrong)
-    assert [found[id] for id in failed] == ["fails"] * len(failed)
+def test_near_misses_fail(theory, rival, failed):
+    setting, law = theory
+    wrong = {r.id: r.prediction for r in CLAIM.wrong_theories(setting, law)}[rival]
+    against = verdicts(wrong, ideal(law))
+    assert [against[id] for id in failed] == ["fails"] * len(failed)
+
+
+def test_changed_worlds_fail_what_the_first_sentence_says(theory):
+    _, law = theory
+    failed = set()
+    for world in CLAIM.changed_worlds(ideal(law)):
+        against = verdicts(law, world.observation)
+        failed |= {id for id, verdict in against.items() if verdict == "fails"}
+    assert failed >= set(CLAIM.headline)
 
 
 def test_widths_that_take_turns():
     widths = NtkDepthToWidth(width=4, turns=(2, 8), deep=(1, 2, 5)).deep_widths
     assert widths.tolist() == [[4, 4, 4, 4, 4, 4], [4, 2, 8, 2, 8, 2]]
+
+
+def test_tangent_kernels_are_those_of_automatic_derivatives():
+    """The same weights, drawn again in the same order, in a network that JAX differentiates."""
+    widths = [3, 5, 4, 1]
+    inputs = np.random.default_rng(1).normal(size=(2, 3)).astype(np.float32)
+    kernels = tangent_kernels(np.random.default_rng(2), 3, widths, inputs)
+    again = np.random.default_rng(2)
+    shapes = [(5, 3), (4, 5), (1, 4)]
+    drawn = [again.standard_normal((3, *shape), np.float32) for shape in shapes]
+    net = mlp(widths, "relu", parameterized="ntk", c_w=2.0, bias=False)
+    for i in range(3):
+        params = tuple({"w": jnp.asarray(weights[i])} for weights in drawn)
+        np.testing.assert_allclose(kernels[i], empirical_ntk(net, params, inputs), rtol=2e-4)
+
+
+def test_explicit_networks_have_the_law_of_those_drawn_neuron_by_neuron():
+    """Means and mean squares of Θ, against the recursion and the library's conditional sampling."""
+    x = np.array([1.0, -2.0, 0.5, 1.0], np.float32)
+    theta = tangent_kernels(np.random.default_rng(3), 40_000, [4, 8, 8, 1], x[None])[:, 0, 0]
+    other = np.asarray(sample_ntk(jax.random.key(0), 40_000, (4, 8, 8, 1), jnp.asarray(x)))
+    mean, square = ntk_moments((4, 8, 8, 1), x)
+    for drawn in (theta, other):
+        assert drawn.mean() == pytest.approx(mean, rel=0.03)
+        assert (drawn.astype(float) ** 2).mean() == pytest.approx(square, rel=0.08)
