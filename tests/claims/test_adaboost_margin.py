@@ -12,6 +12,7 @@ from steepest.catalogue import load
 from steepest.claims.implicit_bias.adaboost_margin.claim import (
     CYCLIC,
     _alike,
+    _between,
     _edge,
     _euclidean,
     _fall,
@@ -27,14 +28,14 @@ def test_the_guarantee_is_the_least_margin_of_any_edges():
     setting = claim.setting(jax.random.key(0))
     predicted = claim.predict(setting)
     rng = np.random.default_rng(0)
-    for i, margin in enumerate(predicted["margin"]):
+    for i, margin in enumerate(predicted["limit"][:, 0]):
         for j, nu in enumerate(claim.shrinkages):
             edges = rng.uniform(margin, 0.99, size=(200, claim.steps))
             edges[0] = margin
             alpha = np.arctanh(edges)
             falls = -np.log(np.cosh(nu * alpha) - edges * np.sinh(nu * alpha))
             found = (falls.sum(1) - np.log(40)) / (nu * alpha.sum(1))
-            assert found.min() == pytest.approx(predicted["guarantee"][i, j], rel=1e-9)
+            assert found.min() == pytest.approx(predicted["guarantee"][i, 0, j], rel=1e-9)
 
 
 def test_the_theorem_has_room():
@@ -152,6 +153,36 @@ def test_filling_up_the_stumps_of_a_subset_changes_no_step():
         other = adaboost(filled, labels[i], 50, 0.3)
         np.testing.assert_array_equal(own.chosen, other.chosen)
         np.testing.assert_array_equal(own.margin, other.margin)
+
+
+def test_growth_and_edges_are_those_of_the_steps_between():
+    """Sums between two readings, against a loop over the steps; they obey the law of a constant edge."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(30, 3))
+    run = adaboost(decision_stumps(x), np.where(x.sum(1) > 0, 1.0, -1.0), 60, 0.3)
+    size = np.abs(np.asarray(run.amount))
+    sums = [run.log_risk, run.norm, size.cumsum(), (size * np.asarray(run.edge)).cumsum()]
+    growth, edge = _between([np.asarray(column) for column in sums], 19, 59)
+    assert edge == pytest.approx(np.average(run.edge[20:], weights=size[20:]), rel=1e-9)
+    fall = float(run.log_risk[19] - run.log_risk[59]) / float(run.norm[59] - run.norm[19])
+    assert growth == pytest.approx(fall, rel=1e-12)
+
+
+def test_near_misses_of_edges_and_growth_fail():
+    """Paths that obey the law are refuted by 1 − ν/4 for 1 − ν/2, and by edges of the margin itself."""
+    claim = load("adaboost-margin")(n=100, subsets=2, steps=1000, readings=30)
+    setting = claim.setting(jax.random.key(0))
+    observed = claim.observe(setting, jax.random.key(1))
+    predicted = claim.predict(setting)
+    ideal = observed.replace(
+        growth=("set draw small", predicted["growth"]), edge=("set draw small", predicted["edge"])
+    )
+    verdicts = lambda theory: {c.id: c.verdict.value for c in claim.checks(theory, ideal)}
+    assert [verdicts(predicted)[id] for id in ("growth", "edges")] == ["holds", "holds"]
+    wrong = {rival.id: rival.prediction for rival in claim.wrong_theories(setting, predicted)}
+    assert verdicts(wrong["quarter_step"])["edges"] == "fails"
+    assert verdicts(wrong["edge_is_margin"])["edges"] == "fails"
+    assert verdicts(wrong["lower_side"])["growth"] == "fails"
 
 
 def test_more_examples_than_there_are_are_refused():
