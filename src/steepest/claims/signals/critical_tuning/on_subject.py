@@ -6,28 +6,13 @@ from typing import Annotated, Any
 
 import jax.numpy as jnp
 import numpy as np
+import xarray
 from numpy.typing import NDArray
 
-from steepest.claim import (
-    Check,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    Within,
-    assume,
-    observed_curve,
-    panel,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.claim.subjects import Cost, Networks, OnSubject
-from steepest.claims.signals.critical_tuning.claim import (
-    GROUPS,
-    CriticalTuning,
-    perturbations,
-)
+from steepest.claims.signals.critical_tuning.claim import CriticalTuning, moments_of
+from steepest.claims.signals.critical_tuning.experiment import GROUPS, located, perturbations
 from steepest.core.errors import UserError
 from steepest.kernels import Criticality, criticality, first_layer, planar_inputs, propagate
 from steepest.measurement import activation_of, require_chain
@@ -43,17 +28,17 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
     """Your initial networks, their weights scaled to C_W around the critical one, on a plane of your inputs."""
 
     # initial networks that your function builds with different seeds [1]
-    seeds: Annotated[int, Within(2 * GROUPS, 10_000)] = 400
+    seeds: Annotated[int, kit.Within(2 * GROUPS, 10_000)] = 400
 
     says = (
         "Your layers keep small changes of length and of direction where C_W is critical, and "
         "there alone."
     )
-    headline = ("c_w_along_0", "c_w_across_0")
+    headline = ("c_w_along", "c_w_across")
     settable = ("seeds", "scan", "small_variance", "perturbation")
     needs = {"seed": "as the law is about networks drawn at random"}
     left_out = {
-        "growth_along_…, growth_across_…": "they need a network at the fixed point of a C_W away from the critical one",
+        "growth_along, growth_across": "they need a network at the fixed point of a C_W away from the critical one",
     }
     unchecked = ("its initial weights are independent of each other",)
     notes = (
@@ -64,7 +49,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         "ten groups.",
     )
 
-    def setting(self, key: Key) -> Networks:
+    def setting(self, key: kit.Key) -> Networks:
         networks = self.build_all(places=range(2))
         first = networks.subjects[0]
         hidden = require_chain(first, "layers with a critical initialization")[:-1]
@@ -97,24 +82,26 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
             "layers": depth,
         }
 
-    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
         tuned: Criticality = setting.facts["criticality"]
         name = self.activations[0]
-        deep = self.depth / self.width
         return [
-            assume(f"{name} has a critical initialization", tuned.exists, "==", True, tuned.reason),
-            assume("depth/width", deep, "<=", 0.1, "the recursion is for n ≫ depth"),
+            kit.assume(
+                f"{name} has a critical initialization", tuned.exists, "==", True, tuned.reason
+            ),
+            self.is_wide(),
         ]
 
     def cost(self, networks: Networks) -> Cost:
         return Cost(builds=self.count, passes=2 * self.count)
 
-    def predict(self, setting: Networks) -> Prediction:
+    def predict(self, setting: Networks) -> kit.Prediction:
         tuned: Criticality = setting.facts["criticality"]
-        return Prediction(
-            moments=("activation layer moment", [self.path(setting, tuned.c_w)]),
-            critical=("activation value", [(tuned.c_b, tuned.c_w, tuned.k_star)]),
-        )
+        return kit.law(c_w=("activation", [tuned.c_w]), **self.moments(setting, tuned.c_w))
+
+    def moments(self, setting: Networks, c_w: float) -> dict[str, Any]:
+        """Return the recursion's variance and covariance by layer, at a C_W and the critical C_b."""
+        return moments_of(self.path(setting, c_w)[None])
 
     def path(self, setting: Networks, c_w: float) -> NDArray:
         """Return the recursion of the pair from its first layer, at a C_W and the critical C_b."""
@@ -128,7 +115,7 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         variance = tuned.k_star if tuned.k_star > 0 else 1.0
         return np.asarray(planar_inputs(variance, tuned.c_w, tuned.c_b, *PLANE))
 
-    def observe(self, setting: Networks, key: Key) -> Observation:
+    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
         tuned: Criticality = setting.facts["criticality"]
         c_w = tuned.c_w * np.array(self.scan)
         small = self.small_variance if tuned.k_star == 0 else self.variance(tuned)
@@ -155,68 +142,57 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
             grams.append([at(c, x) for c, x in zip(c_w, inputs, strict=True)])
             both = at(tuned.c_w, pair)
             moments.append(both[:, (0, 1, 0), (0, 1, 1)])
-        return Observation(
-            moments=("activation network layer moment", np.array(moments)[None]),
-            scan_c_w=("activation", [tuned.c_w]),
-            scanned=(
-                "activation direction scan group layer",
-                perturbations(np.swapaxes(np.array(grams), 0, 1))[None],
-            ),
+        paths = perturbations(np.swapaxes(np.array(grams), 0, 1))
+        return kit.seen(
+            **moments_of(np.array(moments)[None], "seed "),
+            located=("activation direction draw", [[located(c_w, path) for path in paths]]),
+            scanned=("activation direction scan draw few", paths[None]),
         )
 
     def variance(self, tuned: Criticality) -> float:
         """Return the first layer's variance in the scan of an activation with K* > 0, or any."""
         return tuned.k_star if tuned.k_star > 0 else 1.0
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        return [
-            *self.judge_location(predicted, observed),
-            *self.judge_last_layer(predicted, observed),
-        ]
-
-    def rivals(self, setting: Networks, predicted: Prediction) -> list[Rival]:
-        c_b, true, k_star = predicted["critical"][0]
-
-        def tuned(c_w: float) -> Prediction:
-            moments = [self.path(setting, c_w)]
-            critical = [(c_b, c_w, k_star)]
-            return Prediction(
-                moments=("activation layer moment", moments),
-                critical=("activation value", critical),
-            )
-
+    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+        true = float(law.c_w[0])
         others = (
             ("unit_weight_variance", 1.0, "it is for linear networks", "C_W = 1 is critical"),
             ("he", 2.0, "it is for ReLU", "C_W = 2 is critical"),
             ("tanh_gain", (5 / 3) ** 2, "libraries recommend it for tanh", "C_W = (5/3)² is critical"),
-            ("five_percent_more", 1.05 * true, "an activation tuned by eye", "critical at 1.05 C_W"),
+            ("three_percent_more", 1.03 * true, "an activation tuned by eye", "critical at 1.03 C_W"),
         )  # fmt: skip
         return [
-            Rival(id, tuned(c_w), why, label=label)
+            kit.rival(id, why, label=label, c_w=c_w, **self.moments(setting, c_w))
             for id, c_w, why, label in others
-            if abs(c_w / true - 1) > 0.03  # else it is what the theory itself says
+            if abs(c_w / true - 1) > 0.025  # else it is what the theory itself says
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [self.heavier(seen)]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object
+    ) -> tuple[kit.Panel, ...]:
         layers = np.arange(1, self.depth + 2)
         factors = np.array(self.scan)
-        paths = observed["scanned"][0]
-        rates = np.log(paths[..., -1] / paths[..., 0]).mean(-1) / self.depth
+        paths = seen.scanned.isel(activation=0)
+        rates = np.log(paths.isel(few=-1) / paths.isel(few=0)).mean("draw") / self.depth
+        variance = seen.variance.isel(activation=0).mean("seed")
         return (
-            panel(
+            kit.panel(
                 "Variance by layer at the critical C_W",
                 "hidden layer",
                 "K",
-                observed_curve(layers, observed["moments"][0, ..., 0].mean(0), "your networks"),
-                predicted_curve(layers, predicted["moments"][0, :, 0], "recursion"),
+                kit.observed_curve(layers, variance, "your networks"),
+                kit.predicted_curve(layers, law.variance.values[0], "recursion"),
             ),
-            panel(
+            kit.panel(
                 "Growth of small changes against C_W",
                 "C_W / critical C_W",
                 "log growth a layer",
-                observed_curve(factors, rates[0], "along the signal"),
-                observed_curve(factors, rates[1], "across it", shade=0.6),
-                predicted_curve(factors, 0 * factors, "critical"),
+                kit.observed_curve(factors, rates[0], "along the signal"),
+                kit.observed_curve(factors, rates[1], "across it", shade=0.6),
+                kit.predicted_curve(factors, 0 * factors, "critical"),
             ),
         )
 

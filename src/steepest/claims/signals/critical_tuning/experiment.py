@@ -1,0 +1,138 @@
+"""Inputs through random networks: the C_W that keeps small changes, moments by layer, and growth off criticality."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steepest import kit
+from steepest.nn.activations import Activation
+
+GROUPS = 10  # networks are averaged in groups before a logarithm is taken
+
+
+class Case(NamedTuple):
+    """One activation at one initialization, with the inputs that are sent through it, shape ``(m, 2)``."""
+
+    activation: Activation
+    c_w: float
+    c_b: float
+    inputs: kit.Values
+
+
+class Scan(NamedTuple):
+    """One activation at C_W around its critical one, ``(points,)``, with inputs for each, ``(points, 3, 2)``."""
+
+    activation: Activation
+    c_w: kit.Values
+    c_b: float
+    inputs: kit.Values
+
+
+class Sizes(NamedTuple):
+    """How many networks are drawn for the critical cases, scans and cases off criticality, and of which shape."""
+
+    networks: int
+    scan_networks: int
+    off_networks: int
+    width: int
+    depth: int
+    layers: int
+
+
+def sample(
+    key: kit.Key, sizes: Sizes, critical: list[Case], scans: list[Scan], off: Scan
+) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    """Return moments of each critical case, and changes of length and direction in each scan and off criticality."""
+    for_critical, for_scans, for_off = kit.keys(key, 3)
+    moments = []
+    for case, seed in zip(critical, kit.keys(for_critical, len(critical)), strict=True):
+        shape = (sizes.networks, sizes.depth + 1, sizes.width)
+        # single precision is enough, and twice as fast, where nothing small is a difference of large numbers
+        pairs = sample_grams(seed, case, shape, np.float32)
+        moments.append(pairs[..., (0, 1, 0), (0, 1, 1)])  # K_αα, K_ββ, K_αβ
+
+    def changes(seed: kit.Key, scan: Scan, networks: int) -> np.ndarray:
+        """Return changes at each C_W, from the same random numbers."""
+        shape = (networks, sizes.layers + 1, sizes.width)
+        points = zip(scan.c_w, scan.inputs, strict=True)
+        cases = [Case(scan.activation, float(c_w), scan.c_b, inputs) for c_w, inputs in points]
+        return perturbations(np.stack([sample_grams(seed, case, shape) for case in cases]))
+
+    scanned = [changes(for_scans, scan, sizes.scan_networks) for scan in scans]
+    return np.stack(moments), scanned, changes(for_off, off, sizes.off_networks)
+
+
+def sample_grams(
+    key: kit.Key, case: Case, shape: tuple[int, int, int], dtype: Any = np.float64
+) -> np.ndarray:
+    """Return covariances of the inputs in many networks, ``(networks, layers, m, m)``.
+
+    Rows of Gaussian weights that are applied to known activations are Gaussian, so that no weights are needed: each
+    layer is drawn from its law given the one below. In NumPy, as compiling takes longer than drawing.
+
+    Args:
+        key: of the draws.
+        case: the initialization, and inputs ``(m, 2)``.
+        shape: networks, layers and width.
+        dtype: of the draws.
+    """
+    networks, layers, width = shape
+    rng = kit.numpy_generator(key)
+    sigma: Callable = kit.compiled(case.activation.function)
+    first = case.c_b + case.c_w / 2 * case.inputs @ case.inputs.T
+    covariance = np.broadcast_to(first, (networks, *first.shape))
+    grams = []
+    for _ in range(layers):
+        noise = rng.standard_normal((networks, len(first), width), dtype)
+        z = triangular_root(covariance).astype(dtype) @ noise
+        grams.append(z @ z.swapaxes(1, 2) / width)
+        active = np.asarray(sigma(z))
+        covariance = case.c_b + case.c_w / width * (active @ active.swapaxes(1, 2))
+    return np.stack(grams, 1)
+
+
+def triangular_root(covariance: np.ndarray) -> np.ndarray:
+    """Return lower triangular roots of covariances, singular ones too: they move little as the covariance does."""
+    values, vectors = np.linalg.eigh(covariance.astype(float))
+    rows = (vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]).swapaxes(-1, -2)
+    upper = np.linalg.qr(rows, mode="r")
+    signs = np.where(np.diagonal(upper, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+    return (signs[..., None] * upper).swapaxes(-1, -2)
+
+
+def perturbations(grams: np.ndarray) -> np.ndarray:
+    """Return means over groups of networks of how much longer and how much turned the inputs are.
+
+    Args:
+        grams: covariances of the input, a longer one and a turned one, ``(points, networks, layers, 3, 3)``.
+
+    Returns:
+        The difference of variances, and the squared distance, ``(direction, point, group, layer)``.
+    """
+    points, networks = grams.shape[:2]
+    size = networks // GROUPS
+    grouped = grams[:, : size * GROUPS].reshape(points, GROUPS, size, *grams.shape[2:]).mean(2)
+    along = np.abs(grouped[..., 1, 1] - grouped[..., 0, 0])
+    across = grouped[..., 0, 0] + grouped[..., 2, 2] - 2 * grouped[..., 0, 2]
+    return np.stack([along, across])
+
+
+def located(c_w: np.ndarray, paths: np.ndarray) -> np.ndarray:
+    """Return the C_W where a perturbation neither grows nor shrinks, one a group.
+
+    The logarithm of its growth over all layers is interpolated by a parabola in log C_W.
+
+    Args:
+        c_w: of the scan.
+        paths: sizes of the perturbation, ``(scan, group, layer)``.
+    """
+    growth = np.log(paths[..., -1] / paths[..., 0]).T
+    centre = np.exp(np.log(c_w).mean())
+    neutral = []
+    for values in growth:
+        second, first, zeroth = np.polyfit(np.log(c_w / centre), values, 2)
+        # the root that stays where the parabola is a line; noise may leave a narrow network without a real one
+        root = -2 * zeroth / (first + np.sqrt(max(first**2 - 4 * second * zeroth, 0.0)))
+        neutral.append(centre * np.exp(root))
+    return np.array(neutral)
