@@ -540,7 +540,6 @@ class PathNorm(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         step = self.marks[1:]
-        widths = np.array(self.widths)
         apart = np.maximum(seen.apart[..., 1:].values, 1e-17)
         starts = [
             (i, j, f"{RULES[i]}, {start}")
@@ -554,29 +553,6 @@ class PathNorm(kit.Claim[Setting]):
                 risk[i, :, j].mean(0), test[i, :, j].mean(0), name, shade=(2 * i + j) / 3
             )
             for i, j, name in starts
-        ]
-        ratios = seen.norms / seen.norms.isel(width=0)
-        sizes = np.linspace(0, 0.8, len(self.c_w))
-        by_norm = [
-            kit.panel(
-                f"The {norm} changes as in split networks, and larger starts add",
-                "width",
-                "norm over margin, relative to the narrowest",
-                *(
-                    kit.observed_curve(
-                        widths,
-                        ratios[i, :, j].mean("seed"),
-                        f"C_W = {c_w:g}",
-                        kind="points",
-                        shade=shade,
-                    )
-                    for j, (c_w, shade) in enumerate(zip(self.c_w, sizes, strict=True))
-                ),
-                kit.predicted_curve(widths, (widths / widths[0]) ** SPLIT[i], "split neurons"),
-                kit.rival_curve(widths, (widths / widths[0]) ** (SPLIT[i] + 0.5), "as drawn"),
-                log="xy",
-            )
-            for i, norm in enumerate(NORMS)
         ]
         return (
             kit.panel(
@@ -607,8 +583,35 @@ class PathNorm(kit.Claim[Setting]):
                 name="C_W = {}",
                 log="x",
             ),
-            *by_norm,
+            *self.panels_of_norms(seen),
         )
+
+    def panels_of_norms(self, seen: xarray.Dataset) -> list[kit.Panel]:
+        """Return each norm over the width, relative to the narrowest network, by start."""
+        widths = np.array(self.widths)
+        ratios = seen.norms / seen.norms.isel(width=0)
+        sizes = np.linspace(0, 0.8, len(self.c_w))
+        return [
+            kit.panel(
+                f"The {norm} changes as in split networks, and larger starts add",
+                "width",
+                "norm over margin, relative to the narrowest",
+                *(
+                    kit.observed_curve(
+                        widths,
+                        ratios[i, :, j].mean("seed"),
+                        f"C_W = {c_w:g}",
+                        kind="points",
+                        shade=shade,
+                    )
+                    for j, (c_w, shade) in enumerate(zip(self.c_w, sizes, strict=True))
+                ),
+                kit.predicted_curve(widths, (widths / widths[0]) ** SPLIT[i], "split neurons"),
+                kit.rival_curve(widths, (widths / widths[0]) ** (SPLIT[i] + 0.5), "as drawn"),
+                log="xy",
+            )
+            for i, norm in enumerate(NORMS)
+        ]
 
 
 def norms_of_two_layers(first: Values, second: Values) -> Values:
