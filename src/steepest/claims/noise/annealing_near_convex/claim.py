@@ -164,8 +164,9 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         d = np.array(self.dimensions)
         rng = kit.numpy_generator(key)
         starts = np.zeros((WORST + len(self.ratios), len(d), self.walkers, d.max()))
-        for lane, i in np.ndindex(starts.shape[:2]):
-            starts[lane, i, :, : d[i]] = far_starts(rng, self.walkers, d[i])
+        for lane in starts:
+            for walkers, dimension in zip(lane, self.dimensions, strict=True):
+                walkers[:, :dimension] = far_starts(rng, self.walkers, dimension)
         zero = np.zeros(len(d))
         needle = self.needle * d * self.temperature
         rippled = Bumps(d, *ripples(d, self.delta), zero, zero, needle)
