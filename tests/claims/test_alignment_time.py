@@ -5,12 +5,14 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from steepest.catalogue import load
-from steepest.claims.features.alignment_time.claim import AlignmentTime, Sets, _exact, _separability
+from steepest.claims.features.alignment_time.claim import AlignmentTime, out_of_plane
+from steepest.claims.features.alignment_time.sets import Sets, separability
+from steepest.claims.features.alignment_time.theory import selection_time, worst
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 
 
-def selection_time(x, y, u, sign):
+def integrated_time(x, y, u, sign):
     """Integrate u' = (I − u uᵀ) G between gates until the neuron sees its class and no other."""
     signs = y * sign
 
@@ -54,8 +56,8 @@ def test_exact_arcs_are_those_of_an_integrator():
     for _ in range(12):
         x, y, u = separable(rng, 5, 3)
         sign = 1.0
-        arcs = _exact(Sets(x[None], y[None], u[None, None], np.array([[sign]])))[0, 0]
-        integrated = selection_time(x, y, u, sign)
+        arcs = selection_time(Sets(x[None], y[None], u[None, None], np.array([[sign]])))[0, 0]
+        integrated = integrated_time(x, y, u, sign)
         if np.isfinite(arcs):
             assert arcs == pytest.approx(integrated, abs=1e-6)
             compared += arcs > 0
@@ -71,19 +73,47 @@ def test_two_examples_take_the_whole_bound(copies, mu):
     x = np.array([[1.0, 0.0]] + copies * [[mu, np.sqrt(1 - mu**2)]])
     u = np.array([p, -np.sqrt(1 - p**2)])
     sets = Sets(x[None], np.ones((1, copies + 1)), u[None, None], np.ones((1, 1)))
-    assert _exact(sets)[0, 0] == pytest.approx(np.arccosh(1 / mu) - np.arctanh(p))
+    assert selection_time(sets)[0, 0] == pytest.approx(np.arccosh(1 / mu) - np.arctanh(p))
+
+
+def test_a_search_keeps_sizes_and_comes_near_the_bound():
+    claim = AlignmentTime(seeds=3, searched=(3, 5), climb=400)
+    sets = claim.search(np.random.default_rng(4))
+    lengths = np.linalg.norm(sets.x, axis=-1)
+    np.testing.assert_allclose(lengths.sum(1), np.repeat([3, 5], 3))
+    shares = claim.slowness(sets)
+    assert shares.min() > 0.2
+    assert shares.max() <= 1 + 1e-9
+    # the slowest by an integrator, without the rows that are no examples
+    slowest = int(shares.argmax())
+    real = lengths[slowest] > 0
+    x, y = sets.x[slowest][real], sets.y[slowest][real]
+    time = integrated_time(x, y, sets.u[slowest, 0], 1.0)
+    assert time == pytest.approx(shares[slowest] * worst(sets)[slowest, 0], abs=1e-5)
+
+
+def test_a_start_out_of_the_plane_is_faster():
+    p, mu = 0.2, 0.1
+    x = np.array([[1.0, 0.0], [mu, np.sqrt(1 - mu**2)]])
+    u = np.array([p, -np.sqrt(1 - p**2)])
+    aside = out_of_plane(Sets(x[None], np.ones((1, 2)), u[None, None], np.ones((1, 1))))
+    assert np.linalg.norm(aside.u) == pytest.approx(1)
+    time = selection_time(aside)[0, 0]
+    assert time == pytest.approx(
+        integrated_time(aside.x[0], np.ones(2), aside.u[0, 0], 1.0), abs=1e-6
+    )
+    assert time < 0.95 * worst(aside)[0, 0]
 
 
 def test_no_drawn_neuron_takes_longer_than_the_bound():
-    claim = AlignmentTime()
     rng = np.random.default_rng(1)
     shares = []
     for _ in range(200):
         x, y, u = separable(rng, 4, 3)
         sets = Sets(x[None], y[None], u[None, None], np.ones((1, 1)))
         sees_own = (y * (x @ u) > 0)[y > 0].any()
-        if sees_own and _separability(sets)[0] > 0:  # otherwise there is no bound
-            shares.append(float(_exact(sets)[0, 0] / claim.worst(sets)[0, 0]))
+        if sees_own and separability(sets)[0] > 0:  # otherwise there is no bound
+            shares.append(float(selection_time(sets)[0, 0] / worst(sets)[0, 0]))
     assert len(shares) > 50
     assert max(shares) <= 1 + 1e-9
 
@@ -91,8 +121,7 @@ def test_no_drawn_neuron_takes_longer_than_the_bound():
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"copies": [1, 4]}, "three values of --copies"),
-        ({"mus": 2}, "at least three --mus"),
+        ({"searched": [1, 8]}, "at least 2"),
         ({"links": [1, 8]}, "at least 2"),
     ],
 )
