@@ -648,7 +648,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
 
 def _lanes(rows: list[tuple[Values, Values, Values]]) -> Lanes:
     """Return starts and targets along one axis, with rows of zeros below, three rows in all."""
-    filled = lambda part: np.pad(part, ((0, ROWS - len(part)), (0, 0)))
+    filled = lambda part: np.concatenate([part, np.zeros((ROWS - len(part), part.shape[1]))])
     U, V, Y = zip(*rows, strict=True)
     return Lanes(np.stack(list(map(filled, U))), np.stack(V), np.stack(list(map(filled, Y))))
 
