@@ -386,9 +386,10 @@ class ContrastiveTransfer(kit.Claim[Setting]):
             (array.isel(family=after) - array.isel(family=before)).isel(shares=0, drop=True)
             for array in (seen.un, seen.supervised)
         ]
-        together = lambda array, other: xarray.concat(
-            [array.rename(family="matrix"), other], "matrix"
-        )
+
+        def together(array: xarray.DataArray, other: xarray.DataArray) -> xarray.DataArray:
+            return xarray.concat([array.rename(family="matrix"), other], "matrix")
+
         return {
             "every_slack": together(slack, of_trained[0]),
             "every_excess": together(excess, of_trained[1]),
@@ -609,7 +610,11 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                     un.ravel(), seen.supervised.isel(equal).values.ravel(), "random", kind="points"
                 ),
                 kit.observed_curve(
-                    *(array.values.ravel() for array in own), "trained", kind="points", shade=1.0
+                    own[0].values.ravel(),
+                    own[1].values.ravel(),
+                    "trained",
+                    kind="points",
+                    shade=1.0,
                 ),
                 kit.predicted_curve(grid, (grid - tau) / (1 - tau), "(L_un − τ)/(1 − τ)"),
                 kit.rival_curve(grid, grid - tau, "L_un − τ"),
