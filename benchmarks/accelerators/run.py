@@ -55,10 +55,13 @@ def main():
     parser.add_argument("--save", help="file for the kernels of a few inputs, in double precision")
     parser.add_argument("--against", help="such a file of another device")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
     arguments = parser.parse_args()
     stored = np.load(arguments.against) if arguments.against else {}
     kept = {}
     for name, limit, x in cases():
+        if arguments.only not in name:
+            continue
         started = time.perf_counter()
         kernels = gram(limit, x)
         first = time.perf_counter() - started
