@@ -64,7 +64,7 @@ def refusal(params, batch):
     spread = structure.unflatten(map(jax.device_put, leaves, places))
     try:
         readings(spread, batch)
-    except steepest.claim.UserError as trouble:
+    except steepest.kit.UserError as trouble:
         return str(trouble)
 
 

@@ -15,101 +15,83 @@ SOURCE = '''"""{says}
 What decays keeps decaying, if ``rate`` is below one; <b>markup</b> stays text.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from steepest.claim import (
-    Claim,
-    Control,
-    Observation,
-    Positive,
-    Prediction,
-    Rival,
-    Seeds,
-    assume,
-    bound,
-    context_curve,
-    equal,
-    exponent,
-    idle,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 
 
-@dataclass(frozen=True)
-class Trial(Claim):
+@kit.claim
+class Trial(kit.Claim[None]):
     """A decay whose rate is measured."""
 
-    rate: Positive = 0.5  # what is kept each step [1/step]
-    bias: float = 0.0  # what the experiment adds to the rate [1/step]
-    spread: float = 0.001  # scatter between seeds [1/step]
-    seeds: Seeds = 4  # repetitions [1]
-    rivalry: float = 0.2  # how far off the wrong theory is [1/step]
+    rate: kit.Positive = kit.param(0.5, "what is kept each step", unit="1/step")
+    bias: float = kit.param(0.0, "what the experiment adds to the rate", unit="1/step")
+    spread: float = kit.param(0.001, "scatter between seeds", unit="1/step")
+    seeds: kit.Seeds = kit.param(4, "repetitions")
+    rivalry: float = kit.param(0.2, "how far off the wrong theory is", unit="1/step")
 
     kind = "theorem"
+    says = {{"{says}": "rate"}}
     statement = r"x_{{t+1}} = \\rho\\, x_t \\;\\Longrightarrow\\; x_t = \\rho^t x_0 < \\Theta(1)"
     source = "A lecture, <i>page</i> 3; figure 1 of [@cohen2021], [@nobody1999], [@zinkevich2003]"
     corrections = ("The source prints ρ + 1; it is ρ & nothing else.",)
     remarks = ("A remark with `code` and <script>alert(1)</script>.",)
-    full = {{"seeds": 8}}
     tiny = {{"seeds": 3}}
+    full = {{"seeds": 8}}
     out_of_scope = {{"rate": 1.5}}
 
+    def axes(self):
+        return {{"step": np.arange(60), "n": (10, 20, 40, 80)}}
+
     def hypotheses(self, setting):
-        return [assume("rate below one", self.rate, "<", 1.0, "choose --rate below 1")]
+        return [kit.assume("rate below one", self.rate, "<", 1.0, "choose --rate below 1")]
 
     def predict(self, setting):
-        return Prediction(rate=self.rate, path=("step", self.rate ** np.arange(60.0)))
+        return kit.law(rate=self.rate, path=("step", self.rate ** np.arange(60.0)))
 
     def observe(self, setting, key):
         rates = self.rate + self.bias + self.spread * np.linspace(-1, 1, self.seeds)
-        paths = rates[:, None] ** np.arange(60.0)
-        return Observation(rate=("seed", rates), path=("seed step", paths))
-
-    def judge(self, predicted, observed):
-        rate = observed["rate"]
         n = np.array([10.0, 20.0, 40.0, 80.0])
-        size = n**2 * (1 + 0.01 * np.cos(n))
+        return kit.seen(
+            rate=("seed", rates),
+            path=("seed step", rates[:, None] ** np.arange(60.0)),
+            size=("seed n", np.tile(n**2 * (1 + 0.01 * np.cos(n)), (self.seeds, 1))),
+        )
+
+    def judge(self, law, seen):
         note = "a note with <script>alert(2)</script>"
+        size = kit.power("size", seen.n**2, seen.size, 0.1, over="n", label="size against n")
         return [
-            equal("rate", predicted["rate"], rate, 0.1, note=note),
-            bound("largest_rate", rate.max(), at_most=1.0),
-            idle(
-                exponent("size", 2.0, n, size, 0.1, label="size against n"),
-                "it never sees the rate",
-            ),
+            kit.follows("rate", law.rate, seen.rate, 0.1, note=note),
+            kit.at_most("largest_rate", 1.0, seen.rate.max("seed")),
+            kit.idle(size, "it never sees the rate"),
         ]
 
-    def controls(self, observed):
-        grown = observed.replace(rate=("seed", observed["rate"] + 1))
-        return [Control("growth", grown, "nothing decays there", "what grows")]
+    def rivals(self, setting, law):
+        why = "it <looks> faster"
+        return [kit.rival("faster", why, label="a faster decay", rate=law.rate - self.rivalry)]
 
-    def rivals(self, setting, predicted):
-        wrong = predicted.replace(rate=self.rate - self.rivalry)
-        return [Rival("faster", wrong, "it <looks> faster", label="a faster decay")]
+    def controls(self, seen):
+        return [kit.control("growth", "nothing decays there", label="what grows", rate=seen.rate + 1)]
 
-    def panels(self, predicted, observed):
+    def figure(self, law, seen, rivals):
         steps = np.arange(60)
-        decay = panel(
+        decay = kit.panel(
             "Decay <of> everything",
             "step",
             "size & sign",
-            observed_curve(steps, observed["path"], "seeds"),
-            predicted_curve(steps, predicted["path"], "ρ^t"),
-            rival_curve(steps, 0.9 * predicted["path"], "<script>"),
+            kit.observed_curve(steps, seen.path, "seeds"),
+            kit.predicted_curve(steps, law.path, "ρ^t"),
+            kit.rival_curve(steps, 0.9 * law.path, "<script>"),
             log="y",
             ylim=(1e-9, None),
         )
         shifted = [
-            observed_curve(np.arange(4), k + np.resize(observed["rate"], 4), shade=k / 3)
+            kit.observed_curve(np.arange(4), k + np.resize(seen.rate, 4), shade=k / 3)
             for k in range(4)
         ]
-        one = context_curve([0, 3], [1, 1], "one", kind="dashed")
-        return (decay, panel("Rates", "seed", "rate", *shifted, one))
+        one = kit.context_curve([0, 3], [1, 1], "one", kind="dashed")
+        return (decay, kit.panel("Rates", "seed", "rate", *shifted, one))
 '''
 
 CLAIMS = {

@@ -168,8 +168,14 @@ def test_a_file_is_a_claim(tmp_path):
     assert load(path).__name__ == "Trial"
 
 
-NO_CLAIM = '"""Nothing."""\n\nfrom steepest.claim import Claim, Point\n'
-TWO = GOOD + "\n\n@dataclass(frozen=True)\nclass Second(Trial):\n    pass\n"
+def test_a_claim_that_lacks_a_part_is_told_which(tmp_path):
+    path = write(tmp_path, "my_claim.py", GOOD.replace("    def figure(", "    def picture("))
+    with pytest.raises(UserError, match=r"Trial of .*my_claim.py lacks figure: a claim defines"):
+        load(path)
+
+
+NO_CLAIM = '"""Nothing."""\n\nfrom steepest.kit import Claim, Point\n'
+TWO = GOOD + "\n\n@kit.claim\nclass Second(Trial):\n    pass\n"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +207,7 @@ TWO = GOOD + "\n\n@dataclass(frozen=True)\nclass Second(Trial):\n    pass\n"
         ("exits.py", "import sys\n\nsys.exit(3)\n", r"exits.py: SystemExit in line 3"),
         (
             "field.py",
-            GOOD.replace("seeds: Seeds = 4 ", "table: dict = None "),
+            GOOD.replace("seeds: kit.Seeds = kit.param(4,", "table: dict = kit.param(None,"),
             r"table of Trial is .*; a field is a number, a word or a tuple of them",
         ),
     ],
@@ -233,7 +239,7 @@ def test_a_changed_file_is_imported_anew(tmp_path):
     path = write(tmp_path, "my_claim.py", GOOD)
     first = load(path)
     assert load(path) is first
-    write(tmp_path, "my_claim.py", GOOD.replace("rate: Positive = 0.5", "rate: Positive = 0.6"))
+    write(tmp_path, "my_claim.py", GOOD.replace("kit.param(0.5,", "kit.param(0.6,"))
     second = load(path)
     assert (first().rate, second().rate) == (0.5, 0.6)
     assert load(path) is second
@@ -251,7 +257,7 @@ def with_neighbour(folder, rate):
     folder.mkdir(exist_ok=True)
     write(folder, "shared_helper.py", f"RATE = {rate}\n")
     text = GOOD.replace("import numpy as np\n", "import numpy as np\nimport shared_helper\n")
-    text = text.replace("rate: Positive = 0.5", "rate: Positive = shared_helper.RATE")
+    text = text.replace("kit.param(0.5,", "kit.param(shared_helper.RATE,")
     return write(folder, "my_claim.py", text)
 
 

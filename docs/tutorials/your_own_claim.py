@@ -17,7 +17,8 @@
 # both, and takes one file.
 #
 # **You will** write a claim about noisy gradient descent, see it refused for lack of power, make it fail by one sign,
-# give it a rival, run the checklist of `steepest check`, and pack it as a wheel that others can install.
+# give it a rival and a changed world, run the checklist of `steepest check`, and pack it as a wheel that others can
+# install.
 #
 # **It takes** twenty minutes. The cells run for less than twenty seconds on one core.
 #
@@ -59,88 +60,97 @@ print(f"{template.about['says']}\n{template.verdict}: {template.reason}")
 # %% [markdown]
 # ## A claim of your own
 #
-# Here is ours. Descent with a constant step η on the parabola ½λw², where each gradient carries fresh noise of
-# variance σ², does not converge. It ends on a floor:
+# Here is ours. Descent with a constant step η on the parabola ½w², where each gradient carries fresh noise of variance
+# σ², does not converge. It ends on a floor:
 #
-# > E w² → ησ² / (λ(2 − ηλ)).
+# > E w² → ησ² / (2 − η).
 #
-# The derivation is one line. In the steady state v = (1 − ηλ)² v + η²σ², and you solve for v. But a derivation can
+# The derivation is one line. In the steady state v = (1 − η)² v + η²σ², and you solve for v. But a derivation can
 # have a wrong sign, and a program can have a wrong factor. So the file keeps the two apart:
 #
-# * `predict` has the formula, and never sees the experiment;
+# * `predict` has the formula, and never sees the experiment. It is a *law*: an array along the axis `lr`;
 # * `observe` runs the descents, and never sees the formula;
-# * `judge` compares them, within a margin of three percent;
+# * `judge` compares them at every step size, within a margin of five percent;
 # * `hypotheses` says where the formula applies;
-# * the *fields* are the parameters of the experiment, each with a comment that has its unit in brackets.
+# * the *fields* are the parameters of the experiment: `kit.param` has the default and what it is, and `scope` where
+#   the claim says that it holds;
+# * `axes` gives the coordinates of the axes, and `says` the check that judges each part of the first sentence.
 
 # %%
-source = r'''"""Noise leaves descent a floor: with constant steps on a parabola E w² tends to ησ²/(λ(2 − ηλ)).
+source = r'''"""Noise leaves descent a floor: with constant steps on a parabola E w² tends to ησ²/(2 − η).
 
-Each gradient carries fresh noise of variance σ², so that w ← (1 − ηλ) w − ηξ. In the steady state the mean square v
-obeys v = (1 − ηλ)² v + η²σ².
+Each gradient carries fresh noise of variance σ², so that w ← (1 − η) w − ηξ. In the steady state the mean square v
+obeys v = (1 − η)² v + η²σ².
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check, Claim, Count, Hypothesis, Key, Observation, Panel, Positive, Prediction, Rival, Seeds,
-    assume, compiled, equal, keys, observed_curve, panel, predicted_curve,
-)
+from steepest import kit
 
 
-@dataclass(frozen=True)
-class NoiseFloor(Claim):
+@kit.claim
+class NoiseFloor(kit.Claim[None]):
     """Noisy descents on one parabola, each from its minimum."""
 
-    lr: Positive = 0.5  # η, step size [1/curvature]
-    curvature: Positive = 1.0  # λ, second derivative of the risk [1]
-    noise: Positive = 1.0  # σ, standard deviation of the noise of a gradient [1]
-    steps: Count = 4000  # steps of each descent; the first tenth is not averaged [steps]
-    seeds: Seeds = 30  # descents [1]
+    lrs: tuple[kit.Positive, ...] = kit.param(
+        (0.25, 0.5, 1.0, 1.5),
+        "η, step sizes",
+        unit="1/curvature",
+        scope=kit.choices((0.25, 0.5, 1.0, 1.5), (0.3, 0.6, 1.2)),
+    )
+    noise: kit.Positive = kit.param(
+        1.0, "σ, standard deviation of the noise of a gradient", scope=kit.between(0.5, 2.0)
+    )
+    steps: kit.Count = kit.param(
+        8000, "steps of each descent; the first tenth is not averaged", unit="steps"
+    )
+    seeds: kit.Seeds = kit.param(30, "descents at each step size")
 
     kind = "limit"
-    statement = r"\mathbb E\,w_t^2 \to \frac{\eta\sigma^2}{\lambda(2-\eta\lambda)}"
+    says = {"E w² tends to ησ²/(2 − η)": "floor"}
+    statement = r"\mathbb E\,w_t^2 \to \frac{\eta\sigma^2}{2-\eta}"
     source = "a line of algebra"
-    full = {"seeds": 300}
     tiny = {"seeds": 3, "steps": 100}
-    out_of_scope = {"lr": 2.5}
+    full = {"seeds": 300}
+    out_of_scope = {"lrs": (1.0, 2.5)}
 
-    def hypotheses(self, setting: None) -> list[Hypothesis]:
-        return [assume("ηλ", self.lr * self.curvature, between=(0, 2), note="choose a smaller --lr")]
+    def axes(self) -> dict[str, tuple[float, ...]]:
+        return {"lr": self.lrs}
 
-    def predict(self, setting: None) -> Prediction:
-        return Prediction(floor=self.lr * self.noise**2 / (self.curvature * (2 - self.lr * self.curvature)))
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+        return [kit.assume("largest η", max(self.lrs), "<", 2, "choose smaller --lrs")]
 
-    def observe(self, setting: None, key: Key) -> Observation:
-        def descent(key: Key) -> jax.Array:
+    def predict(self, setting: None) -> kit.Prediction:
+        lr = np.array(self.lrs)
+        return kit.law(floor=("lr", lr * self.noise**2 / (2 - lr)))
+
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+        def descent(noise: jax.Array, lr: jax.Array) -> jax.Array:
             def step(w: jax.Array, noise: jax.Array) -> tuple[jax.Array, jax.Array]:
-                w = w - self.lr * (self.curvature * w + noise)
+                w = w - lr * (w + noise)
                 return w, w**2
 
-            noise = self.noise * jax.random.normal(key, (self.steps,))
-            return jax.lax.scan(step, jnp.zeros(()), noise)[1]
+            return jax.lax.scan(step, jnp.zeros(()), noise)[1][self.steps // 10 :].mean()
 
-        squares = compiled(jax.vmap(descent))(keys(key, self.seeds))
-        return Observation(square=("seed step", squares))
+        noise = self.noise * jax.random.normal(key, (self.seeds, self.steps))
+        floors = kit.compiled(jax.vmap(jax.vmap(descent, (None, 0)), (0, None)))
+        lrs = jnp.array(self.lrs)
+        return kit.seen(floor=("seed lr", floors(noise, lrs)))
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        late = observed["square"][:, self.steps // 10 :].mean(1)
-        return [equal("floor", predicted["floor"], late, 0.03, label="mean of w² in the steady state")]
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        label = "mean of w² in the steady state"
+        return [kit.follows("floor", law.floor, seen.floor, 0.05, label=label)]
 
-    def rivals(self, setting: None, predicted: Prediction) -> list[Rival]:
-        return []
-
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        steps = np.arange(1, self.steps + 1)
-        mean = np.cumsum(observed["square"].mean(0)) / steps
-        shown = np.unique(np.geomspace(1, self.steps, 200).astype(int)) - 1
-        descents = observed_curve(steps[shown], mean[shown], "descents")
-        theory = predicted_curve(steps[shown], np.full(len(shown), predicted["floor"]), "ησ²/(λ(2−ηλ))")
-        return (panel("Noise leaves a floor", "step", "mean of w² so far", descents, theory, log="x"),)
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> list[kit.Panel]:
+        title = "Noise leaves a floor"
+        return [kit.curves(title, law.floor, seen.floor, over="lr", x="step size", y="mean of w²")]
 '''
 path = Path("noise_floor.py")
 path.write_text(source, "utf-8")
@@ -154,14 +164,14 @@ for check in first.checks:
 #
 # The numbers agree, and yet the verdict is not "holds". Nothing was tried that could fail. The same check would also
 # agree if its margin were ten times too wide, and nobody would see it. A claim must bring something that its judge
-# refuses.
+# refuses: a wrong theory, and a *changed world* in which the law must not hold.
 #
 # ## Make it fail
 #
 # The quickest way to trust a judge is to lie to it. Change one sign in the formula and run the file again.
 
 # %%
-path.write_text(source.replace("(2 - self.lr", "(2 + self.lr"), "utf-8")
+path.write_text(source.replace("(2 - lr)", "(2 + lr)"), "utf-8")
 lie = steepest.run(path)
 print(f"{lie.verdict}: {lie.reason}")
 for check in lie.checks:
@@ -173,35 +183,60 @@ for check in lie.checks:
 # ## Add a rival
 #
 # A wrong sign is a bad rival, as nobody would believe it. A good rival is a theory that somebody does believe. Here
-# it is the *diffusion limit*. Replace descent by a stochastic differential equation, and the floor is ησ²/(2λ). That
-# is right as ηλ → 0, and it is in many papers. Is it wrong enough at our step size for these data to tell?
+# it is the *diffusion limit*. Replace descent by a stochastic differential equation, and the floor is ησ²/2. That
+# is right as η → 0, and it is in many papers. Is it wrong enough at our step sizes for these data to tell?
 #
-# A rival is another prediction for the same experiment, with the reason why one might believe it.
+# A rival gives only the arrays that it predicts otherwise, with the reason why one might believe it.
 
 # %%
-with_rival = source.replace(
-    "        return []\n",
-    """        diffusion = predicted.replace(floor=self.lr * self.noise**2 / (2 * self.curvature))
-        return [Rival("diffusion", diffusion, "it is right as ηλ → 0", "ησ²/(2λ), of the diffusion")]
-""",
-)
+rival = """
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+        diffusion = law.lr * self.noise**2 / 2
+        why = "it is right as η → 0"
+        return [kit.rival("diffusion", why, label="ησ²/2, of the diffusion", floor=diffusion)]
+
+    def figure("""
+with_rival = source.replace("\n    def figure(", rival)
 path.write_text(with_rival, "utf-8")
+run = steepest.run(path)
+print(f"{run.verdict}: {run.reason}")
+
+# %% [markdown]
+# The rival is rejected. What is missing is a world in which the law must not hold. Ours assumes that the noise is
+# fresh at each step. So we let the experiment use each noise twice, in two steps that follow each other, and measure
+# the floor there too. A judge that does not refuse these data does not look at them.
+
+# %%
+control = """
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        why = "the noise of a step is that of the step before"
+        return [kit.control("stale", why, label="each noise used twice", floor=seen.stale)]
+
+    def figure("""
+fresh = """kit.seen(floor=("seed lr", floors(noise, lrs)))"""
+both = """kit.seen(
+            floor=("seed lr", floors(noise, lrs)),
+            stale=("seed lr", floors(jnp.repeat(noise, 2, 1)[:, : self.steps], lrs)),
+        )"""
+whole = with_rival.replace(fresh, both).replace("\n    def figure(", control)
+path.write_text(whole, "utf-8")
 claim = steepest.run(path)
 print(f"{claim.verdict}: {claim.reason}")
 claim
 
 # %% [markdown]
-# Now it holds, and the table says what it would have noticed. Does the rival stay rejected where it is nearly right?
-# Smaller steps forget more slowly, so the descents get longer in proportion.
+# Now it holds, and the table says what it would have noticed. The kit has also tried the law flat, reversed and tilted
+# along η, and larger and smaller: these data refuse all of them. Does the rival stay rejected where it is nearly
+# right? Smaller steps forget more slowly, so the descents get longer in proportion.
 
 # %%
-for lr, steps in ((0.5, 4000), (0.1, 20_000), (0.02, 100_000)):
-    run = steepest.run(path, lr=lr, steps=steps)
-    print(f"lr={lr}: {run.verdict}, {run.reason}")
+for lrs, steps in (((0.25, 0.5), 8000), ((0.02, 0.04), 200_000)):
+    run = steepest.run(path, lrs=lrs, steps=steps)
+    print(f"lrs={lrs}: {run.verdict}, {run.reason}")
 
 # %% [markdown]
-# At a small step the two formulas differ by less than the margin, and the verdict says so: no power. That is no
-# defect of the claim. It is what this experiment can know. The default step is one at which the two differ.
+# At small steps the two formulas differ by less than the margin, and the verdict says so: no power. That is no
+# defect of the claim. It is what this experiment can know. The default steps are some at which the two differ.
 #
 # ## Does it keep the contract?
 #
@@ -228,7 +263,7 @@ print(f"exit code {code}")
 package = Path("package")
 (package / "noise_claims").mkdir(parents=True)
 (package / "noise_claims" / "__init__.py").write_text('"""Claims about noise."""\n', "utf-8")
-(package / "noise_claims" / "floor.py").write_text(with_rival, "utf-8")
+(package / "noise_claims" / "floor.py").write_text(whole, "utf-8")
 (package / "pyproject.toml").write_text(
     """[build-system]
 requires = ["setuptools>=64"]
@@ -301,8 +336,8 @@ temporary.cleanup()
 # ## What a claim must not do
 #
 # Choose seeds, margins or settings until it holds. If your claim fails, find out why: a bug of yours, a hypothesis
-# that is not met, a wrong constant in the source, or a true finding. Then say so in `remarks`, raise `version`, and
-# judge it on seeds that you have not seen.
+# that is not met, a wrong constant in the source, or a true finding. Then say so in `remarks`, add a version to
+# `history`, and judge it on seeds that you have not seen.
 #
 # ## Where next
 #

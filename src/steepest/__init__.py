@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from steepest.app.api import trials as trials
     from steepest.app.api import watch as watch
     from steepest.catalogue import catalogue as claims  # the module of this name can be called
-    from steepest.claim import Claim as Claim
     from steepest.engine.results import Result as Result
+    from steepest.kit import Claim as Claim
     from steepest.measurement import Monitor as Monitor
     from steepest.measurement import Report as Report
     from steepest.measurement import compare as compare
@@ -51,7 +51,7 @@ __all__ = [
 
 _HOMES = {
     "steepest.app.api": ("check", "cite", "exercise", "run", "sweep", "trials", "watch"),
-    "steepest.claim": ("Claim",),
+    "steepest.kit": ("Claim",),
     "steepest.engine.results": ("Result",),
     "steepest.measurement": (
         "Monitor",

@@ -22,7 +22,7 @@ from steepest.core.errors import UserError, nearest
 from steepest.files import import_file, raised, where
 
 if TYPE_CHECKING:
-    from steepest.claim import Claim
+    from steepest.kit import Claim
 
 ROOT = Path(__file__).parent / "claims"
 CHAPTERS = (
@@ -164,7 +164,7 @@ def load(target: "str | Path | Entry") -> "type[Claim]":
     """
     line = target if isinstance(target, Entry) else entry(target)
     module = _import_module(line) if line.module else import_file(line.path)
-    base = importlib.import_module("steepest.claim").Claim
+    base = importlib.import_module("steepest.kit").Claim
     classes = [
         kind
         for kind in vars(module).values()
@@ -175,7 +175,13 @@ def load(target: "str | Path | Entry") -> "type[Claim]":
         raise UserError(
             f"{line.path} must define exactly one claim, a subclass of Claim; got {names}"
         )
-    return classes[0]
+    (kind,) = classes
+    if missing := sorted(kind.__abstractmethods__):
+        raise UserError(
+            f"{kind.__name__} of {line.path} lacks {' and '.join(missing)}: a claim defines predict, observe, judge and "
+            "figure; steepest new my_claim.py writes one that does"
+        )
+    return kind
 
 
 def first_sentence(path: Path) -> str:

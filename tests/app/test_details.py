@@ -10,9 +10,9 @@ import xarray
 from steepest import kit
 from steepest.app.authoring import check_claim
 from steepest.app.details import more_repetitions
-from steepest.claim import bound, equal
 from steepest.core.words import Verdict
 from steepest.engine.run import execute, ready
+from steepest.kit.points import bound, equal
 
 DECAY = Path(__file__).parent.parent / "kit" / "decay.py"
 RESULT = execute(ready(DECAY))

@@ -14,11 +14,11 @@ from steepest.app import progress, stopping
 from tests.small import SOURCE
 
 HANGING = SOURCE.replace(
-    "        paths = rates[:, None]",
+    "        n = np.array([10.0",
     "        import hashlib\n        import sys\n\n"
     '        print("hanging", file=sys.stderr, flush=True)\n'
     '        hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)  # no instruction of Python for long\n'
-    "        paths = rates[:, None]",
+    "        n = np.array([10.0",
 )
 LISTENING = """
 import signal, sys

@@ -136,8 +136,8 @@ def test_stopping_behind_the_tour_loses_nothing(small, capsys, monkeypatch, tmp_
 def test_a_run_in_processes_stops_in_order(tmp_path, number, code):
     """Two workers; what has landed is kept, what was on its way leaves nothing behind."""
     slow = SOURCE.replace(
-        "        paths = rates[:, None]",
-        "        import time\n\n        time.sleep(60)\n        paths = rates[:, None]",
+        "        n = np.array([10.0",
+        "        import time\n\n        time.sleep(60)\n        n = np.array([10.0",
     )
     for name, text in {"quick_decay": SOURCE, "slow_decay": slow, "tired_decay": slow}.items():
         (tmp_path / f"{name}.py").write_text(text.format(says="It decays."), "utf-8")

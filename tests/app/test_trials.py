@@ -68,10 +68,10 @@ def test_a_run_that_is_shown_has_the_same_verdict_by_its_command(falling, capsys
 
 
 def test_a_claim_without_a_scope_says_so(tmp_path, capsys):
-    (tmp_path / "older_decay.py").write_text(SOURCE.format(says="Slowly."), "utf-8")
-    assert main(["trials", "older_decay.py", *FEW, "--json"]) == 0
+    (tmp_path / "plain_decay.py").write_text(SOURCE.format(says="Slowly."), "utf-8")
+    assert main(["trials", "plain_decay.py", *FEW, "--json"]) == 0
     out, said = capsys.readouterr()
-    assert "older-decay states no scope, so no settings are drawn" in said
+    assert "plain-decay states no scope, so no settings are drawn" in said
     printed = json.loads(out)
     assert printed["settings"] is None
     assert printed["seeds"]["holds"] == 2

@@ -26,7 +26,7 @@ FOUND = {
         "inconclusive: no power",
         "fails: disagrees",
         "holds: agrees in 1 challenged check, 1 rival rejected",
-        "lr=0.02: inconclusive, no power: the data do not reject",
+        "lrs=(0.02, 0.04): inconclusive, no power: the data do not reject",
         "noise-floor: nothing is missing",
         "[noise-claims 1.0]",
     ],

@@ -13,8 +13,8 @@ from tests.small import SOURCE, small_catalogue
 
 NAMES = ("plain-decay", "wide-decay", "growing", "powerless")
 CRASHES = SOURCE.format(says="It breaks.").replace(
-    "        paths = rates[:, None]",
-    '        raise ArithmeticError("no such\\nnumber")\n        paths = rates[:, None]',
+    "        n = np.array([10.0",
+    '        raise ArithmeticError("no such\\nnumber")\n        n = np.array([10.0',
 )
 
 
@@ -33,13 +33,11 @@ def store(tmp_path):
 def files(tmp_path):
     """Claims in files, which any process finds; the second crashes, and the last needs a neighbour."""
     texts = {
-        "slow_decay.py": SOURCE.format(says="Slowly.").replace(
-            "rate: Positive = 0.5", "rate: Positive = 0.9"
-        ),
+        "slow_decay.py": SOURCE.format(says="Slowly.").replace("kit.param(0.5", "kit.param(0.9"),
         "broken_decay.py": CRASHES,
         "near_decay.py": SOURCE.format(says="Near.")
         .replace("import numpy as np", "import numpy as np\nfrom crew_helper import RATE")
-        .replace("rate: Positive = 0.5", "rate: Positive = RATE"),
+        .replace("kit.param(0.5", "kit.param(RATE"),
         "crew_helper.py": "RATE = 0.3\n",
     }
     for name, text in texts.items():
@@ -93,7 +91,7 @@ def test_what_is_only_judged_anew_is_said(files, store):
     slow = files[0]
     run_all([slow], store, workers=1)
     text = slow.path.read_text("utf-8")
-    slow.path.write_text(text.replace("at_most=1.0", "at_most=0.5"), "utf-8")
+    slow.path.write_text(text.replace('"largest_rate", 1.0', '"largest_rate", 0.5'), "utf-8")
     (outcome,) = run_all([slow], store, workers=1)
     assert (outcome.result.how, outcome.result.verdict) == ("judged anew", "fails")
 
@@ -102,7 +100,9 @@ def test_results_of_other_code_are_no_answer(files, store):
     (slow, _, near) = files
     run_all([slow, near], store, workers=1)
     assert stored(slow, store, "quick", 0)
-    slow.path.write_text(slow.path.read_text("utf-8").replace("= 0.9", "= 0.8"), "utf-8")
+    slow.path.write_text(
+        slow.path.read_text("utf-8").replace("kit.param(0.9", "kit.param(0.8"), "utf-8"
+    )
     (near.path.parent / "crew_helper.py").write_text("RATE = 0.4\n", "utf-8")
     assert stored(slow, store, "quick", 0) is None
     assert stored(near, store, "quick", 0) is None

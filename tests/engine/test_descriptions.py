@@ -33,13 +33,16 @@ def test_nearly_all_claims_are_described_without_an_import(monkeypatch):
     assert len(imported) <= 3, imported
 
 
-SEEDS = "    seeds: Seeds = 4  # repetitions [1]"
+RATE = "rate: kit.Positive = kit.param(0.5,"
+SEEDS = '    seeds: kit.Seeds = kit.param(4, "repetitions")'
 CHANGES = {
     "as it is": ("", ""),
-    "a computed default": ("rate: Positive = 0.5", "rate: Positive = 1 / 2"),
-    "a whole number where real ones are held": ("rate: Positive = 0.5", "rate: Positive = 1"),
-    "a type in quotes": ("bias: float = 0.0", "bias: 'float' = 0.0"),
-    "a comment above": (SEEDS, "    # repetitions\n    # [1]\n    seeds: Seeds = 4"),
+    "a computed default": (RATE, "rate: kit.Positive = kit.param(1 / 2,"),
+    "a whole number where real ones are held": (RATE, "rate: kit.Positive = kit.param(1,"),
+    "a type in quotes": ("bias: float = ", "bias: 'float' = "),
+    "a meaning that is named": ('"repetitions"', "WORD"),
+    "comments, which say nothing": (SEEDS, f"    # how many [s]\n{SEEDS}  # of runs [1]"),
+    "a field that says nothing of itself": (SEEDS, "    seeds: kit.Seeds = 4"),
     "a preset of names": ('full = {{"seeds": 8}}', 'full = {{"seeds": MANY}}'),
 }
 
@@ -47,31 +50,33 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_ones_own_file_is_described_alike(change, tmp_path):
     path = tmp_path / "my_decay.py"
-    source = SOURCE.replace("@dataclass", "MANY = 9\n\n\n@dataclass", 1).replace(*change, 1)
+    named = 'MANY = 9\nWORD = "of runs"\n\n\n@kit.claim'
+    source = SOURCE.replace("@kit.claim", named, 1)
+    assert change[0] in source
+    source = source.replace(*change, 1)
     path.write_text(source.format(says="It decays."), "utf-8")
     line = entry(path)
     assert description(line) == descriptions._from_class(line)
 
 
 BASE = """
-from dataclasses import dataclass
-
-from steepest.claim import Claim
+from steepest import kit
 
 
-@dataclass(frozen=True)
-class Base(Claim):
-    more: int = 1  # of mine [1]
+@kit.claim
+class Base(kit.Claim[None]):
+    more: int = kit.param(1, "of mine")
 """
 
 
 def test_fields_that_are_inherited_are_described_too(tmp_path):
     (tmp_path / "base_of_mine.py").write_text(BASE, "utf-8")
     path = tmp_path / "my_decay.py"
-    source = SOURCE.replace("class Trial(Claim):", "class Trial(Base):")
+    source = SOURCE.replace("class Trial(kit.Claim[None]):", "class Trial(Base):")
     source = source.replace("import numpy", "from base_of_mine import Base\nimport numpy", 1)
     path.write_text(source.format(says="It decays."), "utf-8")
-    assert description(entry(path)).fields[0].name == "more"
+    (more, *_) = description(entry(path)).fields
+    assert (more.name, more.meaning) == ("more", "of mine [1]")
 
 
 def test_a_file_without_a_claim_is_refused_as_ever(tmp_path):

@@ -17,23 +17,9 @@ CLAIM = '''"""What decays keeps decaying.
 More of it.
 """
 
-from dataclasses import dataclass
-
-import numpy as np
-
 import judging
 from near import grown
-from steepest.claim import (
-    Claim,
-    Observation,
-    Positive,
-    Prediction,
-    Rival,
-    assume,
-    equal,
-    observed_curve,
-    panel,
-)
+from steepest import kit
 from steepest.linalg import sharpness
 
 OFFSET = 0.0
@@ -48,12 +34,13 @@ def tolerance():
     return 0.1
 
 
-@dataclass(frozen=True)
-class MyClaim(Claim):
+@kit.claim
+class MyClaim(kit.Claim[None]):
     """A decay."""
 
-    rate: Positive = 0.5  # what is kept each step [1/step]
+    rate: kit.Positive = kit.param(0.5, "what is kept each step", unit="1/step")
 
+    says = {"What decays keeps decaying": "rate"}
     statement = "x"
     source = "a lecture"
     remarks = ("A remark.",)
@@ -61,10 +48,10 @@ class MyClaim(Claim):
 
     def hypotheses(self, setting):
         """Assume a decay."""
-        return [assume("rate", self.rate, "<", 1.0)]
+        return [kit.assume("rate", self.rate, "<", 1.0)]
 
     def predict(self, setting):
-        return Prediction(rate=self.theory())
+        return kit.law(rate=self.theory())
 
     def theory(self):
         return 1.0 * self.rate
@@ -72,20 +59,23 @@ class MyClaim(Claim):
     def observe(self, setting, key):
         with open("calls", "a", encoding="utf-8") as file:
             file.write("x")
-        return Observation(rate=measured(self.rate))
+        return kit.seen(rate=measured(self.rate))
 
     def run_conditions(self, observed):
-        return [assume("observed", float(observed["rate"]), ">", 0.0)]
+        return [kit.assume("observed", float(observed["rate"]), ">", 0.0)]
 
-    def judge(self, predicted, observed):
-        ratio = judging.ratio(observed["rate"], predicted["rate"])
-        return [equal("rate", 1.0, ratio, tolerance())]
+    def judge(self, law, seen):
+        ratio = judging.ratio(seen.rate, law.rate)
+        return [kit.follows("rate", 1.0, ratio, tolerance())]
 
-    def rivals(self, setting, predicted):
-        return [Rival("twice", predicted.replace(rate=2 * predicted["rate"]))]
+    def rivals(self, setting, law):
+        return [kit.rival("twice", "why not", rate=2 * law.rate)]
 
-    def panels(self, predicted, observed):
-        return (panel("Rate", "step", "rate", observed_curve([0, 1], [1, observed["rate"]])),)
+    def controls(self, seen):
+        return [kit.control("grown", "it grows", rate=seen.rate + 1)]
+
+    def figure(self, law, seen, rivals):
+        return (kit.panel("Rate", "step", "rate", kit.observed_curve([0, 1], [1, float(seen.rate)])),)
 '''
 NEAR = '''"""A neighbour."""
 
@@ -150,31 +140,30 @@ JUDGEMENT = {"judgement"}
         ("near.py", "farther.FACTOR * rate", "farther.FACTOR * rate**2", EXPERIMENT),
         ("farther.py", "1.0", "1.1", EXPERIMENT),
         # the class's head: fields and attributes
-        ("my_claim.py", "Positive = 0.5", "Positive = 0.4", {"rivals", *EXPERIMENT}),
+        ("my_claim.py", "kit.param(0.5", "kit.param(0.4", {"rivals", *EXPERIMENT}),
         ("my_claim.py", "    source =", "    version = 2\n    source =", {"rivals", *EXPERIMENT}),
         # what judges them
         ("my_claim.py", "return 0.1", "return 0.2", JUDGEMENT),
-        ("my_claim.py", 'equal("rate", 1.0, ratio', 'equal("rate", 1.1, ratio', JUDGEMENT),
+        ("my_claim.py", 'follows("rate", 1.0, ratio', 'follows("rate", 1.1, ratio', JUDGEMENT),
         ("my_claim.py", '">", 0.0', '">", 0.1', JUDGEMENT),
         ("judging.py", "a / b", "b / a", JUDGEMENT),
-        ("my_claim.py", "2 * predicted", "3 * predicted", {"rivals", "judgement"}),
+        ("my_claim.py", "2 * law.rate", "3 * law.rate", {"rivals", "judgement"}),
         # what is drawn and said
         ("my_claim.py", 'panel("Rate"', 'panel("The rate"', JUDGEMENT),
         ("my_claim.py", "A remark.", "Another remark.", JUDGEMENT),
         ("my_claim.py", '"a lecture"', '"a book"', JUDGEMENT),
         # layout
-        ("my_claim.py", "# what is kept each step", "# what remains", set()),
+        ("my_claim.py", "what is kept each step", "what remains", JUDGEMENT),
         ("my_claim.py", "More of it.", "More of all of it.", set()),
         ("my_claim.py", '"""A decay."""', '"""A slow decay."""', set()),
         ("my_claim.py", '"""Assume a decay."""', '"""Assume that it decays."""', set()),
         ("my_claim.py", '    """Measure."""\n', "", set()),
         (
             "my_claim.py",
-            "predicted, observed):\n        ratio",
-            "predicted, observed):\n\n\n        ratio",
+            "law, seen):\n        ratio",
+            "law, seen):\n\n\n        ratio",
             set(),
         ),
-        ("my_claim.py", "    Rival,\n    assume,", "    assume,\n    Rival,", JUDGEMENT),
         ("near.py", '"""A neighbour."""', "# a neighbour", set()),
         ("stranger.py", "NOTHING = 0", "NOTHING = 1", set()),
     ],
@@ -242,7 +231,7 @@ def test_what_statements_between_definitions_use_is_followed(folder):
 
 def test_a_claim_that_inherits_its_methods(folder):
     """The claim's own class has only some of them: a part of its base class counts wherever it is."""
-    text = CLAIM.replace("class MyClaim(Claim):", "class Shared(Claim):")
+    text = CLAIM.replace("class MyClaim(", "class Shared(")
     (folder / "shared.py").write_text(text, "utf-8")
     (folder / "my_claim.py").write_text(
         '"""A claim that inherits."""\n\nfrom dataclasses import dataclass\n\nimport shared\n\n\n'
@@ -290,13 +279,20 @@ def observes_sharpness(folder):
     [
         ("linalg/_lanczos.py", EXPERIMENT),  # where sharpness is
         ("nn/types.py", EXPERIMENT),  # what it imports
-        ("core/arrays.py", EXPERIMENT),
-        ("claim/_experiment.py", {"rivals", *EXPERIMENT}),
+        ("core/arrays.py", {"rivals", *EXPERIMENT}),
+        ("core/experiment.py", {"rivals", *EXPERIMENT}),
+        ("kit/_claim.py", {"rivals", *EXPERIMENT}),
+        ("kit/_arrays.py", {"rivals", *EXPERIMENT}),
+        (
+            "kit/_checks.py",
+            {"rivals", "judgement"},
+        ),  # which rivals() calls for the names of repetitions
+        ("kit/_clauses.py", JUDGEMENT),
         ("core/fields.py", {"rivals", *EXPERIMENT}),  # what the base class imports
         ("core/hypotheses.py", {"rivals", *EXPERIMENT}),
         ("core/checks.py", {"rivals", "judgement"}),
         ("core/panels.py", JUDGEMENT),
-        ("engine/judge.py", JUDGEMENT),
+        ("kit/_judging.py", JUDGEMENT),
         ("engine/run.py", set()),
         ("programs/_kkt.py", set()),
         ("site/pages/_build.py", set()),
@@ -313,7 +309,7 @@ def test_a_part_of_steepest_counts_where_it_is_imported(observes_sharpness, copi
 
 def test_what_only_readers_import_does_not_count(folder, copied):
     before = now()
-    with open(copied / "claim" / "_experiment.py", encoding="utf-8") as file:
+    with open(copied / "core" / "experiment.py", encoding="utf-8") as file:
         assert "if TYPE_CHECKING:" in file.read()
     with open(copied / "core" / "panels.py", "a", encoding="utf-8") as file:
         file.write("\n\nMORE = 1\n")
@@ -343,7 +339,7 @@ def test_a_changed_judge_judges_stored_arrays_anew(folder, store):
     first = run("my_claim.py", store=store)
     assert (first.how, first.verdict, calls(folder)) == ("computed", "holds", 1)
     assert not first.rejudged
-    edit(folder / "my_claim.py", 'equal("rate", 1.0, ratio', 'equal("rate", 1.5, ratio')
+    edit(folder / "my_claim.py", 'follows("rate", 1.0, ratio', 'follows("rate", 1.5, ratio')
     second = run("my_claim.py", store=store)
     assert (second.how, second.verdict, calls(folder)) == ("judged anew", "fails", 1)
     assert second.checks[0].predicted == 1.5
@@ -387,8 +383,8 @@ def test_changed_rivals_are_asked_again_without_the_experiment(folder, store):
     assert [rival.rejected for rival in first.rivals] == [True]
     edit(
         folder / "my_claim.py",
-        'Rival("twice", predicted.replace(rate=2 *',
-        'Rival("once", predicted.replace(rate=1 *',
+        'kit.rival("twice", "why not", rate=2 *',
+        'kit.rival("once", "why not", rate=1 *',
     )
     second = run("my_claim.py", store=store)
     assert (second.how, calls(folder)) == ("judged anew", 1)

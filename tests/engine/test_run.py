@@ -114,6 +114,7 @@ def test_the_python_interface(tmp_path):
         "predicted/path",
         "observed/rate",
         "observed/path",
+        "observed/size",
     }
     assert np.isfinite(result.seconds)
     assert len(result.figure().axes) == 2

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claim import compiled
 from steepest.core.errors import UserError
+from steepest.kit import compiled
 from steepest.noise import exit_moments, langevin, langevin_exits, transfer_matrix
 
 KEY = jax.random.key(0)

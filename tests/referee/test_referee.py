@@ -1,4 +1,4 @@
-"""What a referee finds: one planted weakness a test, in both forms of a claim."""
+"""What a referee finds: one planted weakness a test."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from steepest import kit
-from steepest.claim import Prediction, bound, equal, order
 from steepest.core.words import Verdict
 from steepest.engine.referee import Flaw, Severity, bench_of, judge_arrays, proposals, review
 from steepest.engine.run import execute, ready
 from steepest.engine.store import Store
 from tests.kit.decay import Decay
-from tests.referee.plain import Plain
+from tests.referee.plain import Plain, at_each_width
 from tests.small import SOURCE
 
 DECAY = Path(__file__).parent.parent / "kit" / "decay.py"
@@ -54,8 +53,8 @@ def test_a_review_of_a_sound_claim_is_not_severe(tmp_path):
 # ------------------------------------------------------------------------------------------------ laws
 
 
-def of_the_mean(self, predicted, observed):
-    return [equal("mean", predicted["y"].mean(), observed["y"].mean(1), 0.1)]
+def of_the_mean(self, law, seen):
+    return [kit.follows("mean", law.y.mean(), seen.y.mean("width"), 0.1)]
 
 
 def test_a_law_that_is_judged_through_its_mean():
@@ -63,7 +62,6 @@ def test_a_law_that_is_judged_through_its_mean():
     finding = found(claim, Flaw.LAW_NOT_TOLD)["y"]
     assert (finding.severity, finding.axis, finding.checks) == (Severity.SEVERE, "width", ("mean",))
     assert {"flat", "reversed"} <= set(finding.numbers["kinds"])
-    assert finding.numbers["coordinates"] == "widths"
 
 
 def test_such_a_check_is_named():
@@ -76,14 +74,12 @@ def test_outside_the_headline_it_is_weak():
     claim = judged_by(Plain, both, ("each_0",))
     finding = found(claim, Flaw.LAW_NOT_TOLD).get("y")
     assert finding is None  # each_0 tells them all apart
-    beside = judged_by(
-        Plain, lambda self, law, seen: [level(), *of_the_mean(self, law, seen)], ("a",)
-    )
+    level = lambda self, law, seen: [
+        kit.follows("level", 3.0, seen.same, 0.1),
+        *of_the_mean(self, law, seen),
+    ]
+    beside = judged_by(Plain, level, ("level",))
     assert found(beside, Flaw.LAW_NOT_TOLD)["y"].severity is Severity.WEAK
-
-
-def level():
-    return equal("a", 1.0, np.array([1.0, 1.01, 0.99]), 0.1)
 
 
 def test_a_law_over_axes_that_only_wide_margins_judge():
@@ -93,7 +89,6 @@ def test_a_law_over_axes_that_only_wide_margins_judge():
     finding = found(judged_by(Decay, wide, ("follows",)), Flaw.LAW_NOT_TOLD)["y"]
     assert finding.severity is Severity.SEVERE
     assert set(finding.numbers["kinds"]) == {"flat", "reversed", "steeper", "shallower"}
-    assert finding.numbers["coordinates"] == "claim"
 
 
 def test_what_the_claim_says_it_cannot_tell_is_a_note():
@@ -107,42 +102,54 @@ def test_what_the_claim_says_it_cannot_tell_is_a_note():
 
 
 def test_a_law_that_would_be_undecided_is_no_more_than_weak():
-    def loose(self, predicted, observed):
-        ratio = observed["y"].mean(0) / predicted["y"]
-        return [equal("all", np.ones(4), ratio, 0.05, aggregate="all")]
+    def loose(self, law, seen):
+        return [kit.follows("of_widths", 1.0, seen.y.mean("seed") / law.y, 0.05)]
 
-    finding = found(judged_by(Plain, loose, ("all",)), Flaw.LAW_NOT_TOLD).get("y")
-    assert finding is None or finding.severity is Severity.WEAK
+    finding = found(judged_by(Plain, loose, ("of_widths",)), Flaw.LAW_NOT_TOLD)["y"]
+    assert finding.severity is Severity.WEAK
+    assert set(finding.numbers["undecided"]) == set(finding.numbers["kinds"])
 
 
-def test_an_axis_of_repetitions_along_which_theory_rises_is_a_design():
-    class Angles(Plain):
-        headline = ("mean",)
+class Angles(Plain):
+    """A law that rises along an axis of repetitions, or of a design, and is judged through its mean."""
 
-        def predict(self, setting):
-            return Prediction(y=("seed", np.linspace(1, 2, 8)))
+    headline = ("mean",)
 
-        def observe(self, setting, key):
-            measured = np.linspace(1, 2, 8) + 0.01 * np.cos(np.arange(8))
-            return super().observe(setting, key).replace(y=("seed", measured))
+    def predict(self, setting):
+        return kit.law(y=("draw", np.linspace(1, 2, 8)))
 
-        def judge(self, predicted, observed):
-            return [equal("mean", predicted["y"].mean(), observed["y"].mean(), 0.1)]
+    def observe(self, setting, key):
+        measured = np.linspace(1, 2, 8) + 0.01 * np.cos(np.arange(8))
+        return super().observe(setting, key).replace(y=("draw", measured))
 
-        def controls(self, observed):
-            return []
+    def judge(self, law, seen):
+        return [kit.follows("mean", law.y.mean(), seen.y.mean(), 0.1)]
 
-        def panels(self, predicted, observed):
-            return ()
+    def controls(self, seen):
+        return []
 
-    finding = found(Angles(), Flaw.LAW_NOT_TOLD)["y"]
-    assert (finding.axis, finding.severity) == ("seed", Severity.SEVERE)
+    def figure(self, law, seen, rivals):
+        return ()
+
+
+class AnglesByDesign(Angles):
+    """The same, where the claim gives the axis coordinates."""
+
+    def axes(self):
+        return {"draw": range(1, 9)}
+
+
+@pytest.mark.parametrize(
+    ("claim", "severity"), [(Angles(), Severity.WEAK), (AnglesByDesign(), Severity.SEVERE)]
+)
+def test_an_axis_designs_the_experiment_where_the_claim_gives_it_coordinates(claim, severity):
+    finding = found(claim, Flaw.LAW_NOT_TOLD)["y"]
+    assert (finding.axis, finding.severity) == ("draw", severity)
 
 
 def test_a_size_that_nothing_sees():
-    def loose(self, predicted, observed):
-        laws = zip(predicted["y"], observed["y"].T, strict=True)
-        return [equal(f"each_{i}", law, measured, 0.3) for i, (law, measured) in enumerate(laws)]
+    def loose(self, law, seen):
+        return at_each_width(law, seen, within=0.3)
 
     finding = found(judged_by(Plain, loose, Plain.headline), Flaw.SIZE_NOT_TOLD)["y"]
     assert finding.severity is Severity.WEAK
@@ -162,9 +169,9 @@ def test_an_array_that_no_check_reads():
 
 
 def test_a_headline_that_noise_passes_is_an_identity():
-    def parts_of_one(self, predicted, observed):
-        parts = observed["y"] / observed["y"].sum(1, keepdims=True)
-        return [equal("parts", 1.0, parts.sum(1) + 1e-9 * observed["y"][:, 0], 0.05)]
+    def parts_of_one(self, law, seen):
+        parts = seen.y / seen.y.sum("width")
+        return [kit.follows("parts", 1.0, parts.sum("width") + 1e-9 * seen.y.isel(width=0), 0.05)]
 
     finding = found(judged_by(Plain, parts_of_one, ("parts",)), Flaw.IDENTITY)["parts"]
     assert finding.severity is Severity.SEVERE
@@ -179,10 +186,10 @@ def test_a_residual_far_below_its_tolerance_is_no_identity():
             observed = super().observe(setting, key)
             return observed.replace(y=("seed width", 1e-16 * observed["y"]))
 
-        def judge(self, predicted, observed):
-            return [equal("residual", 0.0, observed["y"][:, 0], 1e-6, absolute=True)]
+        def judge(self, law, seen):
+            return [kit.follows("residual", 0.0, seen.y.isel(width=0), 1e-6, absolute=True)]
 
-        def controls(self, observed):
+        def controls(self, seen):
             return []
 
     assert found(Residual(), Flaw.IDENTITY) == {}
@@ -196,9 +203,9 @@ def test_a_world_turned_round_that_nothing_misses():
 
 
 def test_a_check_that_does_not_need_one_of_what_it_reads():
-    def also_reads(self, predicted, observed):
-        gap = observed["y"][:, 0] + 1e-9 * observed["same"]
-        return [equal("each_0", predicted["y"][0], gap, 0.05)]
+    def also_reads(self, law, seen):
+        gap = seen.y.isel(width=0) + 1e-9 * seen.same
+        return [kit.follows("each_0", law.y.isel(width=0), gap, 0.05)]
 
     findings = judge_arrays(case(judged_by(Plain, also_reads, ("each_0",))))
     (finding,) = [f for f in findings if f.id is Flaw.WORLD_NOT_TOLD and f.array == "same"]
@@ -209,9 +216,9 @@ def test_a_check_that_does_not_need_one_of_what_it_reads():
 
 
 def test_a_ranking_that_steps_pass():
-    def ranked(self, predicted, observed):
-        named = {f"w{i}": observed["risk"][:, i] for i in range(4)}
-        return [*Plain.judge(self, predicted, observed), order("rank", list(named), named)]
+    def ranked(self, law, seen):
+        yield from Plain.judge(self, law, seen)
+        yield kit.ranks("rank", -law.y, seen.risk, over="width")
 
     finding = found(judged_by(Plain, ranked, ("rank",)), Flaw.CHEAP_NULL)["risk"]
     assert finding.severity is Severity.WEAK
@@ -235,8 +242,8 @@ def test_a_ranking_that_says_what_passes_it_is_a_note():
 # --------------------------------------------------------------------------------------------- records
 
 
-def with_a_bound(self, predicted, observed):
-    return [bound("bound", observed["y"].mean(1), at_most=1.0)]
+def with_a_bound(self, law, seen):
+    return [kit.at_most("bound", 1.0, seen.y.mean("width"))]
 
 
 def test_a_bound_with_room():
@@ -253,8 +260,8 @@ def test_a_bound_over_axes_with_room():
 
 
 def test_a_check_that_notices_little():
-    def judged(self, predicted, observed):
-        return [equal("each_0", predicted["y"][0], observed["y"][:, 0], 0.8)]
+    def judged(self, law, seen):
+        return at_each_width(law, seen, within=0.8)[:1]
 
     finding = found(judged_by(Plain, judged, ("each_0",)), Flaw.NOTICES_LITTLE)["each_0"]
     assert finding.numbers["notices"] > 0.5
@@ -264,9 +271,9 @@ def test_a_check_that_notices_little():
     ("headline", "severity"), [("count", Severity.SEVERE), ("each_0", Severity.WEAK)]
 )
 def test_an_interval_that_is_a_point(headline, severity):
-    def counted(self, predicted, observed):
-        checks = Plain.judge(self, predicted, observed)
-        return [*checks, equal("count", 3.0, observed["same"], 0.2)]
+    def counted(self, law, seen):
+        yield from Plain.judge(self, law, seen)
+        yield kit.follows("count", 3.0, seen.same, 0.2)
 
     finding = found(judged_by(Plain, counted, (headline,)), Flaw.NO_WIDTH)["count"]
     assert finding.severity is severity
@@ -402,10 +409,8 @@ def test_a_crash_off_the_preset(tmp_path):
 def test_an_undecided_setting_is_a_note(tmp_path):
     old = "rates = self.rate + self.bias"
     new = "rates = self.rate + self.bias + 0.026 * (self.rate < 0.3)"
-    text = SOURCE.format(says="It decays.").replace("4  # rep", "3  # rep")
-    path = file_of(
-        tmp_path, old, new, text.replace("spread: float = 0.001", "spread: float = 0.004")
-    )
+    text = SOURCE.format(says="It decays.").replace("kit.param(4,", "kit.param(3,")
+    path = file_of(tmp_path, old, new, text.replace("kit.param(0.001,", "kit.param(0.004,"))
     assert flaws(path, tmp_path / "results")[0][Flaw.UNDECIDED].severity is Severity.NOTE
 
 
@@ -442,10 +447,10 @@ def test_a_reader_can_judge_wrong_arrays_again():
 
 
 def test_what_a_judge_refuses_is_told_apart():
-    def strict(self, predicted, observed):
-        if predicted["y"][0] not in (0.1, 0.05):  # the claim's own, and that of its rival
+    def strict(self, law, seen):
+        if np.isclose(law.y[0], 0.09):  # a tenth below the claim's own
             raise ValueError("no such law")
-        return Plain.judge(self, predicted, observed)
+        return Plain.judge(self, law, seen)
 
     bench = case(judged_by(Plain, strict, Plain.headline))
     assert bench.predict_wrong("y", "x 0.9") == {}

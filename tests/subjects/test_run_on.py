@@ -9,9 +9,9 @@ import pytest
 import steepest
 from steepest.app.cli import main
 from steepest.catalogue import catalogue, entry
-from steepest.claim.subjects import ALONE, OnSubject, claim_of
 from steepest.core.errors import UserError
 from steepest.engine.subjects import available, run_on, version_of
+from steepest.kit.subjects import ALONE, OnSubject, claim_of
 from tests.subjects import models
 
 FEW = {"seeds": 3, "examples": 6, "halvings": 9, "largest": 10.0, "smallest": 0.1}

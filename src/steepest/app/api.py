@@ -17,13 +17,13 @@ from steepest.app.notebook import (
     shown,
     shown_sweep,
 )
-from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.engine import run as engine
 from steepest.engine import sweeps
 from steepest.engine.run import ready
 from steepest.engine.store import Store
 from steepest.engine.trials import TrialPlan
+from steepest.kit import Claim
 
 
 def run(

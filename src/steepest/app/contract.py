@@ -10,7 +10,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -19,18 +19,18 @@ import numpy as np
 
 from steepest import catalogue
 from steepest.catalogue import Entry
-from steepest.claim import Claim, Kind, documentation, seeded
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.errors import UserError
+from steepest.core.experiment import seeded
 from steepest.core.fields import field_types
 from steepest.core.panels import Panel
 from steepest.core.precision import arithmetic
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.scope import scope_of
 from steepest.core.words import Verdict
-from steepest.engine.forms import checks_of
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, build, execute
+from steepest.kit import Claim, Kind
 from steepest.site.drawing import svg
 from steepest.sources import expand
 
@@ -71,12 +71,12 @@ def is_described(kind: type[Claim]) -> Problems:
     missing = []
     parameters = getattr(kind, "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:
-        return ["the class must be a frozen dataclass: put @dataclass(frozen=True) above it"]
-    meanings = meanings_of(kind, documentation)
+        return ["the class must be a claim: put @kit.claim above it"]
+    meanings = meanings_of(kind)
     for field in fields(kind):
         if not re.search(r"\S.* \[[^\]]+\]$", meanings.get(field.name, "")):
             missing.append(
-                f"field {field.name}: a comment with its unit, such as # step size η [1]"
+                f'field {field.name}: what it is, such as kit.param(0.1, "step size η", unit="1")'
             )
     text = inspect.getdoc(sys.modules[kind.__module__]) or ""
     if not text.split("\n")[0].endswith("."):
@@ -112,14 +112,12 @@ SETTINGS = ("tiny", "full", "out_of_scope", "precision", "point")
 GIVEN = ("axes", "check_fields", "setting", "hypotheses")
 DONE = ("predict", "observe", "run_conditions", "derive", "judge", "rivals", "controls", "figure")
 ORDER = ("fields", *SAID, *TESTED, *SETTINGS, "properties", *GIVEN, *DONE)
-"""Of the parts of a claim in the form of ``steepest.kit``."""
+"""Of the parts of a claim."""
 
 
 def speaks_in_laws(kind: type[Claim]) -> Problems:
     """Clauses stand in the first sentence, the preset in its scope, surviving nulls are named, parts are in order."""
-    says = getattr(kind, "says", None)
-    if not isinstance(says, Mapping):
-        return []
+    says = kind.says
     text = inspect.getdoc(sys.modules[kind.__module__]) or ""
     first = text.split("\n\n")[0].replace("\n", " ")
     missing = [
@@ -136,7 +134,7 @@ def speaks_in_laws(kind: type[Claim]) -> Problems:
         default = field_types(kind)[name].default
         if default not in limits:
             missing.append(f"{name}: the preset's {default} lies outside of its scope, {limits}")
-    for null in getattr(kind, "not_told", {}):
+    for null in kind.not_told:
         along = rf"{ID}\.{ID}\.(flat|reversed|steeper|shallower)"
         if not re.fullmatch(rf"{along}|{ID}\.(larger|smaller)", null):
             missing.append(
@@ -282,7 +280,7 @@ def same_bits(ready: Ready, result: Result) -> Problems:
     with arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(ready.seed)
         again = claim.observe(claim.setting(for_setting), for_observation)
-        checks = checks_of(claim, result.predicted, again)
+        checks = claim.checks(result.predicted, again)
     if set(again) != set(result.observed):
         return ["another run observes other quantities"]
     missing = [

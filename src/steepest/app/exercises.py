@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from html import escape
 from importlib import resources
 from typing import Any
@@ -12,18 +12,18 @@ import numpy as np
 
 from steepest.app.notebook import TITLES, cells, listed, table
 from steepest.catalogue import HERE, Entry
-from steepest.claim import Claim, seeded
 from steepest.core.arrays import Prediction, Quantities
 from steepest.core.checks import Check, Rejection, reject
 from steepest.core.errors import UserError, nearest
+from steepest.core.experiment import seeded
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.precision import arithmetic
 from steepest.core.words import LOOKS, Verdict
 from steepest.engine.fingerprint import stamp
-from steepest.engine.forms import checks_of
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, answer
 from steepest.engine.store import Store
+from steepest.kit import Claim
 
 Guess = Mapping[str, Any]
 """Numbers for the names of a prediction; ``...`` or None where nothing is predicted yet."""
@@ -264,7 +264,7 @@ class Exercise:
         return {name: answer[name] if name in given else guess[name] for name in self.blank}
 
     def _judged(self, prediction: Prediction, given: tuple[str, ...]) -> Attempt:
-        judge: Any = partial(checks_of, self._asked.claim)
+        judge: Any = self._asked.claim.checks
         result = self.result
         with self._precision(), np.errstate(all="ignore"):
             try:

@@ -212,11 +212,6 @@ def _law_evidence(finding: Finding) -> str:
         f"{_kind(kind, finding.axis)}: fails {_list(ids)}"
         for kind, ids in numbers["failed_by"].items()
     ]
-    source = numbers.get("coordinates", "")
-    tilted = {"steeper", "shallower"} & {*numbers["kinds"], *numbers["failed_by"]}
-    if tilted and source not in ("claim", "none"):
-        guess = "the place" if source == "place" else f"the field {source}"
-        parts.append(f"{finding.axis} guessed as {guess}")
     parts += dict.fromkeys(numbers.get("accepted", {}).values())
     return "; ".join(parts)
 

@@ -1,6 +1,5 @@
 """Fields of a claim: default, documentation, unit, and the range in which the claim says that it holds."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -93,19 +92,13 @@ def scope_of(kind: type) -> dict[str, Scope]:
     }
 
 
-def meanings(kind: type, of_comments: Callable[[type], Mapping[str, str]]) -> dict[str, str]:
-    """Return what each field of a claim is, by name.
-
-    Args:
-        kind: the claim.
-        of_comments: reads the comments behind fields, for claims in the older form.
-    """
-    declared = {
+def meanings(kind: type) -> dict[str, str]:
+    """Return what each field of a claim is, by name, with its unit in brackets."""
+    return {
         parameter.name: parameter.metadata["doc"]
         for parameter in fields(kind)
         if "doc" in parameter.metadata
     }
-    return declared if len(declared) == len(fields(kind)) else {**of_comments(kind), **declared}
 
 
 def _spell(value: Any) -> str:

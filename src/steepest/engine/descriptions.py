@@ -4,8 +4,6 @@ Nearly every claim writes its texts, presets and defaults as literals. Where one
 """
 
 import ast
-import io
-import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -23,7 +21,7 @@ class FieldText:
         name: of the field.
         quick: its default.
         full: its value at the full preset.
-        meaning: the comment behind it.
+        meaning: what `kit.param` says that it is, with its unit.
     """
 
     name: str
@@ -34,7 +32,7 @@ class FieldText:
 
 @dataclass(frozen=True)
 class Description:
-    """What a claim says of itself; each attribute means what it means in :class:`steepest.claim.Claim`.
+    """What a claim says of itself; each attribute means what it means in :class:`steepest.kit.Claim`.
 
     Attributes:
         explanation: the module's docstring after its first paragraph.
@@ -111,7 +109,7 @@ def _from_source(entry: Entry) -> Description:
         corrections=tuple(said.get("corrections", ())),
         version=_version(values, source),
         diagram=_diagram(values, source),
-        fields=tuple(_fields(claim, said.get("full", {}), source, text)),
+        fields=tuple(_fields(claim, said.get("full", {}), source)),
     )
 
 
@@ -142,7 +140,7 @@ def _kit_name(node: ast.expr, source: Source) -> str:
             return name if source.imports.get(module) == ("steepest", "kit") else ""
         case ast.Name(id=name):
             module, original = source.imports.get(name, ("", ""))
-            return original if module in ("steepest.claim", "steepest.kit") else ""
+            return original if module in ("steepest.kit", "steepest.kit.points") else ""
     return ""
 
 
@@ -216,10 +214,7 @@ def _diagram(values: Mapping[str, ast.expr], source: Source) -> tuple[str, ...]:
     return () if diagram is None else tuple(_value(diagram, source))
 
 
-def _fields(
-    claim: ast.ClassDef, full: Mapping[str, Any], source: Source, text: str
-) -> list[FieldText]:
-    meanings = _meanings(claim, text)
+def _fields(claim: ast.ClassDef, full: Mapping[str, Any], source: Source) -> list[FieldText]:
     described = []
     for node in claim.body:
         if not isinstance(node, ast.AnnAssign) or "ClassVar" in ast.unparse(node.annotation):
@@ -230,15 +225,14 @@ def _fields(
         default, meaning = _default(node.value, source)
         quick = _value(default, source)
         held = _held(full.get(name, quick), _is_real(node.annotation, source))
-        meaning = meanings.get(name, "") if meaning is None else meaning
         described.append(FieldText(name, str(quick), str(held), meaning))
     return described
 
 
-def _default(node: ast.expr, source: Source) -> tuple[ast.expr, str | None]:
-    """Return the default of a field, and its meaning where ``kit.param`` says it."""
+def _default(node: ast.expr, source: Source) -> tuple[ast.expr, str]:
+    """Return the default of a field and its meaning, which ``kit.param`` says."""
     if not isinstance(node, ast.Call):
-        return node, None
+        return node, ""
     options = {keyword.arg: keyword.value for keyword in node.keywords}
     if _kit_name(node.func, source) != "param" or len(node.args) != 2 or None in options:
         raise _NotLiteralError
@@ -267,31 +261,3 @@ def _held(value: Any, real: bool) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_held(element, real) for element in value)
     return float(value) if real and value is not None else value
-
-
-def _meanings(claim: ast.ClassDef, text: str) -> dict[str, str]:
-    """Return the comment of each field: behind the field, or in the lines above it."""
-    comments = _comments(claim, text)
-    meanings = {}
-    last = claim.lineno - 1
-    for node in claim.body:
-        end = node.end_lineno or node.lineno
-        if isinstance(node, ast.AnnAssign):
-            texts = (comments[line] for line in sorted(comments) if last < line <= end)
-            meanings[ast.unparse(node.target)] = " ".join(texts).strip()
-        last = end
-    return meanings
-
-
-def _comments(claim: ast.ClassDef, text: str) -> dict[int, str]:
-    """Return the comments among the fields of a class, by line of its file."""
-    ends = [node.end_lineno or 0 for node in claim.body if isinstance(node, ast.AnnAssign)]
-    if not ends:
-        return {}
-    first_line = claim.lineno - 1
-    lines = io.StringIO("".join(text.splitlines(keepends=True)[first_line : max(ends)]))
-    return {
-        first_line + token.start[0]: token.string.lstrip("# ")
-        for token in tokenize.generate_tokens(lines.readline)
-        if token.type == tokenize.COMMENT
-    }

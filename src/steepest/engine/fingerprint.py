@@ -33,9 +33,17 @@ COMPUTING = ("jax", "jaxlib", "numpy")
 """Packages whose version may change a number."""
 OF_THE_EXPERIMENT = ("setting", "hypotheses", "predict", "observe")
 OF_THE_JUDGEMENT = ("judge", "rivals", "controls", "panels", "figure", "run_conditions")
-BASE = ("steepest.claim._experiment",)
+BASE = ("steepest.core.experiment",)
 """What every experiment depends on, imported by name or not."""
-JUDGING = ("steepest.core.checks", "steepest.core.panels", "steepest.engine.judge")
+FORM = "steepest.kit._claim"
+"""The base class of claims: an experiment depends on what it says of experiments, not on how it judges."""
+JUDGING = (
+    "steepest.core.checks",
+    "steepest.core.panels",
+    "steepest.kit._clauses",
+    "steepest.kit._judging",
+    "steepest.kit._laws",
+)
 """What every judgement depends on."""
 
 
@@ -319,7 +327,8 @@ def closure(source: Source, names: Iterable[str] | None, also: Iterable[str] = (
             continue
         if str(defined.path) not in modules:
             modules[str(defined.path)] = defined
-            waiting += defined.imported(None)
+            form = defined.module == FORM
+            waiting += defined.imported(defined.reached(OF_THE_EXPERIMENT) if form else None)
     # in an order that does not depend on where the files lie
     yield from sorted(
         f"{module.module or module.path.name}\n{module.whole}" for module in modules.values()
@@ -429,8 +438,16 @@ def _parts_of_experiment(node: ast.ClassDef) -> dict[str, list[ast.AST]]:
         if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
             parts.setdefault(inner.name, []).append(inner)
         elif _attribute(inner) not in _PROSE:
-            head.append(inner)
+            head += _without_words(inner)
     return parts
+
+
+def _without_words(node: ast.AST) -> list[ast.AST]:
+    """Return what an experiment depends on of a field: its type and its default, and not what ``kit.param`` says."""
+    match node:
+        case ast.AnnAssign(value=ast.Call(func=ast.Attribute(attr="param"), args=[default, *_])):
+            return [node.target, node.annotation, default]
+    return [node]
 
 
 def _attribute(node: ast.AST) -> str:

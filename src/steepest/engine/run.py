@@ -16,21 +16,20 @@ import jax
 
 from steepest import __version__, catalogue
 from steepest.catalogue import Entry
-from steepest.claim import Claim, documentation, seeded
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Rival
 from steepest.core.errors import UserError
+from steepest.core.experiment import seeded
 from steepest.core.fields import LARGEST_SEED, field_type
 from steepest.core.precision import arithmetic
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.scope import scope_of
 from steepest.engine.commands import run_command
 from steepest.engine.fingerprint import Stamp, stamp
-from steepest.engine.forms import judge, rivals_of
-from steepest.engine.judge import Judgement
 from steepest.engine.results import Result
 from steepest.engine.shared import Shared
 from steepest.engine.store import Question, Store
+from steepest.kit import Claim, Judgement
 
 Watch = Callable[[str], None]
 """Called with the name of each stage as it starts."""
@@ -202,8 +201,8 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
             with shared.observing():
                 observed = claim.observe(setting, for_observation)
             watch("judging")
-            rivals = rivals_of(claim, setting, predicted)
-        judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
+            rivals = claim.wrong_theories(setting, predicted)
+        judged = claim.judged(predicted, observed, rivals) if in_range else Judgement()
     now = timestamp()
     verdict, reason = judged.conclude(hypotheses, claim.headline)
     return Result(
@@ -216,7 +215,8 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
         run_conditions=judged.run_conditions,
         rivals=judged.rivals,
         controls=judged.controls,
-        **_of_laws(judged),
+        nulls=judged.nulls,
+        clauses=judged.says,
         shared=tuple(shared.functions),
         params=asdict(claim),
         changes=changed(asked),
@@ -236,13 +236,6 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     )
 
 
-def _of_laws(judged: Any) -> dict[str, Any]:
-    """Return what a judgement of laws has besides, and nothing of a claim in the first form."""
-    if isinstance(judged, Judgement):
-        return {}
-    return {"nulls": judged.nulls, "clauses": judged.says}
-
-
 def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
     """Judge the arrays of a stored result with the judgement that is here now; no experiment is run."""
     claim = asked.claim
@@ -254,8 +247,8 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
         rivals = stored.rival_predictions
         if stored.stamp["rivals"] != now.rivals:
             for_setting, _ = seeded(asked.seed)
-            rivals = tuple(rivals_of(claim, claim.setting(for_setting), stored.predicted))
-        judged = judge(claim, stored.predicted, stored.observed, rivals)
+            rivals = claim.wrong_theories(claim.setting(for_setting), stored.predicted)
+        judged = claim.judged(stored.predicted, stored.observed, rivals)
     verdict, reason = judged.conclude(stored.hypotheses, claim.headline)
     return replace(
         stored,
@@ -264,7 +257,8 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
         run_conditions=judged.run_conditions,
         rivals=judged.rivals,
         controls=judged.controls,
-        **_of_laws(judged),
+        nulls=judged.nulls,
+        clauses=judged.says,
         panels=judged.panels,
         verdict=verdict,
         reason=reason,
@@ -276,10 +270,7 @@ def rejudge(asked: Ready, stored: Result, now: Stamp) -> Result:
 def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
     """Return what a claim says of itself: all that a page needs besides the result."""
     text = inspect.getdoc(sys.modules[kind.__module__]) or inspect.getdoc(kind) or ""
-    try:
-        meanings = meanings_of(kind, documentation)
-    except (OSError, TypeError):  # a class without a source, such as one typed at a prompt
-        meanings = {}
+    meanings = meanings_of(kind)
     return {
         "says": entry.says,
         "explanation": text.partition("\n\n")[2],
@@ -289,9 +280,9 @@ def about(entry: Entry, kind: type[Claim]) -> dict[str, Any]:
         "source": kind.source,
         "corrections": list(kind.corrections),
         "remarks": list(kind.remarks),
-        "history": [asdict(version) for version in getattr(kind, "history", ())],
+        "history": [asdict(version) for version in kind.history],
         "scope": {name: scope.to_json() for name, scope in scope_of(kind).items()},
-        "reasons_for_shared": dict(getattr(kind, "shared", {})),
+        "reasons_for_shared": dict(kind.shared),
         "chapter": entry.chapter,
         "origin": entry.origin,
         "target": entry.target,

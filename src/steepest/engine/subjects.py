@@ -12,18 +12,20 @@ import jax
 import numpy as np
 
 from steepest.catalogue import Entry, catalogue
-from steepest.claim import Observation, Prediction, Rival, Verdict, documentation, seeded
-from steepest.claim.subjects import Cost, Networks, OnSubject, alone, claim_of
+from steepest.core.arrays import Observation, Prediction
+from steepest.core.checks import Rival
 from steepest.core.errors import UserError
+from steepest.core.experiment import seeded
 from steepest.core.fields import field_type
 from steepest.core.scope import meanings as meanings_of
+from steepest.core.words import Verdict
 from steepest.engine.commands import spell
 from steepest.engine.fingerprint import stamp
-from steepest.engine.forms import judge, rivals_of
-from steepest.engine.judge import Judgement
 from steepest.engine.results import Result
 from steepest.engine.run import Watch, about, check_seed, timestamp, versions
 from steepest.files import import_file
+from steepest.kit import Judgement
+from steepest.kit.subjects import Cost, Networks, OnSubject, alone, claim_of
 from steepest.measurement import Builder
 from steepest.measurement.adapters import batch_gradient, quick_threads
 
@@ -176,9 +178,9 @@ def run_on(
                 watch("observing")
                 observed = claim.observe(networks, for_observation)
                 watch("judging")
-                rivals = list(rivals_of(claim, networks, predicted))
+                rivals = list(claim.wrong_theories(networks, predicted))
             took = time.perf_counter() - begun
-        judged = judge(claim, predicted, observed, rivals) if in_range else Judgement()
+        judged = claim.judged(predicted, observed, rivals) if in_range else Judgement()
     if claim.count == 1:
         judged = replace(judged, checks=alone(judged.checks))
     now = timestamp()
@@ -340,14 +342,7 @@ def _source(entry: Entry) -> Path:
 
 def _meanings(kind: type[OnSubject]) -> dict[str, str]:
     """Return what the settable fields mean: in the words of the version for subjects, else of the claim."""
-    meanings: dict[str, str] = {}
-    for one in (claim_of(kind), kind):
-        try:
-            meanings |= {
-                name: text for name, text in meanings_of(one, documentation).items() if text
-            }
-        except (OSError, TypeError):
-            continue
+    meanings = meanings_of(claim_of(kind)) | meanings_of(kind)
     return {name: meanings.get(name, "") for name in kind.settable}
 
 

@@ -1,13 +1,10 @@
 """Everything that an author of a claim needs, in one namespace: ``from steepest import kit``.
 
 A claim says its law once, as arrays over named axes; the kit compares law and measurement at every point of the axes,
-and tries the law flat, reversed and tilted along each. ``steepest.claim`` is the older form, which most claims have.
+and tries the law flat, reversed and tilted along each. ``steepest.kit.points`` has what a point of a diagram needs,
+which has no axes, and ``steepest.kit.subjects`` the form of a claim on a reader's own network.
 """
 
-from steepest.claim._compile import compiled as compiled
-from steepest.claim._experiment import Point as Point
-from steepest.claim._experiment import keys as keys
-from steepest.claim._experiment import same_lengths as same_lengths
 from steepest.core.arrays import Observation as Observation
 from steepest.core.arrays import Prediction as Prediction
 from steepest.core.checks import Check as Check
@@ -15,6 +12,8 @@ from steepest.core.checks import Control as Control
 from steepest.core.checks import Rival as Rival
 from steepest.core.checks import idle as idle
 from steepest.core.errors import UserError as UserError
+from steepest.core.experiment import Point as Point
+from steepest.core.experiment import same_lengths as same_lengths
 from steepest.core.fields import Count as Count
 from steepest.core.fields import Fraction as Fraction
 from steepest.core.fields import NonNegative as NonNegative
@@ -36,6 +35,8 @@ from steepest.core.scope import choices as choices
 from steepest.core.scope import meanings as meanings
 from steepest.core.scope import param as param
 from steepest.core.scope import scope_of as scope_of
+from steepest.kit._arrays import law as law
+from steepest.kit._arrays import seen as seen
 from steepest.kit._checks import agrees as agrees
 from steepest.kit._checks import at_least as at_least
 from steepest.kit._checks import at_most as at_most
@@ -45,17 +46,19 @@ from steepest.kit._checks import power as power
 from steepest.kit._checks import ranks as ranks
 from steepest.kit._checks import share as share
 from steepest.kit._claim import Claim as Claim
+from steepest.kit._claim import Kind as Kind
 from steepest.kit._claim import Version as Version
 from steepest.kit._claim import claim as claim
 from steepest.kit._clauses import clauses as clauses
+from steepest.kit._compile import compiled as compiled
 from steepest.kit._conditions import converged as converged
 from steepest.kit._figure import curves as curves
+from steepest.kit._judging import Judgement as Judgement
 from steepest.kit._judging import judge_laws as judge_laws
 from steepest.kit._laws import control as control
-from steepest.kit._laws import law as law
 from steepest.kit._laws import rival as rival
-from steepest.kit._laws import seen as seen
 from steepest.kit._nulls import wrong_along as wrong_along
+from steepest.nn.draws import keys as keys
 from steepest.nn.draws import numpy_generator as numpy_generator
 from steepest.nn.types import Key as Key
 from steepest.nn.types import Values as Values

@@ -1,12 +1,12 @@
-"""The second form of a claim: it says its law once, over named axes, and is judged along them."""
+"""The form of a claim: it says its law once, over named axes, and is judged along them."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, dataclass_transform
 
-from steepest.claim._experiment import Claim as FirstForm
 from steepest.core.errors import UserError
+from steepest.core.experiment import Experiment, Point
 from steepest.core.scope import param
 
 if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
@@ -17,11 +17,13 @@ if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judge
     from steepest.core.hypotheses import Hypothesis
     from steepest.core.laws import Clause, Null
     from steepest.core.panels import Panel
-    from steepest.kit._judging import LawJudgement
+    from steepest.kit._judging import Judgement
     from steepest.nn.types import Key
 
 Setting = TypeVar("Setting")
-Kind = TypeVar("Kind", bound="Claim")
+Made = TypeVar("Made", bound="Claim")
+Kind = Literal["theorem", "limit", "empirical law", "conjecture"]
+"""What kind of statement a claim makes."""
 Says = Mapping[str, "str | tuple[str, ...] | None"]
 
 
@@ -43,7 +45,7 @@ class Version:
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(param,))
-def claim(kind: "type[Kind]") -> "type[Kind]":
+def claim(kind: "type[Made]") -> "type[Made]":
     """Make a class a claim: a frozen dataclass whose version is the last of its history, its headline what it says.
 
     Raises:
@@ -72,7 +74,7 @@ def ids_of(ids: "str | tuple[str, ...] | None") -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Claim(FirstForm, Generic[Setting]):
+class Claim(Experiment, Generic[Setting]):
     """One statement of the theory, whose predictions are laws: arrays over named axes.
 
     Data flow one way::
@@ -87,6 +89,18 @@ class Claim(FirstForm, Generic[Setting]):
     every point of its axes; the kit itself tries each law flat, reversed and tilted along each of its axes.
 
     Attributes:
+        kind: what kind of statement it is: ``"theorem"``, ``"limit"`` (a theorem as something tends to a limit),
+            ``"empirical law"`` or ``"conjecture"``.
+        statement: the statement in LaTeX, for the page.
+        source: where it is stated.
+        corrections: what the source gets wrong, one sentence each, with what is right.
+        remarks: scope and caveats for a reader of the page, one sentence each.
+        headline: ids of the checks that state the first sentence, as ``says`` names them.
+        full: fields that the full preset changes.
+        tiny: fields that make a run of little arithmetic, which tests the pipeline and not the theory.
+        out_of_scope: fields that take the claim out of its theorem's range, so that OUT_OF_RANGE can be seen.
+        version: the number of the last version of ``history``; each version has its own block of seeds.
+        point: what a sweep computes at each point instead of the whole claim; None for the claim itself.
         says: clauses of the first sentence of the file, as they stand there, each with the id of the check that judges
             it, several ids, or None where nothing tests it.
         history: the versions, oldest first, once settings changed after results were seen.
@@ -98,7 +112,18 @@ class Claim(FirstForm, Generic[Setting]):
             the reason why a mistake in it would not cancel.
     """
 
+    kind: ClassVar[Kind | Literal[""]] = ""
     says: ClassVar[Any] = {}
+    statement: ClassVar[str]
+    source: ClassVar[str]
+    corrections: ClassVar[tuple[str, ...]] = ()
+    remarks: ClassVar[tuple[str, ...]] = ()
+    headline: ClassVar[tuple[str, ...]] = ()
+    full: ClassVar[Mapping[str, Any]] = {}
+    tiny: ClassVar[Mapping[str, Any]] = {}
+    out_of_scope: ClassVar[Mapping[str, Any]] = {}
+    version: ClassVar[int] = 1
+    point: ClassVar[type[Point] | None] = None
     history: ClassVar[tuple[Version, ...]] = ()
     not_told: ClassVar[Mapping[str, str]] = {}
     ragged: ClassVar[tuple[str, ...]] = ()
@@ -186,7 +211,7 @@ class Claim(FirstForm, Generic[Setting]):
 
     def judged(
         self, predicted: "Prediction", observed: "Observation", rivals: "Sequence[Rival]"
-    ) -> "LawJudgement":
+    ) -> "Judgement":
         """Judge everything."""
         from steepest.kit._judging import judge_laws
 
@@ -203,7 +228,3 @@ class Claim(FirstForm, Generic[Setting]):
         from steepest.kit._clauses import clauses
 
         return clauses(self.says, checks)
-
-    def panels(self, predicted: "Prediction", observed: "Observation") -> "tuple[Panel, ...]":
-        """Return the figure without rivals."""
-        return self.draw_figure(predicted, observed, ())

@@ -1,4 +1,4 @@
-"""Judge a claim that speaks in laws: checks, rivals, controls, nulls, clauses, figure, and the verdict."""
+"""Judge a claim: checks, rivals, controls, nulls, clauses, figure, and the verdict."""
 
 import math
 from collections import Counter
@@ -17,8 +17,8 @@ from steepest.kit._nulls import moved
 
 
 @dataclass(frozen=True)
-class LawJudgement:
-    """What a claim's judge says of its laws and of one observation.
+class Judgement:
+    """What a claim's judge says of its laws and of one observation; nothing, where a hypothesis fails.
 
     Attributes:
         run_conditions: what must hold of the run for its verdict to mean something.
@@ -30,13 +30,13 @@ class LawJudgement:
         says: the clauses of the first sentence, each with its verdict.
     """
 
-    run_conditions: tuple[Hypothesis, ...]
-    checks: tuple[Check, ...]
-    rivals: tuple[Rejection, ...]
-    controls: tuple[Rejection, ...]
-    panels: tuple[Panel, ...]
-    nulls: tuple[Null, ...]
-    says: tuple[Clause, ...]
+    run_conditions: tuple[Hypothesis, ...] = ()
+    checks: tuple[Check, ...] = ()
+    rivals: tuple[Rejection, ...] = ()
+    controls: tuple[Rejection, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    nulls: tuple[Null, ...] = ()
+    says: tuple[Clause, ...] = ()
 
     def conclude(
         self, hypotheses: Sequence[Hypothesis], headline: Sequence[str]
@@ -48,8 +48,8 @@ class LawJudgement:
 
 def judge_laws(
     claim: Any, predicted: Prediction, observed: Observation, rivals: Sequence[Rival]
-) -> LawJudgement:
-    """Judge stored or fresh arrays of a claim that speaks in laws.
+) -> Judgement:
+    """Judge stored or fresh arrays of a claim.
 
     Args:
         claim: the claim with its fields.
@@ -81,7 +81,7 @@ def judge_laws(
     checks = challenge(stated, [*refuted, *controls])
     of_the_world = {id for control in controls for id in control.by}
     telling = {check.id for check in checks if check.id in of_the_world and not check.idle}
-    return LawJudgement(
+    return Judgement(
         run_conditions=tuple(claim.run_conditions(observed)),
         checks=checks,
         rivals=refuted,

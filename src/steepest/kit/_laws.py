@@ -10,23 +10,10 @@ import xarray
 from steepest.core.arrays import Observation, Prediction, Quantities, Quantity
 from steepest.core.checks import Control, Rival
 from steepest.core.errors import UserError
+from steepest.kit._arrays import plain
 from steepest.kit._checks import REPETITIONS
 
 Arrays = Prediction | Observation
-
-
-def law(**arrays: Any) -> Prediction:
-    """Return what theory predicts: ``name=("axis axis", values)``, or a number.
-
-    >>> law(step=("width", [0.2, 0.1]))["step"]
-    array([0.2, 0.1])
-    """
-    return Prediction(**{name: _entry(entry) for name, entry in arrays.items()})
-
-
-def seen(**arrays: Any) -> Observation:
-    """Return what an experiment gave: ``name=("seed axis", values)``, or a number."""
-    return Observation(**{name: _entry(entry) for name, entry in arrays.items()})
 
 
 def labelled(claim: Any, arrays: Any) -> xarray.Dataset:
@@ -80,7 +67,7 @@ def rival(id: str, why: str, *, label: str = "", accepted: str = "", **arrays: A
         accepted: what these data cannot tell, for a theory that they are known not to reject.
         **arrays: such as ``step=law.step / 2``.
     """
-    wrong = {name: _entry(entry) for name, entry in arrays.items()}
+    wrong = {name: plain(entry) for name, entry in arrays.items()}
     return Rival(id, wrong, why, label, accepted)
 
 
@@ -93,7 +80,7 @@ def control(id: str, why: str, *, label: str = "", **arrays: Any) -> Control:
         label: the object in a few words.
         **arrays: such as ``sharpness=seen.sharpness_of_flow``.
     """
-    return Control(id, {name: _entry(entry) for name, entry in arrays.items()}, why, label)
+    return Control(id, {name: plain(entry) for name, entry in arrays.items()}, why, label)
 
 
 def completed_rival(wrong: Rival, predicted: Prediction) -> Rival:
@@ -155,13 +142,6 @@ def _along(name: str, quantity: Quantity, own: Quantity) -> Quantity:
     missing = {dim: size for dim, size in sizes if dim not in quantity.dims}
     array = xarray.DataArray(quantity.values, dims=quantity.dims).expand_dims(missing)
     return Quantity(array.transpose(*own.dims).values, own.dims, own.unit)
-
-
-def _entry(entry: Any) -> Any:
-    """An array of xarray in the form that claims keep: axes and numbers."""
-    if isinstance(entry, xarray.DataArray):
-        return (tuple(map(str, entry.dims)), entry.values)
-    return entry
 
 
 def _coordinates(dim: str, values: Any, lengths: Mapping[str, tuple[int, str]]) -> np.ndarray:

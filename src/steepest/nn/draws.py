@@ -1,4 +1,4 @@
-"""Random numbers of NumPy from a key, for what is drawn once and needs no program of JAX's."""
+"""Keys of repetitions, and NumPy's random numbers for what is drawn once and needs no program of JAX's."""
 
 import jax
 import numpy as np
@@ -17,3 +17,8 @@ def numpy_generator(key: Key) -> np.random.Generator:
     (True, False)
     """
     return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+
+
+def keys(key: Key, seeds: int) -> Key:
+    """Return one key a seed, shape ``(seeds,)``."""
+    return jax.random.split(key, seeds)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claim import seeded
 from steepest.core.errors import UserError
+from steepest.core.experiment import seeded
 from steepest.engine.fingerprint import everything
 from steepest.engine.sweeps import _batch, _cost, compute, estimate, gather, plan, work
 from steepest.engine.sweeps._batch import seeded_keys

@@ -6,28 +6,19 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from steepest.claim import (
-    Claim,
-    Count,
-    Observation,
-    Point,
-    Positive,
-    Prediction,
-    assume,
-    equal,
-    predicted_curve,
-)
+from steepest import kit
+from steepest.kit.points import equal
 
 
 @dataclass(frozen=True)
-class ToyPoint(Point):
+class ToyPoint(kit.Point):
     """A level that is the scale."""
 
-    scale: Positive
+    scale: kit.Positive
     shift: float
-    width: Count
-    seeds: Count
-    parts: Positive
+    width: kit.Count
+    seeds: kit.Count
+    parts: kit.Positive
 
     batched = ("scale", "shift", "parts")
     diagram: ClassVar = {"scale": "log:1:8:4", "width": "2,3"}
@@ -40,7 +31,7 @@ class ToyPoint(Point):
         return jnp.full(3, float(self.parts))
 
     def predict(self, setting):
-        return Prediction(level=float(self.scale) * (setting[0] + 1))
+        return kit.law(level=float(self.scale) * (setting[0] + 1))
 
     def observe(self, setting, key):
         noise = jax.random.normal(key, (self.seeds, self.width))
@@ -49,7 +40,7 @@ class ToyPoint(Point):
         }
 
     def run_conditions(self, observed):
-        return [assume("shift", float(self.shift), "<", 100)]
+        return [kit.assume("shift", float(self.shift), "<", 100)]
 
     def judge(self, predicted, observed):
         return [equal("level", predicted["level"], observed["level"], 0.1)]
@@ -58,38 +49,36 @@ class ToyPoint(Point):
         return {"spread": float(observed["level"].std())}
 
     def boundaries(self, x, y):
-        return (predicted_curve((1, 2), (1, 2), "edge"),)
+        return (kit.predicted_curve((1, 2), (1, 2), "edge"),)
 
 
-@dataclass(frozen=True)
-class Toy(Claim):
+@kit.claim
+class Toy(kit.Claim[None]):
     """A toy."""
 
-    scale: Positive = 1.0  # scale [1]
-    shift: float = 0.0  # shift [m]
-    width: Count = 2  # width [neurons]
-    seeds: Count = 3  # seeds [1]
-    parts: tuple[Positive, ...] = (1.0, 2.0)  # parts [1]
-    word: str = "tanh"  # word [name]
-    flag: bool = False  # flag [truth]
+    scale: kit.Positive = kit.param(1.0, "scale")
+    shift: float = kit.param(0.0, "shift", unit="m")
+    width: kit.Count = kit.param(2, "width", unit="neurons")
+    seeds: kit.Count = kit.param(3, "seeds")
+    parts: tuple[kit.Positive, ...] = kit.param((1.0, 2.0), "parts")
+    word: str = kit.param("tanh", "word", unit="name")
+    flag: bool = kit.param(False, "flag", unit="truth")
 
+    says = {"costs nothing": "level"}
     statement = "x"
     source = "here"
     point = ToyPoint
 
     def predict(self, setting):
-        return Prediction(level=self.scale)
+        return kit.law(level=self.scale)
 
     def observe(self, setting, key):
         if self.scale == 13:
             raise RuntimeError("thirteen")
-        return Observation(level=self.scale)
+        return kit.seen(level=self.scale)
 
-    def judge(self, predicted, observed):
-        return [equal("level", predicted["level"], observed["level"], 0.1)]
+    def judge(self, law, seen):
+        return [kit.follows("level", law.level, seen.level, 0.1)]
 
-    def rivals(self, setting, predicted):
-        return []
-
-    def panels(self, predicted, observed):
+    def figure(self, law, seen, rivals):
         return ()

@@ -85,7 +85,7 @@ def test_a_claim_that_refuses_everything_is_given_up(tmp_path):
 
 
 def test_a_claim_without_a_scope_has_seeds_alone(tmp_path):
-    path = tmp_path / "older_decay.py"
+    path = tmp_path / "plain_decay.py"
     path.write_text(SOURCE.format(says="Slowly."), "utf-8")
     plan = TrialPlan(str(path), 2, 5)
     assert plan.scope == {}
@@ -120,14 +120,14 @@ def test_numbers_of_runs_that_are_none(falling, seeds, settings, sentence):
 
 
 def test_settings_alone_without_a_scope(tmp_path):
-    path = tmp_path / "older_decay.py"
+    path = tmp_path / "plain_decay.py"
     path.write_text(SOURCE.format(says="Slowly."), "utf-8")
-    with pytest.raises(UserError, match="older-decay states no scope to draw settings from"):
+    with pytest.raises(UserError, match="plain-decay states no scope to draw settings from"):
         TrialPlan(str(path), 0, 5)
 
 
 def test_a_version_without_a_block_of_seeds(tmp_path):
-    path = tmp_path / "older_decay.py"
+    path = tmp_path / "plain_decay.py"
     text = SOURCE.format(says="Slowly.").replace("    full = ", "    version = 0\n    full = ")
     path.write_text(text, "utf-8")
     with pytest.raises(UserError, match="a claim's version is a whole number from 1"):

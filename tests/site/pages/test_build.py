@@ -137,7 +137,7 @@ def edited(catalogue):
     ("old", "new"),
     [
         ("self.rate + self.bias", "self.rate - self.bias"),  # what observe computes
-        ("rate: Positive = 0.5", "rate: Positive = 0.6"),  # a default
+        ("kit.param(0.5,", "kit.param(0.6,"),  # a default
         ("    full = ", "    version = 2\n    full = "),
     ],
 )
@@ -153,7 +153,8 @@ def test_results_of_other_code_are_shown_as_stale(few, tmp_path, edited, old, ne
 
 
 def test_layout_and_comments_make_nothing_stale(few, site, tmp_path, edited):
-    edited("# what is kept each step", "# what remains after each step")
+    own = '    """A decay whose rate is measured."""\n'
+    edited(own, '    """A decay."""\n\n    # what is measured is its rate\n\n')
     index = build(few, tmp_path / "atlas")
     assert "Stale" not in (index.parent / "powerless" / "index.html").read_text("utf-8")
 
@@ -162,7 +163,7 @@ def test_layout_and_comments_make_nothing_stale(few, site, tmp_path, edited):
 def test_pages_are_made_from_records_without_their_claim(few, tmp_path, edited, catalogue, how):
     """The claim cannot be imported, or is not there any more: figure, checks and texts are those of the record."""
     if how == "broken":
-        edited("    def panels(", "    raise RuntimeError('it draws no more')\n\n    def panels(")
+        edited("    def figure(", "    raise RuntimeError('it draws no more')\n\n    def figure(")
     else:
         (catalogue / "last_steps" / "powerless.py").unlink()
         module.built_in.cache_clear()

@@ -4,66 +4,55 @@ The error obeys w' = (1 + β − ηλ) w − β w₋. Its characteristic polynom
 ηλ = 2(1 + β), and leaves the unit circle there: momentum allows steps that plain descent does not survive.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 
-from steepest.claim import (
-    Check,
-    Claim,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Observation,
-    Panel,
-    Prediction,
-    Rival,
-    Seeds,
-    assume,
-    compiled,
-    equal,
-    idle,
-    observed_curve,
-    panel,
-    predicted_curve,
-    rival_curve,
-)
+from steepest import kit
 
 GRID = 400  # steps ηλ between 0 and 4
 
 
-@dataclass(frozen=True)
-class HeavyBallThreshold(Claim):
+@kit.claim
+class HeavyBallThreshold(kit.Claim[jax.Array]):
     """Heavy-ball descent on random quadratics, over a grid of step sizes."""
 
-    momenta: tuple[Fraction, ...] = (0.0, 0.3, 0.6, 0.9)  # β, momentum [1]
-    dimension: Count = 20  # unknowns of each quadratic [1]
-    steps: Count = 4000  # steps of descent [steps]
-    seeds: Seeds = 5  # random quadratics [1]
+    momenta: tuple[kit.Fraction, ...] = kit.param(
+        (0.0, 0.3, 0.6, 0.9),
+        "β, momentum",
+        scope=kit.choices((0.0, 0.3, 0.6, 0.9), (0.0, 0.2, 0.5, 0.8)),
+    )
+    dimension: kit.Count = kit.param(20, "unknowns of each quadratic", scope=kit.between(10, 40))
+    steps: kit.Count = kit.param(4000, "steps of descent", unit="steps")
+    seeds: kit.Seeds = kit.param(5, "random quadratics")
 
     kind = "theorem"
-    headline = ("threshold_1",)  # the first one has no momentum
+    says = {"stable up to the step 2(1 + β)/λ": "threshold"}
     statement = r"\eta_{\max} = \frac{2(1+\beta)}{\lambda_{\max}}"
     source = "Polyak 1964"
-    full = {"seeds": 30, "steps": 20_000}
     tiny = {"seeds": 3, "steps": 1000, "momenta": (0.0, 0.6)}
+    full = {"seeds": 30, "steps": 20_000}
     out_of_scope = {"momenta": (1.0,)}
 
-    def setting(self, key: Key) -> jax.Array:
+    def axes(self) -> dict[str, tuple[float, ...]]:
+        return {"momentum": self.momenta}
+
+    def setting(self, key: kit.Key) -> jax.Array:
         """Draw spectra with largest eigenvalue one, shape (seeds, dimension)."""
         spectra = jax.random.uniform(key, (self.seeds, self.dimension))
         return spectra / spectra.max(1, keepdims=True)
 
-    def hypotheses(self, setting: jax.Array) -> list[Hypothesis]:
-        return [assume("largest momentum", max(self.momenta), "<", 1, "choose --momenta below 1")]
+    def hypotheses(self, setting: jax.Array) -> list[kit.Hypothesis]:
+        largest = max(self.momenta)
+        return [kit.assume("largest momentum", largest, "<", 1, "choose --momenta below 1")]
 
-    def predict(self, setting: jax.Array) -> Prediction:
-        return Prediction(threshold=("momentum", 2 * (1 + np.array(self.momenta))))
+    def predict(self, setting: jax.Array) -> kit.Prediction:
+        return kit.law(threshold=("momentum", 2 * (1 + np.array(self.momenta))))
 
-    def observe(self, setting: jax.Array, key: Key) -> Observation:
+    def observe(self, setting: jax.Array, key: kit.Key) -> kit.Observation:
         steps = jnp.linspace(0, 4, GRID + 1)[1:]
         start = jax.random.normal(key, setting.shape)
 
@@ -79,54 +68,54 @@ class HeavyBallThreshold(Claim):
         over_steps = jax.vmap(grows, (None, None, None, 0))
         over_momenta = jax.vmap(over_steps, (None, None, 0, None))
         over_seeds = jax.vmap(over_momenta, (0, 0, None, None))
-        diverged = compiled(over_seeds)(setting, start, jnp.array(self.momenta), steps)
-        return Observation(step=("step", steps), diverged=("seed momentum step", diverged))
+        diverged = kit.compiled(over_seeds)(setting, start, jnp.array(self.momenta), steps)
+        first_divergence = np.asarray(steps)[np.asarray(diverged).argmax(-1)]
+        return kit.seen(threshold=("seed momentum", first_divergence))
 
-    def judge(self, predicted: Prediction, observed: Observation) -> list[Check]:
-        threshold = first_divergence(observed)
-        checks = []
-        for i, momentum in enumerate(self.momenta):
-            check = equal(
-                f"threshold_{i}",
-                predicted["threshold"][i],
-                threshold[:, i],
-                0.02,
-                aggregate="all",
-                label=f"ηλ where descent starts to diverge, β = {momentum:g}",
-            )
-            same = momentum == 0
-            checks.append(idle(check, "without momentum all theories agree") if same else check)
-        return checks
-
-    def rivals(self, setting: jax.Array, predicted: Prediction) -> list[Rival]:
-        momenta = np.array(self.momenta)
-        plain = predicted.replace(threshold=("momentum", np.full(len(momenta), 2.0)))
-        rescaled = predicted.replace(threshold=("momentum", 2 * (1 - momenta)))
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
-            Rival(
+            kit.follows(
+                "threshold",
+                law.threshold,
+                seen.threshold,
+                0.02,  # two steps of the grid at the smallest threshold
+                each=True,
+                label="ηλ where descent starts to diverge",
+            )
+        ]
+
+    def rivals(self, setting: jax.Array, law: xarray.Dataset) -> list[kit.Rival]:
+        return [
+            kit.rival(
                 "plain",
-                plain,
                 "momentum does not change where the minimum is",
-                "2/λ, as without momentum",
+                label="2/λ, as without momentum",
+                threshold=2.0,
             ),
-            Rival(
+            kit.rival(
                 "effective_step",
-                rescaled,
                 "momentum multiplies the step by 1/(1 − β)",
-                "2(1 − β)/λ",
+                label="2(1 − β)/λ",
+                threshold=2 * (1 - law.momentum),
             ),
         ]
 
-    def panels(self, predicted: Prediction, observed: Observation) -> tuple[Panel, ...]:
-        threshold = first_divergence(observed)
-        seeds = [observed_curve(self.momenta, row, kind="points") for row in threshold]
-        theory = predicted_curve(self.momenta, predicted["threshold"], "2(1 + β)")
-        rescaled = rival_curve(self.momenta, 2 * (1 - np.array(self.momenta)), "2(1 − β)")
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        plain = seen.threshold.isel(momentum=0, drop=True)
+        return [
+            kit.control(
+                "without_momentum",
+                "nothing carries the error on",
+                label="descent without momentum",
+                threshold=plain,
+            )
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> list[kit.Panel]:
+        seeds = [kit.observed_curve(self.momenta, row, kind="points") for row in seen.threshold]
+        theory = kit.predicted_curve(self.momenta, law.threshold, "2(1 + β)")
+        rescaled = kit.rival_curve(self.momenta, 2 * (1 - np.array(self.momenta)), "2(1 − β)")
         title = "Momentum allows larger steps"
-        return (panel(title, "momentum β", "largest stable ηλ", *seeds, theory, rescaled),)
-
-
-def first_divergence(observed: Observation) -> np.ndarray:
-    """Return the first step on the grid from which descent diverges, shape (seeds, momenta)."""
-    first = observed["diverged"].argmax(-1)
-    return observed["step"][first]
+        return [kit.panel(title, "momentum β", "largest stable ηλ", *seeds, theory, rescaled)]

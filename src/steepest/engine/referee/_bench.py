@@ -12,13 +12,10 @@ import jax
 import numpy as np
 
 from steepest.catalogue import Entry
-from steepest.claim import Claim
 from steepest.core.arrays import Quantity
 from steepest.core.checks import Check
 from steepest.core.words import Verdict
-from steepest.engine.forms import checks_of
 from steepest.engine.referee._axes import (
-    Coordinates,
     averaged_to,
     coordinates_along,
     repetitions,
@@ -27,6 +24,7 @@ from steepest.engine.referee._mutants import noise, reordered, wrong_law
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, answer, ready
 from steepest.engine.store import Store
+from steepest.kit import Claim
 
 Checks = Mapping[str, Check]
 
@@ -134,7 +132,7 @@ class Bench:
         """Return the checks with one predicted array made wrong; None where the judge refuses it."""
         quantity = self.result.predicted.quantity(array)
         place = quantity.dims.index(axis) if axis else 0
-        along = self.along(array, axis).values if axis else ()
+        along = self.along(array, axis) if axis else ()
         wrong = wrong_law(quantity.values, kind, place, along)
         return self.judge(predicted={array: _like(quantity, wrong)})
 
@@ -194,7 +192,7 @@ class Bench:
             ),
         )
 
-    def along(self, array: str, axis: str) -> Coordinates:
+    def along(self, array: str, axis: str) -> Sequence[Any]:
         """Return the coordinates of a predicted array's axis."""
         quantity = self.result.predicted.quantity(array)
         size = quantity.values.shape[quantity.dims.index(axis)]
@@ -230,7 +228,7 @@ class Bench:
 
     def _asked(self, predicted: Any, observed: Any) -> Checks:
         with _quietly(), jax.enable_x64(self.claim.precision == "float64"):
-            checks = checks_of(self.claim, predicted, observed)
+            checks = self.claim.checks(predicted, observed)
             return {check.id: check for check in checks}
 
 

@@ -56,7 +56,6 @@ def _axis(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> Itera
     numbers = {
         "kinds": surviving,
         "accepted": accepted,
-        "coordinates": bench.along(name, axis).source,
         **_answers(outcomes),
     }
     if len(accepted) == len(surviving):
@@ -77,18 +76,16 @@ def _repeated(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> I
     holding = [kind for kind, outcome in outcomes.items() if outcome.holds]
     if holding:
         severity = _weight(bench, readers, Severity.WEAK)
-        numbers = {"kinds": holding, "accepted": {}, "coordinates": "none", **_answers(outcomes)}
+        numbers = {"kinds": holding, "accepted": {}, **_answers(outcomes)}
         again = _again(bench, name, holding[0], axis)
         yield Finding(Flaw.LAW_NOT_TOLD, severity, name, axis, readers, numbers, again)
 
 
 def _kinds(bench: Bench, name: str, axis: str) -> list[str]:
-    """Return how a law can be wrong along an axis; where its coordinates are guessed, only if it varies there."""
+    """Return how a law can be wrong along an axis."""
     quantity = bench.result.predicted.quantity(name)
     along = bench.along(name, axis)
-    kinds = wrong_along(quantity.values, quantity.dims.index(axis), along.values)
-    stated = along.source == "claim"
-    return list(kinds) if stated or "flat" in kinds else []
+    return list(wrong_along(quantity.values, quantity.dims.index(axis), along))
 
 
 def _means(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> Iterator[Finding]:
@@ -118,7 +115,7 @@ def _weight(bench: Bench, readers: tuple[str, ...], worst: Severity) -> Severity
 
 def _accepted(bench: Bench, name: str, axis: str, kinds: list[str]) -> Mapping[str, str]:
     """Return the reasons that a claim gives why its data cannot tell some of these."""
-    reasons: Mapping[str, str] = getattr(bench.claim, "not_told", {})
+    reasons = bench.claim.not_told
     named = {kind: reasons.get(f"{name}.{axis}.{kind}", "") for kind in kinds}
     return {kind: reason for kind, reason in named.items() if reason}
 

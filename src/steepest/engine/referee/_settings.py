@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from steepest.catalogue import Entry
-from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.core.fields import FieldType, field_types
 from steepest.core.scope import Scope, scope_of
@@ -15,13 +14,14 @@ from steepest.core.words import Verdict
 from steepest.engine.referee._findings import Finding, Flaw, SettingRun, Severity
 from steepest.engine.run import answer, build, command, ready
 from steepest.engine.store import Store
+from steepest.kit import Claim
 
 FRESH_SEED = 70_701
 """Of every run at another setting: one at which no claim was looked at by its author."""
 OUTSIDE = 1.15
 """Factor beyond an end of the scope that is just outside."""
 REPEATS = ("seeds", "repetitions", "draws", "samples", "trials")
-"""Fields of the older form that set how much is computed."""
+"""Fields that set how much is computed, of a claim that states no scope."""
 
 Watch = Callable[[str], None]
 
@@ -125,7 +125,7 @@ def _just_outside(scope: Scope) -> tuple[Any, ...]:
 
 
 def _of_fields(claim: Claim) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each numeric field of the older form halved and doubled, one at a time."""
+    """Yield each numeric field halved and doubled, one at a time: of a claim that states no scope."""
     for name, kind in field_types(type(claim)).items():
         if kind.words or kind.base not in (int, float) or name in REPEATS:
             continue

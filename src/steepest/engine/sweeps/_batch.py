@@ -10,19 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import catalogue
-from steepest.claim import Claim, Experiment
 from steepest.core.arrays import Observation
 from steepest.core.checks import Check, Verdict, conclude_point
 from steepest.core.errors import UserError
+from steepest.core.experiment import Experiment
 from steepest.core.hypotheses import Hypothesis
 from steepest.core.precision import arithmetic
 from steepest.core.records import plain
 from steepest.core.words import CRASHED
 from steepest.engine.fingerprint import everything
-from steepest.engine.forms import checks_of
 from steepest.engine.run import Ready, build, execute
 from steepest.engine.sweeps._cost import cost, lanes
 from steepest.engine.sweeps._plan import experiment_at
+from steepest.kit import Claim
 
 Record = dict[str, Any]
 MAPS = 2**15
@@ -240,7 +240,7 @@ def _split(seeds: jax.Array) -> jax.Array:
 
 
 def seeded_keys(seeds: Sequence[int]) -> tuple[Any, Any]:
-    """Return for each seed the keys that :func:`steepest.claim.seeded` gives."""
+    """Return for each seed the keys that :func:`steepest.core.experiment.seeded` gives."""
     both = _split(jnp.asarray(seeds))
     return both[:, 0], both[:, 1]
 
@@ -248,7 +248,7 @@ def seeded_keys(seeds: Sequence[int]) -> tuple[Any, Any]:
 def _judge(experiment: Experiment, setting: Any, observed: Mapping[str, np.ndarray]) -> tuple:
     predicted = experiment.predict(setting)
     assumed = [*experiment.hypotheses(setting), *experiment.run_conditions(observed)]
-    checks = checks_of(experiment, predicted, observed)
+    checks = experiment.checks(predicted, observed)
     verdict, reason = conclude_point(assumed, checks)
     judged = (verdict, reason, assumed, checks)
     return judged, experiment.quantities(predicted, observed)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.extend.core import jaxprs_in_params
 
-from steepest.claim import Experiment
+from steepest.core.experiment import Experiment
 
 MEMORY = 2**30
 """Bytes that the arrays of one compiled computation may take, about."""

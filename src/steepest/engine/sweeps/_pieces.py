@@ -10,9 +10,9 @@ import numpy as np
 
 from steepest import catalogue
 from steepest.catalogue import Entry
-from steepest.claim import Claim
 from steepest.core.records import canonical_digest
 from steepest.engine.fingerprint import COMPUTING, stamp
+from steepest.kit import Claim
 
 
 class Pieces(ABC):

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from steepest import catalogue
-from steepest.claim import Claim, Experiment, Point, documentation
 from steepest.core.errors import UserError
+from steepest.core.experiment import Experiment, Point
 from steepest.core.fields import field_types
 from steepest.core.panels import Curve
 from steepest.core.scope import meanings as meanings_of
@@ -18,6 +18,7 @@ from steepest.engine.commands import spell
 from steepest.engine.run import build, check_seed
 from steepest.engine.sweeps._axes import SEED, Axis, axes, design
 from steepest.engine.sweeps._pieces import Pieces, point_key
+from steepest.kit import Claim
 
 BATCH = 64
 """Most points of one compiled computation, and of one piece of work for a worker."""
@@ -212,7 +213,7 @@ class Plan(Pieces):
 
     def label(self, field: str) -> str:
         """Return a field in words, with its unit, for an axis."""
-        meaning = meanings_of(self.kind, documentation).get(field, "")
+        meaning = meanings_of(self.kind).get(field, "")
         plain = not meaning.endswith("]") or meaning.endswith("[1]")
         unit = "" if plain else meaning[meaning.rfind("[") :]
         return f"{field} {unit}".rstrip()

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.core.fields import LARGEST_SEED
 from steepest.core.scope import Scope, scope_of
@@ -16,6 +15,7 @@ from steepest.engine.commands import spell
 from steepest.engine.run import build
 from steepest.engine.sweeps import Pieces, point_key
 from steepest.engine.trials._settings import Draws, draw_settings
+from steepest.kit import Claim
 
 BLOCK = 1000
 """Version v of a claim has the seeds 1000·v up to 1000·v + 999, which no other version has; seed 0 is in none."""

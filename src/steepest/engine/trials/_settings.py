@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from steepest.claim import Claim
 from steepest.core.errors import UserError
 from steepest.core.scope import Scope, scope_of
 from steepest.engine.run import build
+from steepest.kit import Claim
 
 ATTEMPTS = 100
 """Draws of one setting, before it is given up."""

@@ -12,7 +12,9 @@ from typing import Any
 
 PACKAGES = (
     "steepest",
-    "steepest.claim",
+    "steepest.kit",
+    "steepest.kit.points",
+    "steepest.kit.subjects",
     "steepest.statistics",
     "steepest.nn.activations",
     "steepest.nn.networks",

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import jax
 import numpy as np
 
-from steepest.claim._experiment import Claim
 from steepest.core.checks import Check, Rival
 from steepest.core.errors import UserError
 from steepest.core.intervals import Interval
 from steepest.core.panels import Panel
+from steepest.kit._claim import Claim
 from steepest.measurement import Builder, Built, Context, sample
 from steepest.measurement.adapters import Subject, in_evaluation
 from steepest.measurement.adapters import subject as attach

@@ -1,31 +1,22 @@
-"""The form of an experiment, of a point of its diagram, and of a claim."""
+"""The form of an experiment, and of a point of its diagram."""
 
-import ast
-import inspect
-import io
-import textwrap
-import tokenize
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import jax
 import numpy as np
 
 from steepest.core.errors import UserError
 from steepest.core.fields import field_types
 
 if TYPE_CHECKING:  # what an experiment gives does not depend on how it is judged or drawn
-    from steepest.core.arrays import Observation, Prediction
-    from steepest.core.checks import Check, Control, Rival
+    from steepest.core.arrays import Prediction
+    from steepest.core.checks import Check
     from steepest.core.hypotheses import Hypothesis
-    from steepest.core.panels import Curve, Panel
+    from steepest.core.panels import Curve
     from steepest.nn.types import Key
-
-Kind = Literal["theorem", "limit", "empirical law", "conjecture"]
-"""What kind of statement a claim makes."""
 
 Arrays = Mapping[str, np.ndarray]
 """Named arrays, such as an :class:`Observation` or what one point's experiment gave."""
@@ -101,6 +92,10 @@ class Experiment(ABC):
     def judge(self, predicted: "Prediction", observed: Any) -> "list[Check]":
         """Compare prediction and observation: the checks that decide, under the same ids wherever they apply."""
 
+    def checks(self, predicted: "Prediction", observed: Any) -> "tuple[Check, ...]":
+        """Return the checks of some arrays."""
+        return tuple(self.judge(predicted, observed))
+
     def quantities(self, predicted: "Prediction", observed: Any) -> dict[str, float]:
         """Return other measured numbers that a sweep maps and nothing judges, by id."""
         del predicted, observed
@@ -128,7 +123,7 @@ class Point(Experiment):
     """
 
     @classmethod
-    def of(cls, claim: "Claim") -> Self:
+    def of(cls, claim: Experiment) -> Self:
         """Return the point of a claim: each field is the claim's, or the first element of the claim's tuple."""
         values = {}
         for field in fields(cls):
@@ -136,84 +131,6 @@ class Point(Experiment):
             single = isinstance(value, tuple) and not field_types(cls)[field.name].many
             values[field.name] = value[0] if single else value
         return cls(**values)
-
-
-@dataclass(frozen=True)
-class Claim(Experiment):
-    """One statement of the theory, ready to be tested.
-
-    The fields are the experiment's parameters with the quick preset as defaults; the comment behind each field is its
-    documentation, with the unit in brackets. The same ``judge`` is applied to every rival's prediction.
-
-    Attributes:
-        kind: what kind of statement it is: ``"theorem"``, ``"limit"`` (a theorem as something tends to a limit),
-            ``"empirical law"`` or ``"conjecture"``.
-        statement: the statement in LaTeX, for the page.
-        headline: ids of the checks that state the claim's first sentence; the first check where there are none. If
-            nothing that was tried fails them, the claim has no power.
-        source: where it is stated.
-        corrections: what the source gets wrong, one sentence each, with what is right.
-        remarks: what a reader of the page should know about protocol or result, one sentence each.
-        full: fields that the full preset changes.
-        tiny: fields that make a run of little arithmetic, which tests the pipeline and not the theory.
-        out_of_scope: fields that take the claim out of its theorem's range, so that OUT_OF_RANGE can be seen.
-        version: raise it when settings change after results were seen: each version has its own block of seeds.
-        point: what a sweep computes at each point instead of the whole claim; None for the claim itself.
-    """
-
-    kind: ClassVar[Kind | Literal[""]] = ""
-    statement: ClassVar[str]
-    headline: ClassVar[tuple[str, ...]] = ()
-    source: ClassVar[str]
-    corrections: ClassVar[tuple[str, ...]] = ()
-    remarks: ClassVar[tuple[str, ...]] = ()
-    full: ClassVar[Mapping[str, Any]] = {}
-    tiny: ClassVar[Mapping[str, Any]] = {}
-    out_of_scope: ClassVar[Mapping[str, Any]] = {}
-    version: ClassVar[int] = 1
-    point: ClassVar[type[Point] | None] = None
-
-    @abstractmethod
-    def observe(self, setting: Any, key: "Key") -> "Observation":
-        """Run the experiment and return its numbers."""
-
-    @abstractmethod
-    def rivals(self, setting: Any, predicted: "Prediction") -> "list[Rival]":
-        """Return wrong theories that the same observation must reject."""
-
-    def controls(self, observed: "Observation") -> "list[Control]":
-        """Return what was measured on objects for which the law must not hold; the judge must fail each."""
-        del observed
-        return []
-
-    @abstractmethod
-    def panels(self, predicted: "Prediction", observed: "Observation") -> "tuple[Panel, ...]":
-        """Return what the figure shows."""
-
-
-def documentation(claim: type[Experiment]) -> dict[str, str]:
-    """Return the comment of each field of a claim, by field name: behind the field, or in the lines above it."""
-    source = textwrap.dedent(inspect.getsource(claim))
-    comments = {
-        token.start[0]: token.string.lstrip("# ")
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
-    (body,) = (node.body for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
-    meanings = {}
-    last = 0
-    for node in body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            lines = (line for line in sorted(comments) if last < line <= (node.end_lineno or 0))
-            meanings[node.target.id] = " ".join(comments[line] for line in lines).strip()
-        last = node.end_lineno or last
-    own = {field.name for field in fields(claim)}
-    return {name: text for name, text in meanings.items() if name in own and text}
-
-
-def keys(key: "Key", seeds: int) -> "Key":
-    """Return one key a seed, shape ``(seeds,)``."""
-    return jax.random.split(key, seeds)
 
 
 def same_lengths(claim: Experiment, *names: str) -> None:
@@ -230,5 +147,7 @@ def same_lengths(claim: Experiment, *names: str) -> None:
 
 def seeded(seed: int) -> "tuple[Key, Key]":
     """Return the keys of a run's setting and of its observation."""
+    import jax
+
     for_setting, for_observation = jax.random.split(jax.random.key(seed))
     return for_setting, for_observation
