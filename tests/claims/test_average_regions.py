@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claim import Verdict
 from steepest.claims.expressivity._random_networks import random_network
 from steepest.claims.expressivity.average_regions.claim import AverageRegions
 from steepest.claims.expressivity.average_regions.experiment import (
@@ -19,6 +18,7 @@ from steepest.claims.expressivity.average_regions.experiment import (
     even_widths,
     origin_jets,
 )
+from steepest.core.words import Verdict
 from steepest.geometry import planar_regions, preactivations
 from steepest.kernels import disc_regions, origin_cell_vertices, plane_regions, wide_disc_regions
 from tests.claims.judging import judged

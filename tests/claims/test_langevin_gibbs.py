@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from steepest.claim import compiled
 from steepest.claims.noise._double_well import well
 from steepest.claims.noise.langevin_gibbs.claim import LangevinGibbs
 from steepest.claims.noise.langevin_gibbs.experiment import (
@@ -22,6 +21,7 @@ from steepest.claims.noise.langevin_gibbs.experiment import (
     rugged_second,
 )
 from steepest.core.errors import UserError
+from steepest.kit import compiled
 from steepest.noise import gibbs, stationary, transfer_matrix
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from steepest.claim import compiled
 from steepest.claims.noise._double_well import well
 from steepest.claims.noise.langevin_metastability.claim import LangevinMetastability
 from steepest.claims.noise.langevin_metastability.experiment import (
@@ -23,6 +22,7 @@ from steepest.claims.noise.langevin_metastability.experiment import (
     stiffness,
 )
 from steepest.core.errors import UserError
+from steepest.kit import compiled
 
 
 def test_the_integral_by_adaptive_quadrature():

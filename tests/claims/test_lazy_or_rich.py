@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claim import compiled
 from steepest.claims.signals.lazy_or_rich.claim import SLOPES
 from steepest.claims.signals.lazy_or_rich.experiment import PRINTED, draw, network, scaled
 from steepest.core.intervals import fit_exponent
 from steepest.kernels import empirical_ntk
+from steepest.kit import compiled
 from steepest.nn.networks import mlp
 
 INPUTS = jax.random.normal(jax.random.key(1), (6, 5))

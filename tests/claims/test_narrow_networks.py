@@ -8,7 +8,6 @@ import numpy as np
 import optax
 import pytest
 
-from steepest.claim import Verdict, seeded
 from steepest.claims.expressivity._random_networks import random_network
 from steepest.claims.expressivity.narrow_networks.claim import NarrowNetworks
 from steepest.claims.expressivity.narrow_networks.experiment import (
@@ -23,6 +22,8 @@ from steepest.claims.expressivity.narrow_networks.experiment import (
     extremes,
     running_maximum,
 )
+from steepest.core.experiment import seeded
+from steepest.core.words import Verdict
 from steepest.geometry import preactivations, relu_layers
 
 TINY = NarrowNetworks(**NarrowNetworks.tiny)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from steepest.catalogue import catalogue, load
-from steepest.claim import keys
 from steepest.claims.descent.catapult.experiment import linear_network
 from steepest.claims.descent.edge_of_stability.experiment import had_time
 from steepest.claims.implicit_bias.diagonal_network.experiment import limits
@@ -31,6 +30,7 @@ from steepest.kernels import (
     planar_inputs,
     propagate,
 )
+from steepest.kit import keys
 from steepest.nn.activations import activation
 from steepest.nn.data import digits
 from steepest.nn.networks import mlp

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from steepest.claim import compiled
 from steepest.claims.descent.quadratic_model.claim import printed_outside
 from steepest.claims.descent.quadratic_model.experiment import (
     Models,
@@ -17,6 +16,7 @@ from steepest.claims.descent.quadratic_model.experiment import (
     network_theory,
 )
 from steepest.kernels import first_order_flow
+from steepest.kit import compiled
 
 EPSILON = 0.02
 

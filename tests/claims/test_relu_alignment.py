@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from steepest.claim import seeded
 from steepest.claims.features.relu_alignment.claim import ReluAlignment
 from steepest.claims.features.relu_alignment.experiment import look_at
 from steepest.core.errors import UserError
+from steepest.core.experiment import seeded
 from steepest.programs import stable_rank
 
 RNG = np.random.default_rng(0)

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claim.subjects import Networks
 from steepest.claims.curvature._on_classifiers import decay, undecided_decay
 from steepest.claims.curvature._trained import Training, lanes
 from steepest.claims.curvature.three_level_hessian.experiment import measure, products, spectra
 from steepest.claims.curvature.three_level_hessian.on_subject import ThreeLevelOnSubject
 from steepest.core.errors import UserError
+from steepest.kit.subjects import Networks
 from steepest.measurement import Built
 from steepest.measurement.adapters import subject
 from tests.claims.on_subject import asked, broken, classifier, clusters

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from steepest.claim import seeded
 from steepest.claims.features.voting_margin_bound.claim import CONFIDENCE, VotingMarginBound
 from steepest.claims.features.voting_margin_bound.experiment import (
     CELLS,
@@ -19,6 +18,7 @@ from steepest.claims.features.voting_margin_bound.experiment import (
 )
 from steepest.claims.features.voting_margin_bound.theory import rademacher_constant
 from steepest.core.errors import UserError
+from steepest.core.experiment import seeded
 from steepest.programs import hard_margin
 
 RNG = np.random.default_rng(0)

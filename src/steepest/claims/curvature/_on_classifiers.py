@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from steepest.claim import Hypothesis, assume
-from steepest.claim.subjects import Networks, OnSubject
+from steepest import kit
 from steepest.core.errors import UserError
+from steepest.kit.subjects import Networks, OnSubject
 from steepest.measurement import Built, Context, check_cross_entropy, decays_of
 from steepest.measurement.adapters import Subject, in_evaluation
 
@@ -113,11 +113,13 @@ def networks_on(claim: OnSubject, most: int) -> Networks:
     return Networks(networks.built, drawn, {"whole": networks.subjects, "times": times})
 
 
-def of_classes(examples: Examples, least: int = 2) -> list[Hypothesis]:
+def of_classes(examples: Examples, least: int = 2) -> list[kit.Hypothesis]:
     """Assume that there are three classes at least, and examples of each."""
     return [
-        assume("classes", examples.classes, ">=", 3, "with two, one pair of means has no angles"),
-        assume(
+        kit.assume(
+            "classes", examples.classes, ">=", 3, "with two, one pair of means has no angles"
+        ),
+        kit.assume(
             "fewest examples of a class",
             float(examples.sizes.min()),
             ">=",
@@ -127,13 +129,13 @@ def of_classes(examples: Examples, least: int = 2) -> list[Hypothesis]:
     ]
 
 
-def decay(networks: Networks) -> list[Hypothesis]:
+def decay(networks: Networks) -> list[kit.Hypothesis]:
     """Assume weight decay, as far as the optimizer says what it does."""
     decays = decays_of(networks.built[0].optimizer)
     if decays is None:
         return []
     note = "train with weight_decay: without it the theory does not say this"
-    return [assume("largest weight decay of your optimizer", decays[1], ">", 0, note)]
+    return [kit.assume("largest weight decay of your optimizer", decays[1], ">", 0, note)]
 
 
 def undecided_decay(networks: Networks) -> tuple[str, ...]:

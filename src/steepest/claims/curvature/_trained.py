@@ -12,8 +12,9 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from steepest.claim import Hypothesis, Key, UserError, Values, assume, compiled, keys
+from steepest import kit
 from steepest.dynamics import descend, minibatch
+from steepest.kit import keys
 from steepest.nn.data import balanced_choices, digits
 from steepest.nn.losses import cross_entropy
 from steepest.nn.networks import Mlp, mlp
@@ -33,16 +34,16 @@ class Lanes(NamedTuple):
         keys: of initial weights and batches.
     """
 
-    x: Float[Values, "lanes n d"]
-    y: Int[Values, "lanes n"]
-    shift: Float[Values, "lanes 10"]
-    keys: Key
+    x: Float[kit.Values, "lanes n d"]
+    y: Int[kit.Values, "lanes n"]
+    shift: Float[kit.Values, "lanes 10"]
+    keys: kit.Key
 
 
-def lanes(key: Key, classes: tuple[int, ...], seeds: int, n: int) -> Lanes:
+def lanes(key: kit.Key, classes: tuple[int, ...], seeds: int, n: int) -> Lanes:
     """The digits 0 … C−1 for every C, with the images of each seed drawn anew."""
     if len({c * (n // c) for c in classes}) > 1:
-        raise UserError(
+        raise kit.UserError(
             f"n must be a multiple of every number of classes, got n = {n} and {classes}; try a multiple of "
             f"{math.lcm(*classes)}"
         )
@@ -123,7 +124,7 @@ class Training:
             )
             return path.observed["weights"], path.risk, path.observed["error"]
 
-        return compiled(lambda a: jax.lax.map(one, a))(all_lanes)
+        return kit.compiled(lambda a: jax.lax.map(one, a))(all_lanes)
 
     def rate(self, step: Any) -> Array:
         """The step size."""
@@ -139,7 +140,7 @@ class Setting(NamedTuple):
 
 def trained_and_resolved(
     error: Float[np.ndarray, "..."], residual: Float[np.ndarray, "..."]
-) -> list[Hypothesis]:
+) -> list[kit.Hypothesis]:
     """Assume that every network fits its images and that every eigenpair has converged.
 
     Args:
@@ -147,6 +148,6 @@ def trained_and_resolved(
         residual: of the eigenpairs, over the largest eigenvalue.
     """
     return [
-        assume("largest training error", error.max(), "<=", 0.01, "choose more --steps"),
-        assume("largest residual / largest eigenvalue", residual.max(), "<=", 10 * TOLERANCE),
+        kit.assume("largest training error", error.max(), "<=", 0.01, "choose more --steps"),
+        kit.assume("largest residual / largest eigenvalue", residual.max(), "<=", 10 * TOLERANCE),
     ]

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from steepest.claim import Key, keys
+from steepest import kit
+from steepest.kit import keys
 from steepest.linalg import sharpness
 from steepest.nn.data import digits
 from steepest.nn.losses import mean_risk, squared
@@ -20,11 +21,18 @@ class Setting(NamedTuple):
 
     net: Mlp
     risk: Risk
-    keys: Key
+    keys: kit.Key
 
 
 def tanh_on_digits(
-    key: Key, seeds: int, *, n: int, width: int, depth: int, c_w: float, images: Key | None = None
+    key: kit.Key,
+    seeds: int,
+    *,
+    n: int,
+    width: int,
+    depth: int,
+    c_w: float,
+    images: kit.Key | None = None,
 ) -> Setting:
     """Return a tanh network with its squared risk on centred digits.
 

@@ -4,12 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from steepest.claim import Check, Interval, bound, equal
+from steepest import kit
+from steepest.core.intervals import Interval
+from steepest.kit.points import bound, equal
 
 BAND = "95 % interval of a share, Wilson's"
 
 
-def equal_share(id: str, predicted: float, hits: np.ndarray, within: float, *, label: str) -> Check:
+def equal_share(
+    id: str, predicted: float, hits: np.ndarray, within: float, *, label: str
+) -> kit.Check:
     """Check that the probability of a hit equals the predicted one, to an absolute error.
 
     Args:
@@ -26,7 +30,7 @@ def equal_share(id: str, predicted: float, hits: np.ndarray, within: float, *, l
     return replace(check, measured=float(np.mean(hits)), interval=wilson(hits))
 
 
-def share_at_most(id: str, hits: np.ndarray, most: float, *, label: str) -> Check:
+def share_at_most(id: str, hits: np.ndarray, most: float, *, label: str) -> kit.Check:
     """Check that the probability of a hit is at most the predicted one; arguments as in :func:`equal_share`."""
     ends = [wilson(hits).low, wilson(hits).high]
     check = bound(id, ends, at_most=most, aggregate="all", label=label, note=BAND)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steepest.claim import Values
+from steepest import kit
 from steepest.geometry import Layer, relu_layers
 
 SEED_OF_THEORY = 0x5EED  # of the samples over which theory averages
@@ -40,7 +40,7 @@ def random_network(
 
 
 def unbatched(
-    weights: Sequence[Values], biases: Sequence[Values], readout: Values | None = None
+    weights: Sequence[kit.Values], biases: Sequence[kit.Values], readout: kit.Values | None = None
 ) -> list[list[Layer]]:
     """Return networks as layers each, from arrays of all.
 

@@ -12,28 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from steepest import kit
 from steepest.bayes import elliptical_slice, limit_scale, posterior_scale
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    equal,
-    keys,
-    predicted_curve,
-)
+from steepest.kit.points import Arrays, equal
 
 EVERY = 5
 """Sweeps from one record to the next."""
 
 
 def sample_scales(
-    layers: int, width: int, points: int, size: Any, key: Key, sweeps: int, burn: int
+    layers: int, width: int, points: int, size: Any, key: kit.Key, sweeps: int, burn: int
 ) -> jax.Array:
     """Sample W^(2), …, W^(L+1) from their posterior, W^(1) integrated, and record s, ``(records,)``.
 
@@ -50,7 +38,7 @@ def sample_scales(
         square = scale(weights)
         return -points / 2 * (jnp.log(square) + size / square)
 
-    def sample_prior(key: Key) -> jax.Array:
+    def sample_prior(key: kit.Key) -> jax.Array:
         # single precision halves the time, and rounds at 1e-7
         draw = jax.random.normal(key, (width + (layers - 1) * width**2,), jnp.float32)
         return draw.astype(float) / np.sqrt(width)
@@ -68,16 +56,16 @@ def sample_scales(
 
 
 @dataclass(frozen=True)
-class BayesianDeepLinearPoint(Point):
+class BayesianDeepLinearPoint(kit.Point):
     """The posterior mean of the squared scale s at one depth, one width of all layers and one size of data."""
 
-    layers: Count
-    widths: Count
-    sizes: Positive
-    points: Count
-    chains: Seeds
-    sweeps: Count
-    burn: Count
+    layers: kit.Count
+    widths: kit.Count
+    sizes: kit.Positive
+    points: kit.Count
+    chains: kit.Seeds
+    sweeps: kit.Count
+    burn: kit.Count
 
     batched = ("sizes",)
     diagram = {"layers": "log:1:8:4", "widths": "log:5:40:7"}
@@ -98,27 +86,27 @@ class BayesianDeepLinearPoint(Point):
         "24 chains of 300 sweeps a point; the check is against the exact law at that depth and width.",
     )
 
-    def predict(self, setting: None) -> Prediction:
+    def predict(self, setting: None) -> kit.Prediction:
         widths = (self.widths,) * self.layers
-        return Prediction(scale=posterior_scale(widths, self.points, self.sizes))
+        return kit.Prediction(scale=posterior_scale(widths, self.points, self.sizes))
 
-    def observe(self, setting: None, key: Key) -> Mapping[str, jax.Array]:
-        def chain(key: Key) -> jax.Array:
+    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
+        def chain(key: kit.Key) -> jax.Array:
             return sample_scales(
                 self.layers, self.widths, self.points, self.sizes, key, self.sweeps, self.burn
             ).mean()
 
-        return {"scale": jax.vmap(chain)(keys(key, self.chains))}
+        return {"scale": jax.vmap(chain)(kit.keys(key, self.chains))}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         # the interval over 24 chains is 2 to 4 %
         return [equal("scale", predicted["scale"], observed["scale"], 0.06, label="s given data")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         depth = self.points * self.layers / self.widths
         return {"limit": limit_scale(depth, self.sizes)}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"layers", "widths"}:
             return ()
         layers = np.linspace(1, 8, 50)
@@ -126,5 +114,5 @@ class BayesianDeepLinearPoint(Point):
         for depth in (1, 2, 4, 8):
             widths = self.points * layers / depth
             ends = (layers, widths) if x == "layers" else (widths, layers)
-            curves.append(predicted_curve(*ends, f"PL/n = {depth}"))
+            curves.append(kit.predicted_curve(*ends, f"PL/n = {depth}"))
         return tuple(curves)

@@ -9,22 +9,9 @@ import jax
 import numpy as np
 import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    bound,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import Trajectory, descend, triples
+from steepest.kit.points import Arrays, bound
 from steepest.measurement.quantities import LOG_TWO, Contrastive, contrastive, pair_weights
 from steepest.nn.data import digits
 
@@ -32,7 +19,9 @@ CLASSES = 10
 PIXELS = 64
 
 
-def images_by_class(rng: np.random.Generator, first: int, second: int) -> tuple[Values, Values]:
+def images_by_class(
+    rng: np.random.Generator, first: int, second: int
+) -> tuple[kit.Values, kit.Values]:
     """Return random disjoint images of each class, ``(10, first, 64)`` and ``(10, second, 64)``, centred, E‖x‖² = 1."""
     data = digits()
     x = np.asarray(data.x)
@@ -52,7 +41,7 @@ def smallest_class() -> int:
     return int(np.asarray(digits().y).sum(0).min())
 
 
-def zipf(skew: float) -> Values:
+def zipf(skew: float) -> kit.Values:
     """Return shares of the classes ∝ (c + 1)^(−skew), shape ``(10,)``."""
     weights = (1.0 + np.arange(CLASSES)) ** -skew
     return weights / weights.sum()
@@ -77,7 +66,7 @@ class Slack(NamedTuple):
         return self.positives + self.negatives + self.same
 
 
-def leading_slack(features: Values, shares: Values) -> Slack:
+def leading_slack(features: kit.Values, shares: kit.Values) -> Slack:
     """Return the slack of a small representation from its class covariances alone.
 
     Given x, v = f(x)ᵀ(f(x⁺) − f(x⁻)) has variance fᵀ(Σ_c + Σ_c')f, and ℓ'' = 1/(4 log 2) at zero. The mean of v
@@ -93,7 +82,7 @@ def leading_slack(features: Values, shares: Values) -> Slack:
     return _weighted(forms, shares)
 
 
-def _weighted(forms: Values, shares: Values) -> Slack:
+def _weighted(forms: kit.Values, shares: kit.Values) -> Slack:
     """Return the parts from mean forms fᵀΣ_d f over x of class c, shape ``(10, 10)``."""
     pairs = pair_weights(shares)
     unit = 1 / (8 * LOG_TWO)
@@ -106,7 +95,7 @@ def _weighted(forms: Values, shares: Values) -> Slack:
     )
 
 
-def mean_slack(images: Values, shares: Values, k: int) -> float:
+def mean_slack(images: kit.Values, shares: kit.Values, k: int) -> float:
     """Return the mean of the leading slack over random W with entries N(0, 1/k), f = Wᵀx.
 
     E WWᵀSWWᵀ = (1 + 1/k)S + tr(S) I/k for a covariance S of images.
@@ -120,8 +109,8 @@ def mean_slack(images: Values, shares: Values, k: int) -> float:
 
 
 def block_slacks(
-    features: Values, blocks: tuple[int, ...], draws: int, rng: np.random.Generator
-) -> Values:
+    features: kit.Values, blocks: tuple[int, ...], draws: int, rng: np.random.Generator
+) -> kit.Values:
     """Return the slack of the bound from blocks, (L_block − τ)/(1 − τ) − L_sup, for each size of block.
 
     A block puts means of b positives and of b negatives in place of one each. The loss's tangent at v's mean given x
@@ -156,7 +145,7 @@ def triple_loss(weights: jax.Array, x: jax.Array, positive: jax.Array, negative:
 
 
 def train(
-    images: jax.Array, start: jax.Array, steps: int, batch: int, lr: float, key: Key
+    images: jax.Array, start: jax.Array, steps: int, batch: int, lr: float, key: kit.Key
 ) -> Trajectory:
     """Descend on the contrastive loss by fresh triples; L_un itself is recorded at both ends."""
     return descend(
@@ -170,7 +159,7 @@ def train(
     )
 
 
-def pair_accuracy(images: Values, weights: Values, means: Values) -> float:
+def pair_accuracy(images: kit.Values, weights: kit.Values, means: kit.Values) -> float:
     """Return the share of images that the mean classifier puts right, over all ordered pairs of classes.
 
     Args:
@@ -184,7 +173,7 @@ def pair_accuracy(images: Values, weights: Values, means: Values) -> float:
 
 
 def few_label_accuracy(
-    images: Values, weights: Values, labels: int, draws: int, rng: np.random.Generator
+    images: kit.Values, weights: kit.Values, labels: int, draws: int, rng: np.random.Generator
 ) -> float:
     """Return the accuracy with means of a few images of each class, drawn from the same ones, over many draws."""
     features = images @ weights
@@ -197,19 +186,19 @@ def few_label_accuracy(
 
 
 @cache
-def first_images(per_class: int) -> Values:
+def first_images(per_class: int) -> kit.Values:
     """Return the images of a diagram, the same at every point."""
     return images_by_class(np.random.default_rng(0), per_class, 0)[0]
 
 
 @dataclass(frozen=True)
-class ContrastiveTransferPoint(Point):
+class ContrastiveTransferPoint(kit.Point):
     """The slack of the bound for random linear representations of one scale and dimension."""
 
-    amplitudes: Positive
-    ks: Count
-    per_class: Count
-    seeds: Seeds
+    amplitudes: kit.Positive
+    ks: kit.Count
+    per_class: kit.Count
+    seeds: kit.Seeds
 
     batched = ("amplitudes",)
     diagram = {"amplitudes": "log:0.05:5:13", "ks": "log:1:64:7"}
@@ -224,31 +213,31 @@ class ContrastiveTransferPoint(Point):
         "for small scales. Twelve images of each digit, four random matrices a point.",
     )
 
-    def setting(self, key: Key) -> Values:
+    def setting(self, key: kit.Key) -> kit.Values:
         return first_images(self.per_class)
 
-    def predict(self, setting: Values) -> Prediction:
-        return Prediction(slack=0.0)
+    def predict(self, setting: kit.Values) -> kit.Prediction:
+        return kit.Prediction(slack=0.0)
 
-    def observe(self, setting: Values, key: Key) -> Mapping[str, jax.Array]:
-        def losses(key: Key) -> Contrastive:
+    def observe(self, setting: kit.Values, key: kit.Key) -> Mapping[str, jax.Array]:
+        def losses(key: kit.Key) -> Contrastive:
             weights = jax.random.normal(key, (PIXELS, self.ks)) / self.ks**0.5
             return contrastive(self.amplitudes * (setting @ weights))
 
-        return jax.lax.map(losses, keys(key, self.seeds))._asdict()
+        return jax.lax.map(losses, kit.keys(key, self.seeds))._asdict()
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         limit = float(predicted["slack"])
         return [bound("slack", _slacks(observed), at_least=limit, aggregate="all", label="slack")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {
             "log_slack": float(np.log10(_slacks(observed)).mean()),
             "supervised": float(observed["supervised"].mean()),
             "un": float(observed["un"].mean()),
         }
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"amplitudes", "ks"}:
             return ()
         dimensions = np.geomspace(1, 64, 20)
@@ -259,10 +248,10 @@ class ContrastiveTransferPoint(Point):
         for level in (1e-4, 1e-2, 1.0):
             scales = (level / slopes) ** 0.25
             ends = (scales, dimensions) if x == "amplitudes" else (dimensions, scales)
-            curves.append(predicted_curve(*ends, f"slack {level:g}"))
+            curves.append(kit.predicted_curve(*ends, f"slack {level:g}"))
         return tuple(curves)
 
 
-def _slacks(observed: Arrays) -> Values:
+def _slacks(observed: Arrays) -> kit.Values:
     tau = observed["collision"]
     return (observed["un"] - tau) / (1 - tau) - observed["supervised"]

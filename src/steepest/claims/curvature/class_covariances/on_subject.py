@@ -9,7 +9,6 @@ import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
-from steepest.claim.subjects import Cost, Networks, OnSubject, kept_rivals, retitled
 from steepest.claims.curvature._on_classifiers import (
     DECAYED,
     cross_entropy_examples,
@@ -25,6 +24,7 @@ from steepest.claims.curvature._on_classifiers import (
 )
 from steepest.claims.curvature.class_covariances.claim import KINDS, ClassCovariances
 from steepest.core.errors import UserError
+from steepest.kit.subjects import Cost, Networks, OnSubject, kept_rivals, retitled
 from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import (
     error_rows,
@@ -40,12 +40,15 @@ LARGEST = 5e8  # numbers that the errors of all layers have together: 2 GB in si
 class CovariancesOnSubject(OnSubject, ClassCovariances):
     """Your trained classifier with cross-entropy, on at most n of its examples, drawn by class."""
 
-    classes: kit.Count = 10  # C [1]
-    seeds: kit.Seeds = 6  # independent networks, if your function takes a seed [1]
-    n: kit.Count = 300  # of your examples at most, drawn by class [1]
-    depth: kit.Count = 4  # hidden layers that can be compared [layers]
-    # of your training, if your function returns one; 0 takes all of it, 10000 at most [steps]
-    steps: Annotated[int, kit.Within(0)] = 0
+    classes: kit.Count = kit.param(10, "C")
+    seeds: kit.Seeds = kit.param(6, "independent networks, if your function takes a seed")
+    n: kit.Count = kit.param(300, "of your examples at most, drawn by class")
+    depth: kit.Count = kit.param(4, "hidden layers that can be compared", unit="layers")
+    steps: Annotated[int, kit.Within(0)] = kit.param(
+        0,
+        "of your training, if your function returns one; 0 takes all of it, 10000 at most",
+        unit="steps",
+    )
 
     says = "Class means make the outliers of your network's features and errors; of features, more so with depth."
     headline = ("last_layer", "features_by_depth")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.claim import Key, Observation, compiled
+from steepest import kit
 from steepest.claims.curvature._trained import TOLERANCE, Lanes, Setting, Training
 from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.quantities import softmax, subspace_overlap
@@ -47,7 +47,7 @@ def records(steps: int) -> np.ndarray:
     return np.unique([0, steps // 6, *before_third, steps])
 
 
-def look(setting: Setting, key: Key, classes: tuple[int, ...], steps: int) -> Observation:
+def look(setting: Setting, key: kit.Key, classes: tuple[int, ...], steps: int) -> kit.Observation:
     """Train every network and measure it.
 
     Args:
@@ -63,8 +63,8 @@ def look(setting: Setting, key: Key, classes: tuple[int, ...], steps: int) -> Ob
     lanes = [
         jax.tree.map(lambda a, i=i: np.asarray(a[i]), without_keys) for i in range(len(weights))
     ]
-    draws = np.asarray(compiled(jax.vmap(jax.random.bits))(_split(key, len(weights))))
-    pullback = compiled(partial(_pullback, training))
+    draws = np.asarray(kit.compiled(jax.vmap(jax.random.bits))(_split(key, len(weights))))
+    pullback = kit.compiled(partial(_pullback, training))
     product = jax.jit(partial(_product, training))  # hundreds of calls: worth optimizing
     seeds = len(lanes) // len(classes)
     networks = []
@@ -73,7 +73,7 @@ def look(setting: Setting, key: Key, classes: tuple[int, ...], steps: int) -> Ob
         pulled = jax.tree.map(np.asarray, pullback(weights[i], lane, groups))
         rng = np.random.default_rng(int(draws[i]))
         networks.append(_measure(product, weights[i], pulled, lane, classes[i // seeds], rng))
-    return Observation(
+    return kit.Observation(
         **_stacked(networks, classes, seeds),
         error=("lane", np.asarray(error)[:, -1]),
     )
@@ -178,5 +178,5 @@ def class_rows(
     return sums / jnp.sqrt(jnp.where(weight > 0, weight, 1.0))
 
 
-def _split(key: Key, count: int) -> Key:
+def _split(key: kit.Key, count: int) -> kit.Key:
     return jax.random.split(key, count)

@@ -8,7 +8,6 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.curvature._on_classifiers import (
     DECAYED,
     Examples,
@@ -24,6 +23,7 @@ from steepest.claims.curvature.neural_collapse.claim import NeuralCollapse
 from steepest.claims.curvature.neural_collapse.experiment import RECORDS, seen_of
 from steepest.core.errors import UserError
 from steepest.dynamics import logarithmic
+from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
 from steepest.measurement import Built, check_cross_entropy, last_layer
 from steepest.measurement.adapters import Subject
 
@@ -36,12 +36,13 @@ FREE = "it is about free features, an exact problem of its own without a network
 class CollapseOnSubject(OnSubject, NeuralCollapse):
     """Your classifier along your own training, on at most n of its examples, drawn by class."""
 
-    classes: kit.Count = 5  # C [1]
-    seeds: kit.Seeds = 6  # independent networks, if your function takes a seed [1]
-    n: kit.Count = 5000  # of your examples at most, drawn by class [1]
-    width: kit.Count = 32  # dimension p of the features [1]
-    # of your training; 0 takes all of it, 10000 at most [steps]
-    net_steps: Annotated[int, kit.Within(0)] = 0
+    classes: kit.Count = kit.param(5, "C")
+    seeds: kit.Seeds = kit.param(6, "independent networks, if your function takes a seed")
+    n: kit.Count = kit.param(5000, "of your examples at most, drawn by class")
+    width: kit.Count = kit.param(32, "dimension p of the features")
+    net_steps: Annotated[int, kit.Within(0)] = kit.param(
+        0, "of your training; 0 takes all of it, 10000 at most", unit="steps"
+    )
 
     says = (
         "Past zero error your features collapse onto class means, which form a simplex "

@@ -9,7 +9,6 @@ import xarray
 from jaxtyping import Float
 
 from steepest import kit
-from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.curvature._on_classifiers import (
     DECAYED,
     cross_entropy_examples,
@@ -31,6 +30,7 @@ from steepest.claims.curvature.three_level_hessian.experiment import (
     PROBES,
     REMOVED,
 )
+from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
 from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import Parts, level_forms, level_maps
@@ -45,11 +45,14 @@ LARGEST = 1e9  # numbers of the Krylov space and its images: 4 GB in single prec
 class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
     """Your trained classifier with cross-entropy, on at most n of its examples, drawn by class."""
 
-    classes: kit.Count = 10  # C [1]
-    seeds: kit.Seeds = 5  # independent networks, if your function takes a seed [1]
-    n: kit.Count = 300  # of your examples at most, drawn by class [1]
-    # of your training, if your function returns one; 0 takes all of it, 10000 at most [steps]
-    steps: Annotated[int, kit.Within(0)] = 0
+    classes: kit.Count = kit.param(10, "C")
+    seeds: kit.Seeds = kit.param(5, "independent networks, if your function takes a seed")
+    n: kit.Count = kit.param(300, "of your examples at most, drawn by class")
+    steps: Annotated[int, kit.Within(0)] = kit.param(
+        0,
+        "of your training, if your function returns one; 0 takes all of it, 10000 at most",
+        unit="steps",
+    )
 
     says = (
         "The outliers of your network's Gauss–Newton matrix come from its classes and "

@@ -8,19 +8,7 @@ import jax
 import numpy as np
 import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    assume,
-    equal,
-)
+from steepest import kit
 from steepest.claims.descent._digits_network import (
     MARGIN,
     Setting,
@@ -28,6 +16,7 @@ from steepest.claims.descent._digits_network import (
     tanh_on_digits,
 )
 from steepest.dynamics import descend
+from steepest.kit.points import Arrays, equal
 
 LATE = 5  # records at the end over which the late sharpness is averaged, evenly over the last fifth of the steps
 CEILING = 1e6  # risk from which a descent counts as diverged; it starts near one half
@@ -37,17 +26,17 @@ START_PRODUCTS = (
 
 
 @dataclass(frozen=True)
-class BeyondPoint(Point):
+class BeyondPoint(kit.Point):
     """The late sharpness in units of 2/η, which should be one, over the sharpness at the start and the width."""
 
-    multiple: Positive
-    width: Count
-    depth: Count
-    c_w: Positive
-    steps: Count
-    n: Count
-    seeds: Seeds
-    products: Count
+    multiple: kit.Positive
+    width: kit.Count
+    depth: kit.Count
+    c_w: kit.Positive
+    steps: kit.Count
+    n: kit.Count
+    seeds: kit.Seeds
+    products: kit.Count
 
     precision = "float32"
     batched = ("multiple",)
@@ -60,7 +49,7 @@ class BeyondPoint(Point):
         "Where half of the seeds diverge is measured, no prediction. All points share the first images of the set.",
     )
 
-    def start(self, key: Key, images: Key | None = None) -> Setting:
+    def start(self, key: kit.Key, images: kit.Key | None = None) -> Setting:
         """Return the network, its risk on centred digits and the keys of its initial points.
 
         Args:
@@ -84,10 +73,10 @@ class BeyondPoint(Point):
         early = np.append(0, 2 ** np.arange(20))
         return np.union1d(early[early < last[0]], last)
 
-    def predict(self, setting: None) -> Prediction:
-        return Prediction(late=1.0)
+    def predict(self, setting: None) -> kit.Prediction:
+        return kit.Prediction(late=1.0)
 
-    def observe(self, setting: None, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
         begin = self.start(key)
         one = lambda seed: self.descent(begin, seed, self.multiple)
         return jax.vmap(one)(begin.keys)
@@ -95,7 +84,7 @@ class BeyondPoint(Point):
     def descent(
         self,
         setting: Setting,
-        seed: Key,
+        seed: kit.Key,
         multiple: jax.Array | float,
         slower: jax.Array | float = 1.0,
     ) -> dict[str, jax.Array]:
@@ -133,13 +122,13 @@ class BeyondPoint(Point):
             "diverged": path.diverged,
         }
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return [
             *within_reach(self.multiple, self.multiple, self.depth),
             *resolved(observed["first_residual"], observed["residual"]),
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "late_sharpness",
@@ -151,29 +140,31 @@ class BeyondPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         peak = observed["risk"].max(-1) / observed["risk"][:, 0]
         return {"diverged": float(observed["diverged"].mean()), "peak": float(peak.mean())}
 
 
-def within_reach(smallest: float, largest: float, depth: int) -> list[Hypothesis]:
+def within_reach(smallest: float, largest: float, depth: int) -> list[kit.Hypothesis]:
     """Check that the starts are beyond the edge, and neither farther nor deeper than the law was found to reach."""
     return [
-        assume("smallest s = sharpness at the start / (2/η)", smallest, ">", 1, "raise --multiple"),
-        assume(
+        kit.assume(
+            "smallest s = sharpness at the start / (2/η)", smallest, ">", 1, "raise --multiple"
+        ),
+        kit.assume(
             "largest s", largest, "<=", 2, "farther out some networks diverge; lower --multiple"
         ),
-        assume(
+        kit.assume(
             "hidden layers", depth, "<=", 2, "deeper networks diverge at s = 1.6; lower --depth"
         ),
     ]
 
 
-def resolved(first: np.ndarray, later: np.ndarray) -> list[Hypothesis]:
+def resolved(first: np.ndarray, later: np.ndarray) -> list[kit.Hypothesis]:
     """Check the relative residuals of the sharpness at the start and of later ones; NaN where a descent diverged."""
     return [
-        assume("relative residual of a sharpness at the start", first.max(), "<=", 0.05),
-        assume(
+        kit.assume("relative residual of a sharpness at the start", first.max(), "<=", 0.05),
+        kit.assume(
             "largest relative residual of a sharpness",
             np.nanmax(later),
             "<=",

@@ -9,25 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    assume,
-    bound,
-    equal,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import Trajectory, descend
 from steepest.kernels import ntk_top
+from steepest.kit.points import Arrays, bound, equal
 from steepest.nn.networks import Mlp, mlp
 from steepest.nn.types import Params
 
@@ -104,14 +89,14 @@ def risks_over_widths(
 
 
 @dataclass(frozen=True)
-class CatapultPoint(Point):
+class CatapultPoint(kit.Point):
     """The phase over γλ₀ and width: 0 lazy (the loss never exceeds its start), 1 catapult, 2 divergent."""
 
-    multiple: Positive
-    width: Count
-    dimension: Count
-    steps: Count
-    seeds: Seeds
+    multiple: kit.Positive
+    width: kit.Count
+    dimension: kit.Count
+    steps: kit.Count
+    seeds: kit.Seeds
 
     batched = ("multiple",)
     diagram = {"multiple": "linear:0.5:5:37", "width": "log:8:2048:9"}
@@ -122,14 +107,14 @@ class CatapultPoint(Point):
         "shown is the mean over seeds. The theorem is for m → ∞: narrow networks may leave it.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         phase = float(self.multiple > 2) + float(self.multiple > 4)
-        return Prediction(phase=phase, flatness=2.0)
+        return kit.Prediction(phase=phase, flatness=2.0)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        return jax.vmap(self.outcome)(keys(key, self.seeds))
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+        return jax.vmap(self.outcome)(kit.keys(key, self.seeds))
 
-    def outcome(self, key: Key) -> Mapping[str, jax.Array]:
+    def outcome(self, key: kit.Key) -> Mapping[str, jax.Array]:
         """Return how one network's descent ends: its largest loss, the γλ at its end, whether it diverged."""
         net = linear_network(self.dimension, self.width)
         x = jnp.ones((1, self.dimension))
@@ -143,12 +128,12 @@ class CatapultPoint(Point):
             "diverged": path.diverged,
         }
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         distance = min(abs(self.multiple - line) for line in (2, 4))
         advice = "the theorem says nothing on the lines"
-        return [assume("distance of γλ₀ from 2 and 4", distance, ">", 0, advice)]
+        return [kit.assume("distance of γλ₀ from 2 and 4", distance, ">", 0, advice)]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         diverged = observed["diverged"]
         phase = np.where(diverged, 2.0, np.where(observed["growth"] > 1, 1.0, 0.0))
         checks = [equal("phase", predicted["phase"], phase, (-0.25, 0.25), absolute=True)]
@@ -162,11 +147,11 @@ class CatapultPoint(Point):
             )
         return checks
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         growth = np.log10(observed["growth"][~observed["diverged"]])
         return {"log_growth": float(growth.mean()) if growth.size else float("nan")}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"multiple", "width"}:
             return ()
         widths = np.array([1.0, 1e6])
@@ -174,5 +159,5 @@ class CatapultPoint(Point):
         for multiple in (2.0, 4.0):
             line = np.full(2, multiple)
             ends = (line, widths) if x == "multiple" else (widths, line)
-            curves.append(predicted_curve(*ends, f"γλ₀ = {multiple:g}"))
+            curves.append(kit.predicted_curve(*ends, f"γλ₀ = {multiple:g}"))
         return tuple(curves)

@@ -11,21 +11,7 @@ import numpy as np
 import optax
 import xarray
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Observation,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    assume,
-    compiled,
-    equal,
-)
+from steepest import kit
 from steepest.claims.descent._digits_network import (
     MARGIN,
     Setting,
@@ -33,6 +19,7 @@ from steepest.claims.descent._digits_network import (
     tanh_on_digits,
 )
 from steepest.dynamics import Observer, Trajectory, descend, flow
+from steepest.kit.points import Arrays, equal
 from steepest.nn.types import Params, Risk
 
 Measured = dict[str, jax.Array]  # sharpness and residual, by name
@@ -40,17 +27,17 @@ RECORDS = 25  # points of each path at which the sharpness is measured
 
 
 @dataclass(frozen=True)
-class EdgePoint(Point):
+class EdgePoint(kit.Point):
     """The late sharpness in units of 2/η, which theory wants to be one, over step size and width."""
 
-    lr: Positive
-    steps: Count
-    width: Count
-    depth: Count
-    c_w: Positive
-    n: Count
-    seeds: Seeds
-    products: Count
+    lr: kit.Positive
+    steps: kit.Count
+    width: kit.Count
+    depth: kit.Count
+    c_w: kit.Positive
+    n: kit.Count
+    seeds: kit.Seeds
+    products: kit.Count
 
     precision = "float32"
     batched = ("lr",)
@@ -65,16 +52,16 @@ class EdgePoint(Point):
         "That sharpness is measured: the limit kernel alone gives 1.9, while at widths 16 to 64 it is 3.6 to 2.6.",
     )
 
-    def networks(self, key: Key) -> Setting:
+    def networks(self, key: kit.Key) -> Setting:
         """Return the network, its risk on centred digits and the keys of its initial points."""
         return tanh_on_digits(
             key, self.seeds, n=self.n, width=self.width, depth=self.depth, c_w=self.c_w
         )
 
-    def predict(self, setting: None) -> Prediction:
-        return Prediction(sharpness=2 / self.lr)
+    def predict(self, setting: None) -> kit.Prediction:
+        return kit.Prediction(sharpness=2 / self.lr)
 
-    def observe(self, setting: None, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
         start = self.networks(key)
         look = {"sharpness": partial(self.sharpness, start.risk)}
         descent = lambda seed: self.path(start, start.net.init(seed), self.lr, look)
@@ -102,30 +89,30 @@ class EdgePoint(Point):
         """Return the sharpness and its residual relative to it."""
         return relative_sharpness(risk, params, self.products)
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         in_units = observed["value"] * self.lr / 2
         return [
             *starts_below_the_edge(in_units[:, 0], observed["residual"]),
             had_time(in_units, self.steps),
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         late = late_mean(observed["value"]) / predicted["sharpness"]
         return [equal("late_sharpness", 1.0, late, MARGIN, label="late sharpness / (2/η)")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         start = observed["value"][:, 0].mean() / predicted["sharpness"]
         return {"start_sharpness": float(start)}
 
 
 def follow_descents_and_flow(
     point: EdgePoint, setting: Setting, step_sizes: Sequence[float]
-) -> Observation:
+) -> kit.Observation:
     """Descend with every step size from every initial network, and follow gradient flow as long as the slowest."""
     times = np.linspace(0, point.steps * min(step_sizes), 16)
     visited = {"params": lambda params: params}
 
-    def follow(seed: Key) -> tuple[Trajectory, Measured, Measured]:
+    def follow(seed: kit.Key) -> tuple[Trajectory, Measured, Measured]:
         """Descend with every step size, follow the flow, then measure the sharpness of all that was visited."""
         start = setting.net.init(seed)
         descend_at = lambda lr: point.path(setting, start, lr, visited)
@@ -141,9 +128,9 @@ def follow_descents_and_flow(
         of_descents = {name: value[:cut].reshape(shape) for name, value in measured.items()}
         return paths, of_descents, {name: value[cut:] for name, value in measured.items()}
 
-    every = compiled(lambda seeds: jax.lax.map(follow, seeds))(setting.keys)
+    every = kit.compiled(lambda seeds: jax.lax.map(follow, seeds))(setting.keys)
     paths, of_descents, of_flow = jax.tree.map(np.asarray, every)
-    return Observation(
+    return kit.Observation(
         step=("record", paths.steps[0, 0], "steps"),
         risk=("seed step_size record", paths.risk),
         sharpness=("seed step_size record", of_descents["value"]),
@@ -153,17 +140,19 @@ def follow_descents_and_flow(
     )
 
 
-def starts_below_the_edge(start: np.ndarray, residual: np.ndarray) -> list[Hypothesis]:
+def starts_below_the_edge(start: np.ndarray, residual: np.ndarray) -> list[kit.Hypothesis]:
     """Check the sharpness at the start, in units of 2/η, and the residuals of all sharpnesses."""
     lower = "choose a smaller --lr or --c_w"
     largest = np.nanmax(residual)
     return [
-        assume("largest sharpness at the start / (2/η)", start.max(), "<", 1, lower),
-        assume("largest relative residual of a sharpness", largest, "<=", 0.2, "raise --products"),
+        kit.assume("largest sharpness at the start / (2/η)", start.max(), "<", 1, lower),
+        kit.assume(
+            "largest relative residual of a sharpness", largest, "<=", 0.2, "raise --products"
+        ),
     ]
 
 
-def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
+def had_time(sharpness: np.ndarray, steps: int) -> kit.Hypothesis:
     """Check that no descent ended while its sharpness, in units of 2/η, was still rising below one.
 
     Args:
@@ -176,7 +165,7 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
     early = (sharpness.max(-1) < 1) & (rise > 0.01 * now)
     fifths = np.divide(1 - now, rise, out=np.zeros_like(now), where=early)
     needed = steps * (1 + 0.2 * fifths.max())
-    return assume(
+    return kit.assume(
         "descents that ended before they could reach 2/η",
         early.mean(),
         "==",
@@ -185,7 +174,7 @@ def had_time(sharpness: np.ndarray, steps: int) -> Hypothesis:
     )
 
 
-def had_time_to_stay(sharpness: np.ndarray, steps: int) -> Hypothesis:
+def had_time_to_stay(sharpness: np.ndarray, steps: int) -> kit.Hypothesis:
     """Check that no descent was still rising below the edge when the last two fifths began, where it is to stay.
 
     Args:
@@ -197,7 +186,7 @@ def had_time_to_stay(sharpness: np.ndarray, steps: int) -> Hypothesis:
     return replace(had_time(sharpness[..., :before], steps), name=name)
 
 
-def flow_goes_on(sharpness: np.ndarray, beyond: float, steps: int) -> Hypothesis:
+def flow_goes_on(sharpness: np.ndarray, beyond: float, steps: int) -> kit.Hypothesis:
     """Check that every flow ends beyond the edge, where a descent that follows it could not be.
 
     Args:
@@ -213,7 +202,7 @@ def flow_goes_on(sharpness: np.ndarray, beyond: float, steps: int) -> Hypothesis
     longer = f"at the pace of the end about --steps {10 * math.ceil(needed / 10)} would do"
     larger = "it levels off at the edge: choose a larger --lr or --width"
     remedy = longer if early.any() else larger
-    return assume("least sharpness that a flow ends at / (2/η)", end.min(), ">", beyond, remedy)
+    return kit.assume("least sharpness that a flow ends at / (2/η)", end.min(), ">", beyond, remedy)
 
 
 def last_fifth(sharpness: xarray.DataArray, before: int = 0) -> xarray.DataArray:

@@ -9,19 +9,6 @@ import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
-from steepest.claim import (
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Observation,
-    Prediction,
-    Seeds,
-    Within,
-    assume,
-    numpy_generator,
-)
-from steepest.claim.subjects import Cost, Networks, OnSubject, retitled
 from steepest.claims.descent._digits_network import MARGIN
 from steepest.claims.descent.edge_of_stability.claim import EdgeOfStability
 from steepest.claims.descent.edge_of_stability.experiment import (
@@ -32,6 +19,7 @@ from steepest.claims.descent.edge_of_stability.experiment import (
 )
 from steepest.claims.descent.edge_of_stability.figure import panels_of_descents
 from steepest.core.errors import UserError
+from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
 from steepest.linalg import top_eigenpairs
 from steepest.measurement import is_cross_entropy
 from steepest.measurement.adapters import Subject, batch_forms, batch_gradient
@@ -49,14 +37,17 @@ SCATTER = 0.5  # relative half-interval up to which it can be compared at all
 class EdgeOnSubject(OnSubject, EdgeOfStability):
     """Plain descent from your initial weights with three step sizes, on at most n of your examples."""
 
-    # η, the middle one of three step sizes; 0 takes one from the start [1/sharpness]
-    lr: NonNegative = 0.0
-    steps: Count = 900  # steps of descent at most [steps]
-    n: Count = 500  # of your examples at most, drawn by class [1]
-    seeds: Seeds = 3  # initial networks, if your function takes a seed [1]
-    products: Count = 30  # Hessian products for each sharpness at most [1]
-    # examples in a batch; with batches the batch sharpness is compared, 0 descends with all examples at once [1]
-    batch: Annotated[int, Within(0)] = 0
+    lr: kit.NonNegative = kit.param(
+        0.0, "η, the middle one of three step sizes; 0 takes one from the start", unit="1/sharpness"
+    )
+    steps: kit.Count = kit.param(900, "steps of descent at most", unit="steps")
+    n: kit.Count = kit.param(500, "of your examples at most, drawn by class")
+    seeds: kit.Seeds = kit.param(3, "initial networks, if your function takes a seed")
+    products: kit.Count = kit.param(30, "Hessian products for each sharpness at most")
+    batch: Annotated[int, kit.Within(0)] = kit.param(
+        0,
+        "examples in a batch; with batches the batch sharpness is compared, 0 descends with all examples at once",
+    )
 
     says = "Descent on your network raises the sharpness until it reaches 2/η, and keeps it there."
     settable = ("lr", "ratio", "steps", "n", "seeds", "products", "batch")
@@ -77,11 +68,11 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         "examples of cross-entropy are not fitted yet, and that small steps alone raise the sharpness to 2/η.",
     )
 
-    def setting(self, key: Key) -> Networks:
+    def setting(self, key: kit.Key) -> Networks:
         return self.build_all(most=self.n)
 
-    def prepare(self, networks: Networks, key: Key) -> Networks:
-        rng = numpy_generator(key)
+    def prepare(self, networks: Networks, key: kit.Key) -> Networks:
+        rng = kit.numpy_generator(key)
         start = [self.look(subject, rng, None)["sharpness"] for subject in networks.subjects]
         facts = {"start": np.array(start)}
         if not self.batch and min(start) > 0:
@@ -123,20 +114,20 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         steps = min(self.steps, facts.get("time", np.inf) / (lr * self.ratio))
         return {"lr": lr, "steps": max(RECORDS, int(steps))}
 
-    def hypotheses(self, setting: Networks) -> list[Hypothesis]:
+    def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
         examples = sum(count for _, count in setting.subjects[0].batches)
         hypotheses = [
-            assume(
+            kit.assume(
                 "smallest sharpness at the start",
                 float(np.min(setting.facts["start"])),
                 ">",
                 0,
                 "there is nothing to descend: is the network dead?",
             ),
-            assume("batch", self.batch, "<=", examples, "choose a smaller --batch"),
+            kit.assume("batch", self.batch, "<=", examples, "choose a smaller --batch"),
         ]
         if "peak" in setting.facts:
-            rise = assume(
+            rise = kit.assume(
                 "largest sharpness that small steps reach / (2/η), smallest η",
                 setting.facts["peak"] * min(self.step_sizes) / 2,
                 ">=",
@@ -162,11 +153,11 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             batch=self.batch,
         )
 
-    def predict(self, setting: Networks) -> Prediction:
-        return Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
+    def predict(self, setting: Networks) -> kit.Prediction:
+        return kit.Prediction(sharpness=("step_size", 2 / np.array(self.step_sizes)))
 
-    def observe(self, setting: Networks, key: Key) -> Observation:
-        rng = numpy_generator(key)
+    def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
         paths = [
             [self.descent(subject, lr, rng) for lr in self.step_sizes]
             for subject in setting.subjects
@@ -178,7 +169,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             name: ("seed step_size record", stack(name))
             for name in ("risk", "sharpness", "residual", "full_sharpness")
         }
-        return Observation(
+        return kit.Observation(
             step=("record", np.array(marks), "steps"), cross_entropy=float(logistic), **observed
         )
 
@@ -232,7 +223,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         half = 2 * float(errors.std(ddof=1)) / len(forms) ** 0.5
         return full | {"sharpness": ratio, "residual": half / abs(ratio)}
 
-    def run_conditions(self, observed: Observation) -> list[Hypothesis]:
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         in_units = observed["sharpness"] * np.array(self.step_sizes)[:, None] / 2
         residual = observed["residual"]
         if not self.batch:
@@ -240,13 +231,13 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         else:
             below = [
                 starts_below_the_edge(in_units[..., 0], 0 * residual)[0],
-                assume(
+                kit.assume(
                     "median relative error of a batch sharpness", np.median(residual), "<=", SCATTER
                 ),
             ]
         return [*below, *self.still_learning(observed), had_time_to_stay(in_units, self.steps)]
 
-    def still_learning(self, observed: Observation) -> list[Hypothesis]:
+    def still_learning(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         """Check, of cross-entropy, that no descent had fitted its examples before it ended."""
         if not observed["cross_entropy"]:
             return []
@@ -258,7 +249,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
             f"--steps {begun}"
         )
         return [
-            assume(
+            kit.assume(
                 "smallest risk at the end / at the start",
                 np.nanmin(shares[..., -1]),
                 ">=",

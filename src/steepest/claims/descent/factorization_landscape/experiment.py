@@ -9,21 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Curve,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    equal,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import descend
+from steepest.kit.points import Arrays, equal
 from steepest.landscapes import factorization_risk
 
 PATIENCE = 200_000  # steps after which such a descent is given up
@@ -78,7 +66,7 @@ def critical_points(
     return (residual**2).sum((1, 2)) / 4, np.linalg.norm(slope, axis=1), lowest
 
 
-def final_risks(matrices: Values, starts: Values, steps: int) -> jax.Array:
+def final_risks(matrices: kit.Values, starts: kit.Values, steps: int) -> jax.Array:
     """Return ¼‖XXᵀ − M‖² after descents with step size ½/λ_1, for each matrix and start.
 
     Half of the step that is stable at the minimum, where the largest curvature is 2λ_1.
@@ -134,13 +122,13 @@ def escape(
 
 
 @dataclass(frozen=True)
-class FactorizationPointOfDiagram(Point):
+class FactorizationPointOfDiagram(kit.Point):
     """The time to leave the saddle at the second eigenvector, over the gap and the distance of the start from it."""
 
-    gaps: Positive
-    radii: Positive
-    escapes: Seeds
-    pace: Positive
+    gaps: kit.Positive
+    radii: kit.Positive
+    escapes: kit.Seeds
+    pace: kit.Positive
 
     batched = ("gaps", "radii")
     diagram = {"gaps": "log:0.05:2:14", "radii": "log:1e-8:0.1:14"}
@@ -150,15 +138,15 @@ class FactorizationPointOfDiagram(Point):
         "to any, descent waits.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(rate=self.gaps, time=np.log(1 / self.radii) / self.gaps)
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(rate=self.gaps, time=np.log(1 / self.radii) / self.gaps)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         leave = lambda seed: escape(unit(seed), self.gaps, self.radii, self.pace)
-        time, ahead = jax.vmap(leave)(keys(key, self.escapes))
+        time, ahead = jax.vmap(leave)(kit.keys(key, self.escapes))
         return {"time": time, "ahead": ahead}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "escape_time",
@@ -170,10 +158,10 @@ class FactorizationPointOfDiagram(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"log_time": float(np.log10(observed["time"]).mean())}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"gaps", "radii"}:
             return ()
         radii = np.geomspace(1e-8, 0.1, 60)
@@ -181,11 +169,11 @@ class FactorizationPointOfDiagram(Point):
         for time in (3.0, 10.0, 30.0, 100.0):
             gaps = np.log(1 / radii) / time
             ends = (gaps, radii) if x == "gaps" else (radii, gaps)
-            curves.append(predicted_curve(*ends, f"time {time:g}"))
+            curves.append(kit.predicted_curve(*ends, f"time {time:g}"))
         return tuple(curves)
 
 
-def unit(key: Key) -> jax.Array:
+def unit(key: kit.Key) -> jax.Array:
     """Draw a unit vector, shape ``(DIMENSION,)``."""
     noise = jax.random.normal(key, (DIMENSION,))
     return noise / jnp.linalg.norm(noise)

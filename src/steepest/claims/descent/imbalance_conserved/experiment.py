@@ -8,28 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Curve,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    Values,
-    assume,
-    equal,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import FlowPath, flow
+from steepest.kit.points import Arrays, equal
 
 LINEAR, TANH, RELU = range(3)  # activations of the hidden layer
 
 
 def follow(
-    start: tuple[Values, Values], target: Values, readings: Values, kind: jax.Array | int = LINEAR
+    start: tuple[kit.Values, kit.Values],
+    target: kit.Values,
+    readings: kit.Values,
+    kind: jax.Array | int = LINEAR,
 ) -> FlowPath:
     """Follow the flow on ½‖Y − U σ(Vᵀ)‖² on the log-risk clock, so that readings are falls of log R.
 
@@ -125,8 +115,8 @@ def descend_adaptively(
 
 
 def descend_scalars(
-    imbalances: Values, product: float, target: float, rates: Values, steps: float
-) -> Values:
+    imbalances: kit.Values, product: float, target: float, rates: kit.Values, steps: float
+) -> kit.Values:
     """Descend on (y − uv)²/2 with fixed steps, and return the share of δ = u² − v² that is lost.
 
     Args:
@@ -156,13 +146,13 @@ def scalar_start(imbalance: jax.Array | float, product: jax.Array | float) -> tu
 
 
 @dataclass(frozen=True)
-class ScalarPoint(Point):
+class ScalarPoint(kit.Point):
     """The rate at the end of the flow of one product u v to y, over imbalance and target."""
 
-    imbalances: NonNegative
-    targets: Positive
-    product: Positive
-    fall: Positive
+    imbalances: kit.NonNegative
+    targets: kit.Positive
+    product: kit.Positive
+    fall: kit.Positive
 
     batched = ("imbalances", "targets")
     diagram = {"imbalances": "linear:0:5:11", "targets": "linear:0.2:3:11"}
@@ -172,10 +162,10 @@ class ScalarPoint(Point):
         "the flow faster.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(rate=np.hypot(self.imbalances, 2 * self.targets))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(rate=np.hypot(self.imbalances, 2 * self.targets))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         u, v = scalar_start(self.imbalances, self.product)
         readings = jnp.array([0.8, 1.0]) * self.fall
         path = follow(
@@ -186,13 +176,13 @@ class ScalarPoint(Point):
         rate = (readings[1] - readings[0]) / 2 / (path.time[1] - path.time[0])
         return {"rate": rate, "arrived": path.ok}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return [
-            assume("the flow arrived", float(observed["arrived"]), "==", 1),
-            assume("|log y/p|", abs(np.log(self.targets / self.product)), ">", 0),
+            kit.assume("the flow arrived", float(observed["arrived"]), "==", 1),
+            kit.assume("|log y/p|", abs(np.log(self.targets / self.product)), ">", 0),
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "late_rate",
@@ -203,7 +193,7 @@ class ScalarPoint(Point):
             )
         ]
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"imbalances", "targets"}:
             return ()
         curves = []
@@ -212,9 +202,9 @@ class ScalarPoint(Point):
             targets = np.sqrt(np.maximum(rate**2 - imbalances**2, 0)) / 2
             inside = (targets >= 0.2) & (targets <= 3)
             if x == "imbalances":
-                curve = predicted_curve(imbalances[inside], targets[inside], f"rate {rate}")
+                curve = kit.predicted_curve(imbalances[inside], targets[inside], f"rate {rate}")
             else:
-                curve = predicted_curve(targets[inside], imbalances[inside], f"rate {rate}")
+                curve = kit.predicted_curve(targets[inside], imbalances[inside], f"rate {rate}")
             curves.append(curve)
         return tuple(curves)
 

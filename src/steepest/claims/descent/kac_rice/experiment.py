@@ -9,20 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    Values,
-    assume,
-    equal,
-    keys,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.landscapes import (
     Form,
     binomial_weights,
@@ -45,11 +33,11 @@ class Tally(NamedTuple):
         complete: whether Morse's sum is right, shape ``(forms,)``.
     """
 
-    counts: Values
-    heights: Values
-    squares: Values
-    single: Values
-    complete: Values
+    counts: kit.Values
+    heights: kit.Values
+    squares: kit.Values
+    single: kit.Values
+    complete: kit.Values
 
 
 def mixed(normal: Any, signs: Any, share: Any) -> Any:
@@ -57,7 +45,7 @@ def mixed(normal: Any, signs: Any, share: Any) -> Any:
     return (1 - share) ** 0.5 * normal + share**0.5 * signs
 
 
-def circle_roots(coefficients: Values) -> tuple[Values, Values]:
+def circle_roots(coefficients: kit.Values) -> tuple[kit.Values, kit.Values]:
     """Return the angles in (−π/2, π/2) where forms on the circle are critical, by companion matrices.
 
     The derivative of H(cos φ, sin φ) is a polynomial of degree p in tan φ. Real matrices have real eigenvalues without
@@ -85,7 +73,7 @@ def circle_roots(coefficients: Values) -> tuple[Values, Values]:
     return np.where(real, np.arctan(roots.real), np.nan), real
 
 
-def tally_circle(coefficients: Values) -> Tally:
+def tally_circle(coefficients: kit.Values) -> Tally:
     """Count critical points of forms on the circle, ``(forms, p + 1)`` coefficients; H″ tells minima from maxima."""
     p = coefficients.shape[1] - 1
     angles, _ = circle_roots(coefficients)
@@ -112,7 +100,9 @@ def tally_circle(coefficients: Values) -> Tally:
     return Tally(counts, heights, squares, 0 * whole, counts[:, 0] == counts[:, 1])
 
 
-def tally_sphere(coefficients: Values, degree: int, dimension: int, starts: Values) -> Tally:
+def tally_sphere(
+    coefficients: kit.Values, degree: int, dimension: int, starts: kit.Values
+) -> Tally:
     """Count critical points of forms by Newton's method from the same starts, by index."""
     rows = []
     for row in coefficients:
@@ -126,7 +116,7 @@ def tally_sphere(coefficients: Values, degree: int, dimension: int, starts: Valu
 
 
 @cache
-def expected(degree: int, dimension: int) -> Mapping[str, Values]:
+def expected(degree: int, dimension: int) -> Mapping[str, kit.Values]:
     """Return Kac–Rice's numbers, once for all points of a diagram."""
     count = kac_rice(degree, dimension, jax.random.key(KEY_OF_THEORY))
     return {
@@ -138,31 +128,31 @@ def expected(degree: int, dimension: int) -> Mapping[str, Values]:
 
 
 @dataclass(frozen=True)
-class KacRicePoint(Point):
+class KacRicePoint(kit.Point):
     """Critical points of forms of one degree on one sphere."""
 
-    dimensions: Count
-    degree: Count
-    signs: Fraction
-    forms: Count
-    starts: Count
+    dimensions: kit.Count
+    degree: kit.Count
+    signs: kit.Fraction
+    forms: kit.Count
+    starts: kit.Count
 
     batched = ("signs",)
     diagram = {"dimensions": "2,3,4", "degree": "3,4,5,6,7"}
     base = {"forms": 60, "starts": 400}
     diagram_remarks = ("Sixty forms a point, Newton's method from 400 starts each.",)
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         numbers = expected(self.degree, self.dimensions)
         share = numbers["by_index"][0] / numbers["total"]
-        return Prediction(total=numbers["total"], minima=share)
+        return kit.Prediction(total=numbers["total"], minima=share)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         for_starts, for_forms = jax.random.split(key)
         starts = jax.random.normal(for_starts, (self.starts, self.dimensions))
         weights = jnp.asarray(binomial_weights(self.degree, self.dimensions))
 
-        def count(key: Key) -> tuple[jax.Array, jax.Array]:
+        def count(key: kit.Key) -> tuple[jax.Array, jax.Array]:
             for_normal, for_signs = jax.random.split(key)
             normal = jax.random.normal(for_normal, weights.shape)
             coefficients = weights * mixed(
@@ -178,14 +168,14 @@ class KacRicePoint(Point):
             minima = (ends.index == 0).astype(float) + (other == 0)
             return 2 * weight.sum(), (weight * minima).sum()
 
-        total, minima = jax.vmap(count)(keys(key=for_forms, seeds=self.forms))
+        total, minima = jax.vmap(count)(kit.keys(key=for_forms, seeds=self.forms))
         return {"total": total, "minima": minima}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         advice = "other laws of coefficients are not invariant under rotations"
-        return [assume("share of signs in the coefficients", self.signs, "==", 0, advice)]
+        return [kit.assume("share of signs in the coefficients", self.signs, "==", 0, advice)]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         total = observed["total"]
         minima = observed["minima"] / total.mean()
         return [

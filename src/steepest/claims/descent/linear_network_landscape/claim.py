@@ -1,4 +1,4 @@
-"""Saddles of linear networks: all strict with two layers, some flat with three, left after a power of 1/α.
+"""Saddles of linear networks are all strict with two layers, some flat with three; descent leaves after a power of 1/α.
 
 The balanced critical points of ½‖W_L⋯W_1 − Y‖² carry a set S of the singular pairs of Y. All eigenvalues of their
 Hessians are known. With two layers each but the best has a direction of negative curvature. With three or more the
@@ -90,7 +90,7 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
     kind = "theorem"
     says = {
         "all strict with two layers, some flat with three": ("lowest_curvature", "index"),
-        "left after a power of 1/α": ("mode_time", "two_layers", "power"),
+        "descent leaves after a power of 1/α": ("mode_time", "two_layers", "power"),
     }
     statement = (
         r"f=\tfrac12\lVert W_L\cdots W_1-Y\rVert^2:\quad \lambda_{\min}=\min_{u\in S,\,v\notin S} s_u^{1-2/L}(s_u-s_v)"

@@ -8,30 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Curve,
-    Fraction,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Values,
-    Within,
-    assume,
-    equal,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import flow
+from steepest.kit.points import Arrays, equal
 from steepest.landscapes import mode_time
 
 DEEPEST = 6  # layers that there is room for in the one program of all depths
 
 
 def time_to_learn(
-    start: Values, depth: jax.Array | int, target: Values, share: jax.Array | float
+    start: kit.Values, depth: jax.Array | int, target: kit.Values, share: jax.Array | float
 ) -> tuple[jax.Array, jax.Array]:
     """Follow the flow on ½‖W_L⋯W_1 − Y‖² until the largest mode of Y could have been learned to a share.
 
@@ -67,13 +53,13 @@ def time_to_learn(
 
 
 @dataclass(frozen=True)
-class LinearNetworkPointOfDiagram(Point):
+class LinearNetworkPointOfDiagram(kit.Point):
     """How long one mode waits at the origin, over the number of layers and the size of the start."""
 
-    depths: Annotated[int, Within(2, DEEPEST)]
-    sizes: Positive
-    singular: Positive
-    share: Fraction
+    depths: Annotated[int, kit.Within(2, DEEPEST)]
+    sizes: kit.Positive
+    singular: kit.Positive
+    share: kit.Fraction
 
     batched = ("depths", "sizes")
     diagram = {"depths": "linear:2:6:5", "sizes": "log:0.003:0.3:13"}
@@ -82,19 +68,19 @@ class LinearNetworkPointOfDiagram(Point):
         "L equal weights α: the flow of one mode is deterministic.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(time=mode_time(self.sizes, self.singular, self.depths, self.share))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(time=mode_time(self.sizes, self.singular, self.depths, self.share))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         start = jnp.full((DEEPEST, 1, 1), self.sizes)
         target = jnp.full((1, 1), self.singular)
         time, arrived = time_to_learn(start, self.depths, target, self.share)
         return {"time": time, "arrived": arrived}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [assume("the flow arrived", float(observed["arrived"]), "==", 1)]
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+        return [kit.assume("the flow arrived", float(observed["arrived"]), "==", 1)]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "waiting",
@@ -105,7 +91,7 @@ class LinearNetworkPointOfDiagram(Point):
             )
         ]
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"depths", "sizes"}:
             return ()
         depths = np.linspace(2.001, 6, 80)
@@ -113,5 +99,5 @@ class LinearNetworkPointOfDiagram(Point):
         for time in (1e1, 1e3, 1e5, 1e7):
             scales = (1 + (depths - 2) * self.singular * time) ** (-1 / (depths - 2))
             ends = (depths, scales) if x == "depths" else (scales, depths)
-            curves.append(predicted_curve(*ends, f"time 10^{round(np.log10(time))}"))
+            curves.append(kit.predicted_curve(*ends, f"time 10^{round(np.log10(time))}"))
         return tuple(curves)

@@ -8,36 +8,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Fraction,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Values,
-    assume,
-    equal,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import momentum_factor, quadratic_rates
+from steepest.kit.points import Arrays, equal
 
 POINT_STEPS = 300
 POINT_STARTS = 4
 
 
 def follow(
-    gram: Values,
-    start: Values,
+    gram: kit.Values,
+    start: kit.Values,
     step: float,
     momentum: float,
     steps: int,
     nesterov: bool = False,
-) -> Values:
+) -> kit.Values:
     """Descend on ½(θ − θ*)ᵀ H (θ − θ*) for several problems at once, and return ‖θ_t − θ*‖.
 
     Args:
@@ -64,13 +50,13 @@ def follow(
 
 
 def noisy_descents(
-    eigenvalues: Values,
-    schedules: Values,
+    eigenvalues: kit.Values,
+    schedules: kit.Values,
     noise: float,
     groups: int,
     size: int,
     rng: np.random.Generator,
-) -> Values:
+) -> kit.Values:
     """Descend with noisy gradients from θ_0 − θ* = (1, …, 1), and return the mean of ‖θ_t − θ*‖² over each group.
 
     Args:
@@ -96,13 +82,13 @@ def noisy_descents(
 
 
 @dataclass(frozen=True)
-class LinearRegressionPoint(Point):
+class LinearRegressionPoint(kit.Point):
     """Heavy ball at one step size and one momentum: the rate at which the distance falls."""
 
-    step: Positive
-    momentum: Fraction
-    kappa: Positive
-    dimension: Count
+    step: kit.Positive
+    momentum: kit.Fraction
+    kappa: kit.Positive
+    dimension: kit.Count
 
     batched = ("step", "momentum")
     diagram = {"step": "linear:0.1:4.1:33", "momentum": "linear:0:0.95:20"}
@@ -112,16 +98,16 @@ class LinearRegressionPoint(Point):
         "ηλ_max < 2(1 + β), and its best point, at κ = 10.",
     )
 
-    def eigenvalues(self) -> Values:
+    def eigenvalues(self) -> kit.Values:
         """Return the Hessian's eigenvalues, evenly spaced in logarithms."""
         return np.geomspace(1 / self.kappa, 1, self.dimension)
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(
             rate=-np.log(momentum_factor(self.eigenvalues(), self.step, self.momentum))
         )
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         values = jnp.geomspace(1 / self.kappa, 1, self.dimension)
 
         def one(
@@ -137,14 +123,14 @@ class LinearRegressionPoint(Point):
         half = POINT_STEPS // 2
         return {"rate": (sizes[half - 1] - sizes[-1]) / half}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         edge = 2 * (1 + self.momentum)
         advice = "on the edge the distance neither falls nor grows"
         return [
-            assume("distance of ηλ_max from 2(1 + β)", abs(self.step - edge), ">", 1e-6, advice)
+            kit.assume("distance of ηλ_max from 2(1 + β)", abs(self.step - edge), ">", 1e-6, advice)
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         # double roots, t ρ^t, cost log(2)/150 = 0.005, complex ones turn
         return [
             equal(
@@ -157,7 +143,7 @@ class LinearRegressionPoint(Point):
             )
         ]
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"step", "momentum"}:
             return ()
         beta = np.linspace(0, 1, 50)
@@ -169,5 +155,5 @@ class LinearRegressionPoint(Point):
         curves = []
         for steps, momenta, label, kind in lines:
             across = (steps, momenta) if x == "step" else (momenta, steps)
-            curves.append(predicted_curve(*across, label, kind=kind))
+            curves.append(kit.predicted_curve(*across, label, kind=kind))
         return tuple(curves)

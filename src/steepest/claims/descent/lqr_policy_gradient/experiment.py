@@ -10,17 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    compiled,
-    equal,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.landscapes import Lqr, Optimum
 
 METHODS = ("gradient", "natural", "gauss_newton", "sparse")
@@ -36,7 +27,7 @@ def largest(matrix: jax.Array) -> jax.Array:
     return jnp.linalg.eigvalsh(matrix)[-1]
 
 
-def contraction(key: Key, states: int, inputs: int, norm: jax.Array | float) -> tuple[Any, Any]:
+def contraction(key: kit.Key, states: int, inputs: int, norm: jax.Array | float) -> tuple[Any, Any]:
     """Draw A of this largest singular value, and B with entries of variance 1/n."""
     for_a, for_b = jax.random.split(key)
     A = jax.random.normal(for_a, (states, states))
@@ -112,7 +103,7 @@ def descent(
 
 
 def rollout_gradients(
-    system: Lqr, K: jax.Array, key: Key, count: int, length: int, radius: float
+    system: Lqr, K: jax.Array, key: kit.Key, count: int, length: int, radius: float
 ) -> tuple[jax.Array, jax.Array]:
     """Estimate ∇C from costs c of rollouts at K ± U, U uniform on the sphere of this radius; ``(count, k, n)`` each.
 
@@ -136,7 +127,7 @@ def rollout_gradients(
 def rollout_descent(
     system: Lqr,
     optimum: Optimum,
-    key: Key,
+    key: kit.Key,
     sided: jax.Array,
     steps: int,
     count: int,
@@ -152,7 +143,7 @@ def rollout_descent(
         step_sizes(system, start)[0] / 2
     )  # noise takes one system in sixty out of stability at twice that
 
-    def step(K: jax.Array, key: Key) -> tuple[jax.Array, jax.Array]:
+    def step(K: jax.Array, key: kit.Key) -> tuple[jax.Array, jax.Array]:
         both, one = rollout_gradients(system, K, key, count, length, radius)
         gradient = jnp.where(sided == 0, both.mean(0), one.mean(0))
         return K - lr * gradient, system.excess(K, optimum) / optimum.cost
@@ -161,13 +152,13 @@ def rollout_descent(
 
 
 @dataclass(frozen=True)
-class LqrPoint(Point):
+class LqrPoint(kit.Point):
     """Gradient descent from K = 0 at one step size, on several systems whose A has one size."""
 
-    norm: Positive
-    lr: Positive
-    states: Count
-    inputs: Count
+    norm: kit.Positive
+    lr: kit.Positive
+    states: kit.Count
+    inputs: kit.Count
 
     batched = ("norm", "lr")
     diagram = {"norm": "linear:0.3:0.98:12", "lr": "log:0.005:2:16"}
@@ -178,16 +169,16 @@ class LqrPoint(Point):
         "Six systems a point, 1000 steps; the same six at every point.",
     )
 
-    def setting(self, key: Key) -> Any:
+    def setting(self, key: kit.Key) -> Any:
         return _systems(key, self.norm, self.states, self.inputs)
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         _, optimum = setting
         size = lambda matrices: np.linalg.eigvalsh(np.asarray(matrices))[:, -1]
         limit = 1 / (size(optimum.covariance) * size(optimum.curvature))
-        return Prediction(share=float((self.lr < limit).mean()))
+        return kit.Prediction(share=float((self.lr < limit).mean()))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         del key
         systems, optima = setting
         start = jnp.zeros((self.inputs, self.states))
@@ -199,7 +190,7 @@ class LqrPoint(Point):
         excess = jax.vmap(run)(systems, optima)
         return {"steps": (excess > 1e-3).sum(1), "end": excess[:, -1]}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         share = (observed["end"] < 1e-3).mean()
         return [
             equal(
@@ -212,12 +203,12 @@ class LqrPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         steps = observed["steps"][observed["end"] < 1e-3]
         return {"log_steps": float(np.log10(steps.mean())) if steps.size else float("nan")}
 
 
-def _systems(key: Key, norm: float, states: int, inputs: int) -> tuple[Lqr, Optimum]:
+def _systems(key: kit.Key, norm: float, states: int, inputs: int) -> tuple[Lqr, Optimum]:
     """Draw the systems of a point, and their optima."""
     return _drawing(states, inputs)(jax.random.split(key, POINT_SYSTEMS), norm)
 
@@ -226,10 +217,10 @@ def _systems(key: Key, norm: float, states: int, inputs: int) -> tuple[Lqr, Opti
 def _drawing(states: int, inputs: int) -> Callable[..., tuple[Lqr, Optimum]]:
     """Return one compiled program for all points of a diagram."""
 
-    def draw(key: Key, norm: jax.Array) -> tuple[Lqr, Optimum]:
+    def draw(key: kit.Key, norm: jax.Array) -> tuple[Lqr, Optimum]:
         A, B = contraction(key, states, inputs, norm)
         eye = jnp.eye(states)
         system = Lqr(A, B, eye, jnp.eye(inputs), eye)
         return system, system.optimum
 
-    return compiled(jax.vmap(draw, in_axes=(0, None)))
+    return kit.compiled(jax.vmap(draw, in_axes=(0, None)))

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest import kit
-from steepest.claim import Arrays, Check, Curve, Prediction, equal, predicted_curve
 from steepest.claims.descent.matrix_completion.theory import (
     chance_connected,
     expected_entries,
 )
+from steepest.kit.points import Arrays, equal
 
 LR = 0.5
 """Step of descent, by the largest sum of known absolute entries in a row."""
@@ -160,9 +160,9 @@ class CompletionPoint(kit.Point):
         rng = kit.numpy_generator(key)
         return draw_problems(rng, self.draws, self.sizes, self.contrast)
 
-    def predict(self, setting: Problems) -> Prediction:
+    def predict(self, setting: Problems) -> kit.Prediction:
         entries = np.round(self.densities * self.sizes)
-        return Prediction(success=float(chance_connected(entries, self.sizes)))
+        return kit.Prediction(success=float(chance_connected(entries, self.sizes)))
 
     def observe(self, setting: Problems, key: kit.Key) -> Mapping[str, jax.Array]:
         entries = jnp.round(self.densities * self.sizes)
@@ -174,7 +174,7 @@ class CompletionPoint(kit.Point):
         cases = (setting.u, setting.place, setting.start)
         return {"completes": jax.lax.map(one, tuple(jnp.asarray(part) for part in cases))}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "success",
@@ -186,10 +186,10 @@ class CompletionPoint(kit.Point):
             )
         ]
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"sizes", "densities"}:
             return ()
         sizes = np.geomspace(12, 80, 30)
         line = expected_entries(sizes) / sizes
         ends = (sizes, line) if x == "sizes" else (line, sizes)
-        return (predicted_curve(*ends, "½(log n + γ)"),)
+        return (kit.predicted_curve(*ends, "½(log n + γ)"),)

@@ -9,22 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    compiled,
-    equal,
-    keys,
-)
+from steepest import kit
 from steepest.kernels import arc_cosine
+from steepest.kit.points import Arrays, equal
 from steepest.nn.data import parity
 
 BITS = 2
@@ -42,11 +29,11 @@ class Margins(NamedTuple):
 def cube(d: int, flip: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return all points of the parity of two of d bits, and their labels."""
 
-    def draw(key: Key) -> tuple[Values, Values]:
+    def draw(key: kit.Key) -> tuple[kit.Values, kit.Values]:
         data = parity(key, d, BITS, flip=flip)
         return data.x, data.y
 
-    x, y = compiled(draw)(jax.random.key(0))
+    x, y = kit.compiled(draw)(jax.random.key(0))
     return np.asarray(x, float), np.asarray(y, float)
 
 
@@ -103,7 +90,7 @@ def trained_steps(
     x: Float[Array, "n d"],
     y: Float[Array, " n"],
     share: Float[Array, " n"],
-    key: Key,
+    key: kit.Key,
     width: int | Array,
     most: int,
     epsilons: Float[Array, " epsilons"],
@@ -143,13 +130,13 @@ def trained_steps(
 
 
 @dataclass(frozen=True)
-class GuaranteePoint(Point):
+class GuaranteePoint(kit.Point):
     """Steps of trained networks over those that the Frobenius margin predicts, over d and ε."""
 
-    dimensions: Count
-    epsilons: Positive
-    width: Count
-    seeds: Seeds
+    dimensions: kit.Count
+    epsilons: kit.Positive
+    width: kit.Count
+    seeds: kit.Seeds
 
     batched = ("epsilons",)
     diagram = {"dimensions": "2:7", "epsilons": "log:0.01:0.3:6"}
@@ -161,32 +148,32 @@ class GuaranteePoint(Point):
         "γ_F² is 1.28 γ². The networks are 512 neurons wide.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         margins = feature_margins(*cube(self.dimensions))
-        return Prediction(
+        return kit.Prediction(
             ratio=1.0,
             steps=steps_to(self.epsilons, margins.frobenius),
             neuron=margins.neuron,
         )
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         data = parity(key, self.dimensions, BITS)
         share = jnp.full(data.n, 1 / data.n)
         epsilons = jnp.array([self.epsilons])
         one = lambda key: trained_steps(
             data.x, data.y, share, key, self.width, self.width, epsilons
         )
-        first, moved = jax.lax.map(one, keys(key, self.seeds))
+        first, moved = jax.lax.map(one, kit.keys(key, self.seeds))
         return {"steps": first[:, 0], "moved": moved}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return []
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         ratio = observed["steps"] / predicted["steps"]
         label = "steps / those of the Frobenius margin"
         return [equal("ratio", predicted["ratio"], ratio, 0.2, label=label)]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         steps = observed["steps"].mean()
         return {"collapse": float(steps * self.epsilons * predicted["neuron"] ** 2)}

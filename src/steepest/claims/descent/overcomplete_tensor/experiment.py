@@ -9,18 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    assume,
-    equal,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.landscapes import tensor_ascent
 
 NEAR = 0.9
@@ -34,7 +24,7 @@ def unit(rows: Any) -> Any:
     return rows / jnp.sqrt((rows**2).sum(-1, keepdims=True))
 
 
-def draw(key: Key, d: int, n: int, starts: int) -> tuple[jax.Array, jax.Array]:
+def draw(key: kit.Key, d: int, n: int, starts: int) -> tuple[jax.Array, jax.Array]:
     """Draw unit components ``(n, d)`` and starts ``(starts, d)`` in single precision."""
     for_components, for_starts = jax.random.split(key)
     components = jax.random.normal(for_components, (n, d), jnp.float32)
@@ -65,13 +55,13 @@ def merging_overlap() -> float:
 
 
 @dataclass(frozen=True)
-class OvercompleteTensorPoint(Point):
+class OvercompleteTensorPoint(kit.Point):
     """The share of random starts that end near a component, at one dimension and one n/d²."""
 
-    d: Count
-    ratio: Fraction
-    starts: Count
-    steps: Count
+    d: kit.Count
+    ratio: kit.Fraction
+    starts: kit.Count
+    steps: kit.Count
 
     precision = "float32"
     batched = ("ratio",)
@@ -84,10 +74,10 @@ class OvercompleteTensorPoint(Point):
         "at large d only.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(share=1.0)
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(share=1.0)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         most = max(2, round(LARGEST * self.d**2))
         components, starts = draw(key, self.d, most, self.starts)
         count = jnp.maximum(1, jnp.round(self.ratio * self.d**2))
@@ -95,10 +85,12 @@ class OvercompleteTensorPoint(Point):
         ends = tensor_ascent(components, starts, self.steps)
         return {"overlap": jnp.abs(ends.points @ components.T).max(1), "moved": ends.moved}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [assume("n/d²", self.ratio, "<=", LARGEST, "the diagram draws no more components")]
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+        return [
+            kit.assume("n/d²", self.ratio, "<=", LARGEST, "the diagram draws no more components")
+        ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         share = (observed["overlap"] >= NEAR).mean()
         return [
             equal(
@@ -111,5 +103,5 @@ class OvercompleteTensorPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"overlap": float(np.median(observed["overlap"]))}

@@ -8,22 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    assume,
-    compiled,
-    equal,
-    numpy_generator,
-)
+from steepest import kit
 from steepest.dynamics import Fit, Growth, Trajectory, descend, grow
+from steepest.kit.points import Arrays, equal
 from steepest.programs import matrix_polar, polar, squared_neurons
 
 SETTLED = 1e-12  # change of the factors, relative, at which alternating least squares stops
@@ -94,7 +81,7 @@ def descend_from(
 
 
 def descend_factors(
-    y: np.ndarray, penalty: float, widths: np.ndarray, starts: int, steps: int, key: Key
+    y: np.ndarray, penalty: float, widths: np.ndarray, starts: int, steps: int, key: kit.Key
 ) -> tuple[np.ndarray, np.ndarray]:
     """Descend from random starts at several numbers of columns.
 
@@ -111,8 +98,8 @@ def descend_factors(
         u, v = path.params
         return path.risk[-1], jnp.linalg.norm(y - u @ v.T, 2) / penalty
 
-    @compiled
-    def every(key: Key) -> tuple[jax.Array, jax.Array]:
+    @kit.compiled
+    def every(key: kit.Key) -> tuple[jax.Array, jax.Array]:
         # U and V have norms near √(rows + columns) times this, and their product that of Y: steps are stable there
         size = jnp.sqrt(jnp.linalg.norm(y, 2) / (rows + columns))
         noise = size * jax.random.normal(key, (starts, rows + columns, most))
@@ -124,16 +111,16 @@ def descend_factors(
 
 
 @dataclass(frozen=True)
-class CertificatePoint(Point):
+class CertificatePoint(kit.Point):
     """How many columns a descent on all of them keeps, over the penalty and the noise around a matrix of rank two."""
 
-    penalty: Positive
-    noise: NonNegative
-    rank: Count
-    strength: NonNegative
-    rows: Count
-    columns: Count
-    steps: Count
+    penalty: kit.Positive
+    noise: kit.NonNegative
+    rank: kit.Count
+    strength: kit.NonNegative
+    rows: kit.Count
+    columns: kit.Count
+    steps: kit.Count
 
     batched = ("penalty", "noise")
     diagram = {"penalty": "linear:0.5:8:16", "noise": "linear:0:2:9"}
@@ -146,16 +133,16 @@ class CertificatePoint(Point):
         "none is above λ.",
     )
 
-    def setting(self, key: Key) -> np.ndarray:
+    def setting(self, key: kit.Key) -> np.ndarray:
         """Return Y."""
-        rng = numpy_generator(key)
+        rng = kit.numpy_generator(key)
         return planted(rng, self.rows, self.columns, self.rank, self.strength, self.noise)
 
-    def predict(self, setting: np.ndarray) -> Prediction:
+    def predict(self, setting: np.ndarray) -> kit.Prediction:
         spectrum = np.linalg.svd(setting, compute_uv=False)
-        return Prediction(columns=float((spectrum > self.penalty).sum()))
+        return kit.Prediction(columns=float((spectrum > self.penalty).sum()))
 
-    def observe(self, setting: np.ndarray, key: Key) -> dict[str, jax.Array]:
+    def observe(self, setting: np.ndarray, key: kit.Key) -> dict[str, jax.Array]:
         y = jnp.asarray(setting)
         most = min(self.rows, self.columns)
         start = jax.random.normal(key, (self.rows + self.columns, most))
@@ -166,15 +153,15 @@ class CertificatePoint(Point):
             "polar": jnp.linalg.norm(y - u @ v.T, 2) / self.penalty,
         }
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         spectrum = observed["spectrum"]
         nearest = np.abs(spectrum - 1).min()
         return [
-            assume("largest singular value / λ", spectrum[0], ">", 1, "lower --penalty"),
-            assume("distance of a singular value to λ, relative", nearest, ">", 0.02),
+            kit.assume("largest singular value / λ", spectrum[0], ">", 1, "lower --penalty"),
+            kit.assume("distance of a singular value to λ, relative", nearest, ">", 0.02),
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "columns",
@@ -186,7 +173,7 @@ class CertificatePoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"polar": float(observed["polar"])}
 
 

@@ -9,26 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    assume,
-    bound,
-    compiled,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import flow
 from steepest.kernels import FirstOrder, first_order_flow
+from steepest.kit.points import Arrays, bound
 from steepest.nn.data import balanced_choices, digits
 from steepest.nn.networks import Mlp, mlp
 from steepest.nn.types import Params
@@ -42,24 +26,24 @@ RTOL = 1e-10
 class Models(NamedTuple):
     """Random quadratic models, one a seed: the first m inputs are for training, the others for tests."""
 
-    phi: Values  # (seeds, p, m + tests)
-    forms: Values  # F(x), symmetric, (seeds, m + tests, p, p)
-    y: Values  # (seeds, m)
-    start: Values  # θ_0, (seeds, p)
+    phi: kit.Values  # (seeds, p, m + tests)
+    forms: kit.Values  # F(x), symmetric, (seeds, m + tests, p, p)
+    y: kit.Values  # (seeds, m)
+    start: kit.Values  # θ_0, (seeds, p)
 
 
 class Networks(NamedTuple):
     """Networks with their images, one a seed."""
 
-    x: Values  # (seeds, m + tests, d)
-    y: Values  # (seeds, m)
+    x: kit.Values  # (seeds, m + tests, d)
+    y: kit.Values  # (seeds, m)
     start: Params  # with a leading axis over seeds
 
 
-def draw_models(key: Key, seeds: int, dimension: int, examples: int) -> Models:
+def draw_models(key: kit.Key, seeds: int, dimension: int, examples: int) -> Models:
     """Draw Gaussian features and forms with entries of variance 1/p, and Gaussian targets and starts."""
 
-    def one(key: Key) -> Models:
+    def one(key: kit.Key) -> Models:
         for_phi, for_forms, for_y, for_start = jax.random.split(key, 4)
         count = examples + TESTS
         forms = jax.random.normal(for_forms, (count, dimension, dimension)) / dimension**0.5
@@ -70,7 +54,7 @@ def draw_models(key: Key, seeds: int, dimension: int, examples: int) -> Models:
             jax.random.normal(for_start, (dimension,)),
         )
 
-    return jax.vmap(one)(keys(key, seeds))
+    return jax.vmap(one)(kit.keys(key, seeds))
 
 
 def follow_model(
@@ -114,7 +98,7 @@ def network(inputs: int, width: int) -> Mlp:
     return mlp((inputs, width, 1), "tanh", parameterized="ntk", bias=False)
 
 
-def draw_networks(key: Key, seeds: int, width: int, examples: int, inputs: int) -> Networks:
+def draw_networks(key: kit.Key, seeds: int, width: int, examples: int, inputs: int) -> Networks:
     """Draw networks, and for each images of threes and eights in their leading principal components."""
     data = digits((3, 8))
     pixels = np.asarray(data.x)
@@ -123,12 +107,14 @@ def draw_networks(key: Key, seeds: int, width: int, examples: int, inputs: int) 
     components /= np.sqrt((components**2).sum(1).mean() / inputs)  # ‖x‖² is about d
     for_images, for_weights = jax.random.split(key)
     half = (examples + TESTS + 1) // 2
-    chosen = balanced_choices(data, half, keys(for_images, seeds))
+    chosen = balanced_choices(data, half, kit.keys(for_images, seeds))
     # the classes in turn, so that the training part is balanced too
     chosen = np.swapaxes(chosen, 1, 2).reshape(seeds, -1)[:, : examples + TESTS]
     label = np.asarray(data.y) @ np.array([1.0, -1.0])
-    init = compiled(jax.vmap(network(inputs, width).init))
-    return Networks(components[chosen], label[chosen[:, :examples]], init(keys(for_weights, seeds)))
+    init = kit.compiled(jax.vmap(network(inputs, width).init))
+    return Networks(
+        components[chosen], label[chosen[:, :examples]], init(kit.keys(for_weights, seeds))
+    )
 
 
 def follow_network(
@@ -173,7 +159,7 @@ def network_theory(
         jacobian = jax.jacrev(lambda row: net.apply(unravel(row), x))
         return jax.jvp(jacobian, (flat,), (v,))
 
-    expand = compiled(along)
+    expand = kit.compiled(along)
     terms = []
     for seed, (x, y) in enumerate(zip(networks.x, networks.y, strict=True)):
         start = jax.tree.map(lambda leaf, i=seed: np.asarray(leaf)[i], networks.start)
@@ -197,13 +183,13 @@ def network_theory(
 
 
 @dataclass(frozen=True)
-class QuadraticPoint(Point):
+class QuadraticPoint(kit.Point):
     """Where first-order theory is nearer to the end of the flow than the linear model, over ε and m."""
 
-    epsilon: Positive
-    examples: Count
-    dimension: Count
-    seeds: Seeds
+    epsilon: kit.Positive
+    examples: kit.Count
+    dimension: kit.Count
+    seeds: kit.Seeds
 
     batched = ("epsilon",)
     diagram = {"epsilon": "log:2e-3:0.3:15", "examples": "2,4,6,8,10,12,14,16,18"}
@@ -218,20 +204,20 @@ class QuadraticPoint(Point):
         "Flows that do not arrive, or leave to another interpolant, count with what they reached.",
     )
 
-    def setting(self, key: Key) -> Models:
-        return compiled(lambda key: draw_models(key, self.seeds, self.dimension, self.examples))(
-            key
-        )
+    def setting(self, key: kit.Key) -> Models:
+        return kit.compiled(
+            lambda key: draw_models(key, self.seeds, self.dimension, self.examples)
+        )(key)
 
-    def predict(self, setting: Models) -> Prediction:
+    def predict(self, setting: Models) -> kit.Prediction:
         theories = [model_theory(setting, seed) for seed in range(self.seeds)]
-        return Prediction(
+        return kit.Prediction(
             linear=("seed parameter", [theory.linear for theory in theories]),
             first=("seed parameter", [theory.inside + theory.outside for theory in theories]),
             start=("seed parameter", np.asarray(setting.start)),
         )
 
-    def observe(self, setting: Models, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Models, key: kit.Key) -> Mapping[str, jax.Array]:
         def follow(one: Models) -> tuple[jax.Array, jax.Array, jax.Array]:
             return follow_model(
                 one.phi, one.forms, one.y, one.start, self.epsilon, 1.0, last=7.5, rtol=1e-8
@@ -240,23 +226,23 @@ class QuadraticPoint(Point):
         _, end, arrived = jax.vmap(follow)(setting)
         return {"end": end, "arrived": arrived}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return [flows_arrived(observed["arrived"])]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         first = self.epsilon * predicted["first"]
         beyond = np.linalg.norm(observed["end"] - predicted["linear"] - first, axis=-1)
         share = np.log10(beyond / np.linalg.norm(first, axis=-1))
         label = "log₁₀ of remainder / first-order term"
         return [bound("log_share", share, at_most=0.0, label=label)]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         first = self.epsilon * predicted["first"]
         beyond = np.linalg.norm(observed["end"] - predicted["linear"] - first, axis=-1)
         moved = np.linalg.norm(predicted["linear"] - predicted["start"], axis=-1)
         return {"curvature": float(np.log10(beyond / moved / self.epsilon**2).mean())}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"epsilon", "examples"}:
             return ()
         examples = np.linspace(1, self.dimension - 1, 200)
@@ -265,11 +251,11 @@ class QuadraticPoint(Point):
         lipschitz = (1 + np.sqrt(share)) / np.sqrt(2)
         epsilon = (1 - np.sqrt(share)) / (2 * lipschitz * step)
         ends = (epsilon, examples) if x == "epsilon" else (examples, epsilon)
-        return (predicted_curve(*ends, "Newton–Kantorovich, h = ½"),)
+        return (kit.predicted_curve(*ends, "Newton–Kantorovich, h = ½"),)
 
 
-def flows_arrived(arrived: np.ndarray) -> Hypothesis:
+def flows_arrived(arrived: np.ndarray) -> kit.Hypothesis:
     """Check that every flow has reached an interpolant, to residuals of 1e-8."""
-    return assume(
+    return kit.assume(
         "flows that arrived", float(np.mean(arrived)), "==", 1, "choose a smaller --epsilon"
     )

@@ -8,23 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Within,
-    assume,
-    equal,
-    numpy_generator,
-    predicted_curve,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.landscapes import chain_times, chain_value
 
 LONGEST = (
@@ -35,7 +20,7 @@ START = 0.1  # largest coordinate of a start
 
 def exits(
     start: jax.Array,
-    key: Key,
+    key: kit.Key,
     noise: jax.Array | float,
     gain: jax.Array | float,
     loss: jax.Array | float,
@@ -78,16 +63,16 @@ def ends_on_wells(starts: np.ndarray, lr: float, steps: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class ChainPoint(Point):
+class ChainPoint(kit.Point):
     """The steps to pass a chain of saddles, over the number of rooms and the size of the noise."""
 
-    rooms: Annotated[int, Within(1, LONGEST)]
-    noises: Positive
-    gain: Positive
-    loss: Positive
-    lr: Positive
-    seeds: Seeds
-    steps: Count
+    rooms: Annotated[int, kit.Within(1, LONGEST)]
+    noises: kit.Positive
+    gain: kit.Positive
+    loss: kit.Positive
+    lr: kit.Positive
+    seeds: kit.Seeds
+    steps: kit.Count
 
     batched = ("rooms", "noises")
     diagram = {"rooms": "linear:1:8:8", "noises": "log:1e-30:0.01:15"}
@@ -98,33 +83,33 @@ class ChainPoint(Point):
         "about log(1/ν)/log(1 + 2ηg): the rows bend from an exponential to a line, the later the smaller the noise.",
     )
 
-    def setting(self, key: Key) -> np.ndarray:
+    def setting(self, key: kit.Key) -> np.ndarray:
         """Draw the starts, ``(seeds, LONGEST)``."""
-        rng = numpy_generator(key)
+        rng = kit.numpy_generator(key)
         return draw_starts(rng, self.seeds)
 
-    def predict(self, setting: np.ndarray) -> Prediction:
+    def predict(self, setting: np.ndarray) -> kit.Prediction:
         times = chain_times(setting, self.gain, self.loss, self.lr, self.noises)
-        return Prediction(total=times[:, : self.rooms].sum(-1).mean())
+        return kit.Prediction(total=times[:, : self.rooms].sum(-1).mean())
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         one = lambda start, seed: exits(
             start, seed, self.noises, self.gain, self.loss, self.lr, self.steps
         )
         first = jax.vmap(one)(jnp.asarray(setting), jax.random.split(key, self.seeds))
         return {"total": first[:, self.rooms - 1].astype(float)}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [assume("least total", observed["total"].min(), ">", 0, "choose more --steps")]
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+        return [kit.assume("least total", observed["total"].min(), ">", 0, "choose more --steps")]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         ratio = observed["total"] / float(predicted["total"])
         return [equal("total", 1.0, ratio, 0.15, label="steps to pass all rooms / predicted")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"log_steps": float(np.log10(np.maximum(observed["total"], 1)).mean())}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"rooms", "noises"}:
             return ()
         quiet = chain_times(np.full(4, 0.75 * START), self.gain, self.loss, self.lr)
@@ -135,8 +120,8 @@ class ChainPoint(Point):
         drawn = noises > 1e-30
         label = "above: noise decides the last room"
         if x == "rooms":
-            return (predicted_curve(place[drawn], noises[drawn], label),)
-        return (predicted_curve(noises[drawn], place[drawn], label),)
+            return (kit.predicted_curve(place[drawn], noises[drawn], label),)
+        return (kit.predicted_curve(noises[drawn], place[drawn], label),)
 
 
 def draw_starts(rng: np.random.Generator, seeds: int) -> np.ndarray:

@@ -9,23 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.claims.descent._shares import share_at_most
 from steepest.kernels import teacher_risk
+from steepest.kit.points import Arrays
 
 STUCK = (
     1e-2  # risk above which a run counts as stuck; the lowest level at which one was seen is 0.014
@@ -35,7 +22,7 @@ PUSH = 1e-4  # by how much the halves of a split neuron are moved apart
 
 
 def descend_student(
-    start: Float[Array, "m d"], teacher: Float[Values, "k d"], lr: float | Array, steps: int
+    start: Float[Array, "m d"], teacher: Float[kit.Values, "k d"], lr: float | Array, steps: int
 ) -> tuple[Float[Array, "m d"], Float[Array, ""], Float[Array, ""]]:
     """Descend with momentum on the risk of a teacher; return weights, risk and ‖∇R‖ at the end."""
 
@@ -49,7 +36,9 @@ def descend_student(
     return weights, risk, jnp.linalg.norm(slope)
 
 
-def draw_start(key: Key, shape: tuple[int, int], width: int | Array, inputs: int | Array) -> Array:
+def draw_start(
+    key: kit.Key, shape: tuple[int, int], width: int | Array, inputs: int | Array
+) -> Array:
     """Draw weights N(0, 1/m) of m neurons on the first inputs, in an array that may be larger; the rest is zero.
 
     No step moves what is zero, so that students of several widths, and teachers of several sizes, share one program.
@@ -98,14 +87,14 @@ def split(
 
 
 @dataclass(frozen=True)
-class WidthPoint(Point):
+class WidthPoint(kit.Point):
     """The share of students that get stuck, over the teacher's width k and the ratio m/k."""
 
-    teacher: Count
-    ratio: Positive
-    lr: Positive
-    steps: Count
-    seeds: Seeds
+    teacher: kit.Count
+    ratio: kit.Positive
+    lr: kit.Positive
+    steps: kit.Count
+    seeds: kit.Seeds
 
     batched = ("lr",)
     diagram = {"teacher": "4,5,6,7,8,10,12,15,18", "ratio": "1,1.15,1.3,1.5,2"}
@@ -119,23 +108,23 @@ class WidthPoint(Point):
         "20, Safran and Shamir 2018), and m = 2k, the width of the talks.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(most=0.15)
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(most=0.15)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         width = round(self.ratio * self.teacher)
         teacher = draw_teacher(self.teacher, self.teacher)
 
-        def one(key: Key) -> Array:
+        def one(key: kit.Key) -> Array:
             start = draw_start(key, (width, self.teacher), width, self.teacher)
             return descend_student(start, teacher, self.lr, self.steps)[1]
 
-        return {"risk": jax.vmap(one)(keys(key, self.seeds))}
+        return {"risk": jax.vmap(one)(kit.keys(key, self.seeds))}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return []
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             share_at_most(
                 "stuck",
@@ -145,10 +134,10 @@ class WidthPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"mean_risk": float(observed["risk"].mean())}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"teacher", "ratio"}:
             return ()
         lines = (
@@ -156,5 +145,6 @@ class WidthPoint(Point):
             (np.array([3.0, 20.0]), np.full(2, 2.0), "m = 2k"),
         )
         return tuple(
-            predicted_curve(*((k, r) if x == "teacher" else (r, k)), label) for k, r, label in lines
+            kit.predicted_curve(*((k, r) if x == "teacher" else (r, k)), label)
+            for k, r, label in lines
         )

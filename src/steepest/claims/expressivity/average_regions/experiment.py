@@ -8,30 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    assume,
-    equal,
-)
+from steepest import kit
 from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
 from steepest.geometry import Layer, PlanarRegions, homogeneous, planar_patterns
 from steepest.kernels import disc_regions
+from steepest.kit.points import Arrays, equal
 from steepest.linalg import sequential
 
 CORNERS = 32  # of the polygon that stands for a disc
 
 
-def disc(radius: float) -> Values:
+def disc(radius: float) -> kit.Values:
     """Return the corners of a regular polygon of the disc's area, shape ``(CORNERS, 2)``; its edge is 0.2 % longer."""
     angle = 2 * np.pi / CORNERS
     outer = radius * np.sqrt(angle / np.sin(angle))
@@ -49,14 +36,14 @@ def euler_defect(regions: PlanarRegions) -> float:
     return regions.count - (1 + regions.inner_vertices + regions.boundary_vertices / 2)
 
 
-def counts(networks: Sequence[Sequence[Layer]], corners: Values) -> Values:
+def counts(networks: Sequence[Sequence[Layer]], corners: kit.Values) -> kit.Values:
     """Count the regions of each network in a polygon, or each in one of its own, shape ``(networks,)``."""
     return np.bincount(planar_patterns(networks, corners).owner, minlength=len(networks)).astype(
         float
     )
 
 
-def counts_in_plane(networks: Sequence[Sequence[Layer]]) -> Values:
+def counts_in_plane(networks: Sequence[Sequence[Layer]]) -> kit.Values:
     """Count the regions of each network of two inputs in all of R², exactly, shape ``(networks,)``.
 
     In homogeneous coordinates (x, τ) the plane is seen through three triangles that share the corner (0, 1); a region
@@ -77,7 +64,7 @@ def counts_in_plane(networks: Sequence[Sequence[Layer]]) -> Values:
 @sequential
 def origin_jets(
     rng: np.random.Generator, networks: int, widths: tuple[int, ...], d: int, c_w: float, c_b: float
-) -> Values:
+) -> kit.Values:
     """Return (∇z, z) of every neuron at the origin, of new networks, shape ``(networks, units, d + 1)``.
 
     Inside the cell of the origin every neuron is this affine function, so that they cut the cell out.
@@ -94,7 +81,7 @@ def origin_jets(
     return np.concatenate(layers, axis=1)
 
 
-def cell_sides(jets: Values) -> Values:
+def cell_sides(jets: kit.Values) -> kit.Values:
     """Count the sides of the cell of the origin of each network: corners of the hull of the dual points ∇z/z.
 
     Args:
@@ -107,15 +94,15 @@ def cell_sides(jets: Values) -> Values:
 
 
 @dataclass(frozen=True)
-class AverageRegionsPoint(Point):
+class AverageRegionsPoint(kit.Point):
     """Mean regions in a disc of networks of one depth, at a fixed number of neurons."""
 
-    neurons: Count
-    depths: Count
-    c_w: Positive
-    c_b: NonNegative
-    radius: Positive
-    networks: Seeds
+    neurons: kit.Count
+    depths: kit.Count
+    c_w: kit.Positive
+    c_b: kit.NonNegative
+    radius: kit.Positive
+    networks: kit.Seeds
 
     batched = ("c_w", "c_b", "radius")
     diagram = {"c_b": "log:0.01:10:8", "depths": "1,2,4,8"}
@@ -125,16 +112,18 @@ class AverageRegionsPoint(Point):
         "the further out the lines, and the more so the deeper their layer.",
     )
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
-        return [assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin")]
+    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+        return [
+            kit.assume("variance of the biases", self.c_b, ">", 0, "all lines meet at the origin")
+        ]
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         widths = even_widths(self.neurons, self.depths)
         rng = np.random.default_rng(SEED_OF_THEORY)
         mean = disc_regions(widths, self.c_w, self.c_b, self.radius, rng, 4000).mean
-        return Prediction(regions=mean)
+        return kit.Prediction(regions=mean)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         widths = even_widths(self.neurons, self.depths)
         weights = []
         biases = []
@@ -155,7 +144,7 @@ class AverageRegionsPoint(Point):
         )
         return {"regions": regions}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "regions",
@@ -167,6 +156,8 @@ class AverageRegionsPoint(Point):
         ]
 
 
-def _count(weights: Sequence[Values], biases: Sequence[Values], radius: Values) -> Values:
+def _count(
+    weights: Sequence[kit.Values], biases: Sequence[kit.Values], radius: kit.Values
+) -> kit.Values:
     """Count the regions of each network in the disc, shape ``(networks,)``."""
     return counts(unbatched(weights, biases), disc(float(radius)))

@@ -9,24 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    Seeds,
-    Values,
-    Within,
-    assume,
-    equal,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.linalg import sequential
 from steepest.programs import l1_intrinsic_volumes, recovery_probability
 
-Size = Annotated[int, Within(4, 200)]
+Size = Annotated[int, kit.Within(4, 200)]
 
 CLOSE = 1e-7  # relative difference of norms below which the program's minimum is the signal's norm
 
@@ -54,7 +42,7 @@ def of_signals(n: int, nonzero: int, nonnegative: bool = False) -> Law:
     return Law(n, nonzero, nonnegative)
 
 
-def recovers(matrix: Values, signal: Values, nonnegative: bool) -> bool:
+def recovers(matrix: kit.Values, signal: kit.Values, nonnegative: bool) -> bool:
     """Say whether the signal has the least ℓ1 norm of all (nonnegative) vectors with the same measurements.
 
     The dual program, ``max ⟨Ax₀, y⟩`` with ``|Aᵀy| ≤ 1`` (or ``Aᵀy ≤ 1``), has the same value as the program itself.
@@ -111,7 +99,9 @@ def first_success(works: Callable[[int], bool], most: int, guess: int) -> int:
 
 
 @sequential
-def thresholds(matrices: Callable[[int], Values], signals: Values, nonnegative: bool) -> Values:
+def thresholds(
+    matrices: Callable[[int], kit.Values], signals: kit.Values, nonnegative: bool
+) -> kit.Values:
     """Return the first number of measurements that recovers each signal, taken row by row, shape ``(draws,)``.
 
     Rows are added to those that are there, so that more measurements never lose a signal.
@@ -133,7 +123,7 @@ def thresholds(matrices: Callable[[int], Values], signals: Values, nonnegative: 
 
 def sparse_signals(
     rng: np.random.Generator, draws: int, n: int, nonzero: int, nonnegative: bool
-) -> Values:
+) -> kit.Values:
     """Draw signals with s normal coordinates at random places, or their absolute values, shape ``(draws, n)``."""
     values = rng.standard_normal((draws, n))
     places = rng.permuted(np.broadcast_to(np.arange(n) < nonzero, (draws, n)), axis=1)
@@ -141,7 +131,7 @@ def sparse_signals(
 
 
 @sequential
-def share_recovered(words: Values, n: int, nonzero: int, m: int, draws: int) -> np.ndarray:
+def share_recovered(words: kit.Values, n: int, nonzero: int, m: int, draws: int) -> np.ndarray:
     """Return which of so many draws m normal measurements recover, shape ``(draws,)``."""
     rng = np.random.default_rng(np.asarray(words).ravel())
     signals = sparse_signals(rng, draws, n, int(nonzero), False)
@@ -151,13 +141,13 @@ def share_recovered(words: Values, n: int, nonzero: int, m: int, draws: int) -> 
 
 
 @dataclass(frozen=True)
-class CompressedSensingPoint(Point):
+class CompressedSensingPoint(kit.Point):
     """The share of sparse signals that m measurements recover, at one sparsity."""
 
     size: Size
-    sparsities: Count
-    measurements: Count
-    draws: Seeds
+    sparsities: kit.Count
+    measurements: kit.Count
+    draws: kit.Seeds
 
     batched = ("sparsities", "measurements")
     diagram = {"sparsities": "1:20:2", "measurements": "2:40:2"}
@@ -168,16 +158,18 @@ class CompressedSensingPoint(Point):
         "Each draw has a new signal and new normal measurements. The predicted probability has no fitted number.",
     )
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
         return [sparse(self.sparsities, self.size), fewer(self.measurements, self.size)]
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         within = 1 <= self.sparsities <= self.size and self.measurements <= self.size
         if not within:
-            return Prediction(success=1.0)
-        return Prediction(success=of_signals(self.size, self.sparsities).success[self.measurements])
+            return kit.Prediction(success=1.0)
+        return kit.Prediction(
+            success=of_signals(self.size, self.sparsities).success[self.measurements]
+        )
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         shape = jax.ShapeDtypeStruct((self.draws,), jnp.zeros(()).dtype)
         solve = lambda words, nonzero, m: share_recovered(
             words, self.size, nonzero, m, self.draws
@@ -192,7 +184,7 @@ class CompressedSensingPoint(Point):
         )
         return {"success": success}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         share = observed["success"]
         chance = float(predicted["success"])
         # three standard deviations of a share, and one trial and a half, which is what is rare where these are small
@@ -209,11 +201,11 @@ class CompressedSensingPoint(Point):
         ]
 
 
-def sparse(nonzero: int, n: int) -> Hypothesis:
+def sparse(nonzero: int, n: int) -> kit.Hypothesis:
     """Assume that some coordinate of a signal is zero."""
-    return assume("nonzero coordinates s / n", nonzero / n, "<", 1, "lower --sparsities")
+    return kit.assume("nonzero coordinates s / n", nonzero / n, "<", 1, "lower --sparsities")
 
 
-def fewer(measurements: int, n: int) -> Hypothesis:
+def fewer(measurements: int, n: int) -> kit.Hypothesis:
     """Assume that there are at most as many measurements as coordinates."""
-    return assume("measurements m / n", measurements / n, "<=", 1, "lower --measurements")
+    return kit.assume("measurements m / n", measurements / n, "<=", 1, "lower --measurements")

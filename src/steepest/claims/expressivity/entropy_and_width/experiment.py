@@ -10,28 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    Seeds,
-    Within,
-    assume,
-    compiled,
-    equal,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import descend
 from steepest.geometry import projection_distortion
+from steepest.kit.points import Arrays, equal
 from steepest.linalg import sequential
 
-Points = Annotated[int, Within(4, 512)]
-Dimension = Annotated[int, Within(4, 1024)]
+Points = Annotated[int, kit.Within(4, 512)]
+Dimension = Annotated[int, kit.Within(4, 1024)]
 LARGEST_POINTS = 256
 """Most points of a diagram, whose arrays all have this length."""
 LARGEST_DIMENSION = 1024
@@ -105,7 +91,7 @@ def quantized(short: float) -> np.ndarray:
     return np.linalg.norm(many[:, None] - cells, axis=-1).min(1)
 
 
-def autoencoders(key: Key, short: float, networks: int, steps: int, lr: float) -> np.ndarray:
+def autoencoders(key: kit.Key, short: float, networks: int, steps: int, lr: float) -> np.ndarray:
     """Train networks R² → R → R² on the boundary of an ellipse: errors there, ``(powers, networks, angles)``.
 
     The loss is the mean of error², or of error⁸, which is nearer to the largest error.
@@ -141,17 +127,17 @@ def autoencoders(key: Key, short: float, networks: int, steps: int, lr: float) -
         lanes = (jax.random.split(key, 2 * networks), jnp.repeat(jnp.array([2, 8]), networks))
         return jax.vmap(lambda key, power: one((key, power), few, many))(*lanes)
 
-    errors = compiled(run)(key, boundary(short, ANGLES), boundary(short, FINE))
+    errors = kit.compiled(run)(key, boundary(short, ANGLES), boundary(short, FINE))
     return np.asarray(errors).reshape(2, networks, FINE)
 
 
 @dataclass(frozen=True)
-class ProjectionPoint(Point):
+class ProjectionPoint(kit.Point):
     """The extremes of the stretches of k points in m dimensions, against their law."""
 
     points: Points
     dimensions: Dimension
-    draws: Seeds
+    draws: kit.Seeds
 
     batched = ("points", "dimensions")
     diagram = {"dimensions": "log:8:1024:15", "points": "log:4:256:7"}
@@ -163,14 +149,14 @@ class ProjectionPoint(Point):
         "ε = ½. Below some tens of dimensions the few smallest stretches spread too much for eight draws.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         low, high = projection_distortion(self.points, self.dimensions)
-        return Prediction(ratio=low / high)
+        return kit.Prediction(ratio=low / high)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        return {"ratio": jax.lax.map(self.ratio, keys(key, self.draws))}
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+        return {"ratio": jax.lax.map(self.ratio, kit.keys(key, self.draws))}
 
-    def ratio(self, key: Key) -> jax.Array:
+    def ratio(self, key: kit.Key) -> jax.Array:
         """Return the smallest over the largest stretch, of the first k images in the first m dimensions."""
         images = jax.random.normal(key, (LARGEST_POINTS, LARGEST_DIMENSION))
         images = jnp.where(jnp.arange(LARGEST_DIMENSION) < self.dimensions, images, 0.0)
@@ -181,14 +167,14 @@ class ProjectionPoint(Point):
         low = jnp.where(pairs, squares, jnp.inf).min()
         return jnp.sqrt(low / jnp.where(pairs, squares, 0.0).max())
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return [
-            assume(
+            kit.assume(
                 "points", self.points, "<=", LARGEST_POINTS, "the diagram has 256 points at most"
             )
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "ratio",
@@ -199,13 +185,13 @@ class ProjectionPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"spread": float(observed["ratio"].std())}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"points", "dimensions"}:
             return ()
         points = np.geomspace(4, 256, 40)
         line = 32 * np.log(points)
         ends = (line, points) if x == "dimensions" else (points, line)
-        return (predicted_curve(*ends, "m = 8 ln k/ε², ε = ½"),)
+        return (kit.predicted_curve(*ends, "m = 8 ln k/ε², ε = ½"),)

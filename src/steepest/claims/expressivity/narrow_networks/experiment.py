@@ -9,21 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    Seeds,
-    Values,
-    Within,
-    assume,
-    bound,
-    compiled,
-)
+from steepest import kit
 from steepest.claims.expressivity._random_networks import unbatched
 from steepest.geometry import (
     Layer,
@@ -32,6 +18,7 @@ from steepest.geometry import (
     relu_layers,
     residual_layers,
 )
+from steepest.kit.points import Arrays, bound
 from steepest.nn.losses import logistic
 from steepest.nn.networks import ResidualBlocks, residual_outputs
 
@@ -81,14 +68,14 @@ def bounded(layers: Sequence[Layer]) -> float:
 class Chain(NamedTuple):
     """Weights of a chain of DEEP layers; shapes ``(…, WIDEST, 2)``, ``(…, DEEP − 1, WIDEST, WIDEST)`` and so on."""
 
-    first: Values
-    others: Values
-    biases: Values
-    readout: Values
-    offset: Values
+    first: kit.Values
+    others: kit.Values
+    biases: kit.Values
+    readout: kit.Values
+    offset: kit.Values
 
 
-def chain_outputs(params: Chain, x: Values) -> jax.Array:
+def chain_outputs(params: Chain, x: kit.Values) -> jax.Array:
     """Return f(x) for inputs ``(m, 2)``, shape ``(m,)``."""
 
     def layer(h: jax.Array, weights: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
@@ -100,7 +87,7 @@ def chain_outputs(params: Chain, x: Values) -> jax.Array:
     return h @ params.readout + params.offset
 
 
-def chain_starts(rng: np.random.Generator, widths: Values) -> Chain:
+def chain_starts(rng: np.random.Generator, widths: kit.Values) -> Chain:
     """Draw chains of these widths: zeros beyond them, which descent leaves at zero."""
     lanes = len(widths)
     on = np.arange(WIDEST) < widths[:, None]
@@ -197,13 +184,18 @@ class Tasks(NamedTuple):
         norm: whether it is ‖x‖, learned in the mean of the sixth power and not by the logistic loss, ``(lanes,)``.
     """
 
-    inputs: Values
-    targets: Values
-    norm: Values
+    inputs: kit.Values
+    targets: kit.Values
+    norm: kit.Values
 
 
 def train(
-    starts: tuple[Chain, ResidualBlocks], tasks: Tasks, x: Values, y: Values, steps: int, lr: float
+    starts: tuple[Chain, ResidualBlocks],
+    tasks: Tasks,
+    x: kit.Values,
+    y: kit.Values,
+    steps: int,
+    lr: float,
 ) -> tuple[Chain, ResidualBlocks]:
     """Train chains on their tasks, and residual networks of one hidden neuron a block on labels ±1, as one program.
 
@@ -227,26 +219,28 @@ def train(
 
         return adam(risk, start, steps, lr)
 
-    def skipping(start: ResidualBlocks, x: Values, y: Values) -> ResidualBlocks:
+    def skipping(start: ResidualBlocks, x: kit.Values, y: kit.Values) -> ResidualBlocks:
         risk = lambda params: jnp.mean(logistic(y * residual_outputs(params, x)))
         return adam(risk, start, steps, lr)
 
-    def both(starts: Any, tasks: Tasks, x: Values, y: Values) -> tuple[Chain, ResidualBlocks]:
+    def both(
+        starts: Any, tasks: Tasks, x: kit.Values, y: kit.Values
+    ) -> tuple[Chain, ResidualBlocks]:
         chains, blocks = starts
         others = jax.vmap(skipping, in_axes=(0, None, None))(blocks, x, y)
         return jax.vmap(chain)(chains, tasks), others
 
-    return jax.tree.map(np.asarray, compiled(both)(starts, tasks, x, y))
+    return jax.tree.map(np.asarray, kit.compiled(both)(starts, tasks, x, y))
 
 
 @dataclass(frozen=True)
-class NarrowPoint(Point):
+class NarrowPoint(kit.Point):
     """Extremes inside the square, of random networks of one width and depth."""
 
-    width: Annotated[int, Within(1, LARGEST)]
-    depths: Count
-    networks: Seeds
-    c_b: Annotated[float, Within(1e-6, 1e3)]
+    width: Annotated[int, kit.Within(1, LARGEST)]
+    depths: kit.Count
+    networks: kit.Seeds
+    c_b: Annotated[float, kit.Within(1e-6, 1e3)]
 
     batched = ("width", "c_b")
     diagram = {"width": "1,2,3,4,5,6", "depths": "1,2,3,5,8"}
@@ -258,10 +252,10 @@ class NarrowPoint(Point):
         "width 5 on the share grows with the depth.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(excess=ROUNDING)
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(excess=ROUNDING)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         on = jnp.arange(LARGEST) < self.width
         weights = []
         biases = []
@@ -286,11 +280,11 @@ class NarrowPoint(Point):
         )
         return {"excess": excess}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         advice = "wider networks may have extremes inside"
-        return [assume("width", self.width, "<=", 2, advice)]
+        return [kit.assume("width", self.width, "<=", 2, advice)]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         limit = float(predicted["excess"])
         return [
             bound(
@@ -301,10 +295,12 @@ class NarrowPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"share": float((observed["excess"] > ROUNDING).mean())}
 
 
-def _excesses(weights: Sequence[Values], biases: Sequence[Values], readout: Values) -> Values:
+def _excesses(
+    weights: Sequence[kit.Values], biases: Sequence[kit.Values], readout: kit.Values
+) -> kit.Values:
     """Return each network's excess, shape ``(networks,)``."""
     return np.array([extremes(one).excess for one in unbatched(weights, biases, readout)])

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import compiled
+from steepest import kit
 from steepest.dynamics import descend
 from steepest.linalg import sequential
 from steepest.nn.types import Key, Values
@@ -58,7 +58,7 @@ def network(x: Values, labels: Values, seen_by: Values, key: Key, width: int, st
 
     y = np.repeat(labels[:, None], sizes, axis=1).reshape(-1, cells)
     weight = seen_by.reshape(-1, cells).astype(float)
-    outputs = np.asarray(compiled(run)(key, jnp.asarray(y), jnp.asarray(weight), images))
+    outputs = np.asarray(kit.compiled(run)(key, jnp.asarray(y), jnp.asarray(weight), images))
     return np.where(outputs > 0, 1.0, -1.0).reshape(functions, sizes, cells)
 
 

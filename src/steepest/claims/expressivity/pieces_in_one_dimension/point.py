@@ -8,36 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    assume,
-    equal,
-)
+from steepest import kit
 from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
 from steepest.geometry import crossings
 from steepest.kernels import finite_crossings
+from steepest.kit.points import Arrays, equal
 
 
 @dataclass(frozen=True)
-class PiecesPoint(Point):
+class PiecesPoint(kit.Point):
     """Breakpoints in a segment around zero, per neuron, of networks of one depth and one variance of weights."""
 
-    depth: Count
-    width: Count
-    c_w: Positive
-    c_b: NonNegative
-    half: Positive
-    networks: Seeds
+    depth: kit.Count
+    width: kit.Count
+    c_w: kit.Positive
+    c_b: kit.NonNegative
+    half: kit.Positive
+    networks: kit.Seeds
 
     batched = ("c_w", "c_b", "half")
     diagram = {"c_w": "linear:0.5:4:15", "depth": "2,3,4,6,8,12"}
@@ -48,16 +35,16 @@ class PiecesPoint(Point):
         "where few are in [−1, 1] they are further out.",
     )
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
-        return [assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin")]
+    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
+        return [kit.assume("variance of the biases", self.c_b, ">", 0, "all vanish at the origin")]
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         rng = np.random.default_rng(SEED_OF_THEORY)
         ends = [[-self.half], [self.half]]
         mean = finite_crossings(ends, (self.width,) * self.depth, self.c_w, self.c_b, rng, 20_000)
-        return Prediction(share=mean.mean.mean())
+        return kit.Prediction(share=mean.mean.mean())
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         for_first, for_others, for_biases = jax.random.split(key, 3)
         n = self.width
         first = jax.random.normal(for_first, (self.networks, n, 1))
@@ -75,7 +62,7 @@ class PiecesPoint(Point):
         )
         return {"share": count / (n * self.depth)}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "share",
@@ -88,7 +75,9 @@ class PiecesPoint(Point):
         ]
 
 
-def _count(first: Values, others: Values, biases: Values, half: Values) -> Values:
+def _count(
+    first: kit.Values, others: kit.Values, biases: kit.Values, half: kit.Values
+) -> kit.Values:
     """Count the breakpoints of each network in [−half, half], shape ``(networks,)``."""
     ends = np.array([[-float(half)], [float(half)]])
     layers = np.moveaxis(np.asarray(others), 1, 0)

@@ -9,29 +9,17 @@ from typing import Annotated, Any
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    Values,
-    Within,
-    assume,
-    bound,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.geometry import Layer, best_pieces, preactivations, relu_layers, zigzag
+from steepest.kit.points import Arrays, bound
 from steepest.linalg import sequential
 
 POINTS = 8  # on each straight piece, where errors are compared
 STEPS = 4  # of the grid on each straight piece, where pieces are counted
 EXACT = 1e-9  # a root mean squared error below this is none
 
-Depth = Annotated[int, Within(2, 8)]
-Neurons = Annotated[int, Within(1, 1000)]
+Depth = Annotated[int, kit.Within(2, 8)]
+Neurons = Annotated[int, kit.Within(1, 1000)]
 
 
 def printed_network(depth: int, height: float = 1.0) -> list[Layer]:
@@ -43,19 +31,19 @@ def printed_network(depth: int, height: float = 1.0) -> list[Layer]:
     return relu_layers(weights, biases)
 
 
-def on_grid(layers: list[Layer], low: float, high: float, steps: int) -> Values:
+def on_grid(layers: list[Layer], low: float, high: float, steps: int) -> kit.Values:
     """Return the output of a network on equal steps, both ends included, shape ``(steps + 1,)``."""
     x = low + (high - low) * np.arange(steps + 1) / steps
     return preactivations(layers, x[:, None])[-1][:, 0]
 
 
-def count_pieces(y: Values) -> int:
+def count_pieces(y: kit.Values) -> int:
     """Count the straight pieces of a function whose breakpoints are points of the grid, shape ``(steps + 1,)``."""
     bends = np.abs(np.diff(y, 2))
     return 1 + int((bends > EXACT * bends.max(initial=0.0)).sum())
 
 
-def count_spikes(y: Values) -> int:
+def count_spikes(y: kit.Values) -> int:
     """Count the strict local maxima on a grid."""
     return int(((y[1:-1] > y[:-2]) & (y[1:-1] > y[2:])).sum())
 
@@ -83,11 +71,11 @@ def count_all(
     }
 
 
-def _on_the_line(layers: list[Layer], depth: int) -> Values:
+def _on_the_line(layers: list[Layer], depth: int) -> kit.Values:
     return on_grid(layers, -1.0, 2.0, 3 * STEPS * 2**depth)
 
 
-def teeth(depth: int) -> Values:
+def teeth(depth: int) -> kit.Values:
     """Return the zigzag of this depth at the middles of equal steps, eight on each piece, ``(8·2^L,)``.
 
     On these points every tooth has the mean and the variance of the whole, and its best straight fit is constant.
@@ -97,13 +85,13 @@ def teeth(depth: int) -> Values:
     return preactivations(zigzag(depth), x[:, None])[-1][:, 0]
 
 
-def shares(values: Values, neurons: int) -> Values:
+def shares(values: kit.Values, neurons: int) -> kit.Values:
     """Return the least error that 0, 1, …, n breakpoints leave, as a share of the variance, ``(n + 1,)``."""
     return best_pieces(values, neurons + 1) / values.var()
 
 
 @cache
-def all_shares(depth: int) -> Values:
+def all_shares(depth: int) -> kit.Values:
     """Return what every number of breakpoints up to that of the zigzag itself leaves, ``(2^L,)``."""
     return shares(teeth(depth), 2**depth - 1)
 
@@ -132,14 +120,14 @@ def shallow_neurons(depth: int) -> int:
     return pieces + 1
 
 
-def _residual(columns: Values, values: Values) -> float:
+def _residual(columns: kit.Values, values: kit.Values) -> float:
     """Return the root mean squared error of the best combination."""
     fit = columns @ np.linalg.lstsq(columns, values, rcond=None)[0]
     return float(np.sqrt(np.mean((fit - values) ** 2)))
 
 
 @dataclass(frozen=True)
-class SawtoothPoint(Point):
+class SawtoothPoint(kit.Point):
     """The least error of one hidden layer of n neurons on the zigzag of depth L."""
 
     error_depths: Depth
@@ -153,33 +141,33 @@ class SawtoothPoint(Point):
         "theorem bounds it from below by 1 − n/2^(L−1); above the line it says nothing.",
     )
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
         return [few_neurons(self.neurons, self.error_depths)]
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(share=max(0.0, 1 - self.neurons / 2 ** (self.error_depths - 1)))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(share=max(0.0, 1 - self.neurons / 2 ** (self.error_depths - 1)))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, Any]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, Any]:
         every = jnp.asarray(all_shares(self.error_depths))
         place = jnp.minimum(jnp.asarray(self.neurons, int), every.size - 1)
         return {"share": every[place]}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         least = float(predicted["share"])
         return [bound("share", observed["share"], at_least=least, label="share of the variance")]
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"error_depths", "neurons"}:
             return ()
         depths = np.linspace(1, 9, 30)
         neurons = 2.0 ** (depths - 1)
         ends = (depths, neurons) if x == "error_depths" else (neurons, depths)
-        return (predicted_curve(*ends, "n = 2^(L−1)"),)
+        return (kit.predicted_curve(*ends, "n = 2^(L−1)"),)
 
 
-def few_neurons(neurons: int, depth: int) -> Hypothesis:
+def few_neurons(neurons: int, depth: int) -> kit.Hypothesis:
     """Assume that there are fewer neurons than teeth."""
-    return assume(
+    return kit.assume(
         "neurons over teeth, n/2^(L−1)",
         neurons / 2 ** (depth - 1),
         "<",

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import compiled
+from steepest import kit
 from steepest.dynamics import descend
 from steepest.geometry import (
     Layer,
@@ -169,5 +169,5 @@ def fitted(points: Values, labels: Values, sizes: Values, starts: Values, steps:
 
     over_starts = jax.vmap(one, (None, None, 0))
     over_labels = jax.vmap(over_starts, (None, 0, None))
-    right = compiled(jax.vmap(over_labels, (0, None, None)))(sizes, labels, starts)
+    right = kit.compiled(jax.vmap(over_labels, (0, None, None)))(sizes, labels, starts)
     return np.asarray(right).any(-1)

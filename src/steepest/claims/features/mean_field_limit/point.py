@@ -7,39 +7,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    assume,
-    equal,
-    keys,
-)
+from steepest import kit
 from steepest.claims.features.mean_field_limit.experiment import Setting, draw_examples
 from steepest.claims.features.mean_field_limit.theory import limit_of
 from steepest.core.errors import UserError
+from steepest.kit.points import Arrays, equal
 
 ROOM = 1024
 """Neurons that the arrays of a point hold."""
 
 
 @dataclass(frozen=True)
-class MeanFieldPoint(Point):
+class MeanFieldPoint(kit.Point):
     """The distance from the limit of SGD at one width and one step."""
 
-    widths: Count
-    rates: Positive
-    times: Positive
-    examples: Count
-    radius: Positive
-    height: Positive
-    seeds: Seeds
+    widths: kit.Count
+    rates: kit.Positive
+    times: kit.Positive
+    examples: kit.Count
+    radius: kit.Positive
+    height: kit.Positive
+    seeds: kit.Seeds
 
     batched = ("widths", "rates")
     diagram = {"widths": "log:32:1024:6", "rates": "log:0.01:0.3:5"}
@@ -57,25 +45,25 @@ class MeanFieldPoint(Point):
         if self.widths > ROOM:
             raise UserError(f"widths of a diagram must be at most {ROOM}, got {self.widths}")
 
-    def setting(self, key: Key) -> Setting:
+    def setting(self, key: kit.Key) -> Setting:
         return draw_examples(key, self.examples, self.radius, self.height)
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         limit = limit_of(setting.x, setting.y, (self.times,))
         start = float(limit.start[0]) / self.widths
         noise = float(limit.noise[0]) * float(self.rates)
-        return Prediction(
+        return kit.Prediction(
             square=start + noise,
             balance=np.log10(noise / start),
             outputs=("example", limit.outputs[0]),
         )
 
-    def observe(self, setting: Setting, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Setting, key: kit.Key) -> Mapping[str, jax.Array]:
         x, y = map(jnp.asarray, setting)
         present = jnp.arange(ROOM) < self.widths
         output = lambda w, x: (jnp.tanh(w @ x.T) * present[:, None]).sum(0) / self.widths
 
-        def one(key: Key) -> jax.Array:
+        def one(key: kit.Key) -> jax.Array:
             for_start, for_draws = jax.random.split(key)
 
             def step(i: jax.Array, w: jax.Array) -> jax.Array:
@@ -88,19 +76,21 @@ class MeanFieldPoint(Point):
             start = jax.random.normal(for_start, (ROOM, 2))
             return output(jax.lax.fori_loop(0, steps, step, start), x)
 
-        return {"outputs": jax.vmap(one)(keys(key, self.seeds))}
+        return {"outputs": jax.vmap(one)(kit.keys(key, self.seeds))}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return [
-            assume("largest ε‖x‖²", float(self.rates) * self.radius**2, "<=", 0.5, "lower --rates"),
-            assume("width N", self.widths, ">=", 30, "raise --widths"),
+            kit.assume(
+                "largest ε‖x‖²", float(self.rates) * self.radius**2, "<=", 0.5, "lower --rates"
+            ),
+            kit.assume("width N", self.widths, ">=", 30, "raise --widths"),
         ]
 
-    def squares(self, predicted: Prediction, observed: Arrays) -> np.ndarray:
+    def squares(self, predicted: kit.Prediction, observed: Arrays) -> np.ndarray:
         """Return the squared distance of each network from the limit."""
         return ((observed["outputs"] - predicted["outputs"]) ** 2).mean(1)
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "square",
@@ -111,7 +101,7 @@ class MeanFieldPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {
             "log_distance": float(0.5 * np.log10(self.squares(predicted, observed).mean())),
             "balance": float(predicted["balance"]),

@@ -10,24 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    assume,
-    keys,
-    order,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import descend, flow
+from steepest.kit.points import Arrays, order
 from steepest.nn.data import hypercube
 from steepest.nn.losses import exponential, log_margin_risk, logistic, margin_risk
 from steepest.nn.networks import Neurons, NormalizedNeurons, normalized_two_layer, two_layer
@@ -49,11 +34,11 @@ class Flows(NamedTuple):
         imbalance: a² − b², or v² − ‖w‖², ``(readings,)``.
     """
 
-    sine: Values
-    product: Values
-    squares: Values
-    norm: Values
-    imbalance: Values
+    sine: kit.Values
+    product: kit.Values
+    squares: kit.Values
+    norm: kit.Values
+    imbalance: kit.Values
 
 
 def follow_normalized(
@@ -116,26 +101,26 @@ class Descent(NamedTuple):
         weight: |v| ‖w‖ or |a b| of every neuron, ``(steps + 1, neurons)``.
     """
 
-    risk: Values
-    vectors: Values
-    weight: Values
+    risk: kit.Values
+    vectors: kit.Values
+    weight: kit.Values
 
 
-def descend_plain(key: Key, dimension: int, width: int, scale: Any) -> Descent:
+def descend_plain(key: kit.Key, dimension: int, width: int, scale: Any) -> Descent:
     """Descend on XOR with the plain network."""
     net = two_layer(dimension, width, scale=scale)
     weight = lambda p: jnp.abs(p.v) * jnp.linalg.norm(p.w, axis=1)
     return _descend(net, key, dimension, {"vectors": lambda p: p.w, "weight": weight})
 
 
-def descend_normalized(key: Key, dimension: int, width: int, scale: Any, norm: Any) -> Descent:
+def descend_normalized(key: kit.Key, dimension: int, width: int, scale: Any, norm: Any) -> Descent:
     """Descend on XOR with the normalized network, from the plain one's start."""
     net = normalized_two_layer(dimension, width, scale=scale, norm=norm)
     weight = lambda p: jnp.abs(p.a * p.b)
     return _descend(net, key, dimension, {"vectors": lambda p: p.v, "weight": weight})
 
 
-def _descend(net: Any, key: Key, dimension: int, observe: Mapping[str, Any]) -> Descent:
+def _descend(net: Any, key: kit.Key, dimension: int, observe: Mapping[str, Any]) -> Descent:
     x, y = map(jnp.asarray, xor(dimension))
     risk = margin_risk(logistic, net.apply, x, y)
     path = descend(risk, net.init(key), optax.sgd(LR), STEPS, observe=observe)
@@ -151,14 +136,14 @@ def angles(vectors: jax.Array, start: jax.Array) -> jax.Array:
 
 
 @dataclass(frozen=True)
-class NormalizedPoint(Point):
+class NormalizedPoint(kit.Point):
     """How far both networks have turned at one risk, over the scale of the start and the norm ‖v‖."""
 
-    scales: Positive
-    norms: Positive
-    dimension: Count
-    width: Count
-    seeds: Seeds
+    scales: kit.Positive
+    norms: kit.Positive
+    dimension: kit.Count
+    width: kit.Count
+    seeds: kit.Seeds
 
     batched = ("scales", "norms")
     diagram = {"scales": "log:0.05:1:9", "norms": "log:0.1:2:9"}
@@ -170,13 +155,13 @@ class NormalizedPoint(Point):
         "the plain one above the line ‖v‖ = ε, more below it.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(sign=np.sign(self.scales - self.norms))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(sign=np.sign(self.scales - self.norms))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        return jax.vmap(self.rotations)(keys(key, self.seeds))
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+        return jax.vmap(self.rotations)(kit.keys(key, self.seeds))
 
-    def rotations(self, key: Key) -> Mapping[str, jax.Array]:
+    def rotations(self, key: kit.Key) -> Mapping[str, jax.Array]:
         """Return the mean angles, weighted by |v| ‖w‖ or |a b|, and the risks where they are compared."""
         plain = descend_plain(key, self.dimension, self.width, self.scales)
         other = descend_normalized(key, self.dimension, self.width, self.scales, self.norms)
@@ -189,17 +174,17 @@ class NormalizedPoint(Point):
             turned[f"{name}_risk"] = path.risk[reached]
         return turned
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         highest = max(observed["plain_risk"].max(), observed["normalized_risk"].max())
         return [
-            assume(
+            kit.assume(
                 "risk where rotations are compared",
                 float(highest),
                 "<",
                 RISK,
                 f"not reached in {STEPS} steps",
             ),
-            assume(
+            kit.assume(
                 "|log₂(ε/‖v‖)|",
                 abs(math.log2(self.scales / self.norms)),
                 ">",
@@ -208,18 +193,18 @@ class NormalizedPoint(Point):
             ),
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         names = ["normalized", "plain"]
         turned = {name: observed[name] for name in names}
         increasing = names if float(predicted["sign"]) < 0 else names[::-1]
         return [order("rotation", increasing, turned, label="the network that turns less")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         ratio = np.mean(observed["normalized"] / observed["plain"])
         return {"log_ratio": float(np.log2(ratio))}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"scales", "norms"}:
             return ()
         line = np.array([0.01, 10.0])
-        return (predicted_curve(line, line, "‖v‖ = ε"),)
+        return (kit.predicted_curve(line, line, "‖v‖ = ε"),)

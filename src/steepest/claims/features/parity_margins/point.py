@@ -8,22 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    Seeds,
-    Within,
-    assume,
-    equal,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.nn.data import hypercube
 from steepest.programs import parity_margins
 
@@ -35,13 +21,13 @@ MORE = 15  # times as many inputs for the correlations
 
 
 @dataclass(frozen=True)
-class ParityMarginsPoint(Point):
+class ParityMarginsPoint(kit.Point):
     """The ratio of the two margins over (d, k): of the best neuron that a climb finds, and of sampled correlations."""
 
-    large: Annotated[int, Within(2, MOST)]
-    bits: Annotated[int, Within(2, MOST_BITS)]
-    samples: Count
-    groups: Seeds
+    large: Annotated[int, kit.Within(2, MOST)]
+    bits: Annotated[int, kit.Within(2, MOST_BITS)]
+    samples: kit.Count
+    groups: kit.Seeds
 
     batched = ("large", "bits")
     diagram = {"large": "2,3,4,5,6,8,10,12,16,24,32,64", "bits": "2,4,6"}
@@ -55,24 +41,24 @@ class ParityMarginsPoint(Point):
         "and six bits they do not find it: a random start is nearly blind to six bits.",
     )
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
         spare = self.large - self.bits
         odd = self.bits % 2
         return [
-            assume("bits beyond those of the parity", spare, ">=", 0, "d is at least k"),
-            assume("odd bits of the parity", odd, "==", 0, "odd parities have no margin"),
+            kit.assume("bits beyond those of the parity", spare, ">=", 0, "d is at least k"),
+            kit.assume("odd bits of the parity", odd, "==", 0, "odd parities have no margin"),
         ]
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         if self.bits > self.large:  # out of range
-            return Prediction(ratio=np.nan)
+            return kit.Prediction(ratio=np.nan)
         first, tangent = parity_margins(self.large, self.bits)
-        return Prediction(ratio=first / tangent)
+        return kit.Prediction(ratio=first / tangent)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        return jax.lax.map(self.group, keys(key, self.groups))
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+        return jax.lax.map(self.group, kit.keys(key, self.groups))
 
-    def group(self, key: Key) -> Mapping[str, jax.Array]:
+    def group(self, key: kit.Key) -> Mapping[str, jax.Array]:
         """Return both margins from one sample of inputs; the first bits take all their values."""
         for_x, for_u = jax.random.split(key)
         d = jnp.asarray(self.large)
@@ -105,25 +91,25 @@ class ParityMarginsPoint(Point):
         kernel = products * (jnp.pi - jnp.arccos(products)) / (2 * jnp.pi)
         return {"first": first, "tangent": jnp.sqrt(jnp.maximum(y @ kernel.mean(1), 0.0))}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         if not np.isfinite(predicted["ratio"]):
             return []
         ratios = observed["first"].max() / observed["tangent"]
         return [equal("ratio", predicted["ratio"], ratios, 0.1, label="γ₁/γ₂")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         if not np.isfinite(predicted["ratio"]):
             return {"log_samples": float("nan")}
         ratio = observed["first"].max() / observed["tangent"].mean()
         return {"log_samples": float(2 * np.log10(ratio))}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"large", "bits"}:
             return ()
         bits = np.arange(2, MOST_BITS + 1, 2)
         line = np.array([_crossing(int(k)) for k in bits], float)
         ends = (line, bits) if x == "large" else (bits, line)
-        return (predicted_curve(*ends, "γ₁ = γ₂"),)
+        return (kit.predicted_curve(*ends, "γ₁ = γ₂"),)
 
 
 def unit(u: jax.Array) -> jax.Array:

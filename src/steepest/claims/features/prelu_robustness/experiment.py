@@ -8,26 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    Within,
-    assume,
-    equal,
-    keys,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.dynamics import descend, log_risk_steps
+from steepest.kit.points import Arrays, equal
 from steepest.measurement.quantities import attack_radius
 from steepest.nn.data import digits, orthogonal_clusters
 from steepest.nn.losses import log_loss, logistic
@@ -44,24 +27,28 @@ PLAIN_RADII = tuple(np.linspace(0.05, 1.0, 20).tolist())
 class Clusters(NamedTuple):
     """Examples and a start, one a seed: arrays gain an axis in front."""
 
-    x: Values  # (K·each, d), sorted by cluster
-    y: Values  # (K·each,)
-    centres: Values  # (K, d); the signs alternate, + first
+    x: kit.Values  # (K·each, d), sorted by cluster
+    y: kit.Values  # (K·each,)
+    centres: kit.Values  # (K, d); the signs alternate, + first
     start: Neurons
 
 
 class Trained(NamedTuple):
     """What was measured on one network."""
 
-    log_risk: Values  # at the end, ()
-    radius: Values  # at the first centres, (attacked,)
-    plain: Values  # the radius that plain PGD needs there, infinite where it finds nothing, (attacked,)
-    cosine: Values  # of neurons with the average of their class's centres, weighted by |v|‖w‖, ()
-    start_cosine: Values  # the same before training
+    log_risk: kit.Values  # at the end, ()
+    radius: kit.Values  # at the first centres, (attacked,)
+    plain: (
+        kit.Values
+    )  # the radius that plain PGD needs there, infinite where it finds nothing, (attacked,)
+    cosine: (
+        kit.Values
+    )  # of neurons with the average of their class's centres, weighted by |v|‖w‖, ()
+    start_cosine: kit.Values  # the same before training
 
 
 def draw_clusters(
-    key: Key, k: int, d: int, each: int, spread: float, width: int, scale: float
+    key: kit.Key, k: int, d: int, each: int, spread: float, width: int, scale: float
 ) -> Clusters:
     """Draw examples and a start."""
     for_data, for_start = jax.random.split(key)
@@ -72,7 +59,7 @@ def draw_clusters(
 
 def clusters_from(
     rng: np.random.Generator, k: int, d: int, each: int, spread: float
-) -> tuple[Values, Values, Values]:
+) -> tuple[kit.Values, kit.Values, kit.Values]:
     """Draw examples, labels and centres as ``orthogonal_clusters`` does, without a program of its own."""
     centres = np.linalg.qr(rng.standard_normal((d, k)))[0].T
     cluster = np.repeat(np.arange(k), each)
@@ -162,11 +149,13 @@ def plain_radius(margin: Any, x: Any) -> jax.Array:
 class Images(NamedTuple):
     """Digits with labels even +1, odd −1; one set a seed."""
 
-    x: Values  # training images, (n, 64)
-    y: Values  # (n,)
-    tests: Values  # (tests, 64)
-    labels: Values  # (tests,)
-    ways: Values  # from each test image to training images of the other label, (tests, starts, 64)
+    x: kit.Values  # training images, (n, 64)
+    y: kit.Values  # (n,)
+    tests: kit.Values  # (tests, 64)
+    labels: kit.Values  # (tests,)
+    ways: (
+        kit.Values
+    )  # from each test image to training images of the other label, (tests, starts, 64)
 
 
 def draw_images(rng: np.random.Generator, n: int, tests: int, centred: bool) -> Images:
@@ -209,18 +198,18 @@ def radius_in_theory(power: float, k: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class PreluPoint(Point):
+class PreluPoint(kit.Point):
     """The radius of networks of one power on one number of clusters."""
 
-    powers: Annotated[float, Within(1)]
-    clusters: Annotated[int, Within(2)]
-    dimension: Count
-    each: Count
-    spread: NonNegative
-    width: Count
-    scale: Positive
-    steps: Count
-    seeds: Seeds
+    powers: Annotated[float, kit.Within(1)]
+    clusters: Annotated[int, kit.Within(2)]
+    dimension: kit.Count
+    each: kit.Count
+    spread: kit.NonNegative
+    width: kit.Count
+    scale: kit.Positive
+    steps: kit.Count
+    seeds: kit.Seeds
 
     batched = ("powers",)
     diagram = {"powers": "linear:1:4:13", "clusters": "4,6,8,12,16"}
@@ -232,11 +221,11 @@ class PreluPoint(Point):
         "show the limit.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(radius=float(radius_in_theory(self.powers, self.clusters)))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(radius=float(radius_in_theory(self.powers, self.clusters)))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        def one(key: Key) -> Trained:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+        def one(key: kit.Key) -> Trained:
             data = draw_clusters(
                 key,
                 self.clusters,
@@ -250,17 +239,19 @@ class PreluPoint(Point):
                 self.powers, self.clusters, data, self.steps, min(ATTACKED, self.clusters)
             )
 
-        trained = jax.lax.map(one, keys(key, self.seeds))
+        trained = jax.lax.map(one, kit.keys(key, self.seeds))
         return {"radius": trained.radius.mean(-1), "log_risk": trained.log_risk}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         largest = float(np.exp(np.nan_to_num(observed["log_risk"], nan=np.inf).max()))
         return [
-            assume("distance of p from 2", abs(self.powers - 2), ">", 0, "ties stay at p = 2"),
-            assume("largest risk at the end", largest, "<", 0.1 / self.clusters, "raise --steps"),
+            kit.assume("distance of p from 2", abs(self.powers - 2), ">", 0, "ties stay at p = 2"),
+            kit.assume(
+                "largest risk at the end", largest, "<", 0.1 / self.clusters, "raise --steps"
+            ),
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal(
                 "radius",
@@ -271,13 +262,13 @@ class PreluPoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         radius = float(observed["radius"].mean())
         return {"relative": radius * np.sqrt(self.clusters)}
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"powers", "clusters"}:
             return ()
         line = np.full(2, 2.0)
         ends = np.array([1.0, 100.0])
-        return (predicted_curve(*((line, ends) if x == "powers" else (ends, line)), "p = 2"),)
+        return (kit.predicted_curve(*((line, ends) if x == "powers" else (ends, line)), "p = 2"),)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import compiled
+from steepest import kit
 from steepest.dynamics import descend
 from steepest.nn.losses import logistic, margin_risk
 from steepest.nn.networks import mlp
@@ -49,7 +49,7 @@ def runner(
         layers = path.observed["layers"]
         return path.risk[first], [jnp.stack([w[0], w[first]]) for w in layers]
 
-    run = compiled(jax.vmap(one, (None, 0, None, 0)))
+    run = kit.compiled(jax.vmap(one, (None, 0, None, 0)))
 
     def trained(x: Values, y: Values, key: Key, scales: Values) -> Layers:
         risk, weights = run(x, y, key, scales)

@@ -9,24 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    UserError,
-    Values,
-    Within,
-    assume,
-    compiled,
-    equal,
-)
+from steepest import kit
 from steepest.dynamics import descend, log_risk_steps
+from steepest.kit.points import Arrays, equal
 from steepest.nn.data import hypercube
 from steepest.nn.losses import exponential, log_margin_risk
 from steepest.nn.networks import Neurons, two_layer
@@ -34,7 +19,7 @@ from steepest.nn.networks import Neurons, two_layer
 KINDS = 4
 REACHED = 0.9  # of the largest margin: what counts as reached
 LR = 0.5  # step of the descent on log R
-Dimension = Annotated[int, Within(2, 8)]
+Dimension = Annotated[int, kit.Within(2, 8)]
 
 
 def coupons(width: int, kinds: int = KINDS, wanted: int = KINDS) -> float:
@@ -57,7 +42,7 @@ def largest_margin(dimension: int) -> float:
     return 1 / math.sqrt(32 * dimension)
 
 
-def kinds_drawn(w: Values, v: Values) -> Values:
+def kinds_drawn(w: kit.Values, v: kit.Values) -> kit.Values:
     """Return which kinds a start holds, ``(…, 4)``: output sign, and side of the diagonal of its class.
 
     Args:
@@ -72,7 +57,7 @@ def kinds_drawn(w: Values, v: Values) -> Values:
     return np.any(np.stack([*kinds, negative & (across < 0)], -1), axis=-2)
 
 
-def waiting(w: Values, v: Values) -> Values:
+def waiting(w: kit.Values, v: kit.Values) -> kit.Values:
     """Return which neurons have no gradient while all examples weigh alike, shape of ``v``."""
     x, y = xor(w.shape[-1])
     gates = w @ x.T > 0
@@ -80,7 +65,7 @@ def waiting(w: Values, v: Values) -> Values:
     return (np.linalg.norm(pull, axis=-1) < 1e-12) & (v != 0)
 
 
-def start_of(key: Key, dimension: int, width: int, scale: Any, balance: Any) -> Neurons:
+def start_of(key: kit.Key, dimension: int, width: int, scale: Any, balance: Any) -> Neurons:
     """Draw a start with ``|v_j| = balance ‖w_j‖``."""
     start = two_layer(dimension, width, scale=scale).init(key)
     return start._replace(v=start.v * balance)
@@ -106,31 +91,31 @@ def margins_of(starts: Neurons, widths: Sequence[int], steps: int) -> np.ndarray
     def at_width(starts: Neurons, width: jax.Array) -> jax.Array:
         return jax.vmap(lambda start: reached_margin(start, width, steps))(starts)
 
-    run = compiled(lambda starts, widths: jax.lax.map(lambda m: at_width(starts, m), widths))
+    run = kit.compiled(lambda starts, widths: jax.lax.map(lambda m: at_width(starts, m), widths))
     return np.asarray(run(starts, np.array(widths)))
 
 
-def balanced(balance: float) -> list[Hypothesis]:
+def balanced(balance: float) -> list[kit.Hypothesis]:
     """Return what keeps the signs of output weights: v_j² − ‖w_j‖² is conserved."""
     advice = "choose --balance at least 1: output weights below it may change their sign"
     note = "choose --balance at most 5: steps of finite length end before more is made up for"
     return [
-        assume("|v|/‖w‖ of the start", balance, ">=", 1, advice),
-        assume("|v|/‖w‖ of the start, at most", balance, "<=", 5, note),
+        kit.assume("|v|/‖w‖ of the start", balance, ">=", 1, advice),
+        kit.assume("|v|/‖w‖ of the start, at most", balance, "<=", 5, note),
     ]
 
 
 @dataclass(frozen=True)
-class WidthPoint(Point):
+class WidthPoint(kit.Point):
     """The share of starts that reach the largest margin, over width and dimension."""
 
-    widths: Count
+    widths: kit.Count
     dimension: Dimension
-    room: Count
-    scale: Positive
-    balance: Positive
-    steps: Count
-    starts: Seeds
+    room: kit.Count
+    scale: kit.Positive
+    balance: kit.Positive
+    steps: kit.Count
+    starts: kit.Seeds
 
     batched = ("widths",)
     diagram = {"widths": "3,4,5,6,8,10,12,16", "dimension": "2,3,4,5,6"}
@@ -144,26 +129,26 @@ class WidthPoint(Point):
     def check_fields(self) -> None:
         """Refuse more neurons than the arrays hold."""
         if self.widths > self.room:
-            raise UserError(f"widths must be at most --room {self.room}, got {self.widths}")
+            raise kit.UserError(f"widths must be at most --room {self.room}, got {self.widths}")
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
         return balanced(self.balance)
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(success=coupons(self.widths))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(success=coupons(self.widths))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        def one(key: Key) -> jax.Array:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+        def one(key: kit.Key) -> jax.Array:
             start = start_of(key, self.dimension, self.room, self.scale, self.balance)
             return reached_margin(start, self.widths, self.steps)
 
         return {"margins": jax.vmap(one)(jax.random.split(key, self.starts))}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         reached = observed["margins"] > REACHED * largest_margin(self.dimension)
         # 250 starts: the interval takes 0.07
         return [equal("success", predicted["success"], reached, 0.1, absolute=True)]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         reached = observed["margins"] > REACHED * largest_margin(self.dimension)
         return {"excess": float(reached.mean() - predicted["success"])}

@@ -9,20 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Within,
-    bound,
-    keys,
-)
+from steepest import kit
 from steepest.dynamics import Trajectory, descend, log_risk_steps, logarithmic
+from steepest.kit.points import Arrays, bound
 from steepest.measurement.quantities import signed_alignment
 from steepest.nn.data import hypercube
 from steepest.nn.networks import Neurons, two_layer
@@ -96,16 +85,16 @@ def train(
 
 
 @dataclass(frozen=True)
-class XorFeaturesPoint(Point):
+class XorFeaturesPoint(kit.Point):
     """The weighted cosine with the four directions over the scale of the start and the examples a dimension."""
 
-    scales: Positive
-    samples: Annotated[float, Within(1, LARGEST_RATIO)]
-    dimensions: Annotated[int, Within(2, 12)]
-    width: Count
-    lr: Positive
-    steps: Count
-    seeds: Seeds
+    scales: kit.Positive
+    samples: Annotated[float, kit.Within(1, LARGEST_RATIO)]
+    dimensions: Annotated[int, kit.Within(2, 12)]
+    width: kit.Count
+    lr: kit.Positive
+    steps: kit.Count
+    seeds: kit.Seeds
 
     batched = ("scales", "samples")
     diagram = {"scales": "log:0.01:30:8", "samples": "log:2:64:9"}
@@ -117,13 +106,13 @@ class XorFeaturesPoint(Point):
         "number of steps. No theory here says where.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(cosine=0.95)
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(cosine=0.95)
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
-        return jax.lax.map(self.one, keys(key, self.seeds))
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
+        return jax.lax.map(self.one, kit.keys(key, self.seeds))
 
-    def one(self, key: Key) -> Mapping[str, jax.Array]:
+    def one(self, key: kit.Key) -> Mapping[str, jax.Array]:
         """Train one network on one sample."""
         for_x, for_w, for_v = jax.random.split(key, 3)
         d = self.dimensions
@@ -135,11 +124,11 @@ class XorFeaturesPoint(Point):
         path = train(signs / jnp.sqrt(d), y, start, self.lr, self.steps, weights, 2)
         return {name: values[-1] for name, values in path.observed.items()}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         least = float(predicted["cosine"])
         return [bound("cosine", observed["cosine"], at_least=least, label="weighted cosine")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         # of the sample, which can be larger than that of the cube
         best = 0.5 / np.sqrt(8 * self.dimensions)
         return {"margin": float(observed["margin"].mean() / best)}

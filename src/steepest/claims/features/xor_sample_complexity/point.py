@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.claim import Arrays, equal
 from steepest.claims.features.xor_sample_complexity.experiment import (
     SLOPE,
     Dimension,
@@ -20,6 +19,7 @@ from steepest.claims.features.xor_sample_complexity.experiment import (
 )
 from steepest.claims.features.xor_sample_complexity.theory import both_layers, samples_needed
 from steepest.kernels import hypercube_spectrum, learning_curve
+from steepest.kit.points import Arrays, equal
 from steepest.nn.networks import two_layer
 
 POINT_RIDGE = 1e-3  # keeps the Gram matrix definite where many inputs are drawn twice

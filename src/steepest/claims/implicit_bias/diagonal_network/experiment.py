@@ -10,24 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    agreement,
-    assume,
-    equal,
-    keys,
-)
+from steepest import kit
 from steepest.dynamics import flow
+from steepest.kit.points import Arrays, agreement, equal
 from steepest.measurement.quantities import relative_distance
 from steepest.nn.data import sparse_regression
 from steepest.nn.losses import mean_risk, squared
@@ -42,23 +27,23 @@ ENDS = {"sparse": "ℓ1", "weighted": "weighted ℓ2"}
 class Setting(NamedTuple):
     """Regression problems and shapes of the start, one a seed."""
 
-    x: Values  # (seeds, n, d)
-    y: Values  # (seeds, n)
-    shape: Values  # θ_0, (seeds, d)
+    x: kit.Values  # (seeds, n, d)
+    y: kit.Values  # (seeds, n)
+    shape: kit.Values  # θ_0, (seeds, d)
 
 
 @dataclass(frozen=True)
-class DiagonalPoint(Point):
+class DiagonalPoint(kit.Point):
     """Distances of the flow's end to the ℓ1 and to the weighted ℓ2 solution, over α and the number of nonzeros."""
 
-    alphas: Positive
-    n: Count
-    dimension: Count
-    nonzero: Count
-    noise: NonNegative
-    shape_spread: NonNegative
-    seeds: Seeds
-    horizon: Positive
+    alphas: kit.Positive
+    n: kit.Count
+    dimension: kit.Count
+    nonzero: kit.Count
+    noise: kit.NonNegative
+    shape_spread: kit.NonNegative
+    seeds: kit.Seeds
+    horizon: kit.Positive
 
     batched = ("alphas", "nonzero")
     diagram = {"alphas": "log:1e-3:1e2:16", "nonzero": "1,2,3,4,6,8,10"}
@@ -70,26 +55,26 @@ class DiagonalPoint(Point):
         "geometric mean over the regression problems.",
     )
 
-    def setting(self, key: Key) -> Setting:
+    def setting(self, key: kit.Key) -> Setting:
         return jax.jit(self.draw)(key)
 
-    def draw(self, key: Key) -> Setting:
+    def draw(self, key: kit.Key) -> Setting:
         """Draw the regression problems and the shapes of the start."""
         for_data, for_shape = jax.random.split(key)
         one = lambda k: sparse_regression(k, self.n, self.dimension, self.nonzero, self.noise)
-        x, y = jax.vmap(lambda k: (one(k).x, one(k).y))(keys(for_data, self.seeds))
+        x, y = jax.vmap(lambda k: (one(k).x, one(k).y))(kit.keys(for_data, self.seeds))
         normal = jax.random.normal(for_shape, (self.seeds, self.dimension))
         return Setting(x, y, jnp.exp(self.shape_spread * normal))
 
-    def predict(self, setting: Setting) -> Prediction:
+    def predict(self, setting: Setting) -> kit.Prediction:
         return predict_ends(setting, (self.alphas,))
 
-    def observe(self, setting: Setting, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Setting, key: kit.Key) -> Mapping[str, jax.Array]:
         beta, risk, _ = self.ends(setting, key, jnp.array([self.alphas]))
         return {"beta": beta, "risk": risk, "rank": jax.vmap(jnp.linalg.matrix_rank)(setting.x)}
 
     def ends(
-        self, setting: Setting, key: Key, alphas: Float[Values, " alphas"]
+        self, setting: Setting, key: kit.Key, alphas: Float[kit.Values, " alphas"]
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Return where the flow ends, ``(seeds, alphas, d)``, the risk there, and the solver's steps."""
         times = np.linspace(self.horizon / 20, self.horizon, 20)
@@ -122,10 +107,10 @@ class DiagonalPoint(Point):
 
         return run(setting, alphas)
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return [enough_unknowns(observed["rank"].min(), self.n), flow_has_ended(observed["risk"])]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         beta = observed["beta"][:, 0]
         program = predicted["beta"][:, 0]
         distance = relative_distance(beta, program)
@@ -142,17 +127,17 @@ class DiagonalPoint(Point):
         return [*checks, paired("log_ratio", label, *ratio)]
 
 
-def enough_unknowns(rank: float, n: int) -> Hypothesis:
+def enough_unknowns(rank: float, n: int) -> kit.Hypothesis:
     """Check that all equations can be met: more of them than unknowns have no interpolant, unless by accident."""
-    return assume("smallest rank of X", rank, ">=", n, "choose --n at most --dimension")
+    return kit.assume("smallest rank of X", rank, ">=", n, "choose --n at most --dimension")
 
 
-def flow_has_ended(risk: np.ndarray) -> Hypothesis:
+def flow_has_ended(risk: np.ndarray) -> kit.Hypothesis:
     """Check that every flow has reached an interpolant."""
-    return assume("largest risk at the end", risk.max(), "<=", 1e-12, "raise --horizon")
+    return kit.assume("largest risk at the end", risk.max(), "<=", 1e-12, "raise --horizon")
 
 
-def predict_ends(setting: Setting, alphas: tuple[float, ...]) -> Prediction:
+def predict_ends(setting: Setting, alphas: tuple[float, ...]) -> kit.Prediction:
     """Return the program's interpolant at every scale, and those of the two limits."""
     problems = list(zip(*map(np.asarray, setting), strict=True))
     interpolants = [
@@ -164,7 +149,7 @@ def predict_ends(setting: Setting, alphas: tuple[float, ...]) -> Prediction:
         room_of_norm(first[0], ends, shape, alphas[0])
         for first, ends, (_, _, shape) in zip(interpolants, sparse, problems, strict=True)
     ]
-    return Prediction(
+    return kit.Prediction(
         room=("seed", room),
         beta=("seed alpha unknown", interpolants),
         sparse=("seed unknown", np.array(sparse)),
@@ -221,7 +206,7 @@ def paired(
     label: str,
     predicted: Float[np.ndarray, " seeds"],
     measured: Float[np.ndarray, " seeds"],
-) -> Check:
+) -> kit.Check:
     """Equal means to 0.05, of problems that are the same on both sides: their scatter is none of the disagreement."""
     centre = predicted.mean()
     return equal(id, centre, centre + (measured - predicted), 0.05, absolute=True, label=label)

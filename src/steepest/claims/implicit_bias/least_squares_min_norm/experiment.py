@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from steepest.claim import compiled, keys
+from steepest import kit
 from steepest.dynamics import descend, mirror_descent, steepest_descent
 from steepest.nn.losses import mean_risk, squared
 from steepest.nn.types import Key, Values
@@ -70,8 +70,8 @@ def ends(
         return Ends(jnp.stack(laws), jnp.stack(others), examples)
 
     over_steps = jax.vmap(follow, (None, None, None, None, None, 0))
-    over_seeds = compiled(jax.vmap(over_steps, (0, 0, 0, 0, 0, None)))
-    ended = over_seeds(*setting, smoothness, keys(key, len(setting.x)), multiples)
+    over_seeds = kit.compiled(jax.vmap(over_steps, (0, 0, 0, 0, 0, None)))
+    ended = over_seeds(*setting, smoothness, kit.keys(key, len(setting.x)), multiples)
     return Ends(*map(np.asarray, ended))
 
 

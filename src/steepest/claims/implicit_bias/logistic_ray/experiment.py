@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import compiled
+from steepest import kit
 from steepest.dynamics import flow
 from steepest.nn.data import Dataset
 from steepest.nn.losses import logistic, margin_risk
@@ -53,7 +53,7 @@ def follow(x: Values, y: Values, times: Values, rtol: float) -> Paths:
         path = flow(risk, jnp.zeros(x.shape[1]), times, "log", None, {"w": lambda w: w}, **settings)
         return path.observed["w"], path.ok
 
-    return Paths(*map(np.asarray, compiled(lambda x, y: jax.lax.map(one, (x, y)))(x, y)))
+    return Paths(*map(np.asarray, kit.compiled(lambda x, y: jax.lax.map(one, (x, y)))(x, y)))
 
 
 def velocity(log_time: Values, weights: Values) -> Values:

@@ -1,4 +1,4 @@
-"""Path-SGD does not see how weights are balanced; wider networks err less, their norms as if split, plus the start's.
+"""Path-SGD ignores how weights are balanced; wider networks err less, with the norms of split neurons plus the start's.
 
 A ReLU network's function does not change when the weights into a neuron are multiplied and those out of it divided by
 one factor. Gradient descent's path through the functions does change; that of Path-SGD, steepest descent in the path
@@ -114,9 +114,9 @@ class PathNorm(kit.Claim[Setting]):
 
     kind = "empirical law"
     says = {
-        "does not see how weights are balanced": "path_sgd_apart",
+        "ignores how weights are balanced": "path_sgd_apart",
         "wider networks err less": "test_error",
-        "their norms as if split": IDS,
+        "the norms of split neurons": IDS,
         "plus the start's": tuple(f"{id}_start" for id in IDS),
     }
     statement = (

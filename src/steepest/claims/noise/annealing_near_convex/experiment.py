@@ -11,21 +11,8 @@ from jaxtyping import Array, Float
 from scipy.optimize import brentq
 from scipy.special import gammainc, gammaincc
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    Values,
-    assume,
-    equal,
-    keys,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.noise import metropolis
 
 REACH = 8.0  # starts have the height of the mean over |x_i| ≤ 8, 32/3 a coordinate
@@ -49,12 +36,12 @@ class Bumps(NamedTuple):
         needle: depth of a thin hole.
     """
 
-    dimension: Values
-    ripple: Values
-    frequency: Values
-    jump: Values
-    threshold: Values
-    needle: Values
+    dimension: kit.Values
+    ripple: kit.Values
+    frequency: kit.Values
+    jump: kit.Values
+    threshold: kit.Values
+    needle: kit.Values
 
 
 def height(x: Array) -> Array:
@@ -97,14 +84,14 @@ def worst_mean(dimension: int, ratio: float) -> float:
     return float(np.asarray(brentq(excess, 0.0, half * np.exp(2 * ratio) + 1))) / half
 
 
-def ripples(dimension: Values, delta: float) -> tuple[Values, Values]:
+def ripples(dimension: kit.Values, delta: float) -> tuple[kit.Values, kit.Values]:
     """Return amplitude and frequency of ripples of total height δ and slope ``STEEP``."""
     amplitude = delta / dimension
     return amplitude, STEEP / amplitude
 
 
 def walk(
-    bumps: Bumps, start: Array, temperatures: Array, marks: np.ndarray, key: Key
+    bumps: Bumps, start: Array, temperatures: Array, marks: np.ndarray, key: kit.Key
 ) -> tuple[Float[Array, " records"], Array]:
     """Run one walker; return f at the marks and the share of proposals accepted in all."""
     mine = jnp.arange(len(start)) < bumps.dimension
@@ -123,7 +110,7 @@ def walk(
     return path.observed["height"], (path.accepted * spans).sum() / marks[-1]
 
 
-def far_starts(rng: np.random.Generator, count: int, dimension: int) -> Values:
+def far_starts(rng: np.random.Generator, count: int, dimension: int) -> kit.Values:
     """Return starts of one height, so that walkers of a dimension arrive together, within ``FARTHEST``."""
     starts = np.full((count, dimension), np.inf)
     while (far := np.abs(starts).max(1) > FARTHEST).any():
@@ -134,8 +121,8 @@ def far_starts(rng: np.random.Generator, count: int, dimension: int) -> Values:
 
 
 def fall(
-    start: Values, dimension: int, delta: float, steps: int, lr: float | None = None
-) -> tuple[Values, float]:
+    start: kit.Values, dimension: int, delta: float, steps: int, lr: float | None = None
+) -> tuple[kit.Values, float]:
     """Descend on the rippled F from each start; return where it ends and the largest slope left there.
 
     F is a sum over coordinates, so that each coordinate descends on its own.
@@ -156,7 +143,7 @@ def fall(
     return x, float(np.abs(slope).max())
 
 
-def valley(start: Values, dimension: int, delta: float) -> tuple[Values, Values]:
+def valley(start: kit.Values, dimension: int, delta: float) -> tuple[kit.Values, kit.Values]:
     """Return the minimum of the valley of F in which each start lies, and the minimum that is nearest to it.
 
     Minima and maxima of x²/2 + a cos(ωx) are the roots of x = aω sin(ωx): in u = ωx, of sin u = u/(aω²). There is one
@@ -175,7 +162,7 @@ def valley(start: Values, dimension: int, delta: float) -> tuple[Values, Values]
     return own / frequency, nearest / frequency
 
 
-def _root(center: Values, steep: float, sign: float) -> Values:
+def _root(center: kit.Values, steep: float, sign: float) -> kit.Values:
     """Return the root of sin u = u/steep beside a multiple of π, where sin u = sign · sin(u − center)."""
     u = center
     for _ in range(60):
@@ -184,13 +171,13 @@ def _root(center: Values, steep: float, sign: float) -> Values:
 
 
 @dataclass(frozen=True)
-class AnnealingPoint(Point):
+class AnnealingPoint(kit.Point):
     """The mean of f under the worst function within δ, at one temperature in one dimension."""
 
-    ratios: Positive
-    dimensions: Count
-    walkers: Seeds
-    hold: Count
+    ratios: kit.Positive
+    dimensions: kit.Count
+    walkers: kit.Seeds
+    hold: kit.Count
 
     batched = ("ratios",)
     diagram = {"ratios": "linear:0.25:3:12", "dimensions": "1,2,4,8,16"}
@@ -202,13 +189,13 @@ class AnnealingPoint(Point):
         "e^{2δ/T}: 20 at δ/T = 1.5, 400 at 3.",
     )
 
-    def setting(self, key: Key) -> Array:
+    def setting(self, key: kit.Key) -> Array:
         return jnp.asarray(worst_mean(self.dimensions, self.ratios) * self.dimensions / 2)
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(excess=worst_mean(self.dimensions, self.ratios))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(excess=worst_mean(self.dimensions, self.ratios))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         # in units of T: f, F and δ over T
         d = self.dimensions
         bumps = Bumps(d, 0.0, 0.0, self.ratios, setting, 0.0)
@@ -218,12 +205,12 @@ class AnnealingPoint(Point):
         # starts of the law without bumps
         starts = jax.random.normal(for_start, (self.walkers, d))
         one = lambda start, key: walk(bumps, start, jnp.ones(steps), marks, key)[0]
-        heights = jax.vmap(one)(starts, keys(for_walk, self.walkers))
+        heights = jax.vmap(one)(starts, kit.keys(for_walk, self.walkers))
         return {"excess": heights.mean(1) / (d / 2)}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [assume("walkers", len(observed["excess"]), ">=", 3)]
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+        return [kit.assume("walkers", len(observed["excess"]), ">=", 3)]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         # the interval is 2 to 8 %
         return [equal("excess", predicted["excess"], observed["excess"], 0.1)]

@@ -8,20 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Values,
-    Within,
-    assume,
-    equal,
-    keys,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 
 
 class Balance(NamedTuple):
@@ -39,7 +27,7 @@ class Balance(NamedTuple):
 
 
 def balance_walk(
-    u: float, v: float, lr: Any, noise: Any, marks: Values, key: Key, *, fresh: Any = 1
+    u: float, v: float, lr: Any, noise: Any, marks: kit.Values, key: kit.Key, *, fresh: Any = 1
 ) -> Balance:
     """Descend on ½(uv − 1 − σξ)² with a fresh ξ ~ N(0, 1) at each step, and look at the marks.
 
@@ -63,7 +51,7 @@ def balance_walk(
     return jax.lax.scan(advance, start, (before, jnp.asarray(marks)))[1]
 
 
-def balance_law(imbalance: float, lr: float, noise: float, marks: Values) -> Values:
+def balance_law(imbalance: float, lr: float, noise: float, marks: kit.Values) -> kit.Values:
     """Return D at the marks by D ← D(1 − 2γ²σ²/(2 − γλ)), with λ = tr H = √(D² + 4) on the valley uv = 1.
 
     E r² = 2σ²/(2 − γλ) holds the noise of the label, σ², and that of uv around 1, γλσ²/(2 − γλ).
@@ -120,8 +108,8 @@ def valley_walk(
     *,
     lr: float,
     burn: int,
-    marks: Values,
-    key: Key,
+    marks: kit.Values,
+    key: kit.Key,
 ) -> Valley:
     """Descend on Σ θ̄_i² λ_i(θ̂), with noise of covariance α_i H_ii = 2 α_i λ_i in each θ̄_i.
 
@@ -158,12 +146,14 @@ def valley_walk(
     return Valley(places, total / marks[-1])
 
 
-def spread(heights: Values, alphas: Values, lr: float) -> Values:
+def spread(heights: kit.Values, alphas: kit.Values, lr: float) -> kit.Values:
     """Return ⟨θ̄_i²⟩ = γα_i/(2(1 − γλ_i)), exact at a fixed place."""
     return lr * np.asarray(alphas) / (2 * (1 - lr * heights))
 
 
-def slow_law(start: float, tanh: float, alphas: Values, lr: float, marks: Values) -> Values:
+def slow_law(
+    start: float, tanh: float, alphas: kit.Values, lr: float, marks: kit.Values
+) -> kit.Values:
     """Return θ̂ at the marks by the averaged map θ̂ ← θ̂ − γ Σ ⟨θ̄_i²⟩ λ_i'(θ̂)."""
     values = []
     place = float(start)
@@ -178,13 +168,13 @@ def slow_law(start: float, tanh: float, alphas: Values, lr: float, marks: Values
 
 
 @dataclass(frozen=True)
-class BalancePoint(Point):
+class BalancePoint(kit.Point):
     """How fast noisy labels balance the two factors, over the step and the noise."""
 
-    lr: Positive
-    noise: Positive
-    start: Positive
-    walkers: Annotated[int, Within(8)]
+    lr: kit.Positive
+    noise: kit.Positive
+    start: kit.Positive
+    walkers: Annotated[int, kit.Within(8)]
 
     batched = ("lr", "noise")
     diagram = {"lr": "linear:0.01:0.16:6", "noise": "linear:0.1:1.1:6"}
@@ -195,33 +185,33 @@ class BalancePoint(Point):
         "The colour is how far the logarithm of the mean D falls in 1000 steps; by theory like γ²σ² at small steps.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         imbalance = self.start**2 - self.start**-2
         at_end = balance_law(imbalance, self.lr, self.noise, np.array([1000]))[0]
-        return Prediction(
+        return kit.Prediction(
             decay=np.log(imbalance / at_end), stable=self.lr * (self.start**2 + self.start**-2)
         )
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         walk = lambda key: balance_walk(
             self.start, 1 / self.start, self.lr, self.noise, np.array([1000]), key
         )
-        ends = jax.vmap(walk)(keys(key, self.walkers)).imbalance[:, 0]
+        ends = jax.vmap(walk)(kit.keys(key, self.walkers)).imbalance[:, 0]
         groups = ends[: ends.size // 8 * 8].reshape(8, -1).mean(1)
         return {"decay": jnp.log((self.start**2 - self.start**-2) / groups)}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         trace = self.start**2 + self.start**-2
         advice = "the fast directions are not much faster than the slow one; lower --lr"
         return [
-            assume("γ tr H at the start", self.lr * trace, "<", 1, advice),
-            assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.1, advice),
+            kit.assume("γ tr H at the start", self.lr * trace, "<", 1, advice),
+            kit.assume("γσ, the noise of one step", self.lr * self.noise, "<", 0.1, advice),
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"stable": float(predicted["stable"])}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [
             equal("decay", predicted["decay"], observed["decay"], 0.1, label="decay of log mean D")
         ]

@@ -9,21 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Prediction,
-    Values,
-    assume,
-    equal,
-    keys,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 from steepest.nn.data import breast_cancer
 from steepest.noise import batch_factor, steady_state
 
@@ -73,7 +60,7 @@ class LeastSquares(NamedTuple):
 
 
 @cache
-def patients(examples: int) -> tuple[Values, Values]:
+def patients(examples: int) -> tuple[kit.Values, kit.Values]:
     """Return standardized features of the first patients with a constant 1, shape ``(m, 11)``, and labels ±1."""
     data = breast_cancer()
     x = np.asarray(data.x)[:examples, :FEATURES]
@@ -88,7 +75,9 @@ def residuals(logistic: Any, output: Any, y: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def minimum(x: Values, y: Values, ridge: float, logistic: bool) -> tuple[Values, Values]:
+def minimum(
+    x: kit.Values, y: kit.Values, ridge: float, logistic: bool
+) -> tuple[kit.Values, kit.Values]:
     """Return the exact minimum of the ridged risk and the Hessian there, by Newton's method."""
     m, d = x.shape
     theta = np.zeros(d)
@@ -116,7 +105,7 @@ def averages(
     start: Any,
     lr: Any,
     batch: Any,
-    key: Key,
+    key: kit.Key,
     burn: int,
     steps: int,
 ) -> tuple[Averages, Averages]:
@@ -131,7 +120,7 @@ def averages(
     gram = x @ x.T
     squares = gram**2
 
-    def step(theta: Any, key: Key) -> tuple[Any, tuple]:
+    def step(theta: Any, key: kit.Key) -> tuple[Any, tuple]:
         output = x @ theta
         first, second = residuals(logistic, output, y)
         slope = first @ x / m + ridge * theta
@@ -183,13 +172,13 @@ def averages(
 
 
 @dataclass(frozen=True)
-class NoisePoint(Point):
+class NoisePoint(kit.Point):
     """The excess risk of least squares in units of γ(1/b − 1/m), the rule of linear scaling, over step and batch."""
 
-    shares: Fraction
-    batch: Count
-    examples: Count
-    ridge: NonNegative
+    shares: kit.Fraction
+    batch: kit.Count
+    examples: kit.Count
+    ridge: kit.NonNegative
 
     batched = ("shares", "batch")
     diagram = {"shares": "linear:0.02:0.7:8", "batch": "4,8,16,32,64"}
@@ -200,34 +189,34 @@ class NoisePoint(Point):
         "To the right of the last level second moments are infinite though the mean still converges.",
     )
 
-    def setting(self, key: Key) -> LeastSquares:
+    def setting(self, key: kit.Key) -> LeastSquares:
         x, y = patients(self.examples)
         w, hessian = minimum(x, y, self.ridge, False)
         return LeastSquares(x, y, w, np.linalg.eigvalsh(hessian)[-1])
 
-    def predict(self, setting: LeastSquares) -> Prediction:
+    def predict(self, setting: LeastSquares) -> kit.Prediction:
         lr = self.shares * 2 / setting.largest
         state = steady_state(setting.x, setting.y, lr, self.batch, ridge=self.ridge)
         unit = lr * (1 / self.batch - 1 / self.examples)
         excess = state.excess_risk / unit if state.radius < 1 else np.inf
-        return Prediction(excess=excess, radius=state.radius)
+        return kit.Prediction(excess=excess, radius=state.radius)
 
-    def observe(self, setting: LeastSquares, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: LeastSquares, key: kit.Key) -> Mapping[str, jax.Array]:
         x, y, w, largest = setting
         lr = self.shares * 2 / largest
         run = lambda key: averages(
             x, y, self.ridge, 0.0, w, w, lr, self.batch, key, burn=500, steps=2000
         )[1]
-        late = jax.vmap(run)(keys(key, 16))
+        late = jax.vmap(run)(kit.keys(key, 16))
         unit = lr * (1 / self.batch - 1 / self.examples)
         return {"excess": late.alignment / 2 / unit}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         x, y, _, largest = self.setting(jax.random.key(0))
         lr = self.shares * 2 / largest
         radius = steady_state(x, y, 1.2 * lr, self.batch, ridge=self.ridge).radius
         return [
-            assume(
+            kit.assume(
                 "radius of the map of second moments at 1.2 times the step",
                 radius,
                 "<",
@@ -237,9 +226,9 @@ class NoisePoint(Point):
             )
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         return {"radius": float(predicted["radius"])}
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         # near the edge of stability excursions are long, and the interval over 16 runs with them
         return [equal("excess", predicted["excess"], observed["excess"], 0.15, label="excess risk")]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from steepest.claim import Key, Values, compiled
+from steepest import kit
 from steepest.noise import underdamped
 
 AWAY = 100.0  # starts are so many standard deviations of the stationary law from the bottom
@@ -24,10 +24,10 @@ class Lane(NamedTuple):
         friction: γ.
     """
 
-    slow: Values
-    fast: Values
-    step: Values
-    friction: Values
+    slow: kit.Values
+    fast: kit.Values
+    step: kit.Values
+    friction: kit.Values
 
 
 def one_step(lane: Lane) -> Float[jax.Array, "2 2 2"]:
@@ -58,15 +58,17 @@ class Radii:
     """The spectral radius of the library's step on a quadratic, compiled once for all numbers."""
 
     def __init__(self) -> None:
-        self.matrices = compiled(jax.vmap(one_step))
+        self.matrices = kit.compiled(jax.vmap(one_step))
 
-    def __call__(self, slow: Values, fast: Values, step: Values, friction: Values) -> Values:
+    def __call__(
+        self, slow: kit.Values, fast: kit.Values, step: kit.Values, friction: kit.Values
+    ) -> kit.Values:
         """Return the radius for arrays of one shape, ``(cases,)``."""
         arrays = np.broadcast_arrays(*(np.asarray(a, float) for a in (slow, fast, step, friction)))
         matrices = np.asarray(self.matrices(Lane(*arrays)))
         return np.abs(np.linalg.eigvals(matrices)).max((-1, -2))
 
-    def best(self, slow: float, fast: float) -> Values:
+    def best(self, slow: float, fast: float) -> kit.Values:
         """Return step, friction and radius where the radius is least, by a grid and a search around its best point.
 
         All calls have one number of cases, so that one program serves.
@@ -104,7 +106,7 @@ class Radii:
 
 
 def with_momentum(
-    lanes: Lane, beta: float, groups: int, walkers: int, steps: int, key: Key
+    lanes: Lane, beta: float, groups: int, walkers: int, steps: int, key: kit.Key
 ) -> dict:
     """Run walkers with momentum from rest, along the slowest and the fastest direction of each lane.
 
@@ -113,11 +115,11 @@ def with_momentum(
         ``velocity``, variances of the fast coordinate over the later half, times βλ and β, shape ``(lanes, groups)``.
     """
 
-    def of_lane(lane: Lane, key: Key) -> dict:
+    def of_lane(lane: Lane, key: kit.Key) -> dict:
         eigenvalues = jnp.stack([lane.slow, lane.fast])
         deviation = 1 / jnp.sqrt(beta * eigenvalues)
 
-        def one(key: Key) -> tuple[jax.Array, jax.Array]:
+        def one(key: kit.Key) -> tuple[jax.Array, jax.Array]:
             walk = underdamped(
                 lambda x: 0.5 * (eigenvalues * x**2).sum(),
                 AWAY * deviation,
@@ -139,7 +141,7 @@ def with_momentum(
         }
 
     run = lambda lanes, key: jax.vmap(of_lane)(lanes, jax.random.split(key, len(lanes.slow)))
-    observed = compiled(run)(lanes, key)
+    observed = kit.compiled(run)(lanes, key)
     return {name: np.asarray(values) for name, values in observed.items()}
 
 
@@ -163,13 +165,19 @@ def without_momentum(
 
 
 def in_data(
-    hessian: Values, lane: Lane, beta: float, groups: int, walkers: int, steps: int, key: Key
+    hessian: kit.Values,
+    lane: Lane,
+    beta: float,
+    groups: int,
+    walkers: int,
+    steps: int,
+    key: kit.Key,
 ) -> Float[np.ndarray, "groups steps+1"]:
     """Run walkers with momentum on ½ wᵀHw in the data's own coordinates; return the mean along the slowest one."""
     slowest = np.linalg.eigh(hessian)[1][:, 0]
     start = AWAY / np.sqrt(beta * lane.slow) * slowest
 
-    def one(key: Key) -> jax.Array:
+    def one(key: kit.Key) -> jax.Array:
         walk = underdamped(
             lambda w: 0.5 * w @ hessian @ w,
             start,
@@ -183,10 +191,10 @@ def in_data(
         return walk.places @ slowest
 
     run = lambda key: jax.vmap(jax.vmap(one))(jax.random.split(key, (groups, walkers))).mean(1)
-    return np.asarray(compiled(run)(key)) / (start @ slowest)
+    return np.asarray(kit.compiled(run)(key)) / (start @ slowest)
 
 
-def exact_mean(eigenvalue: float, step: float, friction: float, steps: int) -> Values:
+def exact_mean(eigenvalue: float, step: float, friction: float, steps: int) -> kit.Values:
     """Return the mean of x over its start, from rest, by the five matrices of a step; shape ``(steps + 1,)``."""
     kick = np.array([[1.0, 0.0], [-0.5 * step * eigenvalue, 1.0]])
     drift = np.array([[1.0, 0.5 * step], [0.0, 1.0]])
@@ -200,7 +208,7 @@ def exact_mean(eigenvalue: float, step: float, friction: float, steps: int) -> V
     return np.array(means)
 
 
-def arrival(means: Values) -> Values:
+def arrival(means: kit.Values) -> kit.Values:
     """Return the step, interpolated, at which each course of means first falls to ``FALL``; NaN where it never does."""
     courses = np.reshape(means, (-1, np.shape(means)[-1]))
     steps = np.full(len(courses), np.nan)

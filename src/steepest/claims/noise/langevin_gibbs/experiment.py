@@ -9,19 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Values,
-    assume,
-    equal,
-)
+from steepest import kit
 from steepest.claims.noise._double_well import DEPTH, reach, well
+from steepest.kit.points import Arrays, equal
 from steepest.noise import exit_moments, gibbs, stationary, transfer_matrix
 
 SPACING = 0.6  # of nodes on the line, in standard deviations of a step: rules of sums err by 1e-23
@@ -44,10 +34,10 @@ class LineLaw(NamedTuple):
         logs: log density at ``PLACES``, shape ``(places,)``.
     """
 
-    moments: Values
+    moments: kit.Values
     rate: float
     end: float
-    logs: Values
+    logs: kit.Values
 
 
 class Expansion(NamedTuple):
@@ -59,9 +49,9 @@ class Expansion(NamedTuple):
         slopes_only: what the bias would be without Δf.
     """
 
-    gibbs: Values
-    bias: Values
-    slopes_only: Values
+    gibbs: kit.Values
+    bias: kit.Values
+    slopes_only: kit.Values
 
 
 class Shift(NamedTuple):
@@ -73,25 +63,29 @@ class Shift(NamedTuple):
         slopes_only: what the shift would be without Δf.
     """
 
-    logs: Values
-    shift: Values
-    slopes_only: Values
+    logs: kit.Values
+    shift: kit.Values
+    slopes_only: kit.Values
 
 
-def plane_well(x: Values, y: Values) -> Values:
+def plane_well(x: kit.Values, y: kit.Values) -> kit.Values:
     """Return ``x²y²/2 + (x² + y²)/2 + x⁴/4``, which does not separate."""
     return x**2 * y**2 / 2 + (x**2 + y**2) / 2 + x**4 / 4
 
 
 def expansion(
-    masses: Values, square: Values, laplacian: Values, observables: list[Values], beta: float
+    masses: kit.Values,
+    square: kit.Values,
+    laplacian: kit.Values,
+    observables: list[kit.Values],
+    beta: float,
 ) -> Expansion:
     """Return Gibbs means and ``Cov_π(φ, β|∇f|²/4 − Δf/2)`` of observables on the nodes of a grid."""
 
-    def mean(values: Values) -> float:
+    def mean(values: kit.Values) -> float:
         return float((masses * values).sum())
 
-    def covariance(values: Values, other: Values) -> float:
+    def covariance(values: kit.Values, other: kit.Values) -> float:
         return mean(values * other) - mean(values) * mean(other)
 
     whole = beta * square / 4 - laplacian / 2
@@ -152,7 +146,7 @@ def line_law(step: float, beta: float) -> LineLaw:
     return LineLaw(moments, rate, float(max(law[0], law[-1])), logs)
 
 
-def plane_moments(step: float) -> Values:
+def plane_moments(step: float) -> kit.Values:
     """Return E x², E y² and E x²y² of the walk in the plane at β = 1, ``(3,)``."""
     spacing = SPACING_PLANE * (2 * step) ** 0.5
     across = spacing * np.arange(-int(4 / spacing), int(4 / spacing) + 1)
@@ -166,7 +160,7 @@ def plane_moments(step: float) -> Values:
     return np.array([law @ x**2, law @ y**2, law @ (x * y) ** 2])
 
 
-def rugged_bound(betas: Values) -> Values:
+def rugged_bound(betas: kit.Values) -> kit.Values:
     """Return (1/2β) log[(eM/m)(bβ + 1)] for the rugged parabola, with M = 1 + ak, m = ½ and b = a²/2."""
     factor = np.e * (1 + AMPLITUDE * WAVES) / 0.5
     return np.log(factor * (AMPLITUDE**2 / 2 * betas + 1)) / (2 * betas)
@@ -192,11 +186,11 @@ def rugged_excess(beta: float, amplitude: float = AMPLITUDE) -> float:
 
 
 @dataclass(frozen=True)
-class LangevinGibbsPoint(Point):
+class LangevinGibbsPoint(kit.Point):
     """The exact law of the walk in the double well, at one step size and one temperature."""
 
-    step: Positive
-    beta: Positive
+    step: kit.Positive
+    beta: kit.Positive
 
     batched = ("step", "beta")
     diagram = {"step": "log:0.002:0.25:15", "beta": "log:0.5:32:13"}
@@ -209,13 +203,13 @@ class LangevinGibbsPoint(Point):
         "runs away beyond |x| = √(1 + 2/ε). Ratios above three are shown as three.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         theory = line_expansion(self.beta)
-        return Prediction(
+        return kit.Prediction(
             mean=theory.gibbs[0], bias=abs(self.step * theory.bias[0]) / theory.gibbs[0]
         )
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         # the law is even: nodes on x > 0, to which a step from there leads as well as to their mirror images
         variance = 2 * self.step / self.beta
         far = jnp.sqrt(1 + jnp.sqrt(4 * DEPTH / self.beta))
@@ -229,9 +223,9 @@ class LangevinGibbsPoint(Point):
         law = jnp.linalg.solve(system.T, jnp.full(HALF, 1 / HALF))
         return {"square": law @ x**2, "end": law[-1]}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return [
-            assume(
+            kit.assume(
                 "mass at the ends of the grid",
                 abs(float(observed["end"])),
                 "<",
@@ -240,13 +234,13 @@ class LangevinGibbsPoint(Point):
             )
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         bias = abs(float(observed["square"]) / float(predicted["mean"]) - 1)
         return [
             # a tenth of it for the second order
             equal("bias", predicted["bias"], bias, 0.1, label="bias of E x² over E x²")
         ]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         bias = abs(float(observed["square"]) / float(predicted["mean"]) - 1)
         return {"share_of_theory": min(bias / float(predicted["bias"]), 3.0)}

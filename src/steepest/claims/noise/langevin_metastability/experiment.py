@@ -12,19 +12,9 @@ from numpy.lib.stride_tricks import as_strided
 from scipy import linalg
 from scipy.special import gamma
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Hypothesis,
-    Key,
-    Point,
-    Positive,
-    Prediction,
-    Values,
-    assume,
-    equal,
-)
+from steepest import kit
 from steepest.claims.noise._double_well import DEPTH, reach, well
+from steepest.kit.points import Arrays, equal
 from steepest.noise import (
     exit_moments,
     kramers,
@@ -157,7 +147,7 @@ def _plane_time(beta: float, ratio: float, mean: float, columns: int, rows: int)
     return float(np.interp(START, x, times.reshape(columns, rows)[:, 0]))
 
 
-def absorption_times(jumps: Values, out: Values, band: int) -> Values:
+def absorption_times(jumps: kit.Values, out: kit.Values, band: int) -> kit.Values:
     """Return the mean times to absorption of a Markov chain in continuous time, by elimination without subtraction.
 
     One state after another is taken out of the chain, and its jumps are handed to those that are left.
@@ -197,7 +187,7 @@ def _plane(x: Any, y: Any, ratio: float, mean: float) -> Any:
     return well(x) + stiffness(x, ratio, mean) * y**2 / 2
 
 
-def _bernoulli(z: Values) -> Values:
+def _bernoulli(z: kit.Values) -> kit.Values:
     """Return ``z/(e^z − 1)``, the rate over a rise of z where the potential is straight, in units of flat ones."""
     small = np.abs(z) < 1e-6
     safe = np.where(small, 1.0, z)
@@ -305,12 +295,12 @@ def plane_formula(ratio: float, mean: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class LangevinMetastabilityPoint(Point):
+class LangevinMetastabilityPoint(kit.Point):
     """The exact mean exit time beside a second direction, at one temperature and one ratio of stiffnesses."""
 
-    plane_beta: Positive
-    ratios: Positive
-    stiffness: Positive
+    plane_beta: kit.Positive
+    ratios: kit.Positive
+    stiffness: kit.Positive
 
     batched = ("plane_beta", "ratios", "stiffness")
     diagram = {"plane_beta": "log:2:80:13", "ratios": "log:0.0625:16:13"}
@@ -324,9 +314,9 @@ class LangevinMetastabilityPoint(Point):
         "of two (β = 8) it may be half of the time, and is right to a tenth only from β = 15 to 60 on.",
     )
 
-    def hypotheses(self, setting: Any) -> list[Hypothesis]:
+    def hypotheses(self, setting: Any) -> list[kit.Hypothesis]:
         return [
-            assume(
+            kit.assume(
                 "β",
                 float(self.plane_beta),
                 "<=",
@@ -335,21 +325,21 @@ class LangevinMetastabilityPoint(Point):
             )
         ]
 
-    def predict(self, setting: Any) -> Prediction:
+    def predict(self, setting: Any) -> kit.Prediction:
         prefactor, barrier = plane_formula(float(self.ratios), float(self.stiffness))
-        return Prediction(time=prefactor * np.exp(self.plane_beta * barrier))
+        return kit.Prediction(time=prefactor * np.exp(self.plane_beta * barrier))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         return {"time": plane_time_by_columns(self.plane_beta, self.ratios, self.stiffness)}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
-        return [assume("mean exit time", float(observed["time"]), ">", 0, "choose a smaller β")]
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
+        return [kit.assume("mean exit time", float(observed["time"]), ">", 0, "choose a smaller β")]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         share = float(observed["time"]) / float(predicted["time"])
         # a tenth of it for the next order in 1/β
         return [equal("over_formula", 1.0, share, 0.1, label="exit time over Kramers'")]
 
-    def quantities(self, predicted: Prediction, observed: Arrays) -> dict[str, float]:
+    def quantities(self, predicted: kit.Prediction, observed: Arrays) -> dict[str, float]:
         flat = np.sqrt(2) * np.pi * np.exp(self.plane_beta * BARRIER)
         return {"over_arrhenius": float(observed["time"]) / float(flat)}

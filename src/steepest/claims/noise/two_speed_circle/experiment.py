@@ -10,20 +10,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy import sparse
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Fraction,
-    Hypothesis,
-    Key,
-    Point,
-    Prediction,
-    Values,
-    Within,
-    assume,
-    equal,
-)
+from steepest import kit
+from steepest.kit.points import Arrays, equal
 
 NOISES = ("own", "cross", "isotropic")
 """On the torus: what sets the step of each coordinate. Itself, the other one, or both together for both."""
@@ -78,7 +66,7 @@ def quadrant(sites: int) -> sparse.csr_array:
     return sparse.csr_array((chances, (rows, np.concatenate(ends))), (sites**2, sites**2))
 
 
-def _transitions(start: Values, moves: list) -> sparse.csr_array:
+def _transitions(start: kit.Values, moves: list) -> sparse.csr_array:
     sites = len(start)
     stays = 1 - sum(np.broadcast_to(chance, sites) for _, chance in moves)
     rows = np.concatenate([start] * (len(moves) + 1))
@@ -160,17 +148,17 @@ def on_the_torus(
 
 
 @dataclass(frozen=True)
-class TwoSpeedPoint(Point):
+class TwoSpeedPoint(kit.Point):
     """The exact share of the slow part of one ring, for one length of the longer steps.
 
     A sweep compiles its points, with step and share traced: so the chain is dense here, and in JAX. A test compares it
     with the sparse one.
     """
 
-    steps: Count
-    slow: Fraction
-    fine: Count
-    bias: Annotated[float, Within(-0.5, 0.5)]
+    steps: kit.Count
+    slow: kit.Fraction
+    fine: kit.Count
+    bias: Annotated[float, kit.Within(-0.5, 0.5)]
 
     batched = ("steps", "slow")
     diagram = {"steps": "1,2,3,4,5,6", "slow": "linear:0.1:0.9:17"}
@@ -181,10 +169,10 @@ class TwoSpeedPoint(Point):
         "tenth of the shorter arc the point is out of range.",
     )
 
-    def predict(self, setting: Any) -> Prediction:
-        return Prediction(share=slow_share(self.slow, self.steps))
+    def predict(self, setting: Any) -> kit.Prediction:
+        return kit.Prediction(share=slow_share(self.slow, self.steps))
 
-    def observe(self, setting: Any, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
         sites = self.fine
         start = jnp.arange(sites)
         slow = start < jnp.round(self.slow * sites)
@@ -198,14 +186,14 @@ class TwoSpeedPoint(Point):
         law = jnp.linalg.solve(system.T, jnp.full(sites, 1 / sites))
         return {"share": jnp.where(slow, law, 0.0).sum()}
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         arc = self.fine * min(self.slow, 1 - self.slow)
         return [
-            assume("bias of the steps", abs(self.bias), "==", 0, "steps must have mean zero"),
-            assume("longest step over the shorter arc", self.steps / arc, "<=", COARSE),
+            kit.assume("bias of the steps", abs(self.bias), "==", 0, "steps must have mean zero"),
+            kit.assume("longest step over the shorter arc", self.steps / arc, "<=", COARSE),
         ]
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         # the lattice costs up to 1.6 k/N where the slow part is a tenth
         share = observed["share"]
         return [equal("share", predicted["share"], share, (-0.02, 0.02), absolute=True)]

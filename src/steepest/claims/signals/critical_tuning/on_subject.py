@@ -10,11 +10,11 @@ import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
-from steepest.claim.subjects import Cost, Networks, OnSubject
 from steepest.claims.signals.critical_tuning.claim import CriticalTuning, moments_of
 from steepest.claims.signals.critical_tuning.experiment import GROUPS, located, perturbations
 from steepest.core.errors import UserError
 from steepest.kernels import Criticality, criticality, first_layer, planar_inputs, propagate
+from steepest.kit.subjects import Cost, Networks, OnSubject
 from steepest.measurement import activation_of, require_chain
 from steepest.measurement.adapters import Dense, Subject
 from steepest.nn.activations import activation
@@ -27,8 +27,9 @@ PLANE = ((1.0, 0.0), (1.0, np.pi / 3))  # the pair whose variance and covariance
 class CriticalOnSubject(OnSubject, CriticalTuning):
     """Your initial networks, their weights scaled to C_W around the critical one, on a plane of your inputs."""
 
-    # initial networks that your function builds with different seeds [1]
-    seeds: Annotated[int, kit.Within(2 * GROUPS, 10_000)] = 400
+    seeds: Annotated[int, kit.Within(2 * GROUPS, 10000)] = kit.param(
+        400, "initial networks that your function builds with different seeds"
+    )
 
     says = (
         "Your layers keep small changes of length and of direction where C_W is critical, and "

@@ -8,23 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from steepest.claim import (
-    Arrays,
-    Check,
-    Count,
-    Curve,
-    Fraction,
-    Hypothesis,
-    Key,
-    NonNegative,
-    Point,
-    Positive,
-    Prediction,
-    Seeds,
-    assume,
-    equal,
-    predicted_curve,
-)
+from steepest import kit
 from steepest.kernels import (
     DepthScales,
     chi_parallel,
@@ -32,6 +16,7 @@ from steepest.kernels import (
     depth_scales,
     planar_inputs,
 )
+from steepest.kit.points import Arrays, equal
 from steepest.nn.activations import activation, gaussian_mean
 from steepest.nn.networks import sample_grams
 
@@ -46,17 +31,17 @@ def resting(sigma: str, c_w: float, c_b: float) -> DepthScales:
 
 
 @dataclass(frozen=True)
-class DepthScalePoint(Point):
+class DepthScalePoint(kit.Point):
     """The depth scale ξ over C_W and C_b, measured and predicted; it diverges on the critical line."""
 
     activation: str
-    c_w: Positive
-    c_b: NonNegative
-    width: Count
-    layers: Count
-    networks: Seeds
-    separation: Fraction
-    floor: Fraction
+    c_w: kit.Positive
+    c_b: kit.NonNegative
+    width: kit.Count
+    layers: kit.Count
+    networks: kit.Seeds
+    separation: kit.Fraction
+    floor: kit.Fraction
 
     batched = ("c_w", "c_b")
     diagram = {"c_w": "linear:0.5:4:12", "c_b": "linear:0.02:0.6:8"}
@@ -73,7 +58,7 @@ class DepthScalePoint(Point):
         """Return fixed points and depth scales."""
         return resting(self.activation, self.c_w, self.c_b)
 
-    def setting(self, key: Key) -> jax.Array:
+    def setting(self, key: kit.Key) -> jax.Array:
         """Return one input and two others at rest, at correlations around the fixed one, shape ``(3, 2)``."""
         k = self.scales.k_star
         c = self.scales.correlation
@@ -87,15 +72,15 @@ class DepthScalePoint(Point):
         angles = np.arccos(np.clip(((c + apart) * k - self.c_b) / (k - self.c_b), -1, 1))
         return planar_inputs(k, self.c_w, self.c_b, (1, 0), *((1, angle) for angle in angles))
 
-    def predict(self, setting: jax.Array) -> Prediction:
-        return Prediction(scale=((), self.scales.xi_correlation, "layers"))
+    def predict(self, setting: jax.Array) -> kit.Prediction:
+        return kit.Prediction(scale=((), self.scales.xi_correlation, "layers"))
 
-    def observe(self, setting: jax.Array, key: Key) -> Mapping[str, jax.Array]:
+    def observe(self, setting: jax.Array, key: kit.Key) -> Mapping[str, jax.Array]:
         # A traced field is a strong float64, which would carry the whole computation out of single precision.
         single = self.traced({"c_w": jnp.float32(self.c_w), "c_b": jnp.float32(self.c_b)})
         return {"correlation": single.correlations(setting, key)}
 
-    def correlations(self, inputs: jax.Array, key: Key) -> jax.Array:
+    def correlations(self, inputs: jax.Array, key: kit.Key) -> jax.Array:
         """Return correlations of the first input with the others, ``(groups, layers + 1, 2)``: means over groups."""
         sigma = activation(self.activation)
         inputs = inputs.astype(jnp.float32)  # differences stay far above rounding
@@ -108,10 +93,10 @@ class DepthScalePoint(Point):
         grouped = correlation[: group * GROUPS].reshape(GROUPS, group, self.layers + 1, 2)
         return grouped.mean(1)
 
-    def run_conditions(self, observed: Arrays) -> list[Hypothesis]:
+    def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:
         return rests_and_forgets([self.scales], self.layers, self.width)
 
-    def judge(self, predicted: Prediction, observed: Arrays) -> list[Check]:
+    def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         correlation = np.asarray(observed["correlation"], float)
         difference = correlation[..., 0] - correlation[..., 1]
         # where nothing is at rest there is no difference to follow
@@ -120,15 +105,15 @@ class DepthScalePoint(Point):
         measured = fitted_scale(difference, self.floor) if followed else none
         return [equal("depth_scale", predicted["scale"], measured, MARGIN, label="ξ")]
 
-    def boundaries(self, x: str, y: str) -> tuple[Curve, ...]:
+    def boundaries(self, x: str, y: str) -> tuple[kit.Curve, ...]:
         if {x, y} != {"c_w", "c_b"}:
             return ()
         c_w, c_b = critical_line(self.activation)
         line = (c_w, c_b) if x == "c_w" else (c_b, c_w)
-        return (predicted_curve(*line, "χ⊥ = 1"),)
+        return (kit.predicted_curve(*line, "χ⊥ = 1"),)
 
 
-def rests_and_forgets(scales: list[DepthScales], layers: int, width: int) -> list[Hypothesis]:
+def rests_and_forgets(scales: list[DepthScales], layers: int, width: int) -> list[kit.Hypothesis]:
     """Check that signals have a resting variance, and a depth scale that layers and width can show."""
     smallest = min(point.k_star for point in scales)
     correlation = [point.xi_correlation for point in scales]
@@ -136,9 +121,9 @@ def rests_and_forgets(scales: list[DepthScales], layers: int, width: int) -> lis
     away = "stay away from criticality"
     wider = "choose a larger --width"
     return [
-        assume("smallest resting variance", smallest, ">", 0, "raise --c_b"),
-        assume("longest depth scale / layers", longest / layers, "<=", 1, away),
-        assume("longest depth scale / width", longest / width, "<=", 0.02, wider),
+        kit.assume("smallest resting variance", smallest, ">", 0, "raise --c_b"),
+        kit.assume("longest depth scale / layers", longest / layers, "<=", 1, away),
+        kit.assume("longest depth scale / width", longest / width, "<=", 0.02, wider),
     ]
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claim.subjects import Cost, Networks, OnSubject
 from steepest.claims.signals.lazy_or_rich.claim import IDS, SLOPES, LazyOrRich
 from steepest.core.errors import UserError
+from steepest.kit.subjects import Cost, Networks, OnSubject
 from steepest.linalg import top_eigenpairs
 from steepest.measurement import kernel_matrix
 from steepest.measurement.adapters import Subject, gradient_seconds
@@ -28,21 +28,20 @@ TOP = 0.05  # tolerance of the largest eigenvalue, which only sets the step size
 class LazyOnSubject(OnSubject, LazyOrRich):
     """Your network at several widths, descended with all examples at once until the risk has fallen."""
 
-    # how the width enters your network: standard (weights like 1/√fan-in, and no multipliers), ntk, mup or mean-field
-    # [name]
-    parameterizations: tuple[str, ...] = ("standard",)
-    widths: tuple[kit.Positive, ...] = (
-        1.0,
-        2.0,
-        4.0,
-        8.0,
-    )  # given to your function as width= [your unit]
-    examples: kit.Count = 40  # of yours at most, drawn by class [1]
-    target: kit.Fraction = 0.2  # of the risk at the start, at which descent stops [1]
-    step: kit.Positive = (
-        0.2  # step size as a share of 2/λ_max of the Gauss–Newton matrix at the start [1]
+    parameterizations: tuple[str, ...] = kit.param(
+        ("standard",),
+        "how the width enters it: standard (weights like 1/√fan-in, and no multipliers), ntk, mup or mean-field",
+        unit="name",
     )
-    seeds: kit.Seeds = 16  # initial networks at each width [1]
+    widths: tuple[kit.Positive, ...] = kit.param(
+        (1.0, 2.0, 4.0, 8.0), "given to your function as width=", unit="your unit"
+    )
+    examples: kit.Count = kit.param(40, "of yours at most, drawn by class")
+    target: kit.Fraction = kit.param(0.2, "of the risk at the start, at which descent stops")
+    step: kit.Positive = kit.param(
+        0.2, "step size as a share of 2/λ_max of the Gauss–Newton matrix at the start"
+    )
+    seeds: kit.Seeds = kit.param(16, "initial networks at each width")
 
     says = (
         "The hidden layers and the tangent kernel of your network move with the powers of the "

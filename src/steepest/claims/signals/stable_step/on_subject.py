@@ -8,8 +8,8 @@ import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
-from steepest.claim.subjects import Cost, Networks, OnSubject
 from steepest.claims.signals.stable_step.claim import TOO_LONG, StableStep
+from steepest.kit.subjects import Cost, Networks, OnSubject
 from steepest.measurement import kernel_matrix
 from steepest.measurement.adapters import Subject
 
@@ -24,12 +24,14 @@ FEW_HALVINGS = 7  # which leave 4 %
 class StableStepOnSubject(OnSubject, StableStep):
     """Descent on the squared distance to targets that your network nearly fits from the start."""
 
-    examples: kit.Count = (
-        16  # of yours at most, drawn by class; fewer where each has many outputs [1]
+    examples: kit.Count = kit.param(
+        16, "of yours at most, drawn by class; fewer where each has many outputs"
     )
-    seeds: kit.Seeds = 5  # initial networks, if your function takes a seed [1]
-    residual: kit.Positive = 0.01  # size of the residual at the start, over that of the outputs [1]
-    halvings: kit.Count = 14  # halvings of the bisection, on a logarithmic scale [1]
+    seeds: kit.Seeds = kit.param(5, "initial networks, if your function takes a seed")
+    residual: kit.Positive = kit.param(
+        0.01, "size of the residual at the start, over that of the outputs"
+    )
+    halvings: kit.Count = kit.param(14, "halvings of the bisection, on a logarithmic scale")
 
     says = (
         "The largest stable step of your network, near where it starts, is 2/λ_max of its "
