@@ -235,11 +235,11 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
 
     def observe(self, setting: np.ndarray, key: kit.Key) -> kit.Observation:
         free = FreeFeatures(self.classes, self.copies, self.dimension, self.decay, self.steps)
-        found = free_features(free, key, self.seeds)
+        minima = free_features(free, key, self.seeds)
         more = {"loss": " time", "singular": " class", "cosines": " both", "raw_cosines": " both"}
         of_free = {
             f"free_{name}": (f"loss seed{more.get(name, '')}", values)
-            for name, values in found.items()
+            for name, values in minima.items()
         }
         widths = (setting.shape[2], *[self.width] * self.depth, self.classes)
         training = Training(

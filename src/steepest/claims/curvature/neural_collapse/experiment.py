@@ -131,7 +131,7 @@ def free_features(free: FreeFeatures, key: kit.Key, seeds: int) -> dict[str, np.
     begin = [LOOK(h, y, w).variability for h, w in states]
     ends = [LOOK(h, y, w) for h, w in zip(paths["end"]["h"], paths["end"]["w"], strict=True)]
     of_ends = lambda name: np.array([getattr(end, name) for end in ends])
-    found = {
+    measured = {
         "loss": paths["loss"],
         "gradient": paths["gradient"],
         "singular": np.linalg.svd(paths["outputs"], compute_uv=False),
@@ -141,7 +141,7 @@ def free_features(free: FreeFeatures, key: kit.Key, seeds: int) -> dict[str, np.
         "raw_cosines": upper_pairs(jnp.asarray(of_ends("raw_cosines"))),
         "duality": of_ends("duality"),
     }
-    return {name: np.reshape(v, (2, seeds, *np.shape(v)[1:])) for name, v in found.items()}
+    return {name: np.reshape(v, (2, seeds, *np.shape(v)[1:])) for name, v in measured.items()}
 
 
 def networks(training: Training, key: kit.Key, x: np.ndarray) -> dict[str, np.ndarray]:

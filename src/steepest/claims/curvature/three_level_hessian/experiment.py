@@ -70,8 +70,8 @@ def split(setting: Setting, key: kit.Key, classes: int, steps: int) -> dict[str,
     networks = jax.tree.map(np.asarray, networks)
     product = jax.jit(partial(products, training))  # hundreds of calls: worth optimizing
     one = lambda i: spectra(classes, product, *jax.tree.map(lambda a: a[i], networks))
-    found = [one(i) for i in range(count)]
-    stacked = {name: np.stack([network[name] for network in found]) for name in found[0]}
+    solved = [one(i) for i in range(count)]
+    stacked = {name: np.stack([network[name] for network in solved]) for name in solved[0]}
     return {"error": np.asarray(error[:, 0]), **stacked}
 
 
@@ -100,7 +100,7 @@ def spectra(
         return pairs
 
     spectrum = top(lane, of_classes.levels, (), 2 * classes + 1)
-    found = {
+    levels_of_network = {
         "eigenvalues": spectrum.values,
         "left_of_class_part": top(lane, of_classes.levels, CLASS_PART, classes + 2).values,
         "deviation": of_classes.deviation,
@@ -109,7 +109,7 @@ def spectra(
         along = lambda factor: ((spectrum.vectors @ factor.T) ** 2).sum(1)  # v · A v
         class_part = along(levels.levels.classes)
         both_parts = class_part + along(levels.levels.cross)
-        found |= {
+        levels_of_network |= {
             f"{prefix}carried": class_part / spectrum.values,
             f"{prefix}class_share": (class_part / both_parts)[: classes - 1],
             f"{prefix}left": np.stack(
@@ -121,7 +121,7 @@ def spectra(
             f"{prefix}trace": levels.trace,
         }
     residual = max(pairs.residuals.max() for pairs in solved)
-    return {**found, "residual": residual / spectrum.values[0]}
+    return {**levels_of_network, "residual": residual / spectrum.values[0]}
 
 
 def measure(training: Training, w: jax.Array, lane: Lanes, key: kit.Key) -> Measured:

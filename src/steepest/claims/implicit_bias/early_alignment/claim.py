@@ -248,10 +248,10 @@ class EarlyAlignment(kit.Claim[Setting]):
         directions = starts / np.linalg.norm(starts, axis=-1, keepdims=True)
         cosines = np.einsum("shd,sed->seh", directions, pairs)
         mu = (pairs[:, 0] * pairs[:, 1]).sum(-1)[:, None]
-        seen = cosines.max(1)
-        unseen = cosines.min(1)
-        angle = np.arccos(seen)
-        beside = (unseen - mu * seen) / np.sin(angle)
+        nearer = cosines.max(1)
+        farther = cosines.min(1)
+        angle = np.arccos(nearer)
+        beside = (farther - mu * nearer) / np.sin(angle)
         meets = np.arctan2(mu, -beside)
         share = np.where(cosines.argmax(1) == 0, (self.copies == 0).mean(), self.copies.mean())
         with np.errstate(invalid="ignore", divide="ignore"):

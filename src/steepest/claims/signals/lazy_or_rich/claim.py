@@ -329,7 +329,6 @@ class LazyOrRich(kit.Claim[Setting]):
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        narrow = seen.change.isel(width=[0] * len(self.widths))
         return [
             kit.control(
                 "other_parameterization",
@@ -338,13 +337,18 @@ class LazyOrRich(kit.Claim[Setting]):
                 change=seen.change.roll(parameterization=1),
                 top=seen.top.roll(parameterization=1),
             ),
-            kit.control(
-                "one_width",
-                "they are all as wide",
-                label="the narrowest networks in the place of all",
-                change=narrow.assign_coords(width=seen.width),
-            ),
+            self.one_width(seen),
         ]
+
+    def one_width(self, seen: xarray.Dataset) -> kit.Control:
+        """Return the control of networks that are all as wide as the narrowest."""
+        narrow = seen.change.isel(width=[0] * len(self.widths))
+        return kit.control(
+            "one_width",
+            "they are all as wide",
+            label="the narrowest networks in the place of all",
+            change=narrow.assign_coords(width=seen.width),
+        )
 
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object

@@ -219,9 +219,8 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         return self.rivals_of_changes()
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
-        _, one_width = super().controls(seen)
         if any(self.exponents[0]):
-            return [one_width]
+            return [self.one_width(seen)]
         # of networks that keep moving those of one width tell nothing
         narrower = (seen.width / seen.width[0]) ** -0.5
         lazier = seen.change.where(seen.what == "output", seen.change * narrower)
