@@ -3,7 +3,7 @@
 from typing import assert_type
 
 import steepest
-from steepest.claim import Verdict
+from steepest.kit import Verdict
 
 result = steepest.run("catapult", multiple=5.0)
 assert_type(result.verdict, Verdict)

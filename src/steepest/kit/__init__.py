@@ -35,6 +35,7 @@ from steepest.core.scope import choices as choices
 from steepest.core.scope import meanings as meanings
 from steepest.core.scope import param as param
 from steepest.core.scope import scope_of as scope_of
+from steepest.core.words import Verdict as Verdict
 from steepest.kit._arrays import law as law
 from steepest.kit._arrays import seen as seen
 from steepest.kit._checks import agrees as agrees
