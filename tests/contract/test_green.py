@@ -130,7 +130,7 @@ def test_every_night_it_is_all(names, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "module", ["engine.run", "engine.judge", "core.checks", "site.drawing._panel"]
+    "module", ["engine.run", "kit._judging", "core.checks", "site.drawing._panel"]
 )
 def test_the_pipeline_is_what_runs_judges_and_draws(module):
     assert f"steepest.{module}" in green._pipeline()

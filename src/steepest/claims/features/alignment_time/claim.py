@@ -101,10 +101,10 @@ class AlignmentTime(kit.Claim[Setting]):
     )
     source = "The talk [@vidal2024] and [@min2024a], whose bounds it replaces; derived here"
     corrections = (
-        "The talk bounds the time of selection by a multiple of (log n)/μ, the paper by one of (log n)/√μ. As laws "
-        "both are wrong: the longest time over all data and all starts that see an own example is arcosh(1/μ), that is "
-        "log(2/μ), with summed loss and examples of unit length. It does not grow with n. As bounds they hold, with "
-        "room.",
+        "The talk bounds the time of selection by a multiple of (log n)/μ, the paper by one of (log n)/√μ. As laws of "
+        "the longest time both are wrong: over all data and all starts that see an own example it is arcosh(1/μ), "
+        "about log(2/μ), with summed loss and examples of unit length, and does not grow with n. As bounds they hold, "
+        "with room.",
         "No bound in n and μ alone holds for starts that see only the other class: at the angle δ from the direction "
         "opposite to their pull G they take (1/‖G‖) log(1/δ), up to a constant.",
     )
@@ -117,7 +117,8 @@ class AlignmentTime(kit.Claim[Setting]):
         "artanh √(1 − μ²) = arcosh(1/μ), and p starts at p₀ at least.",
         "Two examples reach it: a start in their plane that sees one of them only. The "
         "slowest neurons on drawn sets of 4 take 0.63 to 0.998 of their bound, of 12 an eighth, of 36 some 2 or 3 %: "
-        "many pull harder. The mean time there falls like n^(−0.8) to n^(−1), so that with the mean loss it hardly "
+        "many pull harder. What does not grow with n is the longest time over all data, not that on drawn ones. The "
+        "mean time there falls like n^(−0.8) to n^(−1), so that with the mean loss it hardly "
         "changes with n. That is not judged.",
         "That the time does not grow with n is judged on data of 3, 6 and 12 examples, each changed by a search for "
         "slow ones, with starts that see examples of both classes. Copies of the second of two examples change nothing "
@@ -150,7 +151,7 @@ class AlignmentTime(kit.Claim[Setting]):
         kit.Version(
             3,
             "searches at n = 3, 6 and 12, each judged; two examples at every μ and number of copies; starts out of "
-            "their plane as a changed world; the exponent in copies is judged no more",
+            "their plane as a changed world; the exponent in copies is no longer judged",
             "the search had six examples alone, and copies change nothing: they are not seen before selection ends",
         ),
     )
@@ -417,14 +418,14 @@ class AlignmentTime(kit.Claim[Setting]):
                 law.chains,
                 seen.chains,
                 0.005,
-                label="chains: time of selection, by exact arcs",
+                label="chains: time of selection, against exact straight pieces",
             ),
             kit.follows(
                 "drawn",
                 law.drawn,
                 seen.drawn,
                 0.005,
-                label="drawn data: mean time of selection, by exact arcs",
+                label="drawn data: mean time of selection, against exact straight pieces",
             ),
             kit.follows(
                 "rate",
@@ -552,7 +553,7 @@ class AlignmentTime(kit.Claim[Setting]):
             kit.control(
                 "sizes_exchanged",
                 "more examples pull harder",
-                label="the largest drawn sets for the smallest",
+                label="the largest drawn sets in the place of the smallest",
                 drawn=(seen.drawn.dims, seen.drawn.values[::-1]),
                 rates=(seen.rates.dims, seen.rates.values[::-1]),
             ),

@@ -69,10 +69,13 @@ class HomogeneousKkt(kit.Claim[Setting]):
         16,
         "hidden neurons",
         unit="neurons",
-        scope=kit.between(14, 18, "the start of more is not forgotten at this horizon"),
+        scope=kit.between(14, 18, "wider networks still remember their start at this horizon"),
     )
     each: kit.Count = kit.param(
-        20, "images of a class", unit="images", scope=kit.between(16, 22, "more take longer")
+        20,
+        "images of a class",
+        unit="images",
+        scope=kit.between(16, 22, "larger classes need a longer run"),
     )
     powers: tuple[float, ...] = kit.param(
         (1.0, 2.0), "p of the activation relu(z)^p: ReLU, and a smooth one"
@@ -131,16 +134,16 @@ class HomogeneousKkt(kit.Claim[Setting]):
         "and Li, has no constant of ours and no horizon. ReLU takes a quarter to a half of it, relu² two thirds. As "
         "the margin is bounded and ‖θ‖ is not, the distance tends to zero in the mean.",
         "From smaller starts distances take less than half of the bound, as a part of the gain is that log(1/Σexp(−u)) "
-        "comes to the least u; its constant is not told there.",
-        "What the start puts beside the limit stays while ‖θ‖ grows like (log 1/R)^(1/L): that is our argument for the "
+        "comes to the least u; these data cannot fix its constant there.",
+        "The start's part beside the limit stays as large while ‖θ‖ grows like (log 1/R)^(1/L): our argument for the "
         "exponent −1/L of relu²'s distance. From larger starts the limit comes later, and the exponents are out of "
         "range. ReLU's distance falls with no rate that we could predict, as neurons still meet and leave kinks: its "
         "exponent is −0.3 to −0.5 here, and not judged.",
         "The largest drop below the running maximum is taken at every step. The theorem is about the flow: a step that "
         "crosses a kink goes wrong for a part of its length, so that ReLU's drop is allowed a hundredth of --step. "
-        "Longer steps lose: 1 % with a step of 0.2, a fifth or more with 0.4, where they jump between examples, "
+        "Longer steps lose: 1 % with a step of 0.2, a tenth and more with 0.4, where they jump between examples, "
         "and ReLU's drop shrinks at least in proportion below 0.05. The plain margin has no theorem; in steps of 0.05 "
-        "it drops by a hundredth or less, in smaller ones by less.",
+        "it drops by about a hundredth, in smaller ones by less.",
         "That margins over ‖θ‖ to the power L do not fall refutes larger powers only; that L is not smaller is told by "
         "the growth of ‖θ‖.",
         "A KKT point of this problem need not be its solution, and nothing here says that these points are.",
@@ -177,7 +180,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
             6,
             "distances of both activations against the margin gained meanwhile, in three windows, and the growth of "
             "‖θ‖; horizon 2000 for 3000; one-sided gradients and long steps as changed worlds of all of it",
-            "that ReLU's residual is below 0.05 at the end is no limit: from larger starts it comes later, and failed",
+            "0.05 is no limit of the theorem's: from larger starts ReLU's residual falls below it later, and failed",
         ),
     )
     tiny = {"width": 8, "each": 6, "horizon": 50.0, "scale": 0.07, "seeds": 3}
@@ -446,7 +449,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
                 "every_step",
                 seen.lost / self.allowed,
                 1.0,
-                label="the same between all steps, over what steps across kinks may lose",
+                label="largest drop in any step, over what a step across a kink may cost",
             ),
             kit.at_most(
                 "kkt_distance",

@@ -1,7 +1,7 @@
 """At temperature 1/β descent strays δ from its path within a time T with chance C e^(−βI)/√β; I is the least action.
 
-The action of a path is ¼∫|ẋ + ∇f|². On a parabola I(δ) = λδ²/(2(1 − e^(−2λT))), and C is known too: from how much
-likelier it is to have been out some time, at one of the times at which one looks, than to be out at the end.
+The action of a path is ¼∫|ẋ + ∇f|². On a parabola I(δ) = λδ²/(2(1 − e^(−2λT))), and C is known too, from the
+chance to be outside at some look over that to be outside at the end.
 """
 
 from collections.abc import Callable, Mapping
@@ -113,14 +113,14 @@ class SmallNoiseDeviation(kit.Claim[None]):
         "The factor in front is derived here. First exits are u/β before the end, with a density e^(−qu), "
         "q = λ²δ²/(4 sinh² λT); who leaves then is out at the end with chance Φ(−λδ√(u/2)). So it is 2/(1 − tanh λT) "
         "times as likely to be out some time as at the end, where the reflection of a plain Brownian motion has 2. "
-        "So it is where e^(−qu) has fallen before u = βT, at the start of the time: qTβ ≥ 2 is asked for.",
+        "This needs e^(−qu) to have fallen before u = βT, at the start of the time: qTβ ≥ 2 is asked for.",
         "The process is looked at every c/β, and then the factor is smaller by an amount that does not vanish with "
         "noise: 6.2 at c = 0.1 where it is 8.4 if it is looked at always. Spitzer's identity for the walk that leads "
         "back from the end gives it exactly, and that is what is judged, at each c and T. That the tube seems wider by "
         "0.5826 standard deviations of a step (Broadie, Glasserman and Kou 1997) is its first order in √c, and errs by "
         "a sixth at c = 0.4, T = 0.4.",
-        "In the double well the path starts at 1.2 and the cheapest way out is against the curvature that weakens "
-        "inward: the least action is half of what Gaussian deviations would cost. Its factor in front is not known.",
+        "In the double well the path starts at 1.2, and the cheapest way out is inward, where the curvature is weaker: "
+        "the least action is about half of what Gaussian deviations would cost. Its factor in front is not known.",
         "That the factor in front goes like 1/√β is so where the cheapest exit is at the end of the time. Where it is "
         "earlier, as for paths that start near the saddle and have long times, the claim is out of range.",
         "On a parabola the law depends on β δ² and λT only, so that the axis of T is also that of λ.",
@@ -131,7 +131,7 @@ class SmallNoiseDeviation(kit.Claim[None]):
         kit.Version(
             1,
             "walkers at β = 3 and 6; narrower margins of the rates; qTβ ≥ 2 is asked for",
-            "few leave at β = 8; at qTβ = 0.6 the extrapolated factor was 46.5 for 55.6",
+            "few leave at β = 8; at qTβ = 0.6 the extrapolated factor was 46.5 instead of 55.6",
             seeds="20 of 20 hold",
         ),
         kit.Version(
