@@ -45,13 +45,15 @@ def on(device, model, data):
 def numbers(report):
     """Return the readings that are finite numbers, by id and name, each with half of its interval."""
     return {
-        f"{one.id}: {one.name}": (
-            one.value,
-            0.0 if one.interval is None else np.ptp(one.interval) / 2,
-        )
-        for one in report.quantities
-        if np.isfinite(one.value)
+        f"{reading.id}: {reading.name}": (reading.value, half_width(reading))
+        for reading in report.quantities
+        if np.isfinite(reading.value)
     }
+
+
+def half_width(reading):
+    """Return half of a reading's interval, zero where it has none."""
+    return 0.0 if reading.interval is None else np.ptp(reading.interval) / 2
 
 
 def reports(device):
@@ -68,11 +70,11 @@ def reports(device):
                 report = steepest.measure(twin, loss, moved, lr=0.01)
                 seconds[place] = round(time.perf_counter() - begun, 2)
             values[place] = numbers(report)
-        both = values["cpu"].keys() & values[device].keys()
         apart = {}
-        for id in both:
-            (here, room), (there, _) = values["cpu"][id], values[device][id]
-            apart[id] = (abs(there - here) / max(abs(here), 1e-12), abs(there - here) <= room)
+        for id in values["cpu"].keys() & values[device].keys():
+            of_cpu, room = values["cpu"][id]
+            gap = abs(values[device][id][0] - of_cpu)
+            apart[id] = (gap / max(abs(of_cpu), 1e-12), gap <= room)
         row = {
             "network": name,
             "seconds": seconds,

@@ -213,12 +213,12 @@ control = """
         return [kit.control("stale", why, label="each noise used twice", floor=seen.stale)]
 
     def figure("""
-fresh = """kit.seen(floor=("seed lr", floors(noise, lrs)))"""
-both = """kit.seen(
+fresh_alone = """kit.seen(floor=("seed lr", floors(noise, lrs)))"""
+fresh_and_stale = """kit.seen(
             floor=("seed lr", floors(noise, lrs)),
             stale=("seed lr", floors(jnp.repeat(noise, 2, 1)[:, : self.steps], lrs)),
         )"""
-whole = with_rival.replace(fresh, both).replace("\n    def figure(", control)
+whole = with_rival.replace(fresh_alone, fresh_and_stale).replace("\n    def figure(", control)
 path.write_text(whole, "utf-8")
 claim = steepest.run(path)
 print(f"{claim.verdict}: {claim.reason}")

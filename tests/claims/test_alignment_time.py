@@ -87,13 +87,15 @@ def test_a_search_keeps_sizes_and_comes_near_the_bound():
     # the slowest by an integrator, without the rows that are no examples
     slowest = int(shares.argmax())
     real = lengths[slowest] > 0
-    x, y = sets.x[slowest][real], sets.y[slowest][real]
+    x = sets.x[slowest][real]
+    y = sets.y[slowest][real]
     time = integrated_time(x, y, sets.u[slowest, 0], 1.0)
     assert time == pytest.approx(shares[slowest] * worst(sets)[slowest, 0], abs=1e-5)
 
 
 def test_a_start_out_of_the_plane_is_faster():
-    p, mu = 0.2, 0.1
+    p = 0.2
+    mu = 0.1
     x = np.array([[1.0, 0.0], [mu, np.sqrt(1 - mu**2)]])
     u = np.array([p, -np.sqrt(1 - p**2)])
     aside = out_of_plane(Sets(x[None], np.ones((1, 2)), u[None, None], np.ones((1, 1))))

@@ -35,7 +35,8 @@ def test_the_box_is_the_set_that_random_directions_find():
 def test_overshoot_is_zero_inside_and_relative_outside():
     claim = AutodiffSubgradient(nets=3)
     predicted = claim.predict(claim.setting(jax.random.key(3)))
-    low, high = predicted["low"], predicted["high"]
+    low = predicted["low"]
+    high = predicted["high"]
     assert overshoot((low + high) / 2, low, high).max() == 0
     assert overshoot(1.5 * high, low, high) == pytest.approx(np.full(high.shape, 0.5))
 

@@ -75,15 +75,15 @@ def test_a_search_that_ends_elsewhere_is_noticed():
     with jax.enable_x64(True):
         setting = claim.setting(keys[0])
         law = claim.predict(setting)
-        seen = claim.observe(setting, keys[1])
+        observed = claim.observe(setting, keys[1])
     verdicts = lambda world: {c.id: c.verdict.value for c in claim.checks(law, world)}
-    assert verdicts(seen)["found_curvature"] == "holds"
-    value = seen["critical_value"].copy()
+    assert verdicts(observed)["found_curvature"] == "holds"
+    value = observed["critical_value"].copy()
     value[0, 0] += 0.1
-    elsewhere = verdicts(seen.replace(critical_value=("matrix search", value)))
+    elsewhere = verdicts(observed.replace(critical_value=("matrix search", value)))
     assert elsewhere["complete"] == elsewhere["found_curvature"] == "fails"
-    lowest = np.maximum(seen["critical_lowest"], 0.0)  # as if none were a saddle
-    flat = verdicts(seen.replace(critical_lowest=("matrix search", lowest)))
+    lowest = np.maximum(observed["critical_lowest"], 0.0)  # as if none were a saddle
+    flat = verdicts(observed.replace(critical_lowest=("matrix search", lowest)))
     assert flat["complete"] == "holds"
     assert flat["found_curvature"] == "fails"
 
@@ -94,10 +94,12 @@ def test_a_wrong_hessian_is_noticed_by_the_index_alone():
     with jax.enable_x64(True):
         setting = claim.setting(keys[0])
         law = claim.predict(setting)
-        seen = claim.observe(setting, keys[1])
+        observed = claim.observe(setting, keys[1])
     index = law["index"].copy()
     index[3] += 1
     wrong = law.replace(index=("point", index))
-    failed = lambda theory: [c.id for c in claim.checks(theory, seen) if c.verdict.value == "fails"]
+    failed = lambda theory: [
+        c.id for c in claim.checks(theory, observed) if c.verdict.value == "fails"
+    ]
     assert failed(law) == []
     assert failed(wrong) == ["index"]

@@ -59,8 +59,8 @@ def test_what_is_seen_is_the_collapse_of_the_weights_of_that_step():
             h, y, w = at(int(observed["step"][record]))
             expected = collapse(jnp.array(h), jnp.array(y), jnp.array(w))
             for name in ("variability", "norm_spread", "duality", "mismatch"):
-                found = observed[name][:, record]
-                np.testing.assert_allclose(found, float(getattr(expected, name)), atol=1e-9)
+                measured = observed[name][:, record]
+                np.testing.assert_allclose(measured, float(getattr(expected, name)), atol=1e-9)
             error = ((h @ w.T).argmax(1) != y).mean()
             np.testing.assert_allclose(observed["error"][:, record], error)
 

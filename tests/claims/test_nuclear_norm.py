@@ -71,8 +71,8 @@ def test_a_wrong_theory_fails(small):
 def test_exponents_that_are_judged_are_those_of_the_exact_law(small):
     """Slopes of the exact law's own eigenvalues; none is on the support."""
     claim, _, predicted, observed = small
-    law, seen = labelled(claim, predicted), labelled(claim, observed)
-    counted = claim.derive(law, seen)["counted"].values
+    derived = claim.derive(labelled(claim, predicted), labelled(claim, observed))
+    counted = derived["counted"].values
     assert counted.any()
     along = np.log(predicted["exact"][:, :3].swapaxes(1, 2)[counted])
     slopes = np.polyfit(np.log(claim.alphas[:3]), along.T, 1)[0]
@@ -86,10 +86,10 @@ def test_most_is_told_from_none_and_from_the_other_law(small):
     dims = "draw row column"
     wrong = {rival.id: rival for rival in claim.rivals(setting, law)}
     everywhere = completed_rival(wrong["nuclear_everywhere"], predicted).prediction
-    for name, found in (("low_rank", [1, 0]), ("low_norm", [0, 1])):
+    for name, shares in (("low_rank", [1, 0]), ("low_norm", [0, 1])):
         moved = observed.replace(few=(dims, predicted[name]))
-        seen = claim.derive(law, labelled(claim, moved))
-        assert [float(seen[at].mean()) for at in ("at_truth", "at_program")] == found
+        derived = claim.derive(law, labelled(claim, moved))
+        assert [float(derived[at].mean()) for at in ("at_truth", "at_program")] == shares
     at_truth = observed.replace(few=(dims, predicted["low_rank"]))
     assert verdicts(claim, everywhere, at_truth)["few_truth"] == "fails"
 

@@ -140,8 +140,10 @@ def test_errors_are_read_at_the_risk_wanted():
     test = np.broadcast_to([0.9, 0.3, 0.2, 0.1], (2, 2, 2, 4)).copy()
     risk[1, 1, 1] = 1.0
     dims = ("rule", "seed", "start", "step")
-    seen = xarray.Dataset({"risk": (dims, risk), "rule_test": (dims, test)}, {"rule": list(RULES)})
-    errors = claim.errors_at_risk(seen).values
+    measured = xarray.Dataset(
+        {"risk": (dims, risk), "rule_test": (dims, test)}, {"rule": list(RULES)}
+    )
+    errors = claim.errors_at_risk(measured).values
     assert errors[0] == pytest.approx(0.25)
     assert np.isnan(errors[1, 1, 1]) and np.isfinite(errors).sum() == 7
 

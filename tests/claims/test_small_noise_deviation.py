@@ -65,19 +65,23 @@ def test_the_factor_of_looks_tends_to_that_of_looking_always(curvature):
     ahead = curvature / -np.expm1(-2 * curvature * 0.7)
     wider = ahead * OVERSHOOT * np.sqrt(2 * scale)
     always = 2 / (1 - np.tanh(0.7 * curvature))
-    found = exit_factor(curvature, 1.0, 0.7, scale)
-    assert found == pytest.approx(always * np.exp(-wider), rel=2e-4)
+    factor = exit_factor(curvature, 1.0, 0.7, scale)
+    assert factor == pytest.approx(always * np.exp(-wider), rel=2e-4)
 
 
 def test_the_factor_of_looks_by_lindleys_recursion():
     # max S is max(0, max S + step) in law; E e^{θ max S} on a grid of its places
-    curvature, delta, horizon, scale = 1.0, 1.2, 0.5, 0.4
+    curvature = 1.0
+    delta = 1.2
+    horizon = 0.5
+    scale = 0.4
     ahead = curvature * delta / (1 - np.exp(-2 * curvature * horizon))
     fall = curvature * delta / np.tanh(curvature * horizon)
     nodes, weights = np.polynomial.legendre.leggauss(300)
     x = 12 * (nodes + 1)
     kernel = lambda y, x: norm.pdf(y - x, -fall * scale, np.sqrt(2 * scale))
-    density, at_zero = np.zeros(300), 1.0
+    density = np.zeros(300)
+    at_zero = 1.0
     stays = norm.cdf(-(x - fall * scale) / np.sqrt(2 * scale))
     for _ in range(300):
         moved = kernel(x[:, None], x) @ (12 * weights * density) + at_zero * kernel(x, 0.0)
