@@ -266,12 +266,12 @@ class ContrastiveTransfer(kit.Claim[Setting]):
     def predict(self, setting: Setting) -> kit.Prediction:
         totals = np.array([[slack.total for slack in row] for row in self.slacks(setting)])
         tau = np.array([pair_weights(shares).collision for shares in self.shares])
-        own = totals[0][:, None] * BLOCK_SCALE**4
+        of_blocks = totals[0][:, None] * BLOCK_SCALE**4
         return kit.law(
             offset=("shares", tau),
             factor=("shares", 1 / (1 - tau)),
             slack=("shares seed scale", totals[..., None] * np.array(self.small) ** 4),
-            blocks=("seed block", own / np.array(self.blocks)),
+            blocks=("seed block", of_blocks / np.array(self.blocks)),
             constant=SPREAD_CONSTANT,
             # what a competitor f is charged beside its spread
             charge=("term", [1.0, 0.0]),
@@ -381,9 +381,9 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         slack, excess = left("")
         of_trained = [part.rename(k="matrix").drop_vars("matrix") for part in left("trained_")]
         small = slack.isel(family=slice(-len(self.small), None)).rename(family="scale")
-        before, after = self.compared
+        earlier, later = self.compared
         rises = [
-            (array.isel(family=after) - array.isel(family=before)).isel(shares=0, drop=True)
+            (array.isel(family=later) - array.isel(family=earlier)).isel(shares=0, drop=True)
             for array in (seen.un, seen.supervised)
         ]
 
@@ -599,7 +599,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         tau = float(law.offset[0])
         un = seen.un.isel(equal).values
         grid = np.geomspace(0.2, un.max() * 1.1, 200)
-        own = (seen.trained_un.isel(equal), seen.trained_supervised.isel(equal))
+        trained = (seen.trained_un.isel(equal), seen.trained_supervised.isel(equal))
         accuracy = seen.accuracy.mean("seed").values
         return (
             kit.panel(
@@ -610,8 +610,8 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                     un.ravel(), seen.supervised.isel(equal).values.ravel(), "random", kind="points"
                 ),
                 kit.observed_curve(
-                    own[0].values.ravel(),
-                    own[1].values.ravel(),
+                    trained[0].values.ravel(),
+                    trained[1].values.ravel(),
                     "trained",
                     kind="points",
                     shade=1.0,

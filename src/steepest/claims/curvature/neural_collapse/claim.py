@@ -236,9 +236,14 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
     def observe(self, setting: np.ndarray, key: kit.Key) -> kit.Observation:
         free = FreeFeatures(self.classes, self.copies, self.dimension, self.decay, self.steps)
         minima = free_features(free, key, self.seeds)
-        more = {"loss": " time", "singular": " class", "cosines": " both", "raw_cosines": " both"}
+        last_axes = {
+            "loss": " time",
+            "singular": " class",
+            "cosines": " both",
+            "raw_cosines": " both",
+        }
         of_free = {
-            f"free_{name}": (f"loss seed{more.get(name, '')}", values)
+            f"free_{name}": (f"loss seed{last_axes.get(name, '')}", values)
             for name, values in minima.items()
         }
         widths = (setting.shape[2], *[self.width] * self.depth, self.classes)
@@ -360,7 +365,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         ]
 
     def rivals(self, setting: np.ndarray, law: xarray.Dataset) -> list[kit.Rival]:
-        one = self.of_free_features(1)
+        single = self.of_free_features(1)
         return [
             *self.rivals_of_networks(law),
             kit.rival(
@@ -379,8 +384,8 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
                 "copies",
                 "copies of an example tell nothing new",
                 label="the minimum for one example a class",
-                free_loss=one["free_loss"],
-                free_singular=one["free_singular"],
+                free_loss=single["free_loss"],
+                free_singular=single["free_singular"],
             ),
         ]
 

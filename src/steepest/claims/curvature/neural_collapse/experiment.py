@@ -146,8 +146,11 @@ def free_features(free: FreeFeatures, key: kit.Key, seeds: int) -> dict[str, np.
 
 def networks(training: Training, key: kit.Key, x: np.ndarray) -> dict[str, np.ndarray]:
     """Train a network on each row of images; return NC1 to NC4 and the error along it, ``(seed, record, …)``."""
-    train = kit.compiled(lambda keys, x: jax.lax.map(lambda lane: training(*lane), (keys, x)))
-    paths = jax.tree.map(np.asarray, train(kit.keys(key, len(x)), x))
+
+    def train(keys: kit.Key, x: jax.Array) -> dict[str, jax.Array]:
+        return jax.lax.map(lambda lane: training(*lane), (keys, x))
+
+    paths = jax.tree.map(np.asarray, kit.compiled(train)(kit.keys(key, len(x)), x))
     y = np.repeat(np.arange(training.widths[-1]), training.images)
     states = [paths[name] for name in ("features", "rows", "biases")]
     looks = [

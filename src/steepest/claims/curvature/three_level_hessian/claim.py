@@ -152,11 +152,11 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         first = int(law.outliers)
         ends = seen.eigenvalues.isel(rank=slice(first - 1, first + 1))
         middle = np.exp(np.log(ends).mean("rank"))
-        most = xarray.DataArray([c, c * (c - 2), self.n * (c - 1)], dims="level")  # ranks
+        ranks = xarray.DataArray([c, c * (c - 2), self.n * (c - 1)], dims="level")
         return {
             "outliers": carries.cumprod("rank").sum("rank"),
             "count_left": (seen.left > middle).sum("order"),
-            "mean_eigenvalue": np.log(seen.trace / most),
+            "mean_eigenvalue": np.log(seen.trace / ranks),
         }
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:

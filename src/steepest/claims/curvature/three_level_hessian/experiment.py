@@ -55,8 +55,8 @@ def split(setting: Setting, key: kit.Key, classes: int, steps: int) -> dict[str,
     def both(weights: jax.Array, lanes: Lanes, again: kit.Key) -> tuple[Measured, jax.Array]:
         """Measure every network with its classes and with random groups of its images; return the groups too."""
         groups = jax.vmap(jax.random.permutation)(again, lanes.y)
-        one = jax.vmap(partial(measure, training))
-        grouped = lambda y: one(weights, lanes._replace(y=y), again)
+        measure_all = jax.vmap(partial(measure, training))
+        grouped = lambda y: measure_all(weights, lanes._replace(y=y), again)
         return jax.lax.map(grouped, jnp.stack([lanes.y, groups])), groups
 
     measured, groups = kit.compiled(both)(weights[:, 0], all_lanes, kit.keys(key, count))
@@ -69,8 +69,8 @@ def split(setting: Setting, key: kit.Key, classes: int, steps: int) -> dict[str,
     )
     networks = jax.tree.map(np.asarray, networks)
     product = jax.jit(partial(products, training))  # hundreds of calls: worth optimizing
-    one = lambda i: spectra(classes, product, *jax.tree.map(lambda a: a[i], networks))
-    solved = [one(i) for i in range(count)]
+    of_network = [jax.tree.map(lambda a, i=i: a[i], networks) for i in range(count)]
+    solved = [spectra(classes, product, *network) for network in of_network]
     stacked = {name: np.stack([network[name] for network in solved]) for name in solved[0]}
     return {"error": np.asarray(error[:, 0]), **stacked}
 
@@ -152,7 +152,7 @@ def _forms(
 ) -> tuple[jax.Array, ...]:
     """How far the parts, each by its definition, are from G along random vectors; traces of the three levels."""
 
-    def one(v: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def along(v: jax.Array) -> tuple[jax.Array, jax.Array]:
         outputs, moved = jax.jvp(lambda w: training.outputs(w, lane), (w,), (v,))
         forms = level_forms(moved, outputs, lane.y)
         whole = v @ products(training, w, lane, rows, v, jnp.eye(len(Parts._fields))[0])
@@ -160,5 +160,5 @@ def _forms(
         off = jnp.stack([sum(forms.values()) - whole, forms["classes"] + forms["cross"] - factors])
         return jnp.abs(off).max() / whole, jnp.stack([forms[name] for name in LEVELS])
 
-    deviation, forms = jax.lax.map(one, vectors)
+    deviation, forms = jax.lax.map(along, vectors)
     return deviation, forms.mean(0)

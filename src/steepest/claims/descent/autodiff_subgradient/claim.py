@@ -173,7 +173,8 @@ class AutodiffSubgradient(kit.Claim[Setting]):
         tied, elsewhere = _split(setting)
         # v on one side of a hyperplane, and (−1)(−c) = c on the other: slopes along its normal
         sides = np.stack([setting.outer, setting.back])
-        low, high = sides.min(0)[:, None], sides.max(0)[:, None]
+        low = sides.min(0)[:, None]
+        high = sides.max(0)[:, None]
         at_ties = np.multiply.outer(SLOPES, sides.sum(0))[:, :, None]
         shrunk = (1 - self.lr) ** np.arange(self.steps + 1)
         # after its first step descent is off the kink, but with the slope 0 there is no first step
@@ -223,14 +224,14 @@ class AutodiffSubgradient(kit.Claim[Setting]):
             w: jax.Array, outer: jax.Array, back: jax.Array, shift: jax.Array
         ) -> Callable[[jax.Array, Relu], jax.Array]:
             def output(x: jax.Array, relu: Relu) -> jax.Array:
-                before = w @ x + shift
-                return outer @ relu(before) - relu(-back * before).sum()
+                preactivations = w @ x + shift
+                return outer @ relu(preactivations) - relu(-back * preactivations).sum()
 
             return output
 
         def gradients(relu: Relu) -> jax.Array:
-            one = lambda w, v, c, b, x: jax.grad(network(w, v, c, b))(x, relu)
-            return jax.vmap(jax.vmap(one, (None, None, None, 0, 0)))(*nets)
+            slope_at = lambda w, v, c, b, x: jax.grad(network(w, v, c, b))(x, relu)
+            return jax.vmap(jax.vmap(slope_at, (None, None, None, 0, 0)))(*nets)
 
         def repaired(*of: jax.Array) -> jax.Array:
             *net, x, u = of
@@ -251,7 +252,9 @@ class AutodiffSubgradient(kit.Claim[Setting]):
     def descend(self, starts: kit.Key, steps: kit.Key) -> dict[str, jax.Array]:
         """Descend on ½(f(x) − 1)² with f = σ(x) − σ(−x) from zero, with every slope at ties, and from random starts."""
         value = lambda x: identity(x, jax.nn.relu)
-        backward = lambda relu: lambda x, u: jax.grad(identity)(x, relu)
+
+        def backward(relu: Relu) -> Callable[[jax.Array, jax.Array], jax.Array]:
+            return lambda x, u: jax.grad(identity)(x, relu)
 
         def run(slope: Callable, start: jax.Array) -> jax.Array:
             def step(x: jax.Array, key: kit.Key) -> tuple[jax.Array, jax.Array]:
@@ -317,14 +320,14 @@ class AutodiffSubgradient(kit.Claim[Setting]):
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         right = xarray.zeros_like(law.path) + law.repaired_path
-        other = lambda name, values: xarray.where(law.program == name, values, law.slopes)
+        slopes_where = lambda name, values: xarray.where(law.program == name, values, law.slopes)
         always, zero, composed = PROGRAMS
         return [
             kit.rival(
                 "element",
                 "the notes: something that contains the gradient",
                 label="the backward pass returns an element of the subdifferential",
-                slopes=other(always, 1.0),
+                slopes=slopes_where(always, 1.0),
                 network=law.low,
                 outside=0 * law.outside,
             ),
@@ -332,13 +335,13 @@ class AutodiffSubgradient(kit.Claim[Setting]):
                 "half_is_safe",
                 "it is for one hidden layer",
                 label="the slope ½ at ties is always right",
-                slopes=other(composed, 0.0),
+                slopes=slopes_where(composed, 0.0),
             ),
             kit.rival(
                 "like_abs",
                 "jnp.abs has the slope 1 at 0",
                 label="σ(x) + σ(−x) is treated as |x|",
-                slopes=other(zero, 1.0),
+                slopes=slopes_where(zero, 1.0),
             ),
             kit.rival(
                 "harmless",
@@ -391,7 +394,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
         least = (law.low.values / high)[tied].min()
         shown = min(60, self.steps)
         step = np.arange(1, shown + 1)
-        others = [
+        random_starts = [
             kit.context_curve(step, path[:shown], "random starts" * (not i))
             for i, path in enumerate(seen.random_paths)
         ]
@@ -426,7 +429,7 @@ class AutodiffSubgradient(kit.Claim[Setting]):
                 "Descent to x = 1",
                 "step",
                 "x",
-                *others,
+                *random_starts,
                 kit.observed_curve(step, seen.repaired_path[:shown], "repaired, from 0"),
                 kit.rival_curve(step, seen.path[0, :shown], "s = 0, from 0"),
                 kit.rival_curve(step, seen.path[3, :shown], "s = 1, from 0"),

@@ -285,8 +285,8 @@ class FactorizationLandscape(kit.Claim[Setting]):
         certificates = []
         longer = []
         for matrix, points in zip(matrices, setting.points, strict=True):
-            both = np.concatenate([points, LONGER * points])
-            of_matrix = strict_saddles(factorization_risk(matrix), both)
+            with_longer = np.concatenate([points, LONGER * points])
+            of_matrix = strict_saddles(factorization_risk(matrix), with_longer)
             certificates += of_matrix[: len(points)]
             longer += of_matrix[len(points) :]
         searches = [critical_points(m, self.columns, setting.searches, ROUNDS) for m in matrices]
@@ -344,13 +344,13 @@ class FactorizationLandscape(kit.Claim[Setting]):
         misses = []
         misfits = []
         for i, size in enumerate(self.sizes):
-            own = np.flatnonzero(self.owner == i)
+            of_matrix = np.flatnonzero(self.owner == i)
             converged = seen.critical_gradient.values[i] < CONVERGED
             ended = {"matrix": i, "search": np.flatnonzero(converged)}
             value = seen.critical_value.isel(ended)
-            off = abs(value - law.value.isel(point=own)) / size
+            off = abs(value - law.value.isel(point=of_matrix)) / size
             lowest = seen.critical_lowest.isel(ended)
-            bent = abs(lowest - law.lowest.isel(point=own)) / law.spectrum.max()
+            bent = abs(lowest - law.lowest.isel(point=of_matrix)) / law.spectrum.max()
             misses.append(off.min("point").values)
             # two points may have one value, and a search ends at either
             misfits.append(np.maximum(off, bent).min("point").values)

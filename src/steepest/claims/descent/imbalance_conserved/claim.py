@@ -6,6 +6,7 @@ step; with steps that adapt to the layers its risk still falls exponentially.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -279,7 +280,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
         y = self.targets[0]
         shares = [_share_lost(delta, y, y - self.product) for delta in self.unbalanced]
         steps = np.array(self.rates) / FINER
-        bounds = lambda lanes: _each(lambda *lane: linear_network_rate(*lane).bound, lanes)
+        bounds = partial(_each, lambda *lane: linear_network_rate(*lane).bound)
         return kit.law(
             bound=("start excess", bounds(setting.small)),
             digits_bound=("triple excess", bounds(setting.digits)),
@@ -355,8 +356,8 @@ class ImbalanceConserved(kit.Claim[Setting]):
         starts = [
             np.concatenate(list(map(flat, parts))) for parts in zip(*groups.values(), strict=True)
         ]
-        one = lambda lane: follow((lane[0], lane[1]), lane[2], readings, lane[3])
-        every = kit.compiled(lambda *lanes: jax.lax.map(one, lanes))
+        follow_lane = lambda lane: follow((lane[0], lane[1]), lane[2], readings, lane[3])
+        every = kit.compiled(lambda *lanes: jax.lax.map(follow_lane, lanes))
         paths = every(*starts, kinds)
         U, V = (np.asarray(part) for part in paths.observed["params"])
         change = _imbalance(U, V) - _imbalance(starts[0], starts[1])[:, None]
@@ -386,11 +387,11 @@ class ImbalanceConserved(kit.Claim[Setting]):
         return np.concatenate(least), np.concatenate(taken)
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        most = observed["taken"].max()
+        longest = observed["taken"].max()
         short = "choose more --steps"
         return [
             kit.assume("share of flows that arrived", observed["arrived"].mean(), "==", 1),
-            kit.assume("most steps of an adaptive descent", most, "<", self.steps, short),
+            kit.assume("most steps of an adaptive descent", longest, "<", self.steps, short),
         ]
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
@@ -475,7 +476,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        frozen = lambda lanes: _each(lambda U, V, Y: _least(U) + _least(V), lanes)
+        frozen = partial(_each, lambda U, V, Y: _least(U) + _least(V))
         # at the end of the flow there is no E, so that the margin is σ_min(Y)
         of_target = lambda U, V, Y: linear_network_rate(U, V, Y, margin=_least(Y) ** 0.5).bound
         delta = law.imbalance

@@ -134,7 +134,9 @@ def descend_scalars(
     v = product / u
     for _ in range(round(steps)):
         move = rates * (target - u * v)
-        u, v = u + move * v, v + move * u
+        ahead = u + move * v
+        v = v + move * u
+        u = ahead
     return 1 - (u**2 - v**2) / delta
 
 

@@ -490,10 +490,10 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         place = {key: at for at, key in enumerate(self.sets())}
-        others = lambda i: (*range(i + 1, len(self.depths)), *range(i))
+        following = lambda i: (*range(i + 1, len(self.depths)), *range(i))
         # a narrow network does not have all sets
         swapped = [
-            next((place[j, chosen] for j in others(i) if (j, chosen) in place), place[i, chosen])
+            next((place[j, chosen] for j in following(i) if (j, chosen) in place), place[i, chosen])
             for i, chosen in place
         ]
         return [
@@ -537,14 +537,18 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         starts = []
         shades = np.linspace(0, 0.8, len(self.depths))  # as in the other panels
         for i, depth in enumerate(self.depths):
-            own = np.flatnonzero(network == i)
-            place = np.searchsorted(levels, law.value.values[own] - 1e-9)
+            of_depth = np.flatnonzero(network == i)
+            place = np.searchsorted(levels, law.value.values[of_depth] - 1e-9)
             order = np.argsort(place)
-            own, place = own[order], place[order]
+            of_depth = of_depth[order]
+            place = place[order]
             points = kit.observed_curve(
-                place, seen.lowest[own], f"{depth} layers", kind="points", shade=shades[i]
+                place, seen.lowest[of_depth], f"{depth} layers", kind="points", shade=shades[i]
             )
-            lowest += [points, kit.predicted_curve(place, law.lowest[own], "" if i else "theory")]
+            lowest += [
+                points,
+                kit.predicted_curve(place, law.lowest[of_depth], "" if i else "theory"),
+            ]
             label = "" if i else "random starts"
             times = seen.time[i].transpose("start", "scale")
             starts.append(kit.observed_curve(self.sizes, times, label, shade=shades[i]))

@@ -251,9 +251,9 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         def run(
             systems: Lqr, starts: jax.Array, lr: jax.Array, key: kit.Key
         ) -> dict[str, jax.Array]:
-            both = jax.vmap(jax.random.split)(kit.keys(key, self.seeds))
+            split_keys = jax.vmap(jax.random.split)(kit.keys(key, self.seeds))
             return jax.vmap(self.of_system, in_axes=(0, 0, 0, None, 0, 0))(
-                systems, starts, lr, setting.mask, both[:, 0], both[:, 1]
+                systems, starts, lr, setting.mask, split_keys[:, 0], split_keys[:, 1]
             )
 
         measured = kit.compiled(run)(setting.systems, setting.starts, setting.lr, key)
@@ -325,10 +325,10 @@ class LqrPolicyGradient(kit.Claim[Setting]):
 
     def one_state(self, a: jax.Array, key: kit.Key) -> jax.Array:
         """Return the relative error of ∇C(0) of x' = ax + u by one pair of rollouts, and by one rollout."""
-        one = jnp.ones((1, 1))
-        system = Lqr(a * one, one, one, one, one)
-        estimates = rollout_gradients(system, 0 * one, key, self.pairs, self.length, self.radius)
-        gradient = system.gradient(0 * one)
+        unit = jnp.ones((1, 1))
+        system = Lqr(a * unit, unit, unit, unit, unit)
+        estimates = rollout_gradients(system, 0 * unit, key, self.pairs, self.length, self.radius)
+        gradient = system.gradient(0 * unit)
         return jnp.array([jnp.sqrt(jnp.mean((e / gradient - 1) ** 2)) for e in estimates])
 
     def errors(self, estimates: Values, gradient: Values) -> list[float]:
@@ -357,8 +357,8 @@ class LqrPolicyGradient(kit.Claim[Setting]):
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         near = (observed["along"][..., -1] < CLOSE[1] / 10).mean()
-        more = "rates are those near K*; raise --steps"
-        return [kit.assume("share of descents that came near K*", near, "==", 1, more)]
+        advice = "rates are those near K*; raise --steps"
+        return [kit.assume("share of descents that came near K*", near, "==", 1, advice)]
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
         """Return ends, rates, orders of convergence and pooled errors."""

@@ -251,7 +251,7 @@ class FunkHecke(kit.Claim[Setting]):
         x = jnp.asarray(setting.x)
         y = jnp.asarray(setting.y)
 
-        def one(seed: kit.Key, x: jax.Array, y: jax.Array, biased: jax.Array) -> jax.Array:
+        def train(seed: kit.Key, x: jax.Array, y: jax.Array, biased: jax.Array) -> jax.Array:
             draw = jax.random.normal(seed, (self.width, x.shape[1] + 2))
             start = (draw[:, :-2], draw[:, -2], draw[:, -1])
 
@@ -266,7 +266,7 @@ class FunkHecke(kit.Claim[Setting]):
 
         def run(key: kit.Key, x: jax.Array, y: jax.Array) -> jax.Array:
             seeds = jax.random.split(key, self.seeds)
-            lane = lambda biased: jax.vmap(one, (0, 0, 0, None))(seeds, x, y, biased)
+            lane = lambda biased: jax.vmap(train, (0, 0, 0, None))(seeds, x, y, biased)
             return jax.vmap(lane)(jnp.array([0.0, 1.0]))
 
         return np.asarray(kit.compiled(run)(key, x, y))
@@ -517,7 +517,10 @@ class FunkHecke(kit.Claim[Setting]):
                     shade=0.6,
                 ),
                 kit.predicted_curve(felt, sizes(law.multiplier), "theory; 3, 5: zero"),
-                *(kit.rival_curve(felt, sizes(other), name) for name, other in wrong.items()),
+                *(
+                    kit.rival_curve(felt, sizes(wrong_law), name)
+                    for name, wrong_law in wrong.items()
+                ),
                 log="y",
             ),
             kit.panel(

@@ -67,16 +67,16 @@ def look(
     few = x[: max(256, inputs // 4)]
     longer = few.copy()
     longer[:, 0] *= UNEVEN
-    some = w[: neurons // 4]
+    fewer = w[: neurons // 4]
     half = x[: inputs // 2]
     parts = (sizes(d)[:, None, None] * zonal(d, DEGREES, poles @ half.T)).swapaxes(0, 1)
     y = sizes(d)[2] * zonal(d, (2,), x @ poles[0])[0]
     return Felt(
         *feel(x, w, poles[0]),
         flow(np.maximum(half @ w.T, 0.0), parts),
-        np.stack(feel(on_sphere(longer), some, poles[0])),
-        np.stack(feel(few, some, poles[0], BIAS)),
-        flow(np.maximum(half @ some.T + BIAS, 0.0), parts),
+        np.stack(feel(on_sphere(longer), fewer, poles[0])),
+        np.stack(feel(few, fewer, poles[0], BIAS)),
+        flow(np.maximum(half @ fewer.T + BIAS, 0.0), parts),
         sizes(d)[2] * zonal(d, (2,), w[:SHOWN] @ poles[0])[0],
         y @ np.maximum(x @ w[:SHOWN].T, 0.0) / len(x),
     )

@@ -245,12 +245,12 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
     def in_the_limit(self, setting: Setting, P: np.ndarray, gates: Any = None) -> np.ndarray:
         """Return theory's influences on every graph at the judged depths, ``(graphs, depths, n, n)``."""
         deepest = max(self.depths)
-        every = [graph_influence(one, setting.features, deepest, gates=gates) for one in P]
+        every = [graph_influence(walk, setting.features, deepest, gates=gates) for walk in P]
         return np.stack(every)[:, self.places]
 
     def steps(self, P: np.ndarray, more: int = 0) -> np.ndarray:
         """Return what k steps of a walk give at the judged depths, ``(graphs, depths, n, n)``."""
-        return np.stack([_powers(one, max(self.depths) + more)[self.places + more] for one in P])
+        return np.stack([_powers(walk, max(self.depths) + more)[self.places + more] for walk in P])
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         count = len(GRAPHS)

@@ -198,7 +198,7 @@ class WeisfeilerLehman(kit.Claim[Setting]):
         net = message_passing(2, self.width, self.depth)
         params = kit.compiled(jax.vmap(net.init))(kit.keys(for_weights, self.networks))
         graphs = [setting.plain, setting.coloured]
-        features = [indicators(one.colours) for one in graphs]
+        features = [indicators(graph_list.colours) for graph_list in graphs]
         ids = [rng.standard_normal(numbers.shape) for numbers in features]
         given = ids if self.node_ids else features
         sums = self.network("sum")
@@ -209,11 +209,13 @@ class WeisfeilerLehman(kit.Claim[Setting]):
             "linear": (self.network("sum", "linear"), features),
             "numbered": (sums, ids),
         }
-        alike, gaps, unclear = [], [], []
+        alike = []
+        gaps = []
+        unclear = []
         for through, inputs in worlds.values():
             divisions = [
-                divide(np.asarray(through(params, one.adjacency.astype(float), numbers)))
-                for one, numbers in zip(graphs, inputs, strict=True)
+                divide(np.asarray(through(params, graph_list.adjacency.astype(float), numbers)))
+                for graph_list, numbers in zip(graphs, inputs, strict=True)
             ]
             shifted = divisions[1].labels + len(setting.plain.colours)
             alike.append(np.concatenate([divisions[0].labels, shifted], -1))

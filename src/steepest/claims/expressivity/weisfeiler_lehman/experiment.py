@@ -89,9 +89,9 @@ def _torus(steps: list[tuple[int, int]]) -> np.ndarray:
     graph = np.zeros((16, 16))
     for row, column in np.ndindex(4, 4):
         for down, right in steps:
-            other = 4 * ((row + down) % 4) + (column + right) % 4
-            graph[4 * row + column, other] = 1
-            graph[other, 4 * row + column] = 1
+            neighbour = 4 * ((row + down) % 4) + (column + right) % 4
+            graph[4 * row + column, neighbour] = 1
+            graph[neighbour, 4 * row + column] = 1
     return graph
 
 

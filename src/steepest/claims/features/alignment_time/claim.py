@@ -225,11 +225,12 @@ class AlignmentTime(kit.Claim[Setting]):
         A change is kept if it brings the time of selection by exact arcs nearer to the bound, or further beyond it.
         """
         sizes = np.repeat(self.searched, self.seeds)
-        count, most = len(sizes), max(self.searched)
-        real = (np.arange(most) < sizes[:, None])[..., None]
-        y = np.tile(np.where(np.arange(most) % 2, -1.0, 1.0), (count, 1))
+        count = len(sizes)
+        largest = max(self.searched)
+        real = (np.arange(largest) < sizes[:, None])[..., None]
+        y = np.tile(np.where(np.arange(largest) % 2, -1.0, 1.0), (count, 1))
         sign = np.ones((count, 1))
-        shape = (count, most, 4)
+        shape = (count, largest, 4)
         centre = unit(rng.normal(size=(count, 1, 4)))
         x = real * y[..., None] * unit(centre + 0.1 * rng.normal(size=shape))
         # across the centre, so that it sees about half of each class
@@ -257,8 +258,8 @@ class AlignmentTime(kit.Claim[Setting]):
     def slowness(self, sets: Sets) -> np.ndarray:
         """Return the time of selection over its bound, −1 where a start does not see both classes, ``(sets,)``."""
         products = np.einsum("sjd,snd->sn", sets.u, sets.x)
-        both = ((products > 0) & (sets.y < 0)).any(-1) & sees_own(sets)[:, 0]
-        allowed = both & (separability(sets) >= self.least_mu)
+        sees_both = ((products > 0) & (sets.y < 0)).any(-1) & sees_own(sets)[:, 0]
+        allowed = sees_both & (separability(sets) >= self.least_mu)
         times = selection_time(sets)[:, 0]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(allowed, times / worst(sets)[:, 0], -1.0)
@@ -490,7 +491,7 @@ class AlignmentTime(kit.Claim[Setting]):
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         mean = lambda values: (
             ("size", "seed"),
-            [_mean(sets, one) for sets, one in zip(setting.drawn, values, strict=True)],
+            [_mean(sets, of_size) for sets, of_size in zip(setting.drawn, values, strict=True)],
         )
         links = law.links - 1
         return [

@@ -31,9 +31,9 @@ def train(
     z = y[:, None, :] * sign[..., None]  # (sets, neurons, n)
     real = (np.abs(x).sum(-1) > 0)[:, None]
     awaited = np.ones(sign.shape, bool) if every else sees_own(sets)
-    own = np.einsum("sjn,snd->sjd", np.maximum(z, 0) * real, x)
-    length = np.linalg.norm(own, axis=-1)
-    target = own / np.maximum(length, 1e-300)[..., None]
+    pulls = np.einsum("sjn,snd->sjd", np.maximum(z, 0) * real, x)
+    length = np.linalg.norm(pulls, axis=-1)
+    target = pulls / np.maximum(length, 1e-300)[..., None]
     clock = np.zeros(len(x))
     selected = np.full(sign.shape, np.inf)
     first = np.zeros((2, *sign.shape))  # time and log tan(θ/2) at the first reading after selection

@@ -29,8 +29,10 @@ def own_cosines(sets: Sets) -> np.ndarray:
     """Return cosines of neurons with examples of their class, −1 for others, ``(sets, neurons, n)``."""
     length = np.linalg.norm(sets.x, axis=-1)
     products = np.einsum("sjd,snd->sjn", sets.u, sets.x)
-    own = sets.sign[..., None] * sets.y[:, None] > 0
-    return np.where(own & (length > 0)[:, None], products / np.maximum(length, 1e-300)[:, None], -1)
+    of_class = sets.sign[..., None] * sets.y[:, None] > 0
+    return np.where(
+        of_class & (length > 0)[:, None], products / np.maximum(length, 1e-300)[:, None], -1
+    )
 
 
 def sees_own(sets: Sets) -> np.ndarray:

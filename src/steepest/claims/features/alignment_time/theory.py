@@ -22,13 +22,13 @@ def selection_time(sets: Sets, *, others: bool = True) -> np.ndarray:
     x, y, u, sign = sets
     z = y[:, None, :] * sign[..., None]
     s = z[..., None] * x[:, None]  # (sets, neurons, n, d)
-    own = z > 0
+    of_class = z > 0
     products = np.einsum("sjnd,sjd->sjn", s, u)
     w = u
     time = np.zeros(sign.shape)
     for _ in range(x.shape[1]):
         wrong = products < 0
-        active = np.where(own, ~wrong, wrong & others)
+        active = np.where(of_class, ~wrong, wrong & others)
         pull = np.einsum("sjn,sjnd->sjd", active, s)
         rate = np.einsum("sjnd,sjd->sjn", s, pull)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -64,13 +64,13 @@ def lengths(sets: Sets, *, count: bool = False, least: bool = False) -> np.ndarr
 
     With ``count`` the sum of its examples' lengths instead; with ``least`` what is left of it at cosines μ.
     """
-    own = (sets.sign[..., None] * sets.y[:, None] > 0).astype(float)
+    of_class = (sets.sign[..., None] * sets.y[:, None] > 0).astype(float)
     length = np.linalg.norm(sets.x, axis=-1)
-    total = own @ length[..., None]
+    total = of_class @ length[..., None]
     if count:
         return total[..., 0]
     if least:
-        squares = own @ (length**2)[..., None]
+        squares = of_class @ (length**2)[..., None]
         mu = separability(sets)[:, None, None]
         return np.sqrt((1 - mu) * squares + mu * total**2)[..., 0]
-    return np.linalg.norm(own @ sets.x, axis=-1)
+    return np.linalg.norm(of_class @ sets.x, axis=-1)

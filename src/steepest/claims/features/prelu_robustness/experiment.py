@@ -118,9 +118,9 @@ def cosine_to_average(neurons: Neurons, centres: Any, k: Any) -> jax.Array:
     place = jnp.arange(len(centres))
     sizes = jnp.linalg.norm(neurons.w, axis=1)
     cosines = neurons.w @ centres.T / jnp.where(sizes > 0, sizes, 1)[:, None]
-    own = ((1 - 2 * (place % 2)) * neurons.v[:, None] > 0) & (place < k)
+    of_class = ((1 - 2 * (place % 2)) * neurons.v[:, None] > 0) & (place < k)
     # the average of a class has the same product with all its centres
-    to_average = jnp.where(own, cosines, 0).sum(1) / jnp.sqrt(own.sum(1))
+    to_average = jnp.where(of_class, cosines, 0).sum(1) / jnp.sqrt(of_class.sum(1))
     weights = jnp.abs(neurons.v) * sizes
     return (weights * to_average).sum() / weights.sum()
 
@@ -225,7 +225,7 @@ class PreluPoint(kit.Point):
         return kit.Prediction(radius=float(radius_in_theory(self.powers, self.clusters)))
 
     def observe(self, setting: Any, key: kit.Key) -> Mapping[str, jax.Array]:
-        def one(key: kit.Key) -> Trained:
+        def train(key: kit.Key) -> Trained:
             data = draw_clusters(
                 key,
                 self.clusters,
@@ -239,7 +239,7 @@ class PreluPoint(kit.Point):
                 self.powers, self.clusters, data, self.steps, min(ATTACKED, self.clusters)
             )
 
-        trained = jax.lax.map(one, kit.keys(key, self.seeds))
+        trained = jax.lax.map(train, kit.keys(key, self.seeds))
         return {"radius": trained.radius.mean(-1), "log_risk": trained.log_risk}
 
     def run_conditions(self, observed: Arrays) -> list[kit.Hypothesis]:

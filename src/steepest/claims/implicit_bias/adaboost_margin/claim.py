@@ -560,9 +560,11 @@ def _alike(stumps: list[Stumps]) -> Stumps:
     """Stack the stumps of several subsets, with the last repeated up to one number: of equal edges the first wins."""
 
     def filled(rows: tuple[Values, ...]) -> Values:
-        most = max(map(len, rows))
+        longest = max(map(len, rows))
         widths = [(0, 0)] * (np.ndim(rows[0]) - 1)
-        return np.stack([np.pad(row, [(0, most - len(row)), *widths], mode="edge") for row in rows])
+        return np.stack(
+            [np.pad(row, [(0, longest - len(row)), *widths], mode="edge") for row in rows]
+        )
 
     return Stumps(*map(filled, zip(*stumps, strict=True)))
 

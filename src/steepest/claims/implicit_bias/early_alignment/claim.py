@@ -219,7 +219,8 @@ class EarlyAlignment(kit.Claim[Setting]):
         ]
 
     def predict(self, setting: Setting) -> kit.Prediction:
-        x, y = setting.x, setting.y
+        x = setting.x
+        y = setting.y
         sums = np.stack([(x * (y == sign)[..., None]).sum(1) for sign in (1, -1)], 1)
         sizes = np.linalg.norm(sums, axis=-1, keepdims=True)  # (seeds, 2, 1)
         rate = sizes[..., 0] / self.n

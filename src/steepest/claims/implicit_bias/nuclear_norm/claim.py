@@ -340,13 +340,13 @@ class NuclearNorm(kit.Claim[Setting]):
             _lanes(setting.few, ends),
         )
         fast = [np.concatenate(pair) for pair in zip(*parts[1:], strict=True)]
-        commuting, others = map(np.asarray, kit.compiled(self.follow)(parts[0], tuple(fast)))
+        commuting, faster = map(np.asarray, kit.compiled(self.follow)(parts[0], tuple(fast)))
         cut = len(parts[1][0])
         d = self.dimension
         u = [
             commuting.reshape(self.seeds, len(alphas), d, d),
-            others[:cut].reshape(len(SUFFICIENT), self.seeds, len(alphas), d, d),
-            others[cut:].reshape(self.draws, 2, d, d),
+            faster[:cut].reshape(len(SUFFICIENT), self.seeds, len(alphas), d, d),
+            faster[cut:].reshape(self.draws, 2, d, d),
         ]
         residuals = [
             _residuals(problem, w) for problem, w in zip(setting[:3], map(_square, u), strict=True)
@@ -662,8 +662,8 @@ def _lanes(problem: Problem, alphas: Values) -> tuple[Values, ...]:
     parts = ((problem.a[..., None, :, :, :], 3), (problem.y[..., None, :], 1), (alphas, 0))
     lanes = []
     for part, axes in parts:
-        own = part.shape[part.ndim - axes :]
-        lanes.append(np.broadcast_to(part, shape + own).reshape(-1, *own))
+        of_part = part.shape[part.ndim - axes :]
+        lanes.append(np.broadcast_to(part, shape + of_part).reshape(-1, *of_part))
     return tuple(lanes)
 
 

@@ -11,7 +11,7 @@ test images than gradient descent does at the same training risk.
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -217,9 +217,9 @@ class PathNorm(kit.Claim[Setting]):
         data = digits()
         for_images, for_factors = jax.random.split(key)
         shuffle = kit.compiled(jax.vmap(lambda k: jax.random.permutation(k, data.n)))
-        drawn = np.asarray(shuffle(kit.keys(for_images, self.seeds)))[:, : self.n + self.test]
-        x = np.asarray(data.x)[drawn]
-        y = np.asarray(data.y).argmax(1)[drawn]
+        places = np.asarray(shuffle(kit.keys(for_images, self.seeds)))[:, : self.n + self.test]
+        x = np.asarray(data.x)[places]
+        y = np.asarray(data.y).argmax(1)[places]
         x = x - x[:, : self.n].mean(1, keepdims=True)
         exponents = kit.numpy_generator(for_factors).uniform(-1, 1, (self.seeds, sum(self.shape)))
         images = (x[:, : self.n], y[:, : self.n], x[:, self.n :], y[:, self.n :])
@@ -275,8 +275,10 @@ class PathNorm(kit.Claim[Setting]):
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         for_starts, for_widths = jax.random.split(key)
-        both = kit.compiled(jax.vmap(self.from_two_starts))
-        apart, risk, rule_test = map(np.asarray, both(setting, kit.keys(for_starts, self.seeds)))
+        every_start = kit.compiled(jax.vmap(self.from_two_starts))
+        apart, risk, rule_test = map(
+            np.asarray, every_start(setting, kit.keys(for_starts, self.seeds))
+        )
         generator = kit.numpy_generator(for_widths)
         trained = [self.trained(width, setting, generator) for width in self.widths]
         total, error, test, norms = (np.stack(column, -1) for column in zip(*trained, strict=True))
@@ -296,7 +298,7 @@ class PathNorm(kit.Claim[Setting]):
         start = net.init(key)
         risk = mean_risk(cross_entropy, net.apply, data.x, data.y)
         starts = (start, rescaled(start, data.factors))
-        both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
         look = {
             "f": lambda p: net.apply(p, data.x),
             "test": lambda p: (net.apply(p, data.test_x).argmax(1) != data.test_y).mean(),
@@ -306,7 +308,7 @@ class PathNorm(kit.Claim[Setting]):
             run = lambda p, rule=rule: descend(
                 risk, p, rule, self.rescaled_steps, record=self.marks, observe=look
             )
-            path = jax.vmap(run)(both)
+            path = jax.vmap(run)(stacked)
             f, g = path.observed["f"]
             apart = jnp.linalg.norm(g - f, axis=(1, 2)) / jnp.linalg.norm(f, axis=(1, 2))
             paths.append((apart, path.risk, path.observed["test"]))
@@ -325,8 +327,12 @@ class PathNorm(kit.Claim[Setting]):
         start = ({"w": flat(draw(width, 64))}, {"w": flat(draw(CLASSES, width))})
         each_start = lambda array: np.repeat(array, len(self.c_w), 0)
         x, y, test_x, test_y = map(each_start, setting[:4])
-        run = kit.compiled(lambda *lane: jax.lax.map(lambda of: self.train(width, *of), lane))
-        params, outputs, answers = jax.tree.map(np.asarray, run(start, x, y, test_x))
+
+        def train(*lanes: Any) -> Any:
+            return jax.lax.map(lambda lane: self.train(width, *lane), lanes)
+
+        ends = kit.compiled(train)(start, x, y, test_x)
+        params, outputs, answers = jax.tree.map(np.asarray, ends)
         margins = np.asarray(network_margins(outputs.reshape(-1, CLASSES), jnp.asarray(y.ravel())))
         margins = margins.reshape(y.shape)
         total = -np.take_along_axis(_log_softmax(outputs), y[..., None], 2).sum((1, 2))

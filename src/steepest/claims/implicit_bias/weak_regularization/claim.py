@@ -176,8 +176,8 @@ class WeakRegularization(kit.Claim[Setting]):
 
     def setting(self, key: kit.Key) -> Setting:
         for_sets, for_planes = (kit.keys(k, self.seeds) for k in jax.random.split(key))
-        drawn = kit.compiled(jax.vmap(self.draw))(for_sets, for_planes)
-        x, y, plane, signs = (np.asarray(part) for part in drawn)
+        sets = kit.compiled(jax.vmap(self.draw))(for_sets, for_planes)
+        x, y, plane, signs = (np.asarray(part) for part in sets)
         k = self.contradictions
         x, plane = (np.concatenate([a, a[:, :k]], 1) for a in (x, plane))
         y, signs = (np.concatenate([a, -a[:, :k]], 1) for a in (y, signs))

@@ -475,9 +475,9 @@ def _pair(inputs: Values, angle: float) -> Values:
     """Part the first input into two at an angle around it, with some others below, shape ``(2 + BESIDE, d + 1)``."""
     half = np.array([[angle / 2], [-angle / 2]])
     parted = np.cos(half) * inputs[0] + np.sin(half) * _tangent(inputs)
-    others = inputs[1:]
-    apart = np.abs(others @ inputs[0]) < np.cos(APART)
-    return np.concatenate([parted, others[apart][:BESIDE]])
+    candidates = inputs[1:]
+    apart = np.abs(candidates @ inputs[0]) < np.cos(APART)
+    return np.concatenate([parted, candidates[apart][:BESIDE]])
 
 
 def _all_below(degrees: tuple[float, float]) -> tuple[float, float]:

@@ -233,7 +233,7 @@ class AnnealingNearConvex(kit.Claim[Setting]):
     def predict(self, setting: Setting) -> kit.Prediction:
         d = np.array(self.dimensions)
         starts = self.coordinates(setting)
-        own = [valley(x, x.shape[1], self.delta)[0].ravel() for x in starts]
+        valleys = [valley(x, x.shape[1], self.delta)[0].ravel() for x in starts]
         rungs = self.temperature * np.array(RUNGS)
         return kit.law(
             ripple=("temperature dimension", np.outer(rungs, d) / 2),
@@ -241,7 +241,7 @@ class AnnealingNearConvex(kit.Claim[Setting]):
             within=("ratio", np.exp(2 * np.array(self.ratios))),
             hidden=("dimension", self.temperature * d / 2),
             arrival=("dimension", d * _steps_over_dimension(self.start_height)),
-            valley=("start", np.concatenate(own)),
+            valley=("start", np.concatenate(valleys)),
             trapped=1.0,
         )
 

@@ -41,7 +41,11 @@ ORDERS = (1, 2, 3, 4)  # powers of ε that are taken out
 MOMENTS = ("x²", "x⁴")
 OBSERVABLES = ("x²", "y²", "x²y²")
 # relative margins of limits as ε → 0: the extrapolations err by a third at most
-GIBBS, GAP, SHIFT, LINE, PLANE = 1e-5, 2e-5, 5e-5, 1e-4, 0.01
+GIBBS = 1e-5
+GAP = 2e-5
+SHIFT = 5e-5
+LINE = 1e-4
+PLANE = 0.01
 
 
 class Setting(NamedTuple):
@@ -272,10 +276,10 @@ class LangevinGibbs(kit.Claim[Setting]):
                 "multiple direction",
                 self.over_time(fractions, 1 / (1 - fractions / 2)),
             ),
-            gibbs=("beta moment", [one.gibbs for one in theory]),
-            bias=("beta moment", [one.bias for one in theory]),
-            logs=("beta place", [one.logs for one in shifts]),
-            log_shift=("beta place", [one.shift for one in shifts]),
+            gibbs=("beta moment", [expansion.gibbs for expansion in theory]),
+            bias=("beta moment", [expansion.bias for expansion in theory]),
+            logs=("beta place", [expansion.logs for expansion in shifts]),
+            log_shift=("beta place", [expansion.shift for expansion in shifts]),
             gap=("beta", [_gap(beta) for beta in self.betas]),
             order=("step", self.steps),
             plane_gibbs=("observable", plane.gibbs),
@@ -339,7 +343,7 @@ class LangevinGibbs(kit.Claim[Setting]):
             along = ((w - best) @ directions) ** 2 * (self.posterior_beta * curvatures)
             return along.reshape(GROUPS, -1, len(best)).mean(1)
 
-        def one(key: kit.Key, multiple: jax.Array) -> jax.Array:
+        def walk(key: kit.Key, multiple: jax.Array) -> jax.Array:
             path = langevin(
                 risk,
                 start,
@@ -353,7 +357,7 @@ class LangevinGibbs(kit.Claim[Setting]):
             return path.observed["squares"].mean(0)
 
         seeds = jax.random.split(key, len(self.multiples))
-        return jax.vmap(one)(seeds, jnp.array(self.multiples))
+        return jax.vmap(walk)(seeds, jnp.array(self.multiples))
 
     def double_well(self, key: kit.Key) -> dict[str, jax.Array]:
         """Return means of x and x² over groups of walkers that start at one, ``(β, readings, groups)``.
@@ -365,7 +369,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         marks = self.marks
         start = jnp.ones(self.crowd)
 
-        def one(lane: tuple[jax.Array, jax.Array]) -> dict[str, jax.Array]:
+        def walk(lane: tuple[jax.Array, jax.Array]) -> dict[str, jax.Array]:
             key, beta = lane
             last = int(marks[-1])
             path = langevin(
@@ -373,7 +377,7 @@ class LangevinGibbs(kit.Claim[Setting]):
             )
             return path.observed
 
-        return jax.lax.map(one, (jax.random.split(key), self.beta * jnp.array([1.0, 2.0])))
+        return jax.lax.map(walk, (jax.random.split(key), self.beta * jnp.array([1.0, 2.0])))
 
     def limit(self, values: xarray.DataArray | Values) -> Extrapolation:
         """Return the limit as ε → 0 of values at each β, step and what else there is."""
@@ -555,7 +559,7 @@ class LangevinGibbs(kit.Claim[Setting]):
                 "it is the same on parabolas, where Δf is constant",
                 label="log density off by εβ|∇f|²/4, without Δf",
                 bias=("beta moment", [line_expansion(beta).slopes_only for beta in self.betas]),
-                log_shift=("beta place", [one.slopes_only for one in shifts]),
+                log_shift=("beta place", [shift.slopes_only for shift in shifts]),
                 plane_bias=("observable", plane_expansion().slopes_only),
             ),
             kit.rival(

@@ -244,13 +244,13 @@ class LangevinMetastability(kit.Claim[None]):
 
     def predict(self, setting: None) -> kit.Prediction:
         chains = [chain_times(self.step, beta) for beta in self.betas]
-        means = np.array([one.mean for one in chains])
+        means = np.array([chain.mean for chain in chains])
         line = kramers(well, START, 0.0, 1.0)
         place = (self.plane_step, self.plane_beta)
         stiff = FASTER * self.stiffness
         return kit.law(
             line_mean=("beta", means),
-            line_variation=("beta", [one.variation for one in chains]),
+            line_variation=("beta", [chain.variation for chain in chains]),
             slope=self.slope(means),
             integral=("beta", [line_time(beta) for beta in self.betas]),
             prefactor=line.prefactor,
@@ -313,13 +313,13 @@ class LangevinMetastability(kit.Claim[None]):
         cap = int(longest / self.step)
         inside = lambda x: x < TARGET
 
-        def one(lane: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def exits_at(lane: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             key, beta = lane
             exits = langevin_exits(well, start, self.step, beta, inside, cap, key)
             return exits.steps, exits.left
 
         seeds = jax.random.split(key, len(self.betas))
-        return jax.lax.map(one, (seeds, jnp.array(self.betas)))
+        return jax.lax.map(exits_at, (seeds, jnp.array(self.betas)))
 
     def walk_in_plane(self, key: kit.Key) -> tuple[jax.Array, jax.Array]:
         """Return the same in the plane, ``(ratios, walkers)``."""
@@ -329,7 +329,7 @@ class LangevinMetastability(kit.Claim[None]):
         cap = int(longest / self.plane_step)
         inside = lambda place: place[0] < TARGET
 
-        def one(lane: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def exits_at(lane: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
             key, ratio = lane
 
             def potential(place: jax.Array) -> jax.Array:
@@ -342,7 +342,7 @@ class LangevinMetastability(kit.Claim[None]):
             return exits.steps, exits.left
 
         seeds = jax.random.split(key, len(self.ratios))
-        return jax.lax.map(one, (seeds, jnp.array(self.ratios)))
+        return jax.lax.map(exits_at, (seeds, jnp.array(self.ratios)))
 
     def diffusion(self, chains: Values) -> Extrapolation:
         """Return the limit ε → 0 of mean exit times at each β, ``(betas,)``."""

@@ -244,7 +244,7 @@ class SmallNoiseDeviation(kit.Claim[None]):
     def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         def out(curvature: float) -> tuple[Values, Values]:
             """Return the chances to be out at one of the looks, and at the end."""
-            some = [
+            at_looks = [
                 [
                     [parabola_chance(curvature, self.delta, T, b, look) for b in self.betas]
                     for look in self.looks
@@ -254,7 +254,7 @@ class SmallNoiseDeviation(kit.Claim[None]):
             ends = [
                 [end_chance(curvature, self.delta, T, b) for b in self.betas] for T in self.horizons
             ]
-            return np.array(some), np.array(ends)
+            return np.array(at_looks), np.array(ends)
 
         def out_of_well(gaussian: bool) -> Values:
             place = (self.well_horizon, self.well_scale)
@@ -268,11 +268,11 @@ class SmallNoiseDeviation(kit.Claim[None]):
                 ]
             )
 
-        some, ends = out(self.curvature)
+        at_looks, ends = out(self.curvature)
         free, free_ends = out(FREE)
         left = np.asarray(kit.compiled(self.walk)(key), float)
         return kit.seen(
-            chances=("horizon look beta", some),
+            chances=("horizon look beta", at_looks),
             ends=("horizon beta", ends),
             free_chances=("horizon look beta", free),
             free_ends=("horizon beta", free_ends),

@@ -222,7 +222,10 @@ class DeepLinearLimits(kit.Claim[None]):
     def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
         narrow = int(np.argmin(self.widths))
-        logs, factors, few, paths = [], [], [], []
+        logs = []
+        factors = []
+        few = []
+        paths = []
         deep = np.empty(0)
         for i, turns in enumerate(self.turns):
             rounds = self.rounds(turns)
@@ -423,8 +426,8 @@ class DeepLinearLimits(kit.Claim[None]):
     ) -> kit.Rival:
         """Return what a network of one width and as many layers as the alternating one would do."""
         moments = np.outer(_moments((width, width)), self.rounds(self.alternating))
-        other = lambda array, values: (array.dims, np.vstack([array.values[:-1], values]))
-        mean, variance = map(other, (law["mean"], law.variance), moments)
+        replaced = lambda array, values: (array.dims, np.vstack([array.values[:-1], values]))
+        mean, variance = map(replaced, (law["mean"], law.variance), moments)
         return kit.rival(id, why, label=label, mean=mean, variance=variance)
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:

@@ -165,9 +165,9 @@ class LazyOrRich(kit.Claim[Setting]):
         pixels = np.asarray(raw.x)
         data = Dataset(pixels - pixels.mean(0), np.asarray(raw.y), "centred digits")
         nets = [network(data.d, name, self.reference) for name in self.parameterizations]
-        drawn = draw(kit.numpy_generator(key), nets[0], REFERENCES)
-        stable = [2 / (mean_top(net, drawn, data) * step_scale(net)) for net in nets]
-        return Setting(data, [self.step * each for each in stable])
+        weights = draw(kit.numpy_generator(key), nets[0], REFERENCES)
+        stable = [2 / (mean_top(net, weights, data) * step_scale(net)) for net in nets]
+        return Setting(data, [self.step * rate for rate in stable])
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         smaller = "choose a --step below 1: above, descent catapults"
@@ -201,10 +201,10 @@ class LazyOrRich(kit.Claim[Setting]):
             # narrow networks scatter more and cost less: several for each wide one
             several = WIDE * min(REPEATS, max(self.widths) // width)
             nets = [network(data.d, name, width) for name in self.parameterizations]
-            drawn = draw(rng, nets[0], self.seeds * several)
+            weights = draw(rng, nets[0], self.seeds * several)
             ends.append(
                 [
-                    train(net, drawn, data, rate, self.target, self.most)
+                    train(net, weights, data, rate, self.target, self.most)
                     for net, rate in zip(nets, setting.rates, strict=True)
                 ]
             )
@@ -286,28 +286,28 @@ class LazyOrRich(kit.Claim[Setting]):
 
     def rivals_of_changes(self) -> list[kit.Rival]:
         """Return other exponents of the changes, except those that are the theory's own here."""
-        own = np.array(self.exponents, float)
+        theory = np.array(self.exponents, float)
         kernel = lambda power: np.column_stack(
-            [own[:, :-1], np.where(own[:, 1] == SLOPES["ntk"][1], power, own[:, -1])]
+            [theory[:, :-1], np.where(theory[:, 1] == SLOPES["ntk"][1], power, theory[:, -1])]
         )
-        others = (
+        candidates = (
             (
                 "all_lazy",
                 "wide networks are kernels",
                 "every parameterization is lazy",
-                np.tile(np.array(SLOPES["ntk"], float), (len(own), 1)),
+                np.tile(np.array(SLOPES["ntk"], float), (len(theory), 1)),
             ),
             (
                 "all_rich",
                 "the loss is the same at the end",
                 "every parameterization learns features",
-                0 * own,
+                0 * theory,
             ),
             (
                 "root_everywhere",
                 "so fluctuates an average over n neurons",
                 "every change falls like n^(-1/2)",
-                0 * own - 0.5,
+                0 * theory - 0.5,
             ),
             (
                 "kernel_root",
@@ -324,8 +324,8 @@ class LazyOrRich(kit.Claim[Setting]):
         )
         return [
             kit.rival(id, why, label=label, change=self.powers(exponents))
-            for id, why, label, exponents in others
-            if not np.array_equal(exponents, own)
+            for id, why, label, exponents in candidates
+            if not np.array_equal(exponents, theory)
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:

@@ -105,7 +105,7 @@ def _train(widths, multiplier, starts, x, y, lr, target, most):
     look = jax.value_and_grad(mean_risk(squared, net.apply, x, y))
     rms = lambda x: jnp.sqrt(jnp.mean(x**2))
 
-    def one(start: Params) -> tuple:
+    def descend(start: Params) -> tuple:
         # a loss that is not a number stops
         going = lambda state: (state[1] < most) & (state[2] > target)
 
@@ -120,4 +120,4 @@ def _train(widths, multiplier, starts, x, y, lr, target, most):
         kernel = jnp.linalg.norm(kernels[1] - kernels[0]) / jnp.linalg.norm(kernels[0])
         return jnp.stack([features[2], *features[:2], kernel]), steps, loss, kernels[0]
 
-    return jax.lax.map(one, starts)
+    return jax.lax.map(descend, starts)

@@ -259,8 +259,8 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         """Return the means of Θ and of Θ², and the typical Θ, exp of the mean of its logarithm, of each group."""
         widths = [self.width, *hidden, 1]
         inputs = np.asarray(x, np.float32)[None]
-        one = lambda: tangent_kernels(generator, self.networks, widths, inputs)[:, 0, 0]
-        theta = np.stack([one() for _ in range(self.groups)]).astype(float)
+        draw = lambda: tangent_kernels(generator, self.networks, widths, inputs)[:, 0, 0]
+        theta = np.stack([draw() for _ in range(self.groups)]).astype(float)
         alive = np.where(theta > 0, theta, np.nan)  # of the narrowest layers some are dead
         return theta.mean(1), (theta**2).mean(1), np.exp(np.nanmean(np.log(alive), 1))
 
@@ -350,7 +350,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
     def rivals(self, setting: jax.Array, law: xarray.Dataset) -> list[kit.Rival]:
         depth = law.depth
         deep = law.deep
-        one = np.expm1(self.moments(setting, [(self.width,)])[1][0])
+        square = np.expm1(self.moments(setting, [(self.width,)])[1][0])
         middle = round(np.mean(self.turns))
         even = (round(np.mean(self.uneven)),) * len(self.uneven)
         return [
@@ -380,8 +380,8 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
                 "linear_growth",
                 "independent layers add variances",
                 label="relative variance proportional to depth",
-                log_ratio=np.log1p(one * depth),
-                deep_ratio=np.log1p(one * deep),
+                log_ratio=np.log1p(square * depth),
+                deep_ratio=np.log1p(square * deep),
             ),
             *self.other_rates(),
             kit.rival(
@@ -524,12 +524,14 @@ def tangent_kernels(
         generator.standard_normal((networks, m, n), np.float32) * np.float32(np.sqrt(2 / n))
     )
     signal = np.broadcast_to(inputs.T, (networks, *inputs.T.shape))
-    signals, gates, weights = [signal], [], []
+    signals = [signal]
+    gates = []
+    weights = []
     for n, m in pairwise(widths[:-1]):
         weights.append(draw(m, n))
-        before = weights[-1] @ signals[-1]
-        gates.append(before > 0)
-        signals.append(np.maximum(before, 0))
+        preactivation = weights[-1] @ signals[-1]
+        gates.append(preactivation > 0)
+        signals.append(np.maximum(preactivation, 0))
     last = draw(1, widths[-2])
     gram = lambda array: array.swapaxes(1, 2) @ array
     kernel = 2 / widths[-2] * gram(signals[-1])
