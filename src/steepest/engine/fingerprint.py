@@ -32,7 +32,7 @@ ROOT = Path(steepest.__file__).parent
 COMPUTING = ("jax", "jaxlib", "numpy")
 """Packages whose version may change a number."""
 OF_THE_EXPERIMENT = ("setting", "hypotheses", "predict", "observe")
-OF_THE_JUDGEMENT = ("judge", "rivals", "controls", "panels", "figure", "run_conditions")
+OF_THE_JUDGEMENT = ("judge", "rivals", "controls", "figure", "run_conditions")
 BASE = ("steepest.core.experiment",)
 """What every experiment depends on, imported by name or not."""
 FORM = "steepest.kit._claim"

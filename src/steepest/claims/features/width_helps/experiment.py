@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import jax
@@ -88,11 +89,13 @@ def reached_margin(start: Neurons, present: Any, steps: int) -> jax.Array:
 def margins_of(starts: Neurons, widths: Sequence[int], steps: int) -> np.ndarray:
     """Return the margins at the end from all starts at each width, shape ``(widths, starts)``."""
 
+    def at_widths(starts: Neurons, widths: jax.Array) -> jax.Array:
+        return jax.lax.map(partial(at_width, starts), widths)
+
     def at_width(starts: Neurons, width: jax.Array) -> jax.Array:
         return jax.vmap(lambda start: reached_margin(start, width, steps))(starts)
 
-    run = kit.compiled(lambda starts, widths: jax.lax.map(lambda m: at_width(starts, m), widths))
-    return np.asarray(run(starts, np.array(widths)))
+    return np.asarray(kit.compiled(at_widths)(starts, np.array(widths)))
 
 
 def balanced(balance: float) -> list[kit.Hypothesis]:
