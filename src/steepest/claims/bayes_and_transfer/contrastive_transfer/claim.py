@@ -458,6 +458,12 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 0.0,
                 label=f"sign of ΔL_sup ΔL_un, k = {k}, scale {scales[0]:g} to {scales[1]:g}, off −1",
             ),
+            *self.judge_learned(seen),
+        ]
+
+    def judge_learned(self, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge what training and few labels bring."""
+        return [
             kit.at_most(
                 "trained",
                 0.75,  # no law says how much training helps; a random matrix has one
@@ -475,13 +481,6 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        slacks = self.slacks(setting)
-        two_point = 1 / (2 * np.log(2))
-
-        def without(part: str) -> xarray.DataArray:
-            shares = [[1 - getattr(slack, part) / slack.total for slack in row] for row in slacks]
-            return law.slack * xarray.DataArray(shares, dims=("shares", "seed"))
-
         return [
             kit.rival(
                 "no_factor",
@@ -496,6 +495,31 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 offset=1 / CLASSES,
                 factor=CLASSES / (CLASSES - 1),
             ),
+            *self.rivals_of_slack(setting, law),
+            *self.rivals_of_spread(),
+            kit.rival(
+                "ranks",
+                "low L_un means low L_sup",
+                label="L_un ranks representations by L_sup",
+                ranking=1.0,
+            ),
+            kit.rival(
+                "root_blocks",
+                "averages fluctuate like b^−½",
+                label="slack of blocks ∝ b^−½",
+                blocks=law.blocks * np.sqrt(law.block),
+            ),
+        ]
+
+    def rivals_of_slack(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the slack of small representations."""
+        slacks = self.slacks(setting)
+
+        def without(part: str) -> xarray.DataArray:
+            shares = [[1 - getattr(slack, part) / slack.total for slack in row] for row in slacks]
+            return law.slack * xarray.DataArray(shares, dims=("shares", "seed"))
+
+        return [
             kit.rival(
                 "negatives_only",
                 "the mean stands for the positive",
@@ -514,6 +538,12 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 label="slack ∝ scale²",
                 slack=law.slack * (law.scale[1] / law.scale) ** 2,
             ),
+        ]
+
+    def rivals_of_spread(self) -> list[kit.Rival]:
+        """Return wrong theories of the constant of spread, and of what a competitor is charged."""
+        two_point = 1 / (2 * np.log(2))
+        return [
             kit.rival(
                 "two_points",
                 "two values of equal weight have it",
@@ -540,18 +570,6 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 "f̂ has the least loss",
                 label="L_sup(f̂) ≤ L^≠(f), without the spread",
                 charge_constant=0.0,
-            ),
-            kit.rival(
-                "ranks",
-                "low L_un means low L_sup",
-                label="L_un ranks representations by L_sup",
-                ranking=1.0,
-            ),
-            kit.rival(
-                "root_blocks",
-                "averages fluctuate like b^−½",
-                label="slack of blocks ∝ b^−½",
-                blocks=law.blocks * np.sqrt(law.block),
             ),
         ]
 
@@ -595,32 +613,9 @@ class ContrastiveTransfer(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        equal = {"shares": 0}
-        tau = float(law.offset[0])
-        un = seen.un.isel(equal).values
-        grid = np.geomspace(0.2, un.max() * 1.1, 200)
-        trained = (seen.trained_un.isel(equal), seen.trained_supervised.isel(equal))
         accuracy = seen.accuracy.mean("seed").values
         return (
-            kit.panel(
-                "No representation is above the bound",
-                "contrastive loss L_un [bits]",
-                "L_sup [bits]",
-                kit.observed_curve(
-                    un.ravel(), seen.supervised.isel(equal).values.ravel(), "random", kind="points"
-                ),
-                kit.observed_curve(
-                    trained[0].values.ravel(),
-                    trained[1].values.ravel(),
-                    "trained",
-                    kind="points",
-                    shade=1.0,
-                ),
-                kit.predicted_curve(grid, (grid - tau) / (1 - tau), "(L_un − τ)/(1 − τ)"),
-                kit.rival_curve(grid, grid - tau, "L_un − τ"),
-                log="xy",
-                ylim=(0.02, None),
-            ),
+            self.bound_panel(law, seen),
             kit.curves(
                 "The slack is the spread within classes",
                 law.slack,
@@ -630,7 +625,7 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 x="scale of f",
                 y="(L_un − τ)/(1 − τ) − L_sup",
                 name="{} classes",
-                rivals={"negatives' spread alone": rivals["negatives_only"].slack.isel(equal)}
+                rivals={"negatives' spread alone": rivals["negatives_only"].slack.isel(shares=0)}
                 if rivals
                 else {},
                 log="xy",
@@ -657,4 +652,30 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 ),
                 log="x",
             ),
+        )
+
+    def bound_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Draw both losses of every representation, equal classes."""
+        tau = float(law.offset[0])
+        equal = seen.isel(shares=0)
+        un = equal.un.values
+        grid = np.geomspace(0.2, un.max() * 1.1, 200)
+        return kit.panel(
+            "No representation is above the bound",
+            "contrastive loss L_un [bits]",
+            "L_sup [bits]",
+            kit.observed_curve(
+                un.ravel(), equal.supervised.values.ravel(), "random", kind="points"
+            ),
+            kit.observed_curve(
+                equal.trained_un.values.ravel(),
+                equal.trained_supervised.values.ravel(),
+                "trained",
+                kind="points",
+                shade=1.0,
+            ),
+            kit.predicted_curve(grid, (grid - tau) / (1 - tau), "(L_un − τ)/(1 − τ)"),
+            kit.rival_curve(grid, grid - tau, "L_un − τ"),
+            log="xy",
+            ylim=(0.02, None),
         )

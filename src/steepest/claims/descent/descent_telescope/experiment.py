@@ -62,33 +62,18 @@ def follow_networks(
         before = x @ w.T
         return jnp.where(smooth, jnp.tanh(before), jax.nn.relu(before)) @ signs_out
 
-    def fit_frozen(start: jax.Array) -> jax.Array:
-        active = x @ start.T > 0
-        risk = lambda w: logistic(labels * ((active * (x @ w.T)) @ signs_out)).mean()
-        return descend(risk, start, optax.sgd(FROZEN_LR), steps, record=steps).params
-
     def follow(seed: kit.Key) -> dict[str, jax.Array]:
         for_start, for_reference = jax.random.split(seed)
         start = jax.random.normal(for_start, (width, x.shape[1]))
         aside = jax.random.normal(for_reference, start.shape)
-        fitted = fit_frozen(start)
+        fitted = _fit_frozen(start, x, labels, signs_out, steps)
 
         def lane(choice: tuple[jax.Array, jax.Array]) -> dict[str, jax.Array]:
             lr, smooth = choice
             risk = lambda w: logistic(labels * network(w, smooth)).mean()
             path = descend(risk, start, optax.sgd(lr), steps, observe={"w": lambda w: w})
             points = path.observed["w"]
-            downhill = start - points[1]
-            references = jnp.stack(
-                [
-                    start - 8 * downhill / jnp.linalg.norm(downhill),
-                    start + 8 * aside / jnp.linalg.norm(aside),
-                    points[1],
-                    points[min(LATE, steps)],
-                    points[-1],
-                    fitted,
-                ]
-            )
+            references = _references(start, aside, points, fitted)
             sums = jax.vmap(lambda reference: telescope(risk, points, reference))(references)
 
             def linearized(point: jax.Array) -> jax.Array:
@@ -117,6 +102,33 @@ def follow_networks(
     relu = {name: (dims, arrays[name][:, :count]) for name, dims in NETWORKS.items()}
     tanh = {f"tanh_{name}": (dims, arrays[name][:, count:]) for name, dims in NETWORKS.items()}
     return relu | tanh
+
+
+def _fit_frozen(
+    start: jax.Array, x: np.ndarray, labels: jax.Array, signs_out: np.ndarray, steps: int
+) -> jax.Array:
+    """Train a layer of ReLUs on the features of its start."""
+    active = x @ start.T > 0
+    risk = lambda w: logistic(labels * ((active * (x @ w.T)) @ signs_out)).mean()
+    return descend(risk, start, optax.sgd(FROZEN_LR), steps, record=steps).params
+
+
+def _references(
+    start: jax.Array, aside: jax.Array, points: jax.Array, fitted: jax.Array
+) -> jax.Array:
+    """Return the layers that ``REFERENCES`` names, from a descent and a random direction."""
+    downhill = start - points[1]
+    late = min(LATE, len(points) - 1)
+    return jnp.stack(
+        [
+            start - 8 * downhill / jnp.linalg.norm(downhill),
+            start + 8 * aside / jnp.linalg.norm(aside),
+            points[1],
+            points[late],
+            points[-1],
+            fitted,
+        ]
+    )
 
 
 def least_of_one_example(lr: float, length: float) -> float:

@@ -405,6 +405,21 @@ class FactorizationLandscape(kit.Claim[Setting]):
                 1e-12,
                 label="excess of descents from random starts over the best value, relative",
             ),
+            *self.judge_lemma(law, seen),
+            kit.follows(
+                "escape_time",
+                law.escape,
+                seen.escape,
+                # descent with η = 0.01/λ_1 is late by η gap/2, 0.3 % at the largest gap
+                0.005,
+                each=True,
+                label="time to leave the saddle at the second eigenvector",
+            ),
+        ]
+
+    def judge_lemma(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge Ge's identity and lemma at pairs of X and U."""
+        return [
             kit.agrees(
                 "identity",
                 seen.identity_off,
@@ -426,18 +441,13 @@ class FactorizationLandscape(kit.Claim[Setting]):
                 each=True,
                 label="‖ΔΔᵀ‖²/‖E‖² where XᵀU = 0 and XᵀX = UᵀU = cI",
             ),
-            kit.follows(
-                "escape_time",
-                law.escape,
-                seen.escape,
-                # descent with η = 0.01/λ_1 is late by η gap/2, 0.3 % at the largest gap
-                0.005,
-                each=True,
-                label="time to leave the saddle at the second eigenvector",
-            ),
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        return [*self.rivals_of_points(law), *self.rivals_of_lemma()]
+
+    def rivals_of_points(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the critical points."""
         levels = self.spectra(self.dimension)
         r = self.columns
         sets = [(levels[i], chosen) for i, chosen in self.sets()]
@@ -492,6 +502,11 @@ class FactorizationLandscape(kit.Claim[Setting]):
                 label="only the origin and the best are critical",
                 value=("point", np.where(best | (used == 0), value, least)),
             ),
+        ]
+
+    def rivals_of_lemma(self) -> list[kit.Rival]:
+        """Return wrong theories of Ge's identity and lemma."""
+        return [
             kit.rival(
                 "two_for_three",
                 "then the lemma's 2 would be just what is needed",
@@ -564,8 +579,10 @@ class FactorizationLandscape(kit.Claim[Setting]):
         counts = [(np.abs(ends - level) < 1e-6).sum() for level in levels]
         random = np.sort(seen.ratio)
         shares = np.linspace(0, 1, random.size)
-        spectra = np.sort(seen.orthogonal_ratio)
+        orthogonal = np.sort(seen.orthogonal_ratio)
         straight = rivals["largest_omitted"].lowest[over]
+        constant = float(law.constant)
+        local = float(rivals["local_constant"].constant)
         return (
             kit.panel(
                 "Each critical point but the best has negative curvature",
@@ -589,9 +606,9 @@ class FactorizationLandscape(kit.Claim[Setting]):
                 "‖ΔΔᵀ‖² / ‖XXᵀ − M‖²",
                 "share of pairs below",
                 kit.observed_curve(random, shares, "random pairs", kind="steps"),
-                kit.observed_curve(spectra, shares, "XᵀU = 0, XᵀX = UᵀU = cI", shade=0.7),
-                kit.predicted_curve((2, 2), (0, 1), "2"),
-                kit.rival_curve((1.207, 1.207), (0, 1), "1.207"),
+                kit.observed_curve(orthogonal, shares, "XᵀU = 0, XᵀX = UᵀU = cI", shade=0.7),
+                kit.predicted_curve((constant, constant), (0, 1), f"{constant:g}"),
+                kit.rival_curve((local, local), (0, 1), f"{local:.4g}"),
             ),
             kit.curves(
                 "Time to leave a saddle",

@@ -402,7 +402,6 @@ class ImbalanceConserved(kit.Claim[Setting]):
         }
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        adaptive = law.bound.isel(excess=[0, -1]).rename(excess="adaptive")
         least = "least log(R_0/R_t)/2t along a flow"
         bounds = {
             "rate_bound": ("bound", "small starts"),
@@ -437,6 +436,13 @@ class ImbalanceConserved(kit.Claim[Setting]):
                 1e-4,
                 label="two numbers: rate at the end",
             ),
+            *self.judge_descent(law, seen),
+        ]
+
+    def judge_descent(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge what descent with fixed steps loses, and how fast descent with adaptive ones is."""
+        adaptive = law.bound.isel(excess=[0, -1]).rename(excess="adaptive")
+        return [
             kit.agrees(
                 "drift",
                 seen.unexplained_part,
@@ -481,8 +487,6 @@ class ImbalanceConserved(kit.Claim[Setting]):
         of_target = lambda U, V, Y: linear_network_rate(U, V, Y, margin=_least(Y) ** 0.5).bound
         delta = law.imbalance
         y = self.targets[0]
-        start = y - self.product
-        at_end = start**2 / (2 * np.hypot(law.unbalanced, 2 * y))
         return [
             kit.rival(
                 "kernel_at_start",
@@ -519,6 +523,15 @@ class ImbalanceConserved(kit.Claim[Setting]):
                 label="the rate is δ + 2y",
                 scalar_rate=delta + 2 * y,
             ),
+            *self.rivals_of_descent(law),
+        ]
+
+    def rivals_of_descent(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of what steps lose, and of what they gain."""
+        y = self.targets[0]
+        start = y - self.product
+        at_end = start**2 / (2 * np.hypot(law.unbalanced, 2 * y))
+        return [
             kit.rival(
                 "square_order",
                 "each step changes D by η²",

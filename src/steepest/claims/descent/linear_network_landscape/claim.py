@@ -402,6 +402,31 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        return [
+            *self.rivals_of_points(law),
+            kit.rival(
+                "order_two",
+                "a saddle has negative curvature",
+                label="f falls in second order",
+                fall=law.fall.sel(depth=2, drop=True) + 0 * law.fall,
+            ),
+            kit.rival(
+                "order_of_square",
+                "the product is of order t^L, and f is a square",
+                label="f falls in order 2L",
+                fall=law.fall**2,
+            ),
+            kit.rival(
+                "flat_middle",
+                "the size of W_2 alone should not matter to the product, which is zero",
+                label="λ_min = −s_1 whatever W_2",
+                middle_lowest=0 * law.middle_lowest - self.singular[0],
+            ),
+            *self.rivals_of_times(law),
+        ]
+
+    def rivals_of_points(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the balanced critical points."""
         points = self.all_points(self.depths)
         twos = self.all_points(tuple(2 for _ in self.depths))
         levels = np.array(self.singular)
@@ -416,11 +441,6 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
             ],
             fill=0.0,
         )
-        first = levels[0]
-        depth = law.depth
-        logs = np.log(1 / np.array(self.sizes))
-        leading = law.scale ** (2.0 - depth) / (np.maximum(depth - 2, 1) * first)
-        late = np.log(1 / law.scale) / first + 0 * depth
         return [
             kit.rival(
                 "square_of_sum",
@@ -447,24 +467,16 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
                 lowest=("point", np.min(bare, 1)),
                 spectrum=("point eigenvalue", bare),
             ),
-            kit.rival(
-                "order_two",
-                "a saddle has negative curvature",
-                label="f falls in second order",
-                fall=law.fall.sel(depth=2, drop=True) + 0 * law.fall,
-            ),
-            kit.rival(
-                "order_of_square",
-                "the product is of order t^L, and f is a square",
-                label="f falls in order 2L",
-                fall=law.fall**2,
-            ),
-            kit.rival(
-                "flat_middle",
-                "the size of W_2 alone should not matter to the product, which is zero",
-                label="λ_min = −s_1 whatever W_2",
-                middle_lowest=0 * law.middle_lowest - first,
-            ),
+        ]
+
+    def rivals_of_times(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the time in which descent leaves the origin."""
+        first = self.singular[0]
+        depth = law.depth
+        logs = np.log(1 / np.array(self.sizes))
+        leading = law.scale ** (2.0 - depth) / (np.maximum(depth - 2, 1) * first)
+        late = np.log(1 / law.scale) / first + 0 * depth
+        return [
             kit.rival(
                 "logarithm",
                 "as from every strict saddle",

@@ -31,6 +31,8 @@ SCHEDULES = ("fast 1/t", "slow 1/t", "t^−0.3", "t^−0.5", "constant", "t^−1
 CONSTANT = 4
 TARGET = 1e-6
 """Relative distance that is counted to."""
+CONSTANT_STEP = 0.1
+"""The step of the schedule that keeps a floor."""
 RATIO = 1.95
 """ηλ_max of a step beyond the best one where κ is below 39."""
 METHODS = ("descent", "heavy_ball", "nesterov")
@@ -167,7 +169,7 @@ class LinearRegressionRate(kit.Claim[Setting]):
             SLOW / (t + SLOW),
             0.9 * t**-0.3,
             0.9 * t**-0.5,
-            np.full(self.times, 0.1),
+            np.full(self.times, CONSTANT_STEP),
             0.9 * t**-1.5,
         )
         return np.array(rows)
@@ -198,7 +200,8 @@ class LinearRegressionRate(kit.Claim[Setting]):
         best = [quadratic_rates([1 / kappa, 1]).descent.factor for kappa in self.kappas]
         of_step = lambda step: [-np.log(_factor(step, kappa)) for kappa in self.kappas]
         curves = [mean_square(SPECTRUM, steps, self.noise) for steps in self.schedules()]
-        floor = (0.1 * self.noise**2 / (SPECTRUM * (2 - 0.1 * SPECTRUM))).sum()
+        step = CONSTANT_STEP
+        floor = (step * self.noise**2 / (SPECTRUM * (2 - step * SPECTRUM))).sum()
         real = quadratic_rates(np.linalg.eigvalsh(setting.real[0]))
         powers = np.array([-1.0, -2 * SLOW * SPECTRUM.min(), -0.3, -0.5, 0.0, 0.0])
         return kit.law(
@@ -329,14 +332,6 @@ class LinearRegressionRate(kit.Claim[Setting]):
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         kappa = law.kappa
-        decay = law.decay
-        only = lambda *places: xarray.DataArray(
-            np.isin(np.arange(len(SCHEDULES)), places), dims="schedule"
-        )
-        first_order = (0.1 * self.noise**2 / (2 * SPECTRUM)).sum()
-        # E‖ξ‖ in three dimensions
-        triangle = 8 / np.pi * self.noise**2 / SPECTRUM.min() ** 2
-        steps = np.power.outer(self.looks, [-1, -1, -0.3, -0.5, -0.3, -1.5]).T
         method = xarray.DataArray(np.array(METHODS) == "descent", dims="rule")
         return [
             kit.rival(
@@ -365,6 +360,20 @@ class LinearRegressionRate(kit.Claim[Setting]):
                 label="descent needs √κ steps",
                 counts=xarray.where(method, kappa**0.5, law.counts),
             ),
+            *self.rivals_of_noise(law),
+        ]
+
+    def rivals_of_noise(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the mean square under noise."""
+        decay = law.decay
+        only = lambda *places: xarray.DataArray(
+            np.isin(np.arange(len(SCHEDULES)), places), dims="schedule"
+        )
+        first_order = (CONSTANT_STEP * self.noise**2 / (2 * SPECTRUM)).sum()
+        # E‖ξ‖ in three dimensions
+        triangle = 8 / np.pi * self.noise**2 / SPECTRUM.min() ** 2
+        steps = np.power.outer(self.looks, [-1, -1, -0.3, -0.5, -0.3, -1.5]).T
+        return [
             kit.rival(
                 "every_c",
                 "1/t, as for averages",
@@ -443,17 +452,6 @@ class LinearRegressionRate(kit.Claim[Setting]):
         kappas = np.array(self.kappas)
         counts = seen.counts.mean("seed")
         goal = -np.log(TARGET)
-        times = np.unique(np.geomspace(1, self.times, 60).astype(int))
-        exact = [mean_square(SPECTRUM, steps, self.noise)[times] for steps in self.schedules()]
-        square = seen.every_square.mean("draw").values[:, times]
-        schedules = [
-            kit.observed_curve(times, square[i], name, shade=i / len(SCHEDULES))
-            for i, name in enumerate(SCHEDULES)
-        ]
-        recursions = [
-            kit.predicted_curve(times, curve, "" if i else "recursion")
-            for i, curve in enumerate(exact)
-        ]
         long = np.arange(0, seen.sizes["step"], 20)
         diabetes = seen.diabetes.values[long] / float(seen.diabetes[0])
         cancer = seen.cancer.values[::20] / float(seen.cancer[0])
@@ -480,14 +478,7 @@ class LinearRegressionRate(kit.Claim[Setting]):
                 kit.rival_curve(kappas, -np.log(1 - RATIO / kappas), "printed, −log(1 − ηλ_min)"),
                 log="xy",
             ),
-            kit.panel(
-                "Under noise steps must vanish, slowly",
-                "step",
-                "mean square",
-                *schedules,
-                *recursions,
-                log="xy",
-            ),
+            self.noise_panel(seen),
             kit.panel(
                 "Real data: diabetes and breast cancer",
                 "step",
@@ -502,6 +493,28 @@ class LinearRegressionRate(kit.Claim[Setting]):
                 log="y",
                 ylim=(1e-12, 2),
             ),
+        )
+
+    def noise_panel(self, seen: xarray.Dataset) -> kit.Panel:
+        """Draw mean squares under noise by schedule, and their recursion."""
+        times = np.unique(np.geomspace(1, self.times, 60).astype(int))
+        exact = [mean_square(SPECTRUM, steps, self.noise)[times] for steps in self.schedules()]
+        square = seen.every_square.mean("draw").values[:, times]
+        schedules = [
+            kit.observed_curve(times, square[i], name, shade=i / len(SCHEDULES))
+            for i, name in enumerate(SCHEDULES)
+        ]
+        recursions = [
+            kit.predicted_curve(times, curve, "" if i else "recursion")
+            for i, curve in enumerate(exact)
+        ]
+        return kit.panel(
+            "Under noise steps must vanish, slowly",
+            "step",
+            "mean square",
+            *schedules,
+            *recursions,
+            log="xy",
         )
 
 

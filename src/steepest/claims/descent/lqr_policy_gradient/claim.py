@@ -411,6 +411,12 @@ class LqrPolicyGradient(kit.Claim[Setting]):
                 each=True,
                 label="one state: (C − C*)/‖∇C‖²",
             ),
+            *self.judge_rollouts(law, seen),
+        ]
+
+    def judge_rollouts(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge gradients that rollouts estimate, and where descent with them ends."""
+        return [
             kit.follows(
                 "rollout_error",
                 law.error,
@@ -442,14 +448,6 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        lr = np.asarray(setting.lr)
-        rate = law.rate.values
-        lowest = 1 - np.exp(-rate[..., 0])  # 2η σ_min(Σ*) σ_min(M*)
-        systems = [Lqr(*row) for row in zip(*map(np.asarray, setting.systems), strict=True)]
-        covariances = np.array([[np.linalg.eigvalsh(_optimum(one)[1])[0]] for one in systems])
-        of_start = lowest / covariances * min(self.narrow, 1.0) ** 2
-        count = self.states * self.inputs
-        way = lambda gradient, natural: ("seed start way", np.stack([gradient, natural], -1))
         return [
             kit.rival(
                 "convex",
@@ -457,6 +455,32 @@ class LqrPolicyGradient(kit.Claim[Setting]):
                 label="stable feedbacks are a convex set",
                 midpoint_radius=1.0,
             ),
+            *self.rivals_of_rates(setting, law),
+            kit.rival(
+                "start_covariance",
+                "the starts' covariance is what is given",
+                label="‖Σ_0‖ in place of ‖Σ*‖",
+                dominance=0 * law.dominance + 0.25,
+            ),
+            kit.rival(
+                "smaller_dominance",
+                "bounds have slack",
+                label="a constant of dominance that is a tenth smaller",
+                dominance=law.dominance / 1.1,
+            ),
+            *self.rivals_of_rollouts(law),
+        ]
+
+    def rivals_of_rates(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of how fast descents converge."""
+        lr = np.asarray(setting.lr)
+        rate = law.rate.values
+        lowest = 1 - np.exp(-rate[..., 0])  # 2η σ_min(Σ*) σ_min(M*)
+        systems = [Lqr(*row) for row in zip(*map(np.asarray, setting.systems), strict=True)]
+        covariances = np.array([[np.linalg.eigvalsh(_optimum(system)[1])[0]] for system in systems])
+        of_start = lowest / covariances * min(self.narrow, 1.0) ** 2
+        way = lambda gradient, natural: ("seed start way", np.stack([gradient, natural], -1))
+        return [
             kit.rival(
                 "covariance_of_start",
                 "Σ* ≥ Σ_0, which the paper's bounds use",
@@ -487,18 +511,12 @@ class LqrPolicyGradient(kit.Claim[Setting]):
                 label="Gauss–Newton converges linearly",
                 order=1.0,
             ),
-            kit.rival(
-                "start_covariance",
-                "the starts' covariance is what is given",
-                label="‖Σ_0‖ in place of ‖Σ*‖",
-                dominance=0 * law.dominance + 0.25,
-            ),
-            kit.rival(
-                "smaller_dominance",
-                "bounds have slack",
-                label="a constant of dominance that is a tenth smaller",
-                dominance=law.dominance / 1.1,
-            ),
+        ]
+
+    def rivals_of_rollouts(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the error of gradients that rollouts estimate."""
+        count = self.states * self.inputs
+        return [
             kit.rival(
                 "averaged_start",
                 "exact costs in random directions",
@@ -569,10 +587,8 @@ class LqrPolicyGradient(kit.Claim[Setting]):
         ]
         late = [curve - curve[20] for curve in curves]
         slope = np.log10(CLOSE[1]) / 2 * (scaled - scaled[20])
-        sizes = law["size"].values
         rollout = positive(seen.rollout_excess.values)
         t = np.arange(self.rollout_steps + 1)
-        look = {"kind": "points", "shade": 1.0}
         descents = [
             kit.observed_curve(steps[:200], excess[:, i], name.replace("_", "–"), shade=i / 3)
             for i, name in enumerate(METHODS)
@@ -594,17 +610,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
                 kit.predicted_curve(scaled, slope, "predicted"),
                 kit.rival_curve(scaled, slope / 2, "∇C = EΣ"),
             ),
-            kit.panel(
-                "Gradients by rollouts: error as predicted",
-                "pairs of rollouts m",
-                "relative error / constant",
-                kit.observed_curve(sizes, seen.errors / law.error, "differences", kind="points"),
-                kit.observed_curve(
-                    sizes, seen.errors_single / law.error, "single rollouts", **look
-                ),
-                kit.predicted_curve(sizes, sizes**-0.5, "1/√m"),
-                log="xy",
-            ),
+            self.errors_panel(law, seen),
             kit.panel(
                 f"Descent by {self.rollout_pairs} pairs of rollouts a step",
                 "step",
@@ -614,6 +620,20 @@ class LqrPolicyGradient(kit.Claim[Setting]):
                 log="y",
                 ylim=(1e-10, 1e3),
             ),
+        )
+
+    def errors_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Draw the error of gradients by rollouts over their number."""
+        sizes = law["size"].values
+        single = seen.errors_single / law.error
+        return kit.panel(
+            "Gradients by rollouts: error as predicted",
+            "pairs of rollouts m",
+            "relative error / constant",
+            kit.observed_curve(sizes, seen.errors / law.error, "differences", kind="points"),
+            kit.observed_curve(sizes, single, "single rollouts", kind="points", shade=1.0),
+            kit.predicted_curve(sizes, sizes**-0.5, "1/√m"),
+            log="xy",
         )
 
 

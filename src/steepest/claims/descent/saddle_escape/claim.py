@@ -407,15 +407,6 @@ class SaddleEscape(kit.Claim[Setting]):
             curves.append(kit.predicted_curve(late, theory))
             totals.append(kit.observed_curve(np.arange(1, LONGEST + 1), entered, name, **look))
             totals.append(kit.predicted_curve(late, entered[SETTLED - 1] + np.cumsum(theory)))
-        place = np.arange(self.starts)
-        off = np.sort(seen.value.values) - law.level.values[:, None]
-        ends = [
-            kit.observed_curve(
-                place, off[i], f"random starts, d = {d}", kind="points", shade=float(i)
-            )
-            for i, d in enumerate(self.dimensions)
-        ]
-        blocked = np.sort(seen.blocked_value[0].values) - float(law.level[0])
         return (
             kit.panel(
                 "Without noise each room takes ρ times as long",
@@ -431,13 +422,30 @@ class SaddleEscape(kit.Claim[Setting]):
                 *totals,
                 log="y",
             ),
-            kit.panel(
-                "Random starts end at minima",
-                "start, in order",
-                "f at the end − lowest f",
-                *ends,
-                kit.rival_curve(place, blocked, "one coordinate zero"),
-            ),
+            self.ends_panel(law, seen),
+        )
+
+    def ends_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Draw where descents on Ge's example end."""
+        place = np.arange(self.starts)
+        off = np.sort(seen.value.values) - law.level.values[:, None]
+        ends = [
+            kit.observed_curve(
+                place,
+                off[i],
+                f"random starts, d = {d}",
+                kind="points",
+                shade=i / len(self.dimensions),
+            )
+            for i, d in enumerate(self.dimensions)
+        ]
+        blocked = np.sort(seen.blocked_value[0].values) - float(law.level[0])
+        return kit.panel(
+            "Random starts end at minima",
+            "start, in order",
+            "f at the end − lowest f",
+            *ends,
+            kit.rival_curve(place, blocked, "one coordinate zero"),
         )
 
 

@@ -260,41 +260,9 @@ class CompressedSensing(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        nonzero = np.array(self.sparsities)
-        pixels = (setting.digits > 0).sum(1)
-
-        def counting(rule: Callable[[Any, int], Values]) -> dict[str, Any]:
-            return {
-                "first": ("sparsity", rule(nonzero, self.size)),
-                "digits": ("seed", rule(pixels, PIXELS)),
-            }
-
         swapped = lambda array: (array.dims, array.values[::-1])
         return [
-            kit.rival(
-                "leading",
-                "its leading term as s/n → 0",
-                label="2 s log(n/s) measurements",
-                **counting(lambda s, n: 2 * s * np.log(n / s)),
-            ),
-            kit.rival(
-                "textbook",
-                "the upper bound of textbooks, attained",
-                label="2 s log(n/s) + 5s/4 measurements",
-                **counting(lambda s, n: 2 * s * np.log(n / s) + 1.25 * s),
-            ),
-            kit.rival(
-                "logarithm",
-                "log n bits for each place",
-                label="s log n measurements",
-                **counting(lambda s, n: s * np.log(n)),
-            ),
-            kit.rival(
-                "information",
-                "places and values are 2s numbers, which 2s measurements determine",
-                label="2s measurements",
-                **counting(lambda s, n: 2.0 * s),
-            ),
+            *self.rivals_of_formulas(setting),
             kit.rival(
                 "other_program",
                 "the cones are alike",
@@ -321,6 +289,44 @@ class CompressedSensing(kit.Claim[Setting]):
                 "the limit n → ∞",
                 label="all or nothing at δ: a tenth of the spread",
                 spread=0.1 * law.spread,
+            ),
+        ]
+
+    def rivals_of_formulas(self, setting: Setting) -> list[kit.Rival]:
+        """Return wrong formulas of the number of measurements in s and n."""
+        nonzero = np.array(self.sparsities)
+        pixels = (setting.digits > 0).sum(1)
+
+        def counting(rule: Callable[[Any, int], Values]) -> dict[str, Any]:
+            return {
+                "first": ("sparsity", rule(nonzero, self.size)),
+                "digits": ("seed", rule(pixels, PIXELS)),
+            }
+
+        return [
+            kit.rival(
+                "leading",
+                "its leading term as s/n → 0",
+                label="2 s log(n/s) measurements",
+                **counting(lambda s, n: 2 * s * np.log(n / s)),
+            ),
+            kit.rival(
+                "textbook",
+                "the upper bound of textbooks, attained",
+                label="2 s log(n/s) + 5s/4 measurements",
+                **counting(lambda s, n: 2 * s * np.log(n / s) + 1.25 * s),
+            ),
+            kit.rival(
+                "logarithm",
+                "log n bits for each place",
+                label="s log n measurements",
+                **counting(lambda s, n: s * np.log(n)),
+            ),
+            kit.rival(
+                "information",
+                "places and values are 2s numbers, which 2s measurements determine",
+                label="2s measurements",
+                **counting(lambda s, n: 2.0 * s),
             ),
         ]
 

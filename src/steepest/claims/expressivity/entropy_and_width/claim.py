@@ -315,6 +315,36 @@ class EntropyAndWidth(kit.Claim[Setting]):
                 seen.typical.sel(power=2).min("start"),
                 label="best network of error²: mean error over the projection's, root mean square",
             ),
+            *self.judge_stretches(law, seen),
+            kit.agrees(
+                "constant",
+                abs(seen.constant / law.constant - 1),
+                0.01,
+                label="covering radius of the ball in space by 4 balls, from √8/3",
+            ),
+            kit.idle(
+                kit.agrees(
+                    "linear",
+                    abs(seen.linear.max() / law.linear - 1),
+                    0.01,
+                    label="linear maps of norm one: shortest image of 4096 unit vectors, from √(m/k)",
+                ),
+                "a harmonic frame attains √(m/k), and no map of norm one and rank m goes above it",
+            ),
+            kit.idle(
+                kit.at_most(
+                    "packing",
+                    law.packing,
+                    seen.packings.max(),
+                    label="maximal packings by balls of radius 2δ: covering radius over δ",
+                ),
+                "a point farther off would be another centre",
+            ),
+        ]
+
+    def judge_stretches(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge how far random projections shorten and lengthen distances."""
+        return [
             kit.follows(
                 "low",
                 law.low,
@@ -349,30 +379,6 @@ class EntropyAndWidth(kit.Claim[Setting]):
                 law.half,
                 seen.kept.min(),
                 label="2^n points in ⌈32 n ln 2⌉ dimensions: smallest over largest stretch, the least",
-            ),
-            kit.agrees(
-                "constant",
-                abs(seen.constant / law.constant - 1),
-                0.01,
-                label="covering radius of the ball in space by 4 balls, from √8/3",
-            ),
-            kit.idle(
-                kit.agrees(
-                    "linear",
-                    abs(seen.linear.max() / law.linear - 1),
-                    0.01,
-                    label="linear maps of norm one: shortest image of 4096 unit vectors, from √(m/k)",
-                ),
-                "a harmonic frame attains √(m/k), and no map of norm one and rank m goes above it",
-            ),
-            kit.idle(
-                kit.at_most(
-                    "packing",
-                    law.packing,
-                    seen.packings.max(),
-                    label="maximal packings by balls of radius 2δ: covering radius over δ",
-                ),
-                "a point farther off would be another centre",
             ),
         ]
 

@@ -478,23 +478,9 @@ class FunkHecke(kit.Claim[Setting]):
     ) -> tuple[kit.Panel, ...]:
         multiplier = law.multiplier.values
         felt = list(FELT)
-        left = seen.course.mean("seed").values
-        later = TIMES[1:]
         at_neuron = np.sort(seen.at_neuron[0].values)
         at_output = seen.at_output[0].values[np.argsort(seen.at_neuron[0].values)]
         sizes = lambda values: np.abs(values.sel(degree=felt))
-        curves = [
-            kit.observed_curve(later, left[degree, 1:], f"degree {degree}", shade=place / 4)
-            for place, degree in enumerate((0, 1, 2, 4, 3))
-        ]
-        theory = [
-            kit.predicted_curve(
-                later,
-                np.exp(-(multiplier[degree] ** 2) * later),
-                "exp(−λ² t)" if degree == 0 else "",
-            )
-            for degree in FELT
-        ]
         wrong = {name: rivals[name].multiplier for name in ("gaussian",) if name in rivals}
         return (
             kit.panel(
@@ -523,16 +509,35 @@ class FunkHecke(kit.Claim[Setting]):
                 ),
                 log="y",
             ),
-            kit.panel(
-                "Output weights learn degree by degree",
-                "time t",
-                "share of the residual left",
-                *curves,
-                *theory,
-                log="x",
-                ylim=(-0.05, 1.1),
-                xlim=(1, 1e6),
-            ),
+            self.course_panel(law, seen),
+        )
+
+    def course_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Draw what is left of each degree over time."""
+        multiplier = law.multiplier.values
+        left = seen.course.mean("seed").values
+        later = TIMES[1:]
+        curves = [
+            kit.observed_curve(later, left[degree, 1:], f"degree {degree}", shade=place / 4)
+            for place, degree in enumerate((0, 1, 2, 4, 3))
+        ]
+        theory = [
+            kit.predicted_curve(
+                later,
+                np.exp(-(multiplier[degree] ** 2) * later),
+                "exp(−λ² t)" if degree == 0 else "",
+            )
+            for degree in FELT
+        ]
+        return kit.panel(
+            "Output weights learn degree by degree",
+            "time t",
+            "share of the residual left",
+            *curves,
+            *theory,
+            log="x",
+            ylim=(-0.05, 1.1),
+            xlim=(1, 1e6),
         )
 
 

@@ -196,36 +196,7 @@ class NarrowNetworks(kit.Claim[Setting]):
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         inside = np.where((setting.square**2).sum(1) < 1, 1.0, -1.0)
-        norm = np.linalg.norm(setting.ball, axis=1)
-        width = min(self.width, WIDEST)
-        tasks = [
-            *[(width, setting.ball, norm, True)] * self.trained,
-            *[(WIDEST, setting.ball, norm, True)] * self.wide,
-            *[(width, setting.square, inside, False)] * self.trained,
-            *[(width, setting.pixels, setting.zero, False)] * 3,
-        ]
-        widths, inputs, targets, is_norm = (np.array(column) for column in zip(*tasks, strict=True))
-        rng = kit.numpy_generator(key)
-        chains, blocks = train(
-            (chain_starts(rng, widths), residual_starts(rng, self.residuals, self.blocks)),
-            Tasks(inputs, targets, is_norm),
-            setting.square,
-            inside,
-            self.steps,
-            self.lr,
-        )
-        layers = [
-            chain_layers(jax.tree.map(lambda part, lane=lane: part[lane], chains))
-            for lane in range(len(tasks))
-        ]
-        ends = np.cumsum([self.trained, self.wide, self.trained, 3])
-        narrow, wide, disc, zeros = (
-            layers[start:end] for start, end in zip((0, *ends[:-1]), ends, strict=True)
-        )
-        residuals = [
-            blocks_layers(jax.tree.map(lambda part, lane=lane: part[lane], blocks))
-            for lane in range(self.residuals)
-        ]
+        narrow, wide, disc, zeros, residuals = self.trained_networks(setting, inside, key)
         reach = 1.05 * np.abs(setting.pixels).max()
         random = [extremes(one) for one in setting.narrow]
         constant = [one.top <= one.bottom for one in random]
@@ -255,6 +226,35 @@ class NarrowNetworks(kit.Claim[Setting]):
                 [_folding_error(folds) for folds in range(1, self.folds + 1)],
             ),
         )
+
+    def trained_networks(
+        self, setting: Setting, inside: Values, key: kit.Key
+    ) -> list[list[list[Layer]]]:
+        """Train chains on the norm, narrow and wide, on the disc and on digits; residual networks on the disc."""
+        norm = np.linalg.norm(setting.ball, axis=1)
+        width = min(self.width, WIDEST)
+        tasks = [
+            *[(width, setting.ball, norm, True)] * self.trained,
+            *[(WIDEST, setting.ball, norm, True)] * self.wide,
+            *[(width, setting.square, inside, False)] * self.trained,
+            *[(width, setting.pixels, setting.zero, False)] * 3,
+        ]
+        widths, inputs, targets, is_norm = (np.array(column) for column in zip(*tasks, strict=True))
+        rng = kit.numpy_generator(key)
+        chains, blocks = train(
+            (chain_starts(rng, widths), residual_starts(rng, self.residuals, self.blocks)),
+            Tasks(inputs, targets, is_norm),
+            setting.square,
+            inside,
+            self.steps,
+            self.lr,
+        )
+        of_lane = lambda stacked, lane: jax.tree.map(lambda part: part[lane], stacked)
+        layers = [chain_layers(of_lane(chains, lane)) for lane in range(len(tasks))]
+        ends = np.cumsum([self.trained, self.wide, self.trained, 3])
+        groups = [layers[start:end] for start, end in zip((0, *ends[:-1]), ends, strict=True)]
+        residuals = [blocks_layers(of_lane(blocks, lane)) for lane in range(self.residuals)]
+        return [*groups, residuals]
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         # that some wider networks have an extremum inside takes enough of them, that some residual ones have found the
@@ -297,6 +297,34 @@ class NarrowNetworks(kit.Claim[Setting]):
                 -seen.random,
                 label="random networks: excess of the boundary over the inside",
             ),
+            *self.judge_trained(law, seen),
+            kit.at_least(
+                "wider",
+                1.0,
+                inside.max("wider_network").min(),
+                label="random networks of width 3 and 4: whether one of each has an extremum inside",
+            ),
+            kit.follows(
+                "width_three",
+                law.width_three,
+                seen.width_three,
+                1e-5,  # the points of the circle are 0.003 apart
+                absolute=True,
+                label="width three on ‖x‖: error of K directions",
+            ),
+            kit.follows(
+                "folding",
+                law.folding,
+                seen.folding,
+                1e-9,
+                absolute=True,
+                label="foldings on ‖x‖: error of m blocks",
+            ),
+        ]
+
+    def judge_trained(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge the networks that were trained."""
+        return [
             kit.at_most(
                 "trained_excess",
                 ROUNDING,
@@ -332,28 +360,6 @@ class NarrowNetworks(kit.Claim[Setting]):
                 1.0,
                 seen.residual_bounded.max(),
                 label="residual networks of one neuron: whether one has a bounded region",
-            ),
-            kit.at_least(
-                "wider",
-                1.0,
-                inside.max("wider_network").min(),
-                label="random networks of width 3 and 4: whether one of each has an extremum inside",
-            ),
-            kit.follows(
-                "width_three",
-                law.width_three,
-                seen.width_three,
-                1e-5,  # the points of the circle are 0.003 apart
-                absolute=True,
-                label="width three on ‖x‖: error of K directions",
-            ),
-            kit.follows(
-                "folding",
-                law.folding,
-                seen.folding,
-                1e-9,
-                absolute=True,
-                label="foldings on ‖x‖: error of m blocks",
             ),
         ]
 

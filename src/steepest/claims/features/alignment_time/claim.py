@@ -563,13 +563,6 @@ class AlignmentTime(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        mu = self.cosines
-        bound = np.arccosh(1 / mu)
-        whole = seen.pairs.values + bound - law.pairs.values
-        curves = [
-            kit.observed_curve(mu, times, f"n = {copies + 1}", kind="points", shade=i / len(whole))
-            for i, (copies, times) in enumerate(zip(self.copies, whole, strict=True))
-        ]
         limit = [0.0, float(np.arccosh(1 / self.least_mu))]
         sizes: list[Any] = []
         for i, n in enumerate(self.examples):
@@ -583,17 +576,7 @@ class AlignmentTime(kit.Claim[Setting]):
         times = seen.opposite.values
         angles = self.angles
         return (
-            kit.panel(
-                "Two examples: logarithmic in μ, whatever n",
-                "μ",
-                "time of selection from p₀ = 0",
-                *curves,
-                kit.predicted_curve(mu, bound, "arcosh(1/μ)"),
-                kit.rival_curve(mu, bound[-1] * np.sqrt(mu[-1] / mu), "1/√μ"),
-                kit.rival_curve(mu, bound[-1] * mu[-1] / mu, "1/μ"),
-                log="xy",
-                ylim=(1, 100),
-            ),
+            self.pairs_panel(law, seen),
             kit.panel(
                 "No neuron takes longer than the bound",
                 "(arcosh(1/μ) − artanh p₀)/min‖x‖",
@@ -625,6 +608,27 @@ class AlignmentTime(kit.Claim[Setting]):
                 ),
                 log="x",
             ),
+        )
+
+    def pairs_panel(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Draw the time that two examples take over μ."""
+        mu = self.cosines
+        bound = np.arccosh(1 / mu)
+        whole = seen.pairs.values + bound - law.pairs.values
+        curves = [
+            kit.observed_curve(mu, times, f"n = {copies + 1}", kind="points", shade=i / len(whole))
+            for i, (copies, times) in enumerate(zip(self.copies, whole, strict=True))
+        ]
+        return kit.panel(
+            "Two examples: logarithmic in μ, whatever n",
+            "μ",
+            "time of selection from p₀ = 0",
+            *curves,
+            kit.predicted_curve(mu, bound, "arcosh(1/μ)"),
+            kit.rival_curve(mu, bound[-1] * np.sqrt(mu[-1] / mu), "1/√μ"),
+            kit.rival_curve(mu, bound[-1] * mu[-1] / mu, "1/μ"),
+            log="xy",
+            ylim=(1, 100),
         )
 
 

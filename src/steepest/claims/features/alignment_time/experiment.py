@@ -48,16 +48,12 @@ def train(
         pull, grow = _forces(w, v, x, y)
         size = np.where(watched, np.linalg.norm(pull, axis=-1) / np.abs(v), 0.0).max(-1)
         step = np.where(going, STEP / np.maximum(size, 1e-300), 0.0)
-        half = step[:, None] / 2
         start = w
-        at_start = pull
-        pull, grow = _forces(w + half[..., None] * pull, v + half * grow, x, y)
-        w = w + step[:, None, None] * pull
-        v = v + step[:, None] * grow
+        w, v = _midpoint(w, v, pull, grow, step, x, y)
         least = _least(w, x, z, real)
         new = left & (least > 0)
         if new.any():
-            within = np.minimum(_until(start, at_start, x, z, real), step[:, None])
+            within = np.minimum(_until(start, pull, x, z, real), step[:, None])
             selected = np.where(new, clock[:, None] + within, selected)
         clock = clock + step
         left &= ~new
@@ -81,6 +77,15 @@ def _forces(w: Values, v: Values, x: Values, y: Values) -> tuple[np.ndarray, np.
     slopes = y * np.exp(-y * np.einsum("sj,sjn->sn", v, outputs))
     pull = v[..., None] * (((products > 0) * slopes[:, None]) @ x)
     return pull, np.einsum("sjn,sn->sj", outputs, slopes)
+
+
+def _midpoint(
+    w: Values, v: Values, pull: Values, grow: Values, step: Values, x: Values, y: Values
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return both layers after a step of the midpoint rule, given the forces at its start."""
+    half = step[:, None] / 2
+    pull, grow = _forces(w + half[..., None] * pull, v + half * grow, x, y)
+    return w + step[:, None, None] * pull, v + step[:, None] * grow
 
 
 def _least(w: Values, x: Values, z: Values, real: Values) -> np.ndarray:

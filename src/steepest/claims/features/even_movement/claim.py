@@ -219,9 +219,12 @@ class EvenMovement(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        return [*self.rivals_of_extremes(setting, law), *self.rivals_of_growth(law)]
+
+    def rivals_of_extremes(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of how far the farthest weight goes beside the others."""
         moved = movements(*setting, self.step, self.target)
         gaussian = ("width", gaussian_extremes(self.widths))
-        growth = law.width / law.width[0]
         return [
             kit.rival(
                 "alike",
@@ -247,6 +250,12 @@ class EvenMovement(kit.Claim[Setting]):
                 label="output weights to first order",
                 outer=("width", far_outputs(moved, self.widths, second=False)),
             ),
+        ]
+
+    def rivals_of_growth(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the growth with width."""
+        growth = law.width / law.width[0]
+        return [
             kit.rival(
                 "twelfth_root",
                 "from 64 to 4096 neurons √(log m) grows about as fast",

@@ -42,6 +42,11 @@ def output(w: jax.Array, x: jax.Array, power: Power = MEAN) -> jax.Array:
     return jnp.tanh(w @ x.T).sum(0) / len(w) ** power
 
 
+def outputs_of(networks: Networks, data: Setting, power: Power = MEAN) -> jax.Array:
+    """Return the outputs of every network at the examples, ``(widths, n)``."""
+    return jnp.stack([output(w, data.x, power) for w in networks])
+
+
 def risk_of(networks: Networks, data: Setting, power: Power = MEAN) -> jax.Array:
     """Return the risks ½ mean (f − y)², in the time of each width, summed over networks that do not see each other."""
     risks = [
@@ -61,6 +66,51 @@ def risk_of_draws(networks: Networks, key: kit.Key, data: Setting) -> jax.Array:
     return jnp.stack(risks).sum()
 
 
+def draw_networks(key: kit.Key, widths: Sequence[int]) -> Networks:
+    """Draw the networks of one start, of Gaussian weights."""
+    return tuple(jax.random.normal(jax.random.fold_in(key, N), (N, 2)) for N in widths)
+
+
+def follow_flow(
+    key: kit.Key, power: jax.Array, data: Setting, widths: Sequence[int], times: kit.Values
+) -> dict[str, jax.Array]:
+    """Follow the gradient flow of one start: its outputs and how far its neurons have moved, (times, widths, …)."""
+    start = draw_networks(key, widths)
+    moved = lambda networks: jnp.stack(
+        [((w - w0) ** 2).sum(1).mean() ** 0.5 for w, w0 in zip(networks, start, strict=True)]
+    )
+    risk = partial(risk_of, data=data, power=power)
+    quantities = {"outputs": partial(outputs_of, data=data, power=power), "moved": moved}
+    return flow(risk, start, times, observe=quantities, rtol=1e-4, atol=1e-6).observed
+
+
+def descend_at_rates(
+    key: kit.Key,
+    data: Setting,
+    widths: Sequence[int],
+    times: kit.Values,
+    rates: Sequence[float],
+    *,
+    drawn: bool,
+) -> jax.Array:
+    """Descend from the start of the flow at every rate, with drawn examples or with all, (rates, times, …)."""
+    ends = []
+    for i, lr in enumerate(rates):
+        at = np.round(times / lr).astype(int)
+        path = descend(
+            partial(risk_of, data=data),
+            draw_networks(key, widths),
+            optax.sgd(lr),
+            int(at[-1]),
+            record=at,
+            observe={"outputs": partial(outputs_of, data=data)},
+            stochastic=partial(risk_of_draws, data=data) if drawn else None,
+            key=jax.random.fold_in(key, i),
+        )
+        ends.append(path.observed["outputs"])
+    return jnp.stack(ends)
+
+
 def train_all(
     setting: Setting,
     key: kit.Key,
@@ -73,47 +123,15 @@ def train_all(
 ) -> kit.Observation:
     """Train every start by gradient flow and by SGD, and the first of each seed also in worlds that are no limit."""
     readings = np.array(times)
-    look = lambda networks, data, power=MEAN: jnp.stack(
-        [output(w, data.x, power) for w in networks]
-    )
-
-    def draw(key: kit.Key) -> Networks:
-        return tuple(jax.random.normal(jax.random.fold_in(key, N), (N, 2)) for N in widths)
-
-    def follow(key: kit.Key, power: jax.Array, data: Setting) -> dict[str, jax.Array]:
-        start = draw(key)
-        moved = lambda networks: jnp.stack(
-            [((w - w0) ** 2).sum(1).mean() ** 0.5 for w, w0 in zip(networks, start, strict=True)]
-        )
-        risk = partial(risk_of, data=data, power=power)
-        quantities = {"outputs": partial(look, data=data, power=power), "moved": moved}
-        return flow(risk, start, readings, observe=quantities, rtol=1e-4, atol=1e-6).observed
-
-    def step(key: kit.Key, data: Setting, drawn: bool) -> jax.Array:
-        """Descend from the start of the flow at every rate, with drawn examples or with all, (rates, times, …)."""
-        ends = []
-        for i, lr in enumerate(rates):
-            at = np.round(readings / lr).astype(int)
-            path = descend(
-                partial(risk_of, data=data),
-                draw(key),
-                optax.sgd(lr),
-                int(at[-1]),
-                record=at,
-                observe={"outputs": partial(look, data=data)},
-                stochastic=partial(risk_of_draws, data=data) if drawn else None,
-                key=jax.random.fold_in(key, i),
-            )
-            ends.append(path.observed["outputs"])
-        return jnp.stack(ends)
 
     def every(keys: kit.Key, data: Setting) -> tuple:
         over = partial(jax.lax.map, batch_size=BATCH)
         powers = jnp.repeat(jnp.array([MEAN, KERNEL]), np.array([keys.size, len(keys)]))
-        follow_all = lambda of: follow(of[0], of[1], data)
-        flows = over(follow_all, (jnp.concatenate([keys.ravel(), keys[:, 0]]), powers))
-        steps = over(partial(step, data=data, drawn=True), keys.ravel())
-        whole = over(partial(step, data=data, drawn=False), keys[:, 0])
+        follow = lambda of: follow_flow(*of, data=data, widths=widths, times=readings)
+        flows = over(follow, (jnp.concatenate([keys.ravel(), keys[:, 0]]), powers))
+        step = partial(descend_at_rates, data=data, widths=widths, times=readings, rates=rates)
+        steps = over(partial(step, drawn=True), keys.ravel())
+        whole = over(partial(step, drawn=False), keys[:, 0])
         return flows, steps, whole
 
     keys = kit.keys(key, seeds * starts).reshape(seeds, starts)

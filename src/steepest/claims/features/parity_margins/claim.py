@@ -244,6 +244,10 @@ class ParityMargins(kit.Claim[None]):
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+        return [*self.rivals_of_margins(law), *self.rivals_of_ratios()]
+
+    def rivals_of_margins(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the two margins."""
         k = law["bits"]
         d = law["dimension"]
         leading = xarray.DataArray([_leading(count) for count in self.bits], dims="bits")
@@ -289,6 +293,11 @@ class ParityMargins(kit.Claim[None]):
                 label="γ₁ ∝ d^(−k/2) too",
                 first=law.first.isel(dimension=0) * (d / d[0]) ** (-k / 2),
             ),
+        ]
+
+    def rivals_of_ratios(self) -> list[kit.Rival]:
+        """Return wrong theories of the ratio of two margins."""
+        return [
             kit.rival(
                 "contained",
                 "the space of all neurons contains the frozen features', as Bach's spaces do",

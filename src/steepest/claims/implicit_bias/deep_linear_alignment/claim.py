@@ -27,7 +27,9 @@ from steepest.programs import MarginProgram, hard_margin
 READINGS = 18
 SLOPE = 5  # readings at the end over which the power of a set is fitted
 WHOLE = 1e-5  # relative difference of margins up to which an example is a support vector
-LATE = 7  # readings at the end over which ranks are followed: three decades of log(1/R)
+LATE = (
+    7  # readings at the end over which ranks are followed: the last third of log(1/R), in decades
+)
 
 
 class Setting(NamedTuple):
@@ -343,6 +345,31 @@ class DeepLinearAlignment(kit.Claim[Setting]):
                 label="1 − cosine falls like log(1/R)^(−2/(L − 1))",
                 direction_power=-2 / (self.depth - 1),
             ),
+            *self.rivals_of_layers(law),
+            kit.rival(
+                "class_means",
+                "the first step goes there",
+                label="class-mean difference",
+                direction=("seed unknown", unit(means)),
+            ),
+            kit.rival(
+                "l1_margin",
+                "products of weights are said to be sparse",
+                label="ℓ1 margin",
+                direction=("seed unknown", unit(sparse)),
+            ),
+            kit.rival(
+                "balanced",
+                "it is what a small start tends to",
+                label="layers in balance",
+                imbalance=0 * law.imbalance,
+                allowed=0 * law.allowed,
+            ),
+        ]
+
+    def rivals_of_layers(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the singular values and vectors of the layers."""
+        return [
             kit.rival(
                 "all_grow",
                 "all of a layer is multiplied by the same",
@@ -366,25 +393,6 @@ class DeepLinearAlignment(kit.Claim[Setting]):
                 "random matrices have them",
                 label="independent singular vectors",
                 alignment=law.alignment / self.width,
-            ),
-            kit.rival(
-                "class_means",
-                "the first step goes there",
-                label="class-mean difference",
-                direction=("seed unknown", unit(means)),
-            ),
-            kit.rival(
-                "l1_margin",
-                "products of weights are said to be sparse",
-                label="ℓ1 margin",
-                direction=("seed unknown", unit(sparse)),
-            ),
-            kit.rival(
-                "balanced",
-                "it is what a small start tends to",
-                label="layers in balance",
-                imbalance=0 * law.imbalance,
-                allowed=0 * law.allowed,
             ),
         ]
 

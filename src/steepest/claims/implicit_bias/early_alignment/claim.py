@@ -342,6 +342,28 @@ class EarlyAlignment(kit.Claim[Setting]):
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
+            *self.judge_window(law, seen),
+            kit.follows(
+                "selection",
+                law.wait,
+                seen.wait,
+                # exact as ε → 0; meetings are read to 0.01 where a neuron's time is 0.3
+                0.01,
+                label="two examples: time until neurons see both",
+            ),
+            kit.power(
+                "late_exponent",
+                law.late_risk,
+                seen.late_risk,
+                0.02,  # the next term is of order 1/log² t = 0.003
+                over="late",
+                label="risk against time in the end",
+            ),
+        ]
+
+    def judge_window(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare how neurons turn, grow and live in the window, and when the loss falls after it."""
+        return [
             kit.agrees(
                 "cosine",
                 seen.unaligned,
@@ -387,22 +409,6 @@ class EarlyAlignment(kit.Claim[Setting]):
                 seen.grown,
                 each=True,
                 label="‖w‖² at the window's end over ε‖w₀‖², largest of the neurons",
-            ),
-            kit.follows(
-                "selection",
-                law.wait,
-                seen.wait,
-                # exact as ε → 0; meetings are read to 0.01 where a neuron's time is 0.3
-                0.01,
-                label="two examples: time until neurons see both",
-            ),
-            kit.power(
-                "late_exponent",
-                law.late_risk,
-                seen.late_risk,
-                0.02,  # the next term is of order 1/log² t = 0.003
-                over="late",
-                label="risk against time in the end",
             ),
         ]
 

@@ -332,25 +332,16 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        many = len(self.activations)
-        m = 2 * self.pairs
-        definite = law["rank"].values.copy()
-        whole = definite.copy()
-        distinct = definite.copy()
-        blind = definite.copy()
-        blind[:, BIASED] = definite[:, BIASED - 1]
-        definite[many:] = m
-        distinct[:many] = m
-        for i, name in enumerate(self.polynomials, many):
-            below = _all_below(hermite_degrees(activation(name)))
-            whole[i, :BIASED] = self.ranks(below)[:BIASED]
+        return [*self.rivals_of_eigenvalues(setting, law), *self.rivals_of_ranks(law)]
+
+    def rivals_of_eigenvalues(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the smallest eigenvalue as two inputs come together."""
         # κ(1) − κ(cos δ), whatever the inputs
         alone = [
             [_kernel(name, _pair(setting.inputs[0, 0], angle))[0] @ ALONE for angle in ANGLES]
             for name in self.activations
         ]
         first = law.angle / ANGLES[0]
-        dims = ("activation", "set")
         return [
             kit.rival(
                 "linear",
@@ -370,6 +361,24 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
                 label="λ_min of the two inputs alone",
                 nearest=("smooth angle", alone),
             ),
+        ]
+
+    def rivals_of_ranks(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the ranks."""
+        many = len(self.activations)
+        m = 2 * self.pairs
+        definite = law["rank"].values.copy()
+        whole = definite.copy()
+        distinct = definite.copy()
+        blind = definite.copy()
+        blind[:, BIASED] = definite[:, BIASED - 1]
+        definite[many:] = m
+        distinct[:many] = m
+        for i, name in enumerate(self.polynomials, many):
+            below = _all_below(hermite_degrees(activation(name)))
+            whole[i, :BIASED] = self.ranks(below)[:BIASED]
+        dims = ("activation", "set")
+        return [
             kit.rival(
                 "polynomials_definite",
                 "there are more weights than inputs",

@@ -376,11 +376,14 @@ class AnnealingNearConvex(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        starts = self.coordinates(setting)
-        nearest = [valley(x, x.shape[1], self.delta)[1].ravel() for x in starts]
-        near = (_drift(1 + 1e-4) - _drift(1.0)) / 1e-4
-        linear = np.log((self.start_height - 1) / (NEAR - 1)) / -near
-        growth = law.dimension / law.dimension[-1]
+        return [
+            *self.rivals_of_means(law),
+            *self.rivals_of_descent(setting),
+            *self.rivals_of_arrivals(law),
+        ]
+
+    def rivals_of_means(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of what bumps cost walkers."""
         line = [worst_mean(1, ratio) for ratio in self.ratios]
         share = (law.ratio / law.ratio[-1]) ** 2
         return [
@@ -416,6 +419,13 @@ class AnnealingNearConvex(kit.Claim[Setting]):
                 label="walkers find the needle",
                 hidden=NEEDLE**2 * law.dimension / 2,
             ),
+        ]
+
+    def rivals_of_descent(self, setting: Setting) -> list[kit.Rival]:
+        """Return wrong theories of where descent ends."""
+        starts = self.coordinates(setting)
+        nearest = [valley(x, x.shape[1], self.delta)[1].ravel() for x in starts]
+        return [
             kit.rival(
                 "half_period",
                 "so it is in ripples without a tilt",
@@ -434,6 +444,14 @@ class AnnealingNearConvex(kit.Claim[Setting]):
                 label="descent ends at the bottom of f",
                 valley=0.0,
             ),
+        ]
+
+    def rivals_of_arrivals(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the steps that walkers take."""
+        near = (_drift(1 + 1e-4) - _drift(1.0)) / 1e-4
+        linear = np.log((self.start_height - 1) / (NEAR - 1)) / -near
+        growth = law.dimension / law.dimension[-1]
+        return [
             kit.rival(
                 "near_equilibrium",
                 "so walkers relax near equilibrium",
@@ -492,41 +510,10 @@ class AnnealingNearConvex(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        d = np.array(self.dimensions)
-        marks = seen.marks.values
-        near = marks <= 15 * d[-1]
-        unit = d[-1] * self.temperature / 2
-        left = float(seen.left[-1].mean()) / unit
-        heights = np.geomspace(self.start_height, 1.02, 80)
-        times = [_steps_over_dimension(self.start_height, height) for height in heights]
-        amplitude, frequency = ripples(2, self.delta)
-        line = np.linspace(2.8, 3.6, 600)
-        start = 3.3
-        end = fall(np.array([start]), 2, self.delta, FALLS)[0][0]
-        cut = lambda x: x**2 / 2 + amplitude * np.cos(frequency * x)
         wrong = ("quadratic", "cube_root")
         return (
-            kit.panel(
-                "A piece of F along one coordinate, d = 2",
-                "x",
-                "height",
-                kit.context_curve(line, cut(line), "F"),
-                kit.observed_curve(
-                    [start, end], [cut(start), cut(end)], "descent, start and end", kind="points"
-                ),
-                kit.predicted_curve(line, line**2 / 2, "f"),
-            ),
-            kit.panel(
-                f"Walkers fall through, d = {d[-1]}",
-                "steps / d",
-                "f / (dT/2)",
-                kit.observed_curve(
-                    marks[near] / d[-1], seen.course[-1].values[near] / unit, "walkers"
-                ),
-                kit.observed_curve([0, 15], [self.start_height, left], "descent", shade=1.0),
-                kit.predicted_curve(times, heights, "limit d → ∞"),
-                log="y",
-            ),
+            self.ripple_panel(),
+            self.course_panel(seen),
             kit.curves(
                 f"How many steps to {NEAR:g} · dT/2",
                 law.arrival,
@@ -549,6 +536,43 @@ class AnnealingNearConvex(kit.Claim[Setting]):
                 rivals={"the bound, attained": rivals["attained"].worst} if rivals else {},
                 log="xy",
             ),
+        )
+
+    def ripple_panel(self) -> kit.Panel:
+        """Return a piece of F, and a descent that it catches."""
+        amplitude, frequency = ripples(2, self.delta)
+        line = np.linspace(2.8, 3.6, 600)
+        start = 3.3
+        end = fall(np.array([start]), 2, self.delta, FALLS)[0][0]
+        cut = lambda x: x**2 / 2 + amplitude * np.cos(frequency * x)
+        return kit.panel(
+            "A piece of F along one coordinate, d = 2",
+            "x",
+            "height",
+            kit.context_curve(line, cut(line), "F"),
+            kit.observed_curve(
+                [start, end], [cut(start), cut(end)], "descent, start and end", kind="points"
+            ),
+            kit.predicted_curve(line, line**2 / 2, "f"),
+        )
+
+    def course_panel(self, seen: xarray.Dataset) -> kit.Panel:
+        """Return the heights of walkers and of descent in the most dimensions."""
+        d = self.dimensions[-1]
+        marks = seen.marks.values
+        near = marks <= 15 * d
+        unit = d * self.temperature / 2
+        left = seen.left[-1].mean().values / unit
+        heights = np.geomspace(self.start_height, 1.02, 80)
+        times = [_steps_over_dimension(self.start_height, height) for height in heights]
+        return kit.panel(
+            f"Walkers fall through, d = {d}",
+            "steps / d",
+            "f / (dT/2)",
+            kit.observed_curve(marks[near] / d, seen.course[-1].values[near] / unit, "walkers"),
+            kit.observed_curve([0, 15], [self.start_height, left], "descent", shade=1.0),
+            kit.predicted_curve(times, heights, "limit d → ∞"),
+            log="y",
         )
 
 

@@ -1,6 +1,6 @@
 """Stochastic gradient descent on a linear model, with time averages of what the steady state is about."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -96,6 +96,23 @@ def minimum(
     return theta, hessian
 
 
+def average_window(
+    step: Callable, start: Any, w: Any, lr: Any, key: kit.Key, length: Any
+) -> tuple[Any, Averages]:
+    """Return where a window of a run ends, and the averages over it of what ``step`` keeps."""
+
+    def add(i: Any, carry: tuple) -> tuple:
+        theta, total, slopes = carry
+        theta, (kept, slope) = step(theta, jax.random.fold_in(key, i))
+        return theta, jax.tree.map(jnp.add, total, kept), slopes + slope
+
+    zero = Averages(*[jnp.zeros(())] * len(Averages._fields))
+    last, total, slopes = jax.lax.fori_loop(0, length, add, (start, zero, jnp.zeros_like(start)))
+    mean = jax.tree.map(lambda value: value / length, total)
+    boundary = (((start - w) ** 2).sum() - ((last - w) ** 2).sum()) / (2 * lr * length)
+    return last, mean._replace(gradient=((slopes / length) ** 2).sum(), boundary=boundary)
+
+
 def averages(
     x: Any,
     y: Any,
@@ -149,23 +166,8 @@ def averages(
         moved = (joins * first) @ x / batch + joins.sum() / batch * ridge * theta
         return theta - lr * moved, (kept, slope)
 
-    def window(theta: Any, drawn: tuple) -> tuple[Any, Averages]:
-        key, length = drawn
-
-        def add(i: Any, carry: tuple) -> tuple:
-            theta, total, slopes = carry
-            theta, (kept, slope) = step(theta, jax.random.fold_in(key, i))
-            return theta, jax.tree.map(jnp.add, total, kept), slopes + slope
-
-        zero = Averages(*[jnp.zeros(())] * len(Averages._fields))
-        last, total, slopes = jax.lax.fori_loop(
-            0, length, add, (theta, zero, jnp.zeros_like(theta))
-        )
-        mean = jax.tree.map(lambda value: value / length, total)
-        boundary = (((theta - w) ** 2).sum() - ((last - w) ** 2).sum()) / (2 * lr * length)
-        return last, mean._replace(gradient=((slopes / length) ** 2).sum(), boundary=boundary)
-
     # One body for both windows: their lengths are data.
+    window = lambda theta, drawn: average_window(step, theta, w, lr, *drawn)
     windows = (jax.random.split(key), jnp.array([burn, steps]))
     _, both = jax.lax.scan(window, start, windows)
     return tuple(jax.tree.map(lambda values, i=i: values[i], both) for i in range(2))

@@ -111,6 +111,12 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         lanes = [f"κ = {kappa:g}" for kappa in self.kappas]
         return {"kappa": self.kappas, "lane": (*lanes, "the data")}
 
+    def check_fields(self) -> None:
+        if len(self.kappas) < 3:
+            raise kit.UserError(
+                f"exponents are fitted over three --kappas or more, got {self.kappas}; try 10 100 1000"
+            )
+
     def setting(self, key: kit.Key) -> Setting:
         x = np.asarray(breast_cancer().x, float)
         hessian = x.T @ x / len(x) + self.ridge * np.eye(x.shape[1])
@@ -230,7 +236,22 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         ]
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        best = seen.best.isel(pair=2, drop=True)
+        return [
+            *self.judge_steps(law, seen),
+            *self.judge_radii(law, seen),
+            # the intervals of variances are 1 to 2 %
+            *(
+                kit.follows(name, law[name], seen[name], 0.04, label=label)
+                for name, label in (
+                    ("place", "βλ times the variance of places, fastest direction"),
+                    ("velocity", "β times the variance of velocities, fastest direction"),
+                    ("plain_place", "βλ times the variance of places without momentum"),
+                )
+            ),
+        ]
+
+    def judge_steps(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare the steps to a twentieth, and their growth with κ."""
         return [
             kit.power(
                 "momentum",
@@ -248,31 +269,24 @@ class HamiltonianLangevin(kit.Claim[Setting]):
                 over="kappa",
                 label="steps to a twentieth without momentum, against κ",
             ),
-            kit.follows(
-                "steps",
-                law.steps,
-                seen.steps,
-                0.03,  # the interval is 0.3 to 1 %
-                label="steps to a twentieth with momentum",
+            # the intervals of steps are 0.3 to 1 %
+            *(
+                kit.follows(name, law[name], seen[name], 0.03, label=f"steps to a twentieth {of}")
+                for name, of in (
+                    ("steps", "with momentum"),
+                    ("data_steps", "with momentum, the data"),
+                    ("plain_steps", "without momentum"),
+                )
             ),
-            kit.follows(
-                "data_steps",
-                law.data_steps,
-                seen.data_steps,
-                0.03,
-                label="steps to a twentieth with momentum, the data",
-            ),
-            kit.follows(
-                "plain_steps",
-                law.plain_steps,
-                seen.plain_steps,
-                0.03,
-                label="steps to a twentieth without momentum",
-            ),
+        ]
+
+    def judge_radii(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare spectral radii, and the step at which they pass one."""
+        return [
             kit.follows(
                 "heavy_ball",
                 law.heavy_ball,
-                best,
+                seen.best.isel(pair=2, drop=True),
                 1e-6,
                 absolute=True,
                 label="least radius over h and γ",
@@ -291,29 +305,12 @@ class HamiltonianLangevin(kit.Claim[Setting]):
                 1e-6,
                 label="h√λ_max at which the radius passes one: distance to 2",
             ),
-            # the intervals of variances are 1 to 2 %
-            *(
-                kit.follows(name, law[name], seen[name], 0.04, label=label)
-                for name, label in (
-                    ("place", "βλ times the variance of places, fastest direction"),
-                    ("velocity", "β times the variance of velocities, fastest direction"),
-                    ("plain_place", "βλ times the variance of places without momentum"),
-                )
-            ),
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         lanes = setting.lanes
         kappas = lanes.fast / lanes.slow
-        steps, _ = self.times(lanes)
         root = np.sqrt(kappas)
-        weak = [
-            arrival(exact_mean(slow, step, friction / 2, 2 * steps))
-            for slow, _, step, friction in zip(*lanes, strict=True)
-        ]
-        weak_radius = [
-            baoab_rate(lane[:2], lane[2], lane[3] / 2) for lane in zip(*lanes, strict=True)
-        ]
         growth = law.kappa / law.kappa[0]
         return [
             kit.rival(
@@ -347,14 +344,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
                 label="least radius e^{−1/√κ}",
                 heavy_ball=("lane", np.exp(-1 / root)),
             ),
-            kit.rival(
-                "half_friction",
-                "friction enters the velocity once",
-                label="friction √λ_min, critical by another convention",
-                radius=("lane", weak_radius),
-                steps=("kappa", [float(one) for one in weak[:-1]]),
-                data_steps=float(weak[-1]),
-            ),
+            self.half_friction(lanes),
             kit.rival(
                 "euler",
                 "places are off by h²λ/4 and velocities exact, as for leapfrogs with noise in between kicks; "
@@ -366,6 +356,23 @@ class HamiltonianLangevin(kit.Claim[Setting]):
                 plain_place=1.0,
             ),
         ]
+
+    def half_friction(self, lanes: Lane) -> kit.Rival:
+        """Return the theory that critical friction is √λ_min."""
+        steps, _ = self.times(lanes)
+        arrivals = [
+            arrival(exact_mean(slow, step, friction / 2, 2 * steps))
+            for slow, _, step, friction in zip(*lanes, strict=True)
+        ]
+        radii = [baoab_rate(lane[:2], lane[2], lane[3] / 2) for lane in zip(*lanes, strict=True)]
+        return kit.rival(
+            "half_friction",
+            "friction enters the velocity once",
+            label="friction √λ_min, critical by another convention",
+            radius=("lane", radii),
+            steps=("kappa", [float(one) for one in arrivals[:-1]]),
+            data_steps=float(arrivals[-1]),
+        )
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         best = seen.best.values.copy()
@@ -397,29 +404,15 @@ class HamiltonianLangevin(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         kappas = np.array(self.kappas)
-        second = seen.course[1].mean("seed").values
-        steps = np.arange(len(second))
-        slow = seen.plain_course[1].mean("seed").values[: len(second)]
-        slow_second = self.top / kappas[1]
-        step = self.stretch / np.sqrt(self.top)
-        exact = exact_mean(slow_second, step, 2 * np.sqrt(slow_second), len(second) - 1)
+        slow = self.top / kappas[1]
         radii = [
-            baoab_rate([slow_second, self.top], h / np.sqrt(self.top), 2 * np.sqrt(slow_second))
+            baoab_rate([slow, self.top], h / np.sqrt(self.top), 2 * np.sqrt(slow))
             for h in STRETCHES
         ]
         best = seen.best.values[:-1, 2]
         wide = np.geomspace(kappas.min(), kappas.max(), 50)
         return (
-            kit.panel(
-                f"Forgetting the start, κ = {kappas[1]:g}",
-                "gradient evaluations",
-                "mean / start",
-                kit.observed_curve(steps, second, "with momentum"),
-                kit.observed_curve(steps, slow, "without", shade=1.0),
-                kit.predicted_curve(steps, exact, "exact mean"),
-                kit.predicted_curve(steps, (1 - 1 / kappas[1]) ** steps, "(1 − 1/κ)ⁿ"),
-                xlim=(0, 8 * np.sqrt(kappas[1])),
-            ),
+            self.course_panel(seen),
             kit.curves(
                 "Steps to a twentieth of the start",
                 law.steps,
@@ -457,4 +450,24 @@ class HamiltonianLangevin(kit.Claim[Setting]):
                 kit.rival_curve(wide, 2 / (wide + 1), "no momentum, 2/(κ + 1)"),
                 log="xy",
             ),
+        )
+
+    def course_panel(self, seen: xarray.Dataset) -> kit.Panel:
+        """Return how the mean of the second κ forgets its start."""
+        kappa = self.kappas[1]
+        moving = seen.course[1].mean("seed").values
+        steps = np.arange(len(moving))
+        plain = seen.plain_course[1].mean("seed").values[: len(moving)]
+        slow = self.top / kappa
+        step = self.stretch / np.sqrt(self.top)
+        exact = exact_mean(slow, step, 2 * np.sqrt(slow), len(moving) - 1)
+        return kit.panel(
+            f"Forgetting the start, κ = {kappa:g}",
+            "gradient evaluations",
+            "mean / start",
+            kit.observed_curve(steps, moving, "with momentum"),
+            kit.observed_curve(steps, plain, "without", shade=1.0),
+            kit.predicted_curve(steps, exact, "exact mean"),
+            kit.predicted_curve(steps, (1 - 1 / kappa) ** steps, "(1 − 1/κ)ⁿ"),
+            xlim=(0, 8 * np.sqrt(kappa)),
         )

@@ -174,7 +174,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         kit.Version(
             3,
             "every limit at each β, moment and place, with convergence; the excess to second order at each β ≥ 20, "
-            "without a hypothesis; other temperatures, a turned plane and walkers without steps as changed worlds",
+            "which is a hypothesis; other temperatures, a turned plane and walkers without steps as changed worlds",
             "largest deviations hid the laws' shape, and no changed world failed the headline",
         ),
     )
@@ -333,7 +333,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         best: jax.Array,
         start: jax.Array,
     ) -> jax.Array:
-        """Return mean squares along eigenvectors over the posterior's, ``(steps, groups, 30)``."""
+        """Return mean squares along eigenvectors over the posterior's, ``(multiples, groups, 30)``."""
         hessian = (directions * curvatures) @ directions.T
 
         def risk(w: jax.Array) -> jax.Array:
@@ -423,12 +423,15 @@ class LangevinGibbs(kit.Claim[Setting]):
         }
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        return [*self.exact_checks(law, seen), *self.walkers_checks(law, seen)]
+        return [
+            *self.exact_checks(law, seen),
+            *self.rugged_checks(law, seen),
+            *self.walkers_checks(law, seen),
+        ]
 
     def exact_checks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        """Return the checks of exact laws."""
+        """Return the checks of exact laws of the walk."""
         largest = float(abs(law.log_shift).max())
-        cold = np.flatnonzero(np.array(self.rugged_betas) >= COLD)
         return [
             kit.follows(
                 "gibbs",
@@ -474,6 +477,12 @@ class LangevinGibbs(kit.Claim[Setting]):
                 over="step",
                 label=f"bias of E x² against ε, β = {self.betas[0]:g}",
             ),
+        ]
+
+    def rugged_checks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Return the checks of the excess on the rugged parabola."""
+        cold = np.flatnonzero(np.array(self.rugged_betas) >= COLD)
+        return [
             kit.follows(
                 "excess",
                 law.excess.isel(rugged=cold),
@@ -524,15 +533,44 @@ class LangevinGibbs(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        crowd_colder = line_law(self.step, 2 * self.beta)
+        hop = kramers(well, -1.0, 0.0, self.beta)
+        hops = 2 / hop.prefactor * np.exp(-hop.barrier * np.array([*self.betas, self.beta]))
+        return [
+            *self.rivals_of_bias(setting, law),
+            kit.rival(
+                "half_the_noise",
+                "the 2 of √(2ε/β) is easily lost",
+                label="noise of variance ε/β samples exp(−βf)",
+                variance=law.variance / 2,
+                gibbs=("beta moment", [line_expansion(2 * beta).gibbs for beta in self.betas]),
+                gap=("beta", [_gap(2 * beta) for beta in self.betas]),
+                crowd_rate=crowd_colder.rate,
+                crowd_square=crowd_colder.moments[0],
+            ),
+            kit.rival(
+                "kramers_rate",
+                "the gap is the rate of hops over the barrier as β → ∞",
+                label="Kramers' rate in place of the gap",
+                gap=("beta", hops[:-1]),
+                crowd_rate=hops[-1],
+            ),
+            kit.rival(
+                "second_order",
+                "so it is for schemes that average two successive noises",
+                label="the bias is of order ε²",
+                order=law.order**2,
+            ),
+            *self.rivals_of_excess(law),
+        ]
+
+    def rivals_of_bias(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of what steps do to the law."""
         fractions = self.fractions(setting)
         shifts = [line_shift(beta) for beta in self.betas]
         crowd = line_expansion(self.beta)
-        crowd_colder = line_law(self.step, 2 * self.beta)
         with np.errstate(divide="ignore"):
             doubled = 1 / (1 - fractions)
-        hop = kramers(well, -1.0, 0.0, self.beta)
-        hops = 2 / hop.prefactor * np.exp(-hop.barrier * np.array([*self.betas, self.beta]))
-        betas = law.rugged
         return [
             kit.rival(
                 "unbiased",
@@ -562,29 +600,12 @@ class LangevinGibbs(kit.Claim[Setting]):
                 log_shift=("beta place", [shift.slopes_only for shift in shifts]),
                 plane_bias=("observable", plane_expansion().slopes_only),
             ),
-            kit.rival(
-                "half_the_noise",
-                "the 2 of √(2ε/β) is easily lost",
-                label="noise of variance ε/β samples exp(−βf)",
-                variance=law.variance / 2,
-                gibbs=("beta moment", [line_expansion(2 * beta).gibbs for beta in self.betas]),
-                gap=("beta", [_gap(2 * beta) for beta in self.betas]),
-                crowd_rate=crowd_colder.rate,
-                crowd_square=crowd_colder.moments[0],
-            ),
-            kit.rival(
-                "kramers_rate",
-                "the gap is the rate of hops over the barrier as β → ∞",
-                label="Kramers' rate in place of the gap",
-                gap=("beta", hops[:-1]),
-                crowd_rate=hops[-1],
-            ),
-            kit.rival(
-                "second_order",
-                "so it is for schemes that average two successive noises",
-                label="the bias is of order ε²",
-                order=law.order**2,
-            ),
+        ]
+
+    def rivals_of_excess(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the excess on the rugged parabola."""
+        betas = law.rugged
+        return [
             kit.rival(
                 "talk_excess",
                 "as the talk says",
@@ -642,19 +663,6 @@ class LangevinGibbs(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        top = 1.05 * max(self.multiples)
-        line = np.linspace(0, min(top, 1.5), 80)
-        printed = line[line < 0.75]
-        points = [
-            kit.observed_curve(
-                multiple * self.relative_curvatures(),
-                seen.variance[i].mean("seed"),
-                f"ε λ_max = {multiple:g}",
-                kind="points",
-                shade=i / max(1, len(self.multiples) - 1),
-            )
-            for i, multiple in enumerate(self.multiples)
-        ]
         middle = {"beta": len(self.betas) // 2, "moment": 0}
         steps = np.append(self.steps, 0)
         gibbs_mean = float(law.gibbs.isel(middle))
@@ -665,15 +673,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         hops = np.sqrt(2) / np.pi * np.exp(-self.beta / 4)
         betas = np.array(self.rugged_betas)
         return (
-            kit.panel(
-                "A real posterior: variances too large",
-                "ελ",
-                "variance over Gibbs's",
-                *points,
-                kit.predicted_curve(line, 1 / (1 - line / 2), "1/(1 − ελ/2)"),
-                kit.rival_curve(printed, 1 / (1 - printed), "1/(1 − ελ)"),
-                kit.rival_curve(line, 1 + 0 * line, "unbiased", shade=1.0),
-            ),
+            self.posterior_panel(seen),
             kit.panel(
                 f"Double well, β = {self.betas[middle['beta']]:g}: bias of order ε",
                 "ε",
@@ -703,6 +703,31 @@ class LangevinGibbs(kit.Claim[Setting]):
                 kit.rival_curve(betas, np.log(betas) / betas, "(d/β) log(β/d)"),
                 log="xy",
             ),
+        )
+
+    def posterior_panel(self, seen: xarray.Dataset) -> kit.Panel:
+        """Return variances on the real data over ελ."""
+        top = 1.05 * max(self.multiples)
+        line = np.linspace(0, min(top, 1.5), 80)
+        printed = line[line < 0.75]
+        points = [
+            kit.observed_curve(
+                multiple * self.relative_curvatures(),
+                seen.variance[i].mean("seed"),
+                f"ε λ_max = {multiple:g}",
+                kind="points",
+                shade=i / max(1, len(self.multiples) - 1),
+            )
+            for i, multiple in enumerate(self.multiples)
+        ]
+        return kit.panel(
+            "A real posterior: variances too large",
+            "ελ",
+            "variance over Gibbs's",
+            *points,
+            kit.predicted_curve(line, 1 / (1 - line / 2), "1/(1 − ελ/2)"),
+            kit.rival_curve(printed, 1 / (1 - printed), "1/(1 − ελ)"),
+            kit.rival_curve(line, 1 + 0 * line, "unbiased", shade=1.0),
         )
 
     def relative_curvatures(self) -> Values:

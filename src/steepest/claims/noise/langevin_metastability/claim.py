@@ -400,6 +400,20 @@ class LangevinMetastability(kit.Claim[None]):
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
+            *self.judge_line(law, seen),
+            *self.judge_plane(law, seen),
+            kit.at_most(
+                "stay",
+                self.risk,
+                seen.stay,
+                over="dimension",
+                label="chance to leave the ball at the temperature that theory allows",
+            ),
+        ]
+
+    def judge_line(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare times on the line: of walkers, of chains, and in their limits."""
+        return [
             kit.follows(
                 "mean",
                 law.line_mean,
@@ -444,6 +458,11 @@ class LangevinMetastability(kit.Claim[None]):
                 0.01,
                 label=f"standard deviation over mean at β = {COLD:g}",
             ),
+        ]
+
+    def judge_plane(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare times in the plane: of walkers, in their limit, and in the effective potential."""
+        return [
             kit.follows(
                 "plane_mean",
                 law.plane_mean,
@@ -465,22 +484,25 @@ class LangevinMetastability(kit.Claim[None]):
                 0.005,  # one over the stiffness: 0.003
                 label="exact time in the plane against the effective potential",
             ),
-            kit.at_most(
-                "stay",
-                self.risk,
-                seen.stay,
-                over="dimension",
-                label="chance to leave the ball at the temperature that theory allows",
-            ),
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        ratios = law.ratio
-        at_minimum = stiffness(START, ratios, self.stiffness)
-        at_saddle = self.stiffness * ratios**0.5
+        d = np.array(self.dimensions)
+        return [
+            *self.rivals_of_line(law),
+            *self.rivals_of_plane(law),
+            kit.rival(
+                "talk_stays",
+                "as the talk says",
+                label="β = (d/ε²)(1 + log(T/δ))",
+                stay_radius=("dimension", np.sqrt(d * (1 + np.log(self.horizon / self.risk)))),
+            ),
+        ]
+
+    def rivals_of_line(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of times on the line."""
         formula = law.prefactor * np.exp(law.barrier * law.beta)
         colder = np.array([chain_times(self.step, 2 * beta).mean for beta in self.betas])
-        d = np.array(self.dimensions)
         return [
             kit.rival(
                 "formula_at_every_beta",
@@ -518,6 +540,14 @@ class LangevinMetastability(kit.Claim[None]):
                 label="the standard deviation over mean of β = 8, 0.93",
                 exponential=chain_times(self.step, 8.0).variation,
             ),
+        ]
+
+    def rivals_of_plane(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the second direction."""
+        ratios = law.ratio
+        at_minimum = stiffness(START, ratios, self.stiffness)
+        at_saddle = self.stiffness * ratios**0.5
+        return [
             kit.rival(
                 "no_transverse_factor",
                 "the barrier and the path are the same",
@@ -539,12 +569,6 @@ class LangevinMetastability(kit.Claim[None]):
                 "the ratio of the two stiffnesses that one wrote down",
                 label="stiffness far away in place of that at the minimum",
                 plane_prefactor=float(law.prefactor) * np.sqrt(ratios),
-            ),
-            kit.rival(
-                "talk_stays",
-                "as the talk says",
-                label="β = (d/ε²)(1 + log(T/δ))",
-                stay_radius=("dimension", np.sqrt(d * (1 + np.log(self.horizon / self.risk)))),
             ),
         ]
 

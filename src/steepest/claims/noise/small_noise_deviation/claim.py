@@ -176,6 +176,10 @@ class SmallNoiseDeviation(kit.Claim[None]):
     def check_fields(self) -> None:
         check_groups(GROUPS, walkers=self.walkers)
         check_sizes("betas", self.betas)
+        if list(self.horizons) != sorted(set(self.horizons)):
+            raise kit.UserError(
+                f"--horizons must rise, as the last one is the longest, got {self.horizons}; try 0.4 0.6 0.8"
+            )
 
     def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         coldest = min(self.betas)
@@ -362,13 +366,13 @@ class SmallNoiseDeviation(kit.Claim[None]):
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+        return [*self.rivals_of_rate(law), *self.rivals_of_factor(law)]
+
+    def rivals_of_rate(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the least action."""
         linearized = [
             well_rate(self.well_start, d, self.well_horizon).linearized for d in self.well_deltas
         ]
-        always = 2 / (1 - np.tanh(self.curvature * law.horizon))
-        ahead = 2 * law.rate / self.delta
-        wider = np.exp(-ahead * OVERSHOOT * np.sqrt(2 * xarray.DataArray(law.look)))
-        at_end = [end_chance(*self.parabola(self.horizons[-1]), beta) for beta in self.walk_betas]
         return [
             kit.rival(
                 "long_time",
@@ -396,6 +400,15 @@ class SmallNoiseDeviation(kit.Claim[None]):
                 label="Gaussian deviations in the double well",
                 well_rate=("well_delta", linearized),
             ),
+        ]
+
+    def rivals_of_factor(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the factor in front."""
+        always = 2 / (1 - np.tanh(self.curvature * law.horizon))
+        ahead = 2 * law.rate / self.delta
+        wider = np.exp(-ahead * OVERSHOOT * np.sqrt(2 * xarray.DataArray(law.look)))
+        at_end = [end_chance(*self.parabola(self.horizons[-1]), beta) for beta in self.walk_betas]
+        return [
             kit.rival(
                 "reflection",
                 "who was out is out at the end with chance one half",

@@ -1,7 +1,7 @@
 """A walk that steps twice as far on half of a circle spends 4/5 of its time on the other half: time ∝ 1/variance.
 
 Steps of mean zero and variance σ²(θ) that depends on where they start have the stationary density 1/σ², up to a
-constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N sites the share is 4N/(5N + 4) exactly. In two
+constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N sites, N a multiple of four, the share is 4N/(5N + 4). In two
 dimensions time is not inverse to the trace of the covariance C: noise along one coordinate whose size depends on the
 other one alone leaves the uniform law as it is.
 """
@@ -274,7 +274,7 @@ class TwoSpeedCircle(kit.Claim[None]):
                 "rings",
                 abs(seen.rings - law.rings),
                 1e-9,
-                label="share on N sites: distance to 4N/(5N + 4)",
+                label="share on N sites: distance to 4N/(5N + 4), or 4(N − 2)/(5N − 6)",
             ),
             kit.agrees(
                 "waiting",
@@ -308,36 +308,24 @@ class TwoSpeedCircle(kit.Claim[None]):
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         N = law.ring
-
-        def inverse_to(power: float) -> dict[str, Any]:
-            """Return what follows from a density inverse to this power of σ."""
-            share = 1 / (1 + STEP**-power)
-            return {
-                "limit": share,
-                "waiting": share,
-                "walkers": share,
-                "rings": share * xarray.ones_like(law.rings),
-                "density": law.density ** (power / 2),
-            }
-
         return [
             kit.rival(
                 "printed",
                 "it is what the notes print",
                 label="the notes' √2/(√2 + 1)",
-                **inverse_to(0.5),
+                **_inverse_to(0.5, law),
             ),
             kit.rival(
                 "stratonovich",
                 "the noise is taken in the middle of the step",
                 label="density ∝ 1/σ, share 2/3",
-                **inverse_to(1.0),
+                **_inverse_to(1.0, law),
             ),
             kit.rival(
                 "flux",
                 "Fick's law: a flux that is a gradient of p leaves the uniform law",
                 label="uniform density, share 1/2",
-                **inverse_to(0.0),
+                **_inverse_to(0.0, law),
             ),
             kit.rival(
                 "no_lattice",
@@ -453,6 +441,18 @@ def on_the_plane(sites: int) -> Values:
     half = sites // 2
     law = stationary(quadrant(sites)).reshape(2, half, 2, half).sum((1, 3))
     return _zones(law.reshape(1, 4))[0]
+
+
+def _inverse_to(power: float, law: xarray.Dataset) -> dict[str, Any]:
+    """Return what follows from a density inverse to this power of σ."""
+    share = 1 / (1 + STEP**-power)
+    return {
+        "limit": share,
+        "waiting": share,
+        "walkers": share,
+        "rings": share * xarray.ones_like(law.rings),
+        "density": law.density ** (power / 2),
+    }
 
 
 def _odds(share: float, slow: float) -> float:

@@ -356,7 +356,6 @@ class DeepLinearLimits(kit.Claim[None]):
         ratios = np.array(self.ratios)
         z = norm.ppf(SHARES)
         spread = np.sqrt(self.aspect / 2)
-
         return [
             kit.rival(
                 "printed_normal",
@@ -407,6 +406,21 @@ class DeepLinearLimits(kit.Claim[None]):
                 label="the spread falls like 1/n",
                 spread=law.spread**2,
             ),
+            *self.rivals_of_spectrum(law),
+        ]
+
+    def of_one_width(
+        self, law: xarray.Dataset, id: str, width: float, why: str, label: str
+    ) -> kit.Rival:
+        """Return what a network of one width and as many layers as the alternating one would do."""
+        moments = np.outer(_moments((width, width)), self.rounds(self.alternating))
+        replaced = lambda array, values: (array.dims, np.vstack([array.values[:-1], values]))
+        mean, variance = map(replaced, (law["mean"], law.variance), moments)
+        return kit.rival(id, why, label=label, mean=mean, variance=variance)
+
+    def rivals_of_spectrum(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the spectrum of sample covariances."""
+        return [
             kit.rival(
                 "printed_density",
                 "as printed",
@@ -420,15 +434,6 @@ class DeepLinearLimits(kit.Claim[None]):
                 spectrum=("eigenvalue", (self.grid >= 1).astype(float)),
             ),
         ]
-
-    def of_one_width(
-        self, law: xarray.Dataset, id: str, width: float, why: str, label: str
-    ) -> kit.Rival:
-        """Return what a network of one width and as many layers as the alternating one would do."""
-        moments = np.outer(_moments((width, width)), self.rounds(self.alternating))
-        replaced = lambda array, values: (array.dims, np.vstack([array.values[:-1], values]))
-        mean, variance = map(replaced, (law["mean"], law.variance), moments)
-        return kit.rival(id, why, label=label, mean=mean, variance=variance)
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [

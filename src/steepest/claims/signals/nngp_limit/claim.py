@@ -319,11 +319,37 @@ class NngpLimit(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        growth = (law.width / law.width[0]) ** 0.5
+        return [
+            *self.rivals_of_kernel(setting, law),
+            kit.rival(
+                "gaussian_kurtosis",
+                "the limit does not depend on the law of the weights",
+                label="signs have the kurtosis of Gaussian weights",
+                sign_kurtosis=3 * ((1 + 5 / law.sign_width) ** self.hidden - 1),
+            ),
+            kit.rival(
+                "linear_network",
+                "the gates of ReLU forgotten",
+                label="E z⁴/3(E z²)² is Π(1 + 2/n)",
+                kurtosis=3 * ((1 + 2 / law.width) ** self.hidden - 1),
+            ),
+            kit.rival(
+                "slow_decay",
+                "an average over n neurons does",
+                label="deviations fall like n^(−1/2)",
+                kurtosis=law["kurtosis"] * growth,
+                departure=law.departure * growth,
+            ),
+            *self.rivals_of_depth(law),
+        ]
+
+    def rivals_of_kernel(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the limit: of the kernel, and of the joint law."""
         short = np.stack(
             [kernel_after(case, setting.inputs, self.hidden - 1) for case in setting.cases]
         )
         apart = law["kernel"].values * np.repeat([1.0, 0.0], 3)
-        growth = (law.width / law.width[0]) ** 0.5
         joint = lambda kernels: (
             "activation frequency",
             np.stack(
@@ -358,26 +384,6 @@ class NngpLimit(kit.Claim[Setting]):
                 label="outputs at different inputs are independent",
                 joint=joint(apart),
             ),
-            kit.rival(
-                "gaussian_kurtosis",
-                "the limit does not depend on the law of the weights",
-                label="signs have the kurtosis of Gaussian weights",
-                sign_kurtosis=3 * ((1 + 5 / law.sign_width) ** self.hidden - 1),
-            ),
-            kit.rival(
-                "linear_network",
-                "the gates of ReLU forgotten",
-                label="E z⁴/3(E z²)² is Π(1 + 2/n)",
-                kurtosis=3 * ((1 + 2 / law.width) ** self.hidden - 1),
-            ),
-            kit.rival(
-                "slow_decay",
-                "an average over n neurons does",
-                label="deviations fall like n^(−1/2)",
-                kurtosis=law["kurtosis"] * growth,
-                departure=law.departure * growth,
-            ),
-            *self.rivals_of_depth(law),
         ]
 
     def rivals_of_depth(self, law: xarray.Dataset) -> list[kit.Rival]:

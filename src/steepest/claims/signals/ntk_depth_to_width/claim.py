@@ -397,20 +397,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
                 label="five times the exact logarithm",
                 log_ratio=5 * law.log_ratio,
             ),
-            kit.rival(
-                "printed_bound",
-                "as printed: gates of two inputs independent of the weights",
-                label="λ_max of the expected kernel is at most 2L‖x‖²/n_0",
-                top=2 * self.kernel_depth / self.inputs,
-            ),
-            kit.rival(
-                "hidden_layer_more",
-                "L for L + 1 once more",
-                label="λ_max with one hidden layer more",
-                top=np.asarray(expected_ntk(jnp.eye(self.inputs), self.kernel_depth + 1))
-                .sum(1)
-                .max(),
-            ),
+            *self.rivals_of_top(),
         ]
 
     def other_rates(self) -> list[kit.Rival]:
@@ -446,6 +433,25 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
                 turns_ratio=of_turns(rate),
             )
             for id, label, why, rate in rates
+        ]
+
+    def rivals_of_top(self) -> list[kit.Rival]:
+        """Return wrong theories of the largest eigenvalue of the mean kernel."""
+        return [
+            kit.rival(
+                "printed_bound",
+                "as printed: gates of two inputs independent of the weights",
+                label="λ_max of the expected kernel is at most 2L‖x‖²/n_0",
+                top=2 * self.kernel_depth / self.inputs,
+            ),
+            kit.rival(
+                "hidden_layer_more",
+                "L for L + 1 once more",
+                label="λ_max with one hidden layer more",
+                top=np.asarray(expected_ntk(jnp.eye(self.inputs), self.kernel_depth + 1))
+                .sum(1)
+                .max(),
+            ),
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:

@@ -283,7 +283,7 @@ class ReluPathMoments(kit.Claim[None]):
         return {"apart": xarray.DataArray(apart, {"weights": seen.weights}, "weights")}
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        gaussian = self.laws.index("gaussian") if "gaussian" in self.laws else 0
+        gaussian = self.laws.index("gaussian")
         logs = {"mean": seen.log_mean, "variance": seen.log_variance}
         exact = [
             kit.follows(
@@ -332,7 +332,6 @@ class ReluPathMoments(kit.Claim[None]):
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        one = (psi(0.5) + np.log(2), polygamma(1, 0.5))  # mean and variance of log χ² of one degree
         first = 5 / self.log_width
         gaussian = self._moments(("gaussian",) * len(self.laws))
         leading = np.stack([law.log_mean, law.log_variance])
@@ -351,28 +350,7 @@ class ReluPathMoments(kit.Claim[None]):
                 label="L over the mean width, in place of Σ 1/n_l",
                 unequal=self.of_the_mean_width(),
             ),
-            kit.rival(
-                "no_drift",
-                "the squared norm has mean one",
-                label="the log has mean zero",
-                log_mean=1e-3 * law.log_mean,
-            ),
-            kit.rival(
-                "one_derivative",
-                "as printed: the law of the column's norm for one squared derivative",
-                label="the log of one squared derivative",
-                log_mean=law.log_mean + one[0],
-                log_variance=law.log_variance + one[1],
-                exact=law.exact + xarray.DataArray(np.array(one), dims="moment"),
-            ),
-            kit.rival(
-                "ten_percent_more",
-                "its own next order is as large",
-                label="β = 5.5 Σ 1/n_l",
-                accepted="β to ten percent: its own next order is as large at this width",
-                log_mean=1.1 * law.log_mean,
-                log_variance=1.1 * law.log_variance,
-            ),
+            *self.rivals_of_logarithm(law),
             kit.rival(
                 "half_the_gates",
                 "He's factor of 2 forgotten",
@@ -400,6 +378,35 @@ class ReluPathMoments(kit.Claim[None]):
         mean = round(float(np.mean(self.unequal)))
         hidden = (mean,) * len(self.unequal)
         return derivative_moments((self.width, *hidden, self.width)).fourth
+
+    def rivals_of_logarithm(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the logarithm alone."""
+        # mean and variance of log χ² of one degree
+        log_chi = (psi(0.5) + np.log(2), polygamma(1, 0.5))
+        return [
+            kit.rival(
+                "no_drift",
+                "the squared norm has mean one",
+                label="the log has mean zero",
+                log_mean=1e-3 * law.log_mean,
+            ),
+            kit.rival(
+                "one_derivative",
+                "as printed: the law of the column's norm for one squared derivative",
+                label="the log of one squared derivative",
+                log_mean=law.log_mean + log_chi[0],
+                log_variance=law.log_variance + log_chi[1],
+                exact=law.exact + xarray.DataArray(np.array(log_chi), dims="moment"),
+            ),
+            kit.rival(
+                "ten_percent_more",
+                "its own next order is as large",
+                label="β = 5.5 Σ 1/n_l",
+                accepted="β to ten percent: its own next order is as large at this width",
+                log_mean=1.1 * law.log_mean,
+                log_variance=1.1 * law.log_variance,
+            ),
+        ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
