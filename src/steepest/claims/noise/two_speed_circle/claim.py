@@ -1,9 +1,9 @@
 """A walk that steps twice as far on half of a circle spends 4/5 of its time on the other half: time ∝ 1/variance.
 
 Steps of mean zero and variance σ²(θ) that depends on where they start have the stationary density 1/σ², up to a
-constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N sites, N a multiple of four, the share is 4N/(5N + 4). In two
-dimensions time is not inverse to the trace of the covariance C: noise along one coordinate whose size depends on the
-other one alone leaves the uniform law as it is.
+constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N sites the share is 4N/(5N + 4) exactly if four divides
+N. In two dimensions time is not inverse to the trace of the covariance C: noise along one coordinate whose size
+depends on the other one alone leaves the uniform law as it is.
 """
 
 from collections.abc import Mapping

@@ -160,6 +160,13 @@ class ReluPathMoments(kit.Claim[None]):
             "layers": tuple(int(depth) for depth in self.depths),
         }
 
+    def check_fields(self) -> None:
+        if "gaussian" not in self.laws:
+            raise kit.UserError(
+                f"the logarithm is exact for Gaussian weights, which --laws must name, got {self.laws}; "
+                "try gaussian uniform"
+            )
+
     def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         dead = self.groups * self.log_networks * max(self.depths) * 0.5**self.log_width
         return [
