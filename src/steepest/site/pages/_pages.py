@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from steepest.catalogue import Entry, chapter_title
-from steepest.core.checks import Check, Interval, Rejection, Verdict
+from steepest.core.checks import Interval, Verdict
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel
 from steepest.core.words import LOOKS
@@ -22,6 +22,7 @@ from steepest.sources import cited, expand, spelled
 
 from . import _text
 from ._bars import bar
+from ._confronted import confronted, not_judged
 from ._drawn import drawn
 from ._figures import inline, label
 from ._formula import formula, split_formula
@@ -29,10 +30,6 @@ from ._runs import Run
 
 WORDS = {verdict: (look.sign, look.word) for verdict, look in LOOKS.items()}
 """Sign and word of a verdict: colour alone says nothing to some readers."""
-
-
-MOST = 6
-"""Checks that are shown of a rival or a control; the page's data have all."""
 
 
 @dataclass(frozen=True)
@@ -211,10 +208,11 @@ def judged(result: Result) -> dict[str, Any]:
         "counted": [check for check in result.checks if check.decides],
         "uncounted": [check for check in result.checks if not check.decides],
         "names": {one.id: one.name for one in (*result.rivals, *result.controls)},
-        "rivals": [_confronted(rival, result) for rival in result.rivals],
-        "controls": [_confronted(control, result) for control in result.controls],
+        "rivals": [confronted(rival, result) for rival in result.rivals],
+        "controls": [confronted(control, result) for control in result.controls],
         "parameters": list(_parameters(result)),
         "nulls": result.nulls,
+        "not_judged": list(not_judged(result)),
     }
 
 
@@ -222,21 +220,6 @@ def heading(chapter: str) -> str:
     """Return a chapter's title with a capital."""
     title = chapter_title(chapter)
     return title[:1].upper() + title[1:]
-
-
-def _confronted(
-    wrong: Rejection, result: Result
-) -> tuple[Rejection, list[tuple[Check, Check]], int]:
-    """A rival or a control, a claim's own checks beside its own where the two differ, and how many more there are."""
-    own = {check.id: check for check in result.checks}
-    pairs = []
-    for check in wrong.checks:
-        mine = own.get(check.id)
-        # NaN differs from itself, its name does not
-        if mine and (repr(replace(mine, challenged_by=())) != repr(check) or check.id in wrong.by):
-            pairs.append((mine, check))
-    pairs.sort(key=lambda pair: pair[1].id not in wrong.by)  # those that tell them apart first
-    return wrong, pairs[:MOST], len(pairs[MOST:])
 
 
 def _parameters(result: Result) -> Iterator[tuple[str, Any, str, str]]:
