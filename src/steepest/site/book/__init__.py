@@ -11,3 +11,6 @@ from ._numbers import Number as Number
 from ._numbers import numbers as numbers
 from ._numbers import written as written
 from ._shelf import Shelf as Shelf
+from ._statements import State as State
+from ._statements import counts as counts
+from ._statements import read_statements as read_statements

@@ -22,6 +22,7 @@ from . import _html
 from ._chapters import chapters, frames
 from ._numbers import KINDS, Asked, Number, asked
 from ._shelf import Shelf, shelf
+from ._statements import StatementMap, read_statements
 
 _log = logging.getLogger(__name__)
 HAND = re.compile(r"(?<![\w.,^₀-₉])\d[\d.,]*(?![\w])")
@@ -51,6 +52,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claim-page", _ClaimPage)
     app.add_directive("claims", _Overview)
     app.add_directive("tally", _Tally)
+    app.add_directive("statements", _Statements)
+    app.add_directive("statement-counts", _StatementCounts)
     app.add_directive("moving", _Moving)
     app.add_directive("predict", _Predict)
     app.add_directive("exercise", _Exercise)
@@ -226,6 +229,35 @@ class _Tally(_Directive):
         runs = [self.shelf.run(Asked(name)) for name in catalogue.built_in()]
         verdicts = [str(run.result.verdict) if run else "missing" for run in runs]
         return self.html(_html.tally(verdicts))
+
+
+class _Statements(_Directive):
+    """The statements of a source, each with the checks that test it."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        rows = self.statements().of(self.arguments[0])
+        if not rows:
+            return self.wrong(f"no statement is of {self.arguments[0]!r}")
+        claims = {claim for row in rows for claim, _ in row.checks}
+        runs = {claim: self.shelf.run(Asked(claim)) for claim in claims}
+        try:
+            return self.html(_html.statements(rows, runs, self.root))
+        except UserError as trouble:
+            return self.wrong(trouble)
+
+    def statements(self) -> StatementMap:
+        return read_statements(Path(self.config.steepest_docs) / "statements.toml")
+
+
+class _StatementCounts(_Statements):
+    """How many statements of each source are tested."""
+
+    required_arguments = 0
+
+    def run(self) -> list[nodes.Node]:
+        return self.html(_html.statement_counts(self.statements()))
 
 
 class _ClaimPage(_Directive):

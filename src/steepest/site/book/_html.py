@@ -15,7 +15,24 @@ from steepest.core.words import LOOKS
 from steepest.engine.results import Result
 from steepest.site import pages
 from steepest.site.pages import Run
+from steepest.sources import sources
 
+from ._statements import Outcome, State, Statement, StatementMap, counts
+
+STATES = {
+    State.BUILT: "tested",
+    State.PART: "tested in part",
+    State.NONE: "not tested",
+    State.UNTESTABLE: "no experiment can",
+}
+"""The words for how far a statement is tested."""
+OUTCOMES = {
+    Outcome.YES: "",
+    Outcome.OPEN: "",
+    Outcome.CORRECTED: "holds after a correction",
+    Outcome.NO: "does not hold as said",
+}
+"""The words for what became of a statement, where it needs any."""
 _serial = count()
 
 
@@ -131,6 +148,40 @@ def tally(verdicts: Sequence[str]) -> Markup:
     """Return how many verdicts there are of each kind, in one line."""
     counts = [(word, verdicts.count(word)) for word in (*LOOKS, "missing") if word in verdicts]
     return Markup(environment().get_template("tally.html").render(counts=counts, looks=LOOKS))
+
+
+def statements(rows: Sequence[Statement], runs: Mapping[str, Run | None], root: str) -> Markup:
+    """Return statements of a source, each with its state and the signs of the checks that test it.
+
+    Args:
+        rows: the statements.
+        runs: the result of each claim that tests them, None where nothing is stored.
+        root: the way from the page to the book's folder.
+
+    Raises:
+        UserError: a check that a result has not.
+    """
+    lines = [(row, [_tested(claim, id, runs[claim]) for claim, id in row.checks]) for row in rows]
+    template = environment().get_template("statements.html")
+    return Markup(template.render(lines=lines, root=root, states=STATES, outcomes=OUTCOMES))
+
+
+def _tested(claim: str, id: str, run: Run | None) -> dict[str, Any]:
+    """Return what a link to a check says: the claim, the check's name and its verdict."""
+    if run is None:
+        return {"claim": claim, "id": id, "name": id, "verdict": ""}
+    checks = {check.id: check for check in run.result.checks}
+    check = _named(checks, id, f"check of {claim}")
+    return {"claim": claim, "id": id, "name": check.name, "verdict": str(check.verdict)}
+
+
+def statement_counts(statements: StatementMap) -> Markup:
+    """Return a table: of each source how many statements are in each state."""
+    works = {key: sources()[key].short for key in statements.sources}
+    lines = [(works[key], counts(statements.of(key))) for key in works]
+    lines.append(("all", counts(statements.statements)))
+    template = environment().get_template("statement_counts.html")
+    return Markup(template.render(lines=lines, states=STATES))
 
 
 def body(run: Run | None, name: str, told_in: Sequence[tuple[str, str]]) -> Markup:
