@@ -1,0 +1,402 @@
+"""On a set that one feature separates, Adam fits every label and calls every new example common; descent errs on none.
+
+Besides that feature every example has some that are one in all, and some of its own; a new example's own features were
+never seen. From zero, a rule that divides each weight's gradient by its own past sizes first steps along the signs of
+Xᵀy, in which each feature counts as much as any other. On these sets sign(Xᵀy) has the same margin on all examples; so
+every later gradient is a multiple of Xᵀy too, and the direction never changes. It gives every feature one weight: the
+constant ones, which vote for the common class, outvote the one that separates. Gradient descent
+stays in the span of the examples and ends at the solution of least length, where a feature counts by how many examples
+share it.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.implicit_bias.adaptive_minority import experiment, theory
+from steepest.claims.implicit_bias.adaptive_minority.experiment import (
+    BATCHES,
+    LOSSES,
+    RULES,
+    Design,
+    Sets,
+)
+from steepest.nn.types import Values
+
+CLASSES = ("common", "rare")
+TRAINED = (*RULES, "GD", "SGD")
+ROUNDING = 1e-9  # relative error of what rounding alone disturbs
+REACHED = 1e-6  # relative error of a descent that has ended
+
+
+@kit.claim
+class AdaptiveMinority(kit.Claim[Sets]):
+    """Linear models on sets with features of their own for each example; seven ways of training them."""
+
+    n: Annotated[int, kit.Within(10, 200)] = kit.param(
+        40, "training examples", scope=kit.between(40, 60, "descent on more is slow")
+    )
+    shares: tuple[Annotated[float, kit.Within(0, 1)], ...] = kit.param(
+        (0.15, 0.25, 0.35, 0.45),
+        "of the rare class",
+        scope=kit.choices(
+            (0.15, 0.25, 0.35, 0.45),
+            (0.2, 0.3, 0.4),
+            (0.15, 0.2, 0.3, 0.4),
+            why="descent needs a few rare examples",
+        ),
+    )
+    constants: kit.Count = kit.param(
+        2, "k, features that are one in every example", scope=kit.choices(2, 3)
+    )
+    own: kit.Positive = kit.param(
+        2.0,
+        "a, ℓ1 norm of a common example's own features",
+        scope=kit.between(2.0, 2.5, "shorter ones are fitted slowly, longer ones hide the label"),
+    )
+    features: kit.Count = kit.param(
+        5,
+        "that each example has for itself",
+        scope=kit.between(5, 7, "fewer ones are longer, more are fitted slowly"),
+    )
+    unequal: kit.NonNegative = kit.param(
+        0.0, "relative excess of a rare example's own ℓ1 norm over a + 2k"
+    )
+    reach: kit.Fraction = kit.param(
+        0.9,
+        "margin that steps of full size would reach",
+        scope=kit.between(0.3, 0.9, "where squares end RMSprop magnifies rounding"),
+    )
+    new: kit.Count = kit.param(100, "new examples")
+    adaptive_steps: kit.Count = kit.param(200, "of AdaGrad, RMSprop and Adam", unit="steps")
+    steps: kit.Count = kit.param(3000, "of gradient descent", unit="steps")
+    single_steps: kit.Count = kit.param(15_000, "by one example", unit="steps")
+    seeds: kit.Seeds = kit.param(5, "sets of each share")
+
+    kind = "theorem"
+    says = {
+        "Adam fits every label": "fitted",
+        "calls every new example common": ("adaptive", "adaptive_error", "direction"),
+        "descent errs on none": ("descent", "descent_error"),
+    }
+    statement = (
+        r"x_i=(y_i,1,\dots,1,\text{own}_i),\ \lVert\text{own}_i\rVert_1=a\ (y_i=1),\ a+2k\ (y_i=-1):\qquad "
+        r"X\,\mathrm{sign}(X^\top y)=(1+k+a)\,y\ \Rightarrow\ w_t\propto\mathrm{sign}(X^\top y),\quad "
+        r"\langle w_t,x_{\text{new}}\rangle\propto y+k>0"
+    )
+    source = (
+        "Lectures of Srebro (“SGD generalizes better” than Adam) and of J. Lee in the notes [@vodrahalli2019]; the set "
+        "is that of [@wilson2017], with features of any size"
+    )
+    remarks = (
+        "The source speaks of deep networks, where this is an observation. Here it is a theorem about a set that was "
+        "built for it; on other sets Adam may generalize as well as descent, or better.",
+        "In [@wilson2017] k = 2, and own features are ones: one of a common, five of a rare example. All that counts "
+        "is the ℓ1 norm, a and a + 2k: own features of random sizes and signs do as well.",
+        "sign(Xᵀy) has the largest ℓ∞ margin, since the mean margin is ⟨w, Xᵀy⟩/n; the least-norm solution has the "
+        "largest ℓ2 margin, since its multipliers have the signs of the labels. So nothing else is said of other "
+        "losses of margins, but how fast descent gets there: it runs on squares, where it ends.",
+        "The law needs ε = 0, full gradients and a start at zero. With ε above all gradients Adam is descent with "
+        "momentum. By one example a step it errs on no new example at the preset (both are controls): own features "
+        "are then seen seldom, constant ones at every step, and their gradients have both signs.",
+        "Adam's steps end before the margin is one. On squares the direction is unstable at the minimum, where the "
+        "sign of each gradient is that of rounding: RMSprop leaves it there, with constant and with falling steps, "
+        "and calls new examples common all the same.",
+        "Descent is right where the rare class has enough examples for the length of their own features: "
+        "4kPN + P + N > k|P − N|, with P and N the sums of 1/‖own‖² over both classes; N > (k − 1)/4k is enough.",
+    )
+    history = (kit.Version(1, "three adaptive rules on three losses, gradient descent and SGD"),)
+    tiny = {
+        "n": 12,
+        "shares": (0.25, 0.4),
+        "new": 10,
+        "adaptive_steps": 20,
+        "steps": 300,
+        "single_steps": 500,
+        "seeds": 3,
+    }
+    full = {"n": 60, "steps": 10_000, "single_steps": 60_000, "seeds": 20}
+    out_of_scope = {"unequal": 0.2}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "share": self.shares,
+            "rule": RULES,
+            "loss": LOSSES,
+            "batch": BATCHES,
+            "class": CLASSES,
+            "trained": TRAINED,
+            "weight": tuple(range(1 + self.constants + self.features * (self.n + 1))),
+        }
+
+    def setting(self, key: kit.Key) -> Sets:
+        rng = kit.numpy_generator(key)
+        design = Design(
+            self.constants,
+            self.features,
+            self.own,
+            (self.own + 2 * self.constants) * (1 + self.unequal),
+        )
+        counts = (self.n, self.new)
+        rare = np.round(np.outer(self.shares, counts)).astype(int)
+        drawn = [experiment.draw(rng, design, counts, rare) for _ in range(self.seeds)]
+        return Sets(*(np.stack(part) for part in zip(*drawn, strict=True)))
+
+    def own_features(self, setting: Sets) -> Values:
+        """Return the training examples' own features, all others zero."""
+        return setting.x[..., 1 + self.constants :]
+
+    def hypotheses(self, setting: Sets) -> list[kit.Hypothesis]:
+        votes = np.einsum("stnd,stn->std", setting.x, setting.y)
+        margins = setting.y * np.einsum("stnd,std->stn", setting.x, np.sign(votes))
+        spread = np.ptp(margins, -1).max() / margins.mean()
+        squares = (self.own_features(setting) ** 2).sum(-1)
+        evidence = theory.evidence(self.constants, squares, setting.y)
+        more = "the common class must be that"
+        return [
+            kit.assume("margins of sign(Xᵀy): range over mean", spread, "<=", ROUNDING),
+            kit.assume("Σy, common less rare examples", setting.y.sum(-1).min(), ">", 0, more),
+            kit.assume(
+                "(4kPN + P + N)/(k|P − N|)", evidence.min(), ">", 1, "take more rare examples"
+            ),
+        ]
+
+    def predict(self, setting: Sets) -> kit.Prediction:
+        squares = (self.own_features(setting) ** 2).sum(-1)
+        signs = np.sign(np.einsum("stnd,stn->std", setting.x, setting.y))
+        rare = (setting.new_y < 0).mean((0, -1))
+        return kit.law(
+            adaptive=("class", theory.sign_outputs(self.constants, self.own)),
+            adaptive_error=("share", rare),
+            direction=("seed share weight", signs / np.linalg.norm(signs, axis=-1, keepdims=True)),
+            descent=(
+                "seed share class",
+                theory.least_norm_outputs(self.constants, squares, setting.y),
+            ),
+            descent_error=("share", np.zeros(len(self.shares))),
+            missed=0.0,
+        )
+
+    def observe(self, setting: Sets, key: kit.Key) -> kit.Observation:
+        length = self.reach / (1 + self.constants + self.own)
+        by_rules = experiment.fit(
+            setting, experiment.adaptive(setting, length, self.adaptive_steps)
+        )
+        plain, floored = experiment.gradient(setting, self.steps)
+        lr = 10 * length / self.single_steps
+        sgd, single = experiment.single_examples(setting, lr, self.single_steps, key)
+        descents = experiment.fit(setting, np.stack([plain, sgd], 2))
+        of_floor = experiment.fit(setting, floored)
+        of_single = experiment.fit(setting, single)
+        missed = np.concatenate([by_rules.missed.max(-1), descents.missed], -1)
+        return kit.seen(
+            adaptive=("seed share rule loss class", by_rules.outputs),
+            adaptive_error=("seed share rule loss", by_rules.error),
+            direction=("seed share rule loss weight", by_rules.unit),
+            descent=("seed share batch class", descents.outputs),
+            descent_error=("seed share batch", descents.error),
+            missed=("seed share trained", missed),
+            floor=("seed share class", of_floor.outputs),
+            floor_error=("seed share", of_floor.error),
+            floor_direction=("seed share weight", of_floor.unit),
+            single=("seed share class", of_single.outputs),
+            single_error=("seed share", of_single.error),
+            single_direction=("seed share weight", of_single.unit),
+        )
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return how far weights of length one are from the signs of length one."""
+        return {"turned": np.sqrt(((seen.direction - law.direction) ** 2).sum("weight"))}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "fitted",
+                law.missed,
+                seen.missed,
+                0.0,
+                over="share trained",
+                absolute=True,
+                each=True,
+                label="share of training examples that are misclassified",
+            ),
+            kit.follows(
+                "adaptive",
+                law.adaptive,
+                seen.adaptive,
+                ROUNDING,
+                over="share rule loss class",
+                each=True,
+                label="adaptive rules: output on new examples over the training margin",
+            ),
+            kit.follows(
+                "adaptive_error",
+                law.adaptive_error,
+                seen.adaptive_error,
+                ROUNDING,
+                over="share rule loss",
+                absolute=True,
+                each=True,
+                label="adaptive rules: share of new examples that are misclassified",
+            ),
+            kit.agrees(
+                "direction",
+                seen.turned,
+                ROUNDING,
+                label="adaptive rules: distance of w/‖w‖ to sign(Xᵀy)/‖·‖",
+            ),
+            kit.follows(
+                "descent",
+                law.descent,
+                seen.descent,
+                REACHED,
+                over="share batch class",
+                absolute=True,
+                each=True,
+                label="descent: output on new examples over the training margin",
+            ),
+            kit.follows(
+                "descent_error",
+                law.descent_error,
+                seen.descent_error,
+                0.0,
+                over="share batch",
+                absolute=True,
+                each=True,
+                label="descent: share of new examples that are misclassified",
+            ),
+        ]
+
+    def rivals(self, setting: Sets, law: xarray.Dataset) -> list[kit.Rival]:
+        squares = (self.own_features(setting) ** 2).sum(-1)
+        S = (1 / squares).sum(-1)
+        signs = np.array([1.0, -1.0])
+        typical = np.broadcast_to(squares.mean(-1, keepdims=True), squares.shape)
+        same = theory.least_norm_outputs(self.constants, typical, setting.y)
+        return [
+            kit.rival(
+                "one_solution",
+                "whatever fits the training set generalizes alike",
+                label="all rules end where descent does",
+                adaptive=law.descent.mean(("seed", "share")),
+                adaptive_error=0 * law.adaptive_error,
+            ),
+            kit.rival(
+                "separating_feature",
+                "it fits all labels alone",
+                label="all rules find the feature that separates",
+                adaptive=("class", signs),
+                adaptive_error=0 * law.adaptive_error,
+                descent=("class", signs),
+            ),
+            kit.rival(
+                "chance",
+                "the new examples' own features are unknown",
+                label="error ½",
+                adaptive_error=0 * law.adaptive_error + 0.5,
+                descent_error=0 * law.descent_error + 0.5,
+            ),
+            kit.rival(
+                "same_error",
+                "a new rare example looks like the many common ones",
+                label="descent calls all examples common too",
+                descent_error=law.adaptive_error,
+            ),
+            kit.rival(
+                "constants_ignored",
+                "what is one in every example tells nothing",
+                label="descent gives the constant features no weight",
+                descent=("seed share class", (S / (1 + S))[..., None] * signs),
+            ),
+            kit.rival(
+                "typical_length",
+                "only the mean length of own features counts",
+                label="descent as with own features of one length",
+                descent=("seed share class", same),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "floor",
+                "no gradient is divided by its own size",
+                label="Adam with an ε above all gradients",
+                adaptive=seen.floor,
+                adaptive_error=seen.floor_error,
+                direction=seen.floor_direction,
+            ),
+            kit.control(
+                "single_examples",
+                "own features are then seen seldom, constant ones at every step",
+                label="Adam by one example a step",
+                adaptive=seen.single,
+                adaptive_error=seen.single_error,
+                direction=seen.single_direction,
+            ),
+            kit.control(
+                "adam",
+                "it leaves the span of the examples",
+                label="Adam in place of descent",
+                descent=seen.adaptive.sel(rule="Adam", loss="squares", drop=True),
+                descent_error=seen.adaptive_error.sel(rule="Adam", loss="squares", drop=True),
+            ),
+            kit.control(
+                "untrained",
+                "weights are zero",
+                label="before the first step",
+                missed=xarray.ones_like(seen.missed),
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        shares = np.array(self.shares)
+        error = seen.adaptive_error.sel(loss="squares").mean("seed")
+        of_rare = seen.descent.sel({"class": "rare"}).mean("seed")
+        adaptive = seen.adaptive.sel({"class": "rare", "loss": "squares"}).mean("seed")
+        descent = law.descent.sel({"class": "rare"}).mean("seed")
+        signs = np.full(len(shares), float(law.adaptive.sel({"class": "rare"})))
+        rules = enumerate(RULES)
+        points = {"kind": "points"}
+        return (
+            kit.panel(
+                "Adaptive rules misclassify the whole rare class",
+                "share of the rare class",
+                "error on new examples",
+                *(
+                    kit.observed_curve(shares, error.sel(rule=rule), rule, shade=i / 4, **points)
+                    for i, rule in rules
+                ),
+                kit.predicted_curve(shares, law.adaptive_error, "all called common"),
+                kit.observed_curve(
+                    shares,
+                    seen.descent_error.mean(("seed", "batch")),
+                    "descent",
+                    shade=1.0,
+                    **points,
+                ),
+                kit.predicted_curve(shares, law.descent_error),
+                kit.context_curve(
+                    shares,
+                    seen.single_error.mean("seed"),
+                    "Adam, one example a step",
+                    kind="dashed",
+                ),
+                ylim=(-0.02, 0.5),
+            ),
+            kit.panel(
+                "Below zero a rare example is recognized",
+                "share of the rare class",
+                "output on new rare examples / training margin",
+                kit.observed_curve(shares, adaptive.sel(rule="Adam"), "Adam", **points),
+                kit.predicted_curve(shares, signs, "(k − 1)/(1 + k + a)"),
+                kit.observed_curve(shares, of_rare.mean("batch"), "descent", shade=1.0, **points),
+                kit.predicted_curve(shares, descent, "least norm"),
+                kit.rival_curve(shares, -np.ones(len(shares)), "the separating feature alone"),
+            ),
+        )
