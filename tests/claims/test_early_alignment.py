@@ -84,3 +84,17 @@ def test_a_neuron_that_sees_its_class_turns_and_grows_at_the_predicted_rate():
         rate = predicted["turning"][0, place]
         np.testing.assert_allclose(np.diff(tangent) / -10, rate, rtol=1e-3)
         np.testing.assert_allclose(2 * np.diff(np.log(size)) / 10, 2 * rate, rtol=1e-3)
+
+
+def test_lengths_of_features_are_those_of_aligned_neurons():
+    """A network whose neurons are class sums, computed by itself; equal examples have equal lengths."""
+    claim = EarlyAlignment(n=7, dimension=4, seeds=3, width=8)
+    setting = claim.setting(jax.random.key(1))
+    predicted = claim.predict(setting)["length"]
+    for x, y, lengths in zip(setting.x, setting.y, predicted, strict=True):
+        sums = np.stack([x[y > 0].sum(0), x[y < 0].sum(0)])
+        features = np.maximum(np.repeat(sums, 3, 0) @ x.T, 0)  # three neurons a class
+        size = np.linalg.norm(features, axis=0)
+        for mine in (y > 0, y < 0):
+            np.testing.assert_allclose(size[mine] / size[mine].mean(), lengths[mine])
+            np.testing.assert_allclose(lengths[mine].mean(), 1)

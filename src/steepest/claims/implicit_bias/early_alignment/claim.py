@@ -77,7 +77,7 @@ class EarlyAlignment(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "first turn to the sums of their classes": ("cosine", "turning"),
+        "first turn to the sums of their classes": ("cosine", "turning", "lengths"),
         "then grow": ("growing", "delay"),
     }
     statement = (
@@ -90,6 +90,9 @@ class EarlyAlignment(kit.Claim[Setting]):
         "C = max‖x_±‖/n, reached by aligned neurons, and norms² grow at most like exp(2Ct).",
         "The time after which neurons see their whole class is bounded by a multiple of (log n)/μ in the talk and of "
         "(log n)/√μ in the paper. On two examples neither is the law: there it is log(1/μ), by a closed form.",
+        "The talk calls alignment a proof of neural collapse. It is one of directions: the features of a class become "
+        "parallel, and those of two classes orthogonal. Their lengths go like ⟨x_±, x_i⟩ and stay as unequal as these "
+        "are, so that the variation within classes does not vanish.",
     )
     remarks = (
         "While neurons turn they grow already, at the rate of their turn: norms are then still of order √ε. That their "
@@ -120,6 +123,11 @@ class EarlyAlignment(kit.Claim[Setting]):
             "no risk in the window, which follows from the norms there",
             "of the growth only a bound was judged, and the delay by readings 12 % apart; how near one the cosine of a "
             "weaker class is depends on both classes; a mean over μ hid what 160 readings do at short times",
+        ),
+        kit.Version(
+            5,
+            "lengths of the features of each example at the window's end",
+            "the source calls alignment a proof of neural collapse, and that had no check",
         ),
     )
     shared = {
@@ -167,6 +175,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             "unknown": tuple(range(self.dimension)),
             "smaller": self.scales[:-1],
             "mu": tuple(self.mus),
+            "example": tuple(range(1, self.n + 1)),
             "late": tuple(np.exp(self.log_times[self.late])),
         }
 
@@ -234,6 +243,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             growing=("seed class", 2 * rate),  # of ‖w‖²
             # the loss falls when ε² exp(2Ct) is of order one
             delay=("seed smaller", np.log(scales[-1] / scales[:-1]) / fastest[:, None]),
+            length=("seed example", relative_lengths(x, y, sums)),
             alive=1.0,
             late_risk=("late", np.exp(-late) / late),
             wait=("mu", _mean_of(self.selection(setting), one_sided)),
@@ -284,7 +294,8 @@ class EarlyAlignment(kit.Claim[Setting]):
         _, small = over_seeds(repeated, np.ones_like(y), start, np.log1p(times), smallest)
         toward = np.einsum("srhd,sed->srhe", np.asarray(small)[:, 0], pairs)
         weights = every_scale[:, 0]  # (seeds, readings, h, d)
-        active = np.einsum("srhd,snd->srhn", weights, x) > 0
+        features = np.maximum(np.einsum("srhd,snd->srhn", weights, x), 0.0)
+        active = features > 0
         own_class = y[:, None] * start.v[..., None] > 0
         one_sided = _one_sided(setting)
         return kit.seen(
@@ -293,6 +304,8 @@ class EarlyAlignment(kit.Claim[Setting]):
             positive=("seed neuron", start.v > 0),
             alive=("seed reading neuron", active.any(-1)),
             own=("seed neuron", (active[:, 0] & own_class).any(-1)),
+            feature_size=("seed reading example", np.linalg.norm(features, axis=2)),
+            label=("seed example", y),
             late_risk=("seed late", np.exp(log_risk[:, 0, self.late])),
             wait=("mu", _mean_of(_meeting(times, toward), one_sided)),
         )
@@ -329,6 +342,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             ),
             "living": (living & seen.own).sum("neuron") / seen.own.sum("neuron"),
             "grown": self.scales[0] * (grown**2).max("neuron"),
+            "length": over_class_mean(seen.feature_size.isel(reading=last), seen["label"]),
         }
 
     def window(self, law: xarray.Dataset) -> xarray.DataArray:
@@ -396,6 +410,16 @@ class EarlyAlignment(kit.Claim[Setting]):
                 label=f"time of the fall after that at ε = {self.scales[-1]:g}",
             ),
             kit.follows(
+                "lengths",
+                law.length,
+                seen.length,
+                # angles of 0.03, which a cosine of 1 − 1e-3 leaves to the weaker class, take up to this
+                0.02,
+                each=True,
+                absolute=True,
+                label="length of an example's features over the mean of its class, at the window's end",
+            ),
+            kit.follows(
                 "alive",
                 law.alive,
                 seen.living,
@@ -453,6 +477,12 @@ class EarlyAlignment(kit.Claim[Setting]):
                 target=("seed class unknown", [(w, -w) for w in best]),
             ),
             kit.rival(
+                "collapse",
+                "alignment is called a proof of neural collapse",
+                label="all features of a class become equal",
+                length=xarray.ones_like(law.length),
+            ),
+            kit.rival(
                 "mixed_die",
                 "the other class pulls them off all examples, as those die that it holds alone",
                 label="neurons that start on both classes die",
@@ -503,6 +533,7 @@ class EarlyAlignment(kit.Claim[Setting]):
                 "after the fall of the loss the network turns to its margin",
                 label="the neurons much later",
                 weights=(seen.weights.dims, seen.weights.values[:, places]),
+                feature_size=(seen.feature_size.dims, seen.feature_size.values[:, places]),
             ),
             kit.control(
                 "other_scales",
@@ -569,6 +600,30 @@ class EarlyAlignment(kit.Claim[Setting]):
                 log="xy",
             ),
         )
+
+
+def relative_lengths(x: Values, y: Values, sums: Values) -> Values:
+    """Return ⟨x_±, x_i⟩ over its mean in the class of each example, ``(seeds, n)``.
+
+    Args:
+        x: examples, shape ``(seeds, n, d)``.
+        y: labels ±1, shape ``(seeds, n)``.
+        sums: the sum of each class, the positive one first, shape ``(seeds, 2, d)``.
+    """
+    products = np.einsum("snd,scd->snc", x, sums)
+    positive = y > 0
+    own = np.where(positive, products[..., 0], products[..., 1])
+    means = [
+        np.where(mine, own, 0.0).sum(1, keepdims=True) / mine.sum(1, keepdims=True)
+        for mine in (positive, ~positive)
+    ]
+    return own / np.where(positive, *means)
+
+
+def over_class_mean(size: xarray.DataArray, label: xarray.DataArray) -> xarray.DataArray:
+    """Return sizes over their mean in the class of each example, ``(seed, example)``."""
+    means = [size.where(mine).mean("example") for mine in (label > 0, label < 0)]
+    return size / xarray.where(label > 0, *means)
 
 
 def _polar(
