@@ -1,4 +1,4 @@
-"""Saddles of linear networks are all strict with two layers, some flat with three; descent leaves after a power of 1/α.
+"""Saddles of linear networks are all strict with two layers; with three some are flat, left after a power of 1/α.
 
 The balanced critical points of ½‖W_L⋯W_1 − Y‖² carry a set S of the singular pairs of Y. All eigenvalues of their
 Hessians are known. With two layers each but the best has a direction of negative curvature. With three or more the
@@ -89,8 +89,8 @@ class LinearNetworkLandscape(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "all strict with two layers, some flat with three": ("lowest_curvature", "index"),
-        "descent leaves after a power of 1/α": ("mode_time", "two_layers", "power"),
+        "all strict with two layers; with three some are flat": ("lowest_curvature", "index"),
+        "left after a power of 1/α": ("mode_time", "power"),
     }
     statement = (
         r"f=\tfrac12\lVert W_L\cdots W_1-Y\rVert^2:\quad \lambda_{\min}=\min_{u\in S,\,v\notin S} s_u^{1-2/L}(s_u-s_v)"

@@ -96,8 +96,9 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         "[@gunasekar2018b]; [@moroshko2020]; [@lyu2020]"
     )
     corrections = (
-        "The notes say that depth L regularizes by ℓ_{2/L}, whatever the loss. It is so for margins on losses with an "
-        "exponential tail; on the squared loss every depth L ≥ 2 tends to the ℓ1 interpolant as the start shrinks.",
+        "The talk says that from a small start depth L regularizes by a norm of order 2/L. It is so for margins on "
+        "losses with an exponential tail; on the squared loss every depth L ≥ 2 tends to the ℓ1 interpolant as the "
+        "start shrinks.",
     )
     remarks = (
         "The exponent 2/L − 1 of |Σ q y x| in |β| on the support is an identity, and no part of the statement: β = θ^L "

@@ -1,4 +1,4 @@
-"""The expected hidden-feature kernel is positive definite on distinct inputs, unless σ is a polynomial.
+"""The expected hidden-feature kernel is positive definite on inputs without antipodes, unless σ is a polynomial.
 
 On unit inputs the kernel is Σ_j σ_j² (x·y)^j with σ's Hermite coefficients σ_j. For a polynomial its rank is the
 dimension of the polynomials on the sphere of the degrees and parities that σ has. For any other σ it is positive
@@ -79,7 +79,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "positive definite on distinct inputs": ("rank", "nearest"),
+        "positive definite on inputs without antipodes": ("rank", "nearest"),
         "unless σ is a polynomial": "rank",
     }
     statement = (
