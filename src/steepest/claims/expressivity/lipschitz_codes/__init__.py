@@ -1,0 +1,1 @@
+"""The claim lipschitz-codes: what it says, and its experiment."""

@@ -1,0 +1,352 @@
+"""To describe a 1-Lipschitz function on [0, 1] to within 1/(n + 1) takes n bits, and a real number is worth just two.
+
+Errors are largest ones, and f(0) = 0. Cut [0, 1] into n + 1 cells, draw the first flat, and spend a bit on each other
+one: slope +1 or −1, whichever undoes what is missing at its end. The error never exceeds a cell's length. The 2^(n+1)
+zigzags with slopes ±1 on these cells are two lengths apart, and 2^n smaller balls cannot hold them. n values, at
+2i/(2n + 1), leave 1/(2n + 1), half of a gap, as 2n bits do. No continuous code of n numbers leaves less: of sums of
+n + 1 tents of that height it takes some f and its opposite −f for the same (Borsuk and Ulam).
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+import jax
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.expressivity.lipschitz_codes.experiment import (
+    FINE,
+    Shape,
+    at_cells,
+    autoencoders,
+    coded,
+    errors_by_bits,
+    errors_by_values,
+    kinked,
+    largest_error,
+    left_by_bits,
+    left_by_values,
+    nearest_pair,
+    networks,
+    zigzags,
+)
+from steepest.nn.types import Values
+
+EXACT = 1e-9
+NEARLY = 1 - 1e-6  # of the bound: how well the worst function of a trained code is found
+BITS_A_NUMBER = 8  # of the code that jumps
+SHOWN_BITS = 8  # of the code of a network that the figure shows
+
+
+class Setting(NamedTuple):
+    """Functions that are coded, ``(functions, points)``, the trained networks first."""
+
+    functions: Values
+
+
+@kit.claim
+class LipschitzCodes(kit.Claim[Setting]):
+    """Codes by bits and by values on their worst functions, on kinked ones and on networks; trained autoencoders."""
+
+    bits: tuple[Annotated[int, kit.Within(1, 14)], ...] = kit.param(
+        (1, 2, 3, 4, 6, 8, 12),
+        "n of the codes by bits",
+        scope=kit.choices((1, 2, 3, 4, 6, 8, 12), (1, 2, 5, 10), (2, 4, 6, 8, 10, 12)),
+    )
+    numbers: tuple[Annotated[int, kit.Within(1, 6)], ...] = kit.param(
+        (1, 2, 3, 4),
+        "n of the codes by numbers",
+        scope=kit.choices((1, 2, 3, 4), (1, 2, 3), (1, 2, 4), why="more take longer to train"),
+    )
+    offset: kit.NonNegative = kit.param(0.0, "largest |f(0)|")
+    functions: kit.Seeds = kit.param(30, "kinked functions, and as many networks on the line")
+    starts: kit.Seeds = kit.param(3, "autoencoders for each n")
+    steps: kit.Count = kit.param(
+        1000,
+        "of Adam on each network",
+        unit="steps",
+        scope=kit.between(800, 1500, "fewer leave networks far above the bound"),
+    )
+    lr: Annotated[float, kit.Within(1e-5, 1)] = kit.param(
+        0.01,
+        "step size of the autoencoders",
+        scope=kit.between(0.005, 0.015, "others do not train them"),
+    )
+
+    kind = "theorem"
+    says = {
+        "to within 1/(n + 1) takes n bits": ("bits", "apart"),
+        "a real number is worth just two": ("numbers", "trained"),
+    }
+    statement = (
+        r"K=\{f:[0,1]\to\mathbb R,\ f(0)=0,\ |f(s)-f(t)|\le|s-t|\}\subset C^0:\qquad "
+        r"\varepsilon_n(K)=\frac1{n+1},\qquad \delta_n(K)=\varepsilon_{2n}(K)=\frac1{2n+1}"
+    )
+    source = (
+        "Lecture of 28 November in [@hanin2022] (model class 2, ε_n and δ_n); bits: [@kolmogorov1959]; numbers: "
+        "[@cohen2022] for the definition"
+    )
+    corrections = (
+        "The notes conclude from δ_n ≤ n^(−α) that ε_n is at most of the order (n/log n)^(−α). Where both are known "
+        "exactly nothing is lost: ε_n/δ_n = (2n + 1)/(n + 1) stays below 2, though C⁰ is no Hilbert space.",
+    )
+    remarks = (
+        "ε_n is the radius at which 2^n balls cover the class, δ_n the least worst error of a continuous code of n "
+        "numbers and any reconstruction from it. Values are 1-Lipschitz from the supremum to the largest of the n "
+        "numbers, and so is the way back. In the Euclidean norm of the notes, with constants up to 2 both ways, 2/√n "
+        "times the values are such a code for n ≤ 16.",
+        "The bit must be the sign of what is missing at the end of the cell. The sign of the rise within the cell, as "
+        "delta modulation without its feedback has it, adds up errors.",
+        "If f(0) is free, bits must be spent on it, and n numbers leave 1/(2n): there is room for n tents beside n "
+        "numbers only at that height.",
+        "Worst functions are searched for: dynamic programming over the errors at the ends of cells for bits, all ways "
+        "through a cell for numbers. All pairs of zigzags are compared; that is the proof for bits.",
+        "Autoencoders are trained on sums of n + 1 tents alone, so that they may be better there than any code of the "
+        "whole class; the best of three leave 1 to 4 per cent more than the bound. Among random sums some seem to beat "
+        "it; none does at two opposite functions with one code, which least squares finds at once.",
+        "Trained networks on the line, over their largest slope, are easy for a code by few values: the median error "
+        "of thirty was 0.31 of the worst at n = 1, and 0.63 at n = 4. They are hard for bits, which draw slopes of ±1 "
+        "everywhere: 0.91 to 0.95 of the same worst errors, at 2n bits.",
+    )
+    history = (kit.Version(1, "both codes on their worst functions, zigzags, and autoencoders"),)
+    tiny = {
+        "bits": (1, 2, 4),
+        "numbers": (1, 2),
+        "functions": 4,
+        "starts": 3,
+        "steps": 200,
+    }
+    full = {"functions": 200, "starts": 10, "steps": 3000, "numbers": (1, 2, 3, 4, 5, 6)}
+    out_of_scope = {"offset": 0.25}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"bits": self.bits, "numbers": self.numbers}
+
+    def setting(self, key: kit.Key) -> Setting:
+        for_networks, for_kinks = jax.random.split(key)
+        trained = networks(for_networks, self.functions, self.steps)
+        rng = kit.numpy_generator(for_kinks)
+        drawn = np.concatenate([trained, kinked(self.functions, rng)])
+        return Setting(drawn + self.offset * rng.uniform(-1, 1, (len(drawn), 1)))
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        functions = setting.functions
+        slope = np.abs(np.diff(functions, axis=1)).max() * (functions.shape[1] - 1)
+        return [
+            kit.assume("largest slope", slope, "<=", 1 + EXACT, "the law is of slopes up to one"),
+            kit.assume(
+                "largest |f(0)|", np.abs(functions[:, 0]).max(), "<=", EXACT, "it costs bits too"
+            ),
+            kit.assume("smallest n", min(*self.bits, *self.numbers), ">=", 1),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        bits = np.array(self.bits)
+        numbers = np.array(self.numbers)
+        return kit.law(
+            bits_error=("bits", 1 / (bits + 1)),
+            numbers_error=("numbers", 1 / (2 * numbers + 1)),
+        )
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        for_networks, for_search = jax.random.split(key)
+        shape = Shape(max(self.numbers), self.starts, self.steps)
+        layers = autoencoders(for_networks, self.numbers, shape, self.lr)
+        rng = kit.numpy_generator(for_search)
+        by_start = (len(self.numbers), self.starts)
+        sizes = np.repeat(self.numbers, self.starts)
+        trained = [
+            largest_error([layer[place] for layer in layers], int(n), rng)
+            for place, n in enumerate(sizes)
+        ]
+        cells = [n + 1 for n in self.bits]
+        errors, differences = np.moveaxis(np.reshape(trained, (*by_start, 2)), -1, 0)
+        return kit.seen(
+            bits_error=("bits", [left_by_bits(m) for m in cells]),
+            forgotten=("bits", [left_by_bits(m, remembers=False) for m in cells]),
+            apart=("bits", [nearest_pair(zigzags(m)) for m in cells]),
+            apart_rising=("bits", [nearest_pair(zigzags(m, (0.0, 1.0))) for m in cells]),
+            numbers_error=("numbers", [left_by_values(n, 2 / (2 * n + 1)) for n in self.numbers]),
+            evenly=("numbers", [left_by_values(n, 1 / n) for n in self.numbers]),
+            jumping=("numbers", [left_by_bits(BITS_A_NUMBER * n + 1) for n in self.numbers]),
+            trained=("numbers start", errors),
+            opposite=("numbers start", differences),
+            functions_by_bits=(
+                "bits function",
+                [errors_by_bits(setting.functions, m) for m in cells],
+            ),
+            functions_forgotten=(
+                "bits function",
+                [errors_by_bits(setting.functions, m, remembers=False) for m in cells],
+            ),
+            functions_by_numbers=(
+                "numbers function",
+                [errors_by_values(setting.functions, n) for n in self.numbers],
+            ),
+            example=("place", setting.functions[0]),
+        )
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        largest = observed["opposite"].max()
+        again = "the search for two opposite functions of one code has failed: choose another seed"
+        return [kit.assume("largest difference of opposite codes", largest, "<=", 1e-7, again)]
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "bits",
+                law.bits_error,
+                seen.bits_error,
+                EXACT,
+                label="n bits: error on the worst function",
+            ),
+            kit.follows(
+                "apart",
+                2 * law.bits_error,
+                seen.apart,
+                EXACT,
+                label="smallest distance of 2^(n+1) zigzags, twice the error of 2^n balls",
+            ),
+            kit.follows(
+                "numbers",
+                law.numbers_error,
+                seen.numbers_error,
+                EXACT,
+                label="n values: error on the worst function",
+            ),
+            kit.at_least(
+                "trained",
+                NEARLY * law.numbers_error,
+                seen.trained,
+                each=True,
+                label="trained continuous codes of n numbers: largest error of each",
+            ),
+            kit.at_most(
+                "functions",
+                law.bits_error * (1 + EXACT),
+                seen.functions_by_bits,
+                each=True,
+                label="n bits: error on every kinked function and every network on the line",
+            ),
+            kit.at_most(
+                "functions_by_numbers",
+                law.numbers_error * (1 + EXACT),
+                seen.functions_by_numbers,
+                each=True,
+                label="n values: error on every kinked function and every network on the line",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        lost = 1 + np.log(law.bits)
+        return [
+            kit.rival(
+                "a_bit_a_cell",
+                "the first cell takes a bit like any other, or f(0) is free",
+                label="1/n for n bits, 1/(2n) for n numbers",
+                bits_error=1 / law.bits,
+                numbers_error=1 / (2 * law.numbers),
+            ),
+            kit.rival(
+                "halvings",
+                "each bit halves what is left, as it does of a number",
+                label="2^(−n)",
+                bits_error=2.0**-law.bits,
+            ),
+            kit.rival(
+                "logarithm",
+                "it is what the notes conclude from the rate of numbers",
+                label="(n/log n)^(−1)",
+                bits_error=lost / (law.bits + 1),
+            ),
+            kit.rival(
+                "as_bits",
+                "the notes call both equivalent",
+                label="a number is worth a bit",
+                numbers_error=1 / (law.numbers + 1),
+            ),
+            kit.rival(
+                "f_of_zero_counts",
+                "f(0) is known too, which is one number more",
+                label="1/(2n + 2) for n numbers",
+                numbers_error=1 / (2 * law.numbers + 2),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "forgets",
+                "errors of the cells add up",
+                label="bits that say whether f rises in a cell, not what is missing",
+                bits_error=seen.forgotten,
+                functions_by_bits=seen.functions_forgotten,
+            ),
+            kit.control(
+                "rising",
+                "functions that never fall are a class half as wide",
+                label="zigzags with slopes 0 and 1",
+                apart=seen.apart_rising,
+            ),
+            kit.control(
+                "evenly",
+                "the last value is wasted on the end",
+                label="values at i/n",
+                numbers_error=seen.evenly,
+            ),
+            kit.control(
+                "jumps",
+                "Borsuk and Ulam's theorem is of continuous codes",
+                label=f"n numbers that each hold {BITS_A_NUMBER} bits of a code",
+                numbers_error=seen.jumping,
+                trained=seen.jumping,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        bits = law.bits.values
+        numbers = law.numbers.values
+        example = seen.example.values
+        cells = SHOWN_BITS + 1
+        points = np.arange(cells * FINE + 1) / (cells * FINE)
+        fine = at_cells(example[None], cells)
+        drawn = coded(fine, cells)[0]
+        return (
+            kit.panel(
+                "A number is worth two bits",
+                "n",
+                "largest error",
+                kit.predicted_curve(bits, law.bits_error, "1/(n + 1), 1/(2n + 1)"),
+                kit.observed_curve(bits, seen.bits_error, "n bits, worst function", kind="points"),
+                kit.predicted_curve(numbers, law.numbers_error, ""),
+                kit.observed_curve(
+                    numbers,
+                    seen.numbers_error,
+                    "n values, worst function",
+                    kind="points",
+                    shade=0.5,
+                ),
+                kit.observed_curve(
+                    numbers,
+                    seen.trained.min("start"),
+                    "best trained code",
+                    kind="points",
+                    shade=1.0,
+                ),
+                kit.rival_curve(bits, rivals["halvings"].bits_error, "2^(−n)"),
+                log="xy",
+                ylim=(0.05, 0.6),
+            ),
+            kit.panel(
+                f"A trained network and its code by {SHOWN_BITS} bits",
+                "t",
+                "f(t), divided by its largest slope",
+                kit.context_curve(np.linspace(0, 1, len(example)), example, "network"),
+                kit.observed_curve(points, drawn, "code"),
+                kit.predicted_curve(points, drawn + 1 / cells, "within 1/(n + 1)"),
+                kit.predicted_curve(points, drawn - 1 / cells, ""),
+            ),
+        )
