@@ -46,6 +46,13 @@ def test_verdicts_are_those_that_the_text_was_written_for(chapter):
         assert RECORD[str(asked)]["verdict"] == expected, f"{chapter.name}: {asked}"
 
 
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+def test_boxes_show_checks_that_count(chapter):
+    checks = record.recorded_checks()
+    missing = [(claim, id) for claim, id in chapter.checks if id not in checks[claim]["checks"]]
+    assert not missing
+
+
 def test_every_claim_is_told_or_listed():
     """Each folder of claims is listed at the end of a chapter."""
     listed = {

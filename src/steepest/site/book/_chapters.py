@@ -43,6 +43,15 @@ class Chapter:
         """The names of the claims that it shows, once each."""
         return list(dict.fromkeys(shown.claim for shown, _ in self.boxes))
 
+    @property
+    def checks(self) -> list[tuple[str, str]]:
+        """Claim and id of each check that a box names."""
+        return [
+            (match[1], id)
+            for match in _BOX.finditer(self.text)
+            for id in _options(match[2]).get("checks", "").split()
+        ]
+
     def needs(self) -> Iterator[Asked]:
         """Yield every result that it shows or quotes."""
         yield from (shown for shown, _ in self.boxes)

@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from steepest import catalogue
 from steepest.core.errors import UserError
 from steepest.core.words import LOOKS
-from steepest.site.pages import formula
+from steepest.site.pages import Run, formula
 
 from . import _html
 from ._chapters import chapters, frames
@@ -242,10 +242,17 @@ class _Statements(_Directive):
             return self.wrong(f"no statement is of {self.arguments[0]!r}")
         claims = {claim for row in rows for claim, _ in row.checks}
         runs = {claim: self.shelf.run(Asked(claim)) for claim in claims}
-        try:
-            return self.html(_html.statements(rows, runs, self.root))
-        except UserError as trouble:
-            return self.wrong(trouble)
+        for row in rows:
+            for claim, id in row.checks:
+                self._warn_of_missing(row.number, claim, id, runs[claim])
+        return self.html(_html.statements(rows, runs, self.root))
+
+    def _warn_of_missing(self, number: int, claim: str, id: str, run: Run | None) -> None:
+        """Warn of a check that a stored result lacks."""
+        if run is None or any(check.id == id for check in run.result.checks):
+            return
+        sentence = f"statement {number}: {claim} has no check {id!r}"
+        _log.warning("%s", sentence, location=self.get_location(), type="steepest")
 
     def statements(self) -> StatementMap:
         return read_statements(Path(self.config.steepest_docs) / "statements.toml")

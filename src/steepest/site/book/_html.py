@@ -157,9 +157,6 @@ def statements(rows: Sequence[Statement], runs: Mapping[str, Run | None], root: 
         rows: the statements.
         runs: the result of each claim that tests them, None where nothing is stored.
         root: the way from the page to the book's folder.
-
-    Raises:
-        UserError: a check that a result has not.
     """
     lines = [(row, [_tested(claim, id, runs[claim]) for claim, id in row.checks]) for row in rows]
     template = environment().get_template("statements.html")
@@ -167,12 +164,12 @@ def statements(rows: Sequence[Statement], runs: Mapping[str, Run | None], root: 
 
 
 def _tested(claim: str, id: str, run: Run | None) -> dict[str, Any]:
-    """Return what a link to a check says: the claim, the check's name and its verdict."""
-    if run is None:
-        return {"claim": claim, "id": id, "name": id, "verdict": ""}
-    checks = {check.id: check for check in run.result.checks}
-    check = _named(checks, id, f"check of {claim}")
-    return {"claim": claim, "id": id, "name": check.name, "verdict": str(check.verdict)}
+    """Return what a link to a check says: the claim, the check's name, and its verdict if a result is stored."""
+    checks = {} if run is None else {check.id: check for check in run.result.checks}
+    check = checks.get(id)
+    name = id if check is None else check.name
+    verdict = "" if check is None else str(check.verdict)
+    return {"claim": claim, "id": id, "name": name, "verdict": verdict}
 
 
 def statement_counts(statements: StatementMap) -> Markup:
