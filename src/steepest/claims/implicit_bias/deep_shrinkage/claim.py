@@ -1,0 +1,401 @@
+"""Weight decay on L linear layers thresholds singular values: softly at two, with a jump from three layers on.
+
+A product with singular values z costs Σ‖W_i‖² = L Σ z^{2/L} at least, so that each singular value s of the target is
+shrunk by itself, to the least of ½(s − z)² + ½λL z^{2/L}. At two layers the penalty is the nuclear norm, and z is s − λ
+or zero. From three on its slope at zero is infinite: zero is always a local minimum, and it is the best one up to a
+threshold s_c. There z jumps to (L − 2)/(L − 1) of s_c; the deeper the network, the nearer to hard thresholding. Which
+minimum descent finds is a matter of its start: from a small one decay wins, however large s is.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.implicit_bias.deep_shrinkage import experiment, theory
+from steepest.claims.implicit_bias.deep_shrinkage.experiment import Counts, Spectra
+from steepest.nn.types import Values
+
+DISTANT = 0.03  # relative distance of the spectrum from every threshold, where descent is slow and minima tie
+ENDED = 1e-6  # largest gradient at the end of a descent
+ZERO = 1e-3  # a product whose singular values are all below has died
+
+
+@kit.claim
+class DeepShrinkage(kit.Claim[Spectra]):
+    """Linear networks of two to five layers on targets of one spectrum; each from leading parts and random starts."""
+
+    spectrum: tuple[kit.Positive, ...] = kit.param(
+        (0.4, 0.67, 0.88, 1.17, 1.6, 2.3),
+        "singular values of the target",
+        scope=kit.choices(
+            (0.4, 0.67, 0.88, 1.17, 1.6, 2.3),
+            (0.4, 0.56, 0.78, 1.02, 1.35, 2.0),
+            (0.56, 0.88, 1.17, 1.5, 2.0),
+            why="none is near a threshold, where descent is slow",
+        ),
+    )
+    layers: tuple[Annotated[int, kit.Within(2, 8)], ...] = kit.param(
+        (2, 3, 4, 5), "L of each network", scope=kit.choices((2, 3, 4, 5), (2, 4, 5), (2, 3, 5))
+    )
+    decay: kit.NonNegative = kit.param(
+        0.25, "λ on the spectrum", scope=kit.choices(0.2, 0.25, 0.3, why="as for the spectrum")
+    )
+    decays: tuple[kit.Positive, ...] = kit.param(
+        (0.05, 0.1, 0.2),
+        "λ where the threshold is searched for",
+        scope=kit.choices((0.05, 0.1, 0.2), (0.04, 0.08, 0.16), (0.08, 0.12, 0.16, 0.2)),
+    )
+    starts: kit.Count = kit.param(6, "random starts of each network")
+    small: kit.Count = kit.param(6, "small starts of each network")
+    lr: kit.Positive = kit.param(
+        0.02, "step size", scope=kit.between(0.01, 0.02, "beyond descent is unstable")
+    )
+    steps: kit.Count = kit.param(1500, "of descent, with momentum 0.9", unit="steps")
+    search_steps: kit.Count = kit.param(500, "of each descent in the search", unit="steps")
+    seeds: kit.Seeds = kit.param(4, "targets")
+
+    kind = "theorem"
+    says = {
+        "thresholds singular values": ("shrunk", "least", "ends"),
+        "softly at two, with a jump from three layers on": ("shrunk", "threshold", "landing"),
+    }
+    statement = (
+        r"\min_{W_1,\dots,W_L}\tfrac12\lVert Y-W_L\cdots W_1\rVert_F^2+\tfrac\lambda2\sum_i\lVert W_i\rVert_F^2"
+        r"=\sum_i\min_{z\ge0}\tfrac12(s_i-z)^2+\tfrac{\lambda L}2z^{2/L},\qquad "
+        r"s_c=\frac{L-1}{L-2}\,z_c,\quad z_c=\left(\lambda(L-2)\right)^{L/(2L-2)}"
+    )
+    source = (
+        "Lecture of J. Lee in the notes [@vodrahalli2019] (“increasing the depth … pushes you closer and closer to "
+        "low-rank (regularizers as |·|_{2/L})”)"
+    )
+    remarks = (
+        "The penalty on Z is ½λL times the 2/L-th power of the Schatten quasi-norm. Its minima are those of the "
+        "networks, since a stationary network with decay is balanced: all layers have the same singular values.",
+        "A minimum with z > 0 exists from s = z_t(2L − 2)/(L − 2) on, where z_t^{2−2/L} = λ(L − 2)/L. That is less "
+        "than s_c: between the two it is there, and not the best. Ends of all starts are zero or that minimum, in "
+        "every singular direction of the target; the best of a network's ends is compared with the least value.",
+        "Starts are leading parts of the target of every rank, with noise of 0.01 in each weight, and random ones, the "
+        "spectral norm of whose largest layer to the power L is a tenth to thrice that of the target. A lower end than "
+        "the formula's would refute it.",
+        "The threshold is found without the formula: for one singular value, Newton's method on the value at the end "
+        "of a descent, less ½s², from a target of 1.2 downwards.",
+        "Depth does not always mean lower rank: from two to three layers the threshold goes from λ to 2λ^{3/4}, which "
+        "is less from λ = 16 on. In units in which it is the same, depth shrinks less what is above it.",
+        "Inputs are white: with others shrinkage is not by the singular values of Y.",
+    )
+    history = (kit.Version(1, "spectra of six values, thresholds at three decays"),)
+    tiny = {
+        "spectrum": (0.4, 1.17, 2.3),
+        "layers": (2, 3, 4),
+        "starts": 2,
+        "small": 1,
+        "steps": 400,
+        "search_steps": 100,
+        "seeds": 3,
+    }
+    full = {"starts": 40, "small": 40, "seeds": 10, "steps": 3000, "search_steps": 2000}
+    out_of_scope = {"spectrum": (0.4, 0.7071, 1.6)}
+
+    @property
+    def deep(self) -> tuple[int, ...]:
+        """Return the numbers of layers from three on."""
+        return tuple(number for number in self.layers if number > 2)
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "layers": self.layers,
+            "s": self.spectrum,
+            "deep": self.deep,
+            "decay": self.decays,
+        }
+
+    def check_fields(self) -> None:
+        if not self.deep:
+            raise kit.UserError(
+                f"layers must have a number above two; got {self.layers}; try 2 3 4"
+            )
+
+    def setting(self, key: kit.Key) -> Spectra:
+        rng = kit.numpy_generator(key)
+        return experiment.spectra(rng, np.array(self.spectrum), self.seeds)
+
+    def hypotheses(self, setting: Spectra) -> list[kit.Hypothesis]:
+        critical = [
+            s
+            for number in self.layers
+            for s in (theory.threshold(self.decay, number), theory.turning(self.decay, number)[0])
+        ]
+        nearest = np.abs(1 - np.divide.outer(critical, self.spectrum)).min()
+        last = max(theory.threshold(decay, number) for decay in self.decays for number in self.deep)
+        return [
+            kit.assume("λ", self.decay, ">", 0, "without decay nothing is shrunk"),
+            kit.assume("distance of s to the nearest threshold", nearest, ">", DISTANT),
+            kit.assume("largest threshold searched for", last, "<", experiment.FAR),
+        ]
+
+    def predict(self, setting: Spectra) -> kit.Prediction:
+        shrunk = self._table(theory.shrunk)
+        cost = np.array(
+            [
+                sum(
+                    theory.cost(z, s, self.decay, number)
+                    for z, s in zip(row, self.spectrum, strict=True)
+                )
+                for row, number in zip(shrunk, self.layers, strict=True)
+            ]
+        )
+        return kit.law(
+            shrunk=("layers s", shrunk),
+            least=("layers", cost),
+            kept=("layers s", self._table(theory.kept)),
+            threshold=("deep decay", self._searched(theory.threshold)),
+            landing=("deep decay", self._searched(theory.landing)),
+            dies=("layers", [float(number > 2) for number in self.layers]),
+        )
+
+    def _table(self, function: Callable[[float, float, int], float]) -> Values:
+        return np.array(
+            [[function(s, self.decay, number) for s in self.spectrum] for number in self.layers]
+        )
+
+    def _searched(self, function: Callable[[float, int], float]) -> Values:
+        return np.array(
+            [[function(decay, number) for decay in self.decays] for number in self.deep]
+        )
+
+    def observe(self, setting: Spectra, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        singular = np.array(self.spectrum)
+        counts = Counts(self.starts, self.small)
+        problems = experiment.networks(rng, setting, singular, self.layers, self.decay, counts)
+        ended = experiment.train(experiment.flattened(problems), self.lr, self.steps)
+        shape = problems.decay.shape
+        value = ended.value.reshape(shape)
+        product = ended.product.reshape(problems.target.shape)
+        found = np.linalg.svd(product, compute_uv=False)[..., ::-1]
+        place = np.argsort(np.argsort(singular))
+        found = found[..., place]  # in the order of the spectrum
+        searched = value[..., : -1 - self.small]
+        best = searched.argmin(-1)
+        of_best = np.take_along_axis(found, best[..., None, None], 2)[:, :, 0]
+        turned = np.einsum("sia,slxij,sjb->slxab", setting.left, product, setting.right)
+        along = np.diagonal(turned, axis1=-2, axis2=-1)
+        across = np.abs(turned - along[..., None] * np.eye(len(singular))).max((-2, -1))
+        dead = found.max(-1) < ZERO
+        crossing = self.searched(rng)
+        return kit.seen(
+            shrunk=("seed layers s", of_best),
+            least=("seed layers", searched.min(-1)),
+            along=("seed layers start s", along[:, :, :-1]),
+            across=("seed layers start", across[:, :, :-1]),
+            dies=("seed layers small", dead[..., -1 - self.small : -1]),
+            threshold=("seed deep decay", crossing.threshold),
+            landing=("seed deep decay", crossing.landing),
+            search=("seed deep decay", crossing.moved),
+            slope=max(ended.slope.max(), crossing.slope.max()),
+            undecayed=("seed layers s", found[:, :, -1]),
+            undecayed_value=("seed layers", value[:, :, -1]),
+            undecayed_along=("seed layers s", along[:, :, -1]),
+            large_dies=("seed layers", dead[:, :, len(singular)]),
+        )
+
+    def searched(self, rng: np.random.Generator) -> experiment.Crossing:
+        """Return the crossings of each depth and decay, ``(seeds, deep, decays)``."""
+        shape = (self.seeds, len(self.deep), len(self.decays))
+        d = len(self.spectrum)
+        sides = rng.standard_normal((2, int(np.prod(shape)), d))
+        left, right = sides / np.linalg.norm(sides, axis=-1, keepdims=True)
+        layers = np.broadcast_to(np.array(self.deep)[:, None], shape).ravel()
+        decays = np.broadcast_to(np.array(self.decays), shape).ravel()
+        found = experiment.crossing(left, right, decays, layers, self.lr, self.search_steps)
+        return experiment.Crossing(*(part.reshape(shape) for part in found))
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "largest gradient at an end", float(observed["slope"]), "<=", ENDED, "raise --steps"
+            ),
+            kit.assume("last step of the search", float(observed["search"].max()), "<=", ENDED),
+        ]
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return how far ends are from zero and from the kept value, along the target's singular directions."""
+        nearest = np.minimum(np.abs(seen.along), np.abs(seen.along - law.kept))
+        return {"astray": np.maximum(nearest.max("s"), seen.across)}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "shrunk",
+                law.shrunk,
+                seen.shrunk,
+                1e-5,
+                absolute=True,
+                each=True,
+                label="singular values of the best product",
+            ),
+            kit.follows("least", law.least, seen.least, 1e-6, each=True, label="least value found"),
+            kit.agrees(
+                "ends",
+                seen.astray,
+                1e-5,
+                label="ends of all starts: distance to zero or the kept value in each direction",
+            ),
+            kit.follows(
+                "threshold",
+                law.threshold,
+                seen.threshold,
+                1e-5,
+                each=True,
+                label="s at which zero ceases to be the best",
+            ),
+            kit.follows(
+                "landing",
+                law.landing,
+                seen.landing,
+                1e-5,
+                each=True,
+                label="z to which it jumps there",
+            ),
+            kit.follows(
+                "dies",
+                law.dies,
+                seen.dies,
+                0.0,
+                absolute=True,
+                each=True,
+                label="whether a small start ends at zero",
+            ),
+        ]
+
+    def rivals(self, setting: Spectra, law: xarray.Dataset) -> list[kit.Rival]:
+        s = np.array(self.spectrum)
+        fewer = [[theory.shrunk(x, self.decay, number - 1) for x in s] for number in self.layers]
+        return [
+            kit.rival(
+                "nuclear",
+                "the notes say it of two layers, and decay is a quadratic penalty at every depth",
+                label="soft thresholding at every depth",
+                shrunk=("s", np.maximum(s - self.decay, 0)),
+                threshold=("decay", self.decays),
+                landing=1e-9,
+            ),
+            kit.rival(
+                "whenever_possible",
+                "there descent from a large start keeps the value",
+                label="kept as soon as a minimum with z > 0 exists",
+                shrunk=law.kept,
+                threshold=("deep decay", self._searched(lambda *at: theory.turning(*at)[0])),
+                landing=("deep decay", self._searched(lambda *at: theory.turning(*at)[1])),
+            ),
+            kit.rival(
+                "hard",
+                "it is the limit of great depth",
+                label="above the threshold nothing is shrunk",
+                shrunk=law.s * (law.shrunk > 0),
+                landing=law.threshold,
+            ),
+            kit.rival(
+                "half_decay",
+                "λ‖W‖²/2 has the slope λW",
+                label="λ/2 in place of λ",
+                shrunk=(
+                    "layers s",
+                    [
+                        [theory.shrunk(x, self.decay / 2, number) for x in s]
+                        for number in self.layers
+                    ],
+                ),
+                threshold=(
+                    "deep decay",
+                    self._searched(lambda decay, number: theory.threshold(decay / 2, number)),
+                ),
+            ),
+            kit.rival(
+                "one_layer_fewer",
+                "L − 1 layers are hidden",
+                label="the law of L − 1 layers",
+                shrunk=("layers s", fewer),
+                threshold=(
+                    "deep decay",
+                    self._searched(lambda decay, number: theory.threshold(decay, number - 1)),
+                ),
+            ),
+            kit.rival(
+                "always_learns",
+                "small starts leave the saddle at zero",
+                label="small starts learn what exceeds the threshold at every depth",
+                dies=0 * law.dies,
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        next_depth = {
+            name: seen[name].roll(layers=1, roll_coords=False)
+            for name in ("shrunk", "least", "along", "dies")
+        }
+        return [
+            kit.control(
+                "no_decay",
+                "nothing is shrunk",
+                label="networks without weight decay",
+                shrunk=seen.undecayed,
+                least=seen.undecayed_value,
+                along=seen.undecayed_along,
+            ),
+            kit.control(
+                "other_depth",
+                "depth decides",
+                label="networks of the next depth",
+                threshold=seen.threshold.roll(deep=1, roll_coords=False),
+                landing=seen.landing.roll(deep=1, roll_coords=False),
+                **next_depth,
+            ),
+            kit.control(
+                "large_start",
+                "it lies beyond the barrier",
+                label="starts near the target in place of small ones",
+                dies=seen.large_dies,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        end = 1.1 * max(self.spectrum)
+        s = np.linspace(0, end, 400)
+        curves = []
+        for i, number in enumerate(self.layers):
+            shade = 0.8 * i / max(1, len(self.layers) - 1)
+            z = np.array([theory.shrunk(x, self.decay, number) for x in s])
+            measured = seen.shrunk.isel(layers=i).mean("seed")
+            curves.append(
+                kit.observed_curve(
+                    self.spectrum, measured, f"{number} layers", kind="points", shade=shade
+                )
+            )
+            curves.append(kit.predicted_curve(s, z, "", shade=shade))
+        return (
+            kit.panel(
+                f"Shrinkage of singular values, λ = {self.decay:g}",
+                "singular value s of the target",
+                "z of the best product",
+                *curves,
+                kit.rival_curve(s, s, "not shrunk"),
+            ),
+            kit.curves(
+                "Zero is the best up to the threshold",
+                law.threshold,
+                seen.threshold,
+                over="decay",
+                by="deep",
+                x="weight decay λ",
+                y="threshold s_c",
+                name="{} layers",
+                rivals={"soft: s_c = λ": rivals["nuclear"].threshold.isel(deep=0)},
+                log="xy",
+            ),
+        )
