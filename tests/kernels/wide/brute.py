@@ -2,7 +2,8 @@
 
 A network is a list of steps: ``("conv", size, stride, padding)``, ``("relu",)``, ``("erf",)``, ``("tanh",)``,
 ``("pool", size, stride)``, ``("flatten",)``, ``("mean",)``, ``("dense",)``, ``("norm",)``, ``("add", [steps], …)``,
-``("local", size, stride, padding)``, ``("beside", (share, [steps]), …)``, ``("times", [steps], …)``, ``("mix", rows)``.
+``("local", size, stride, padding)``, ``("beside", (share, [steps]), …)``, ``("times", [steps], …)``, ``("mix", rows)``,
+``("attend", sharpness, tied)``.
 NTK parameterization with biases: every linear step has c_w, c_b, t_w = c_w, t_b = 1.
 """
 
@@ -62,6 +63,8 @@ def run(steps, three, c_w, c_b):
             three = [alone(convolved(pair, *options, c_w, c_b)) for pair in three]
         elif name == "mix":
             three = [mixed(pair, options[0]) for pair in three]
+        elif name == "attend":
+            three = attended(three, *options, c_w, c_b)
         elif name == "beside":
             total = sum(share for share, _ in options)
             shares = [share / total for share, _ in options]
@@ -145,6 +148,25 @@ def mixed(pair, rows):
         for p, a in np.ndindex(len(at), len(at)):
             moved[-1][at[p]] += rows[p][a] * mean[at[a]]
     return new[0], new[1], tuple(moved)
+
+
+def attended(three, sharpness, tied, c_w, c_b):
+    """Values and output are linear steps; the weights of each input are the softmax of its own covariance."""
+    own = []
+    for k in (three[0][0], three[2][0]):
+        weights = np.zeros_like(k)
+        for i, j in np.ndindex(k.shape[:2]):
+            products = np.exp(sharpness * c_w * k[i, j] * tied)
+            weights[i, j] = products / products.sum()
+        own.append(weights)
+    after = []
+    for (k, theta, means), (one, two) in zip(three, ((0, 0), (0, 1), (1, 1)), strict=True):
+        value = c_b + c_w * k, 1 + c_w * k + c_w * theta
+        mix = lambda a, one=one, two=two: np.einsum("ijab,abcd,klcd->ijkl", own[one], a, own[two])
+        mixed = mix(value[0]), mix(value[1])
+        output = c_b + c_w * mixed[0], 1 + c_w * mixed[0] + c_w * mixed[1]
+        after.append((*output, zeros(means)))
+    return after
 
 
 def zeros(means):

@@ -23,6 +23,7 @@ from tests.kernels.wide.test_positions import NETWORKS, SHAPE, build, images
         "branches side by side, normalized",
         "gates",
         "graph behind a convolution",
+        "attention",
     ],
 )
 def test_a_pair_is_an_entry_of_gram(name):

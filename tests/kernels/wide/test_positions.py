@@ -12,6 +12,7 @@ from steepest.kernels.wide._evaluate import by_all_pairs
 from steepest.nn.layers import (
     add,
     aggregate,
+    attention,
     concatenate,
     conv,
     dense,
@@ -44,6 +45,9 @@ def layers_of(steps, width=4):
             made.append(conv(width, size, stride=stride, padding=padding, shared=False))
         elif name == "mix":
             made.append(aggregate(options[0]))
+        elif name == "attend":
+            sharpness, tied = options
+            made.append(attention(width, heads=2, key=width, sharpness=sharpness, tied=tied))
         elif name == "pool":
             made.append(pool(*options))
         elif name == "beside":
@@ -246,6 +250,14 @@ NETWORKS = {
         ("relu",),
         *END,
     ],
+    "attention": [CONV, ("relu",), ("attend", 0.7, True), ("relu",), *END],
+    "attention, untied": [CONV, ("attend", 0.7, False), CONV, ("relu",), *END],
+    "encoder": [
+        CONV,
+        ("add", [], [("norm",), ("attend", 1.0, True)]),
+        ("add", [], [("norm",), ("dense",), ("erf",), ("dense",)]),
+        *END,
+    ],
     "branches of other strides": [
         CONV,
         ("add", [("relu",), ("conv", 4, 1, "none")], [("relu",), ("conv", 2, 2, "none")]),
@@ -365,6 +377,7 @@ def test_finite_networks_have_these_kernels_in_the_mean(name, parameterized):
         "branches side by side, normalized",
         "gates",
         "graph behind a convolution",
+        "attention",
     ],
 )
 def test_float32_stays_within_its_bound(name):
@@ -375,6 +388,71 @@ def test_float32_stays_within_its_bound(name):
     for k in range(2):
         size = np.sqrt(np.outer(np.diag(exact[k]), np.diag(exact[k])))
         assert (np.abs(single[k] - exact[k]) <= (single.error + exact.error) * size).all()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("parameterized", ["standard", "ntk"])
+def test_attention_of_finite_networks(tied, parameterized):
+    """Many heads with wide keys, within four standard errors and some hundredths."""
+    net = network(
+        dense(64),
+        attention(64, heads=8, key=64, tied=tied, sharpness=1.5),
+        "relu",
+        global_pool(),
+        dense(4),
+        shape=(4, 3),
+        c_w=C_W,
+        c_b=C_B,
+        parameterized=parameterized,
+    )
+    x = images(2, (4, 3))
+    drawn = sampled_gram(net, x, jax.random.key(0), count=60)
+    limit = gram(net.limit(), x)
+    for mean, deviation, exact in (
+        (drawn.nngp, drawn.nngp_error, limit.nngp),
+        (drawn.ntk, drawn.ntk_error, limit.ntk),
+    ):
+        size = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
+        assert (np.abs(mean - exact) <= 4 * deviation + 0.03 * size).all(), (mean, exact)
+
+
+def test_untied_attention_is_an_average_over_positions():
+    """And tied attention to alike positions as well; sharp attention reads the position itself."""
+    count = SHAPE[0] * SHAPE[1]
+    uniform = aggregate(np.full((count, count), 1 / count))
+    x = images()
+
+    def kernels(layer, x):
+        layers = (conv(2), "relu", layer, "relu", global_pool(), dense(1))
+        return gram(network(*layers, shape=SHAPE, c_w=C_W, parameterized="ntk").limit(), x)
+
+    averaged = kernels(serial(dense(2), uniform, dense(2)), x)
+    untied = kernels(attention(2, heads=1, key=2, tied=False), x)
+    blunt = kernels(attention(2, heads=1, key=2, sharpness=1e-9), x)
+    for k in range(2):
+        np.testing.assert_allclose(untied[k], averaged[k], rtol=1e-12)
+        np.testing.assert_allclose(blunt[k], averaged[k], rtol=1e-8)
+    far_apart = x * 0 + np.eye(count).reshape(count, *SHAPE[:2], 1)[:3] + 1e-3 * x
+    assert not np.allclose(untied.nngp, kernels(attention(2, heads=1, key=2), x).nngp, rtol=1e-3)
+    assert np.isfinite(kernels(attention(2, heads=1, key=2, sharpness=1e3), far_apart).ntk).all()
+
+
+def test_attention_that_has_no_limit_is_named():
+    net = network(
+        conv(2),
+        attention(2, heads=1, key=2, scale="1/sqrt(d)"),
+        flatten(),
+        dense(1),
+        shape=SHAPE,
+        parameterized="ntk",
+    )
+    assert net.apply(net.init(jax.random.key(0)), jnp.ones(SHAPE)).shape == ()
+    with pytest.raises(UserError, match=r"node 2.*another draw in each head.*sampled_gram"):
+        net.limit()
+    with pytest.raises(UserError, match="scale of attention is one of"):
+        attention(2, heads=1, key=2, scale="d")
+    with pytest.raises(UserError, match="whole number of heads"):
+        attention(2, heads=0, key=2)
 
 
 def test_empty_patches_have_no_signal():

@@ -10,6 +10,7 @@ from steepest.core.errors import UserError
 from steepest.nn.layers import (
     add,
     aggregate,
+    attention,
     concatenate,
     conv,
     dense,
@@ -204,3 +205,34 @@ def test_inputs_of_another_shape_are_refused():
     net = network(conv(2), shape=SHAPE)
     with pytest.raises(UserError, match=r"reads inputs of shape \(7, 6, 3\)"):
         net.apply(net.init(jax.random.key(0)), jnp.ones((2, 6, 7, 3)))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_attention_by_loops_over_heads_and_positions(tied):
+    net = network(
+        attention(5, heads=3, key=4, tied=tied, sharpness=0.8),
+        shape=SHAPE,
+        parameterized="ntk",
+        c_w=1.3,
+        c_b=0.2,
+    )
+    params = net.init(jax.random.key(0))
+    ((layer),) = params
+    c = SHAPE[-1]
+    x = IMAGES[0].reshape(-1, c)
+    linear = lambda name, z, fan_in: np.sqrt(1.3 / fan_in) * z @ np.asarray(layer[name]["w"]).T
+    query = linear("query", x, c)
+    key = query if tied else linear("key", x, c)
+    value = linear("value", x, c) + np.asarray(layer["value"]["b"])
+    heads = []
+    for h in range(3):
+        part = slice(4 * h, 4 * h + 4)
+        rows = []
+        for q in query[:, part]:
+            weight = np.exp(0.8 / 4 * key[:, part] @ q)
+            rows.append(weight / weight.sum() @ value[:, part])
+        heads.append(rows)
+    mixed = np.concatenate(np.array(heads), axis=-1)
+    expected = linear("output", mixed, 12) + np.asarray(layer["output"]["b"])
+    np.testing.assert_allclose(net.apply(params, IMAGES[0]).reshape(-1, 5), expected, atol=2e-5)
+    assert ("key" in layer) is not tied

@@ -18,7 +18,7 @@ from steepest.kernels.wide._layouts import (
 )
 from steepest.kernels.wide._plan import MIXING, Plan
 from steepest.kernels.wide._rules import Pairs, Sides, through
-from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions, Mix
+from steepest.nn.layers._nodes import AllPositions, Attend, Average, EqualPositions, Mix
 
 MANY_CHANNELS = 16  # from which on a product of matrices is faster than a sum
 
@@ -86,8 +86,52 @@ def by_all_pairs(
         if not isinstance(node, MIXING):
             computed[index] = through(node, index, read, layout, one, two, duals[index])
             continue
+        if isinstance(node, Attend):
+            computed[index] = read[0].map(partial(_attend, one[index][0], two[index][0]))
+            continue
         computed[index] = read[0].map(partial(_mix_all_pairs, layout, index))
     return computed[end]
+
+
+def attention_weights(
+    plan: Plan, duals: tuple[Dual | None, ...], index: int, sides: Sides
+) -> Array:
+    """Return ζ[p, q] of an attention node for each input, ``(positions q, *space p, b)``.
+
+    Args:
+        plan: of the limit.
+        duals: of the nodes before.
+        index: the node.
+        sides: numbers of the inputs by node, for the nodes before, arrays ``(…, *space, b, 1)``.
+    """
+    node = plan.limit.nodes[index]
+    assert isinstance(node, Attend)
+    keys = node.sources[1]
+    space = plan.limit.spaces[keys]
+    count = int(np.prod(space))
+    k = by_all_pairs(plan, duals, keys, sides, sides).k[..., 0]
+    # of one input K° is symmetric, so that either axis may be that of the keys
+    weights = jax.nn.softmax(node.sharpness * k.reshape(count, *space, -1), axis=0)
+    return weights
+
+
+def _attend(one: Array, two: Array, k: Array) -> Array:
+    """Compute ``ζ K ζ'ᵀ`` for all pairs of positions, ``(*space, *space, b, b')``.
+
+    Args:
+        one: ζ of the first inputs, ``(q, *space p, b, 1)``.
+        two: ζ of the second inputs, ``(q, *space p, 1, b')``, or ``(q, *space p, b, 1)`` pair by pair.
+        k: of the values.
+    """
+    count = len(one)
+    inputs = k.shape[-2:]
+    square = k.reshape(count, count, *inputs)
+    first = one.reshape(count, count, -1)
+    second = two.reshape(count, count, -1)
+    pair_by_pair = two.shape[-2:] == inputs
+    half = jnp.einsum("apb,acbd->pcbd", first, square)
+    mixed = jnp.einsum("cqb,pcbd->pqbd" if pair_by_pair else "cqd,pcbd->pqbd", second, half)
+    return mixed.reshape(k.shape)
 
 
 def _mix_all_pairs(layout: AllPairs, index: int, k: Array) -> Array:

@@ -10,13 +10,14 @@ from jaxtyping import Array, Float
 from steepest.core.errors import UserError
 from steepest.kernels.connected._layers import Kernels
 from steepest.kernels.wide._duals import Dual, Series
-from steepest.kernels.wide._evaluate import evaluate
+from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._survey import survey, window_mean
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import (
     Activate,
     AllPositions,
+    Attend,
     Average,
     Concatenate,
     EqualPositions,
@@ -138,6 +139,11 @@ def _sides(
                 mean = (matrix @ mean.reshape(-1, 1)).reshape(k.shape)
             else:
                 mean = averaged(mean, node.window) if isinstance(node, Average) else overall(mean)
+        elif isinstance(node, Attend):
+            weights = attention_weights(plan, duals, index, sides)
+            sides[index] = [weights[..., None]]
+            k = evaluate(plan, duals, index, sides, sides).k[..., 0]
+            mean = jnp.einsum("q...b,qb->...b", weights, mean.reshape(len(weights), -1))
         elif isinstance(node, EqualPositions):
             k = overall(k)
             mean = overall(mean)

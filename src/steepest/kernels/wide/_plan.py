@@ -7,8 +7,8 @@ depends on are needed: one for a network that ends in ``flatten()``, (2w − 1)�
 Displacements are counted modulo a size N of space, which at every node is at least the number n of positions: for
 N = n the displacements s > 0 and s − n share the n rows of one image without waste.
 
-Where displacements cannot stay apart, all pairs of positions are computed at once: behind a matrix that mixes them, at
-circular padding where N > n, and where branches of different strides meet.
+Where displacements cannot stay apart, all pairs of positions are computed at once: behind a matrix that mixes them, in
+attention, at circular padding where N > n, and where branches of different strides meet.
 """
 
 import itertools
@@ -20,10 +20,18 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import AllPositions, Average, EqualPositions, Linear, Mix, Node
+from steepest.nn.layers._nodes import (
+    AllPositions,
+    Attend,
+    Average,
+    EqualPositions,
+    Linear,
+    Mix,
+    Node,
+)
 from steepest.nn.layers._window import Window
 
-MIXING = (Average, EqualPositions, AllPositions, Mix)
+MIXING = (Average, EqualPositions, AllPositions, Mix, Attend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +113,7 @@ def window_of_node(node: Node) -> Window | None:
 
 def _keeps_apart(node: Node, limit: WideLimit, strides: list, sizes: tuple) -> bool:
     """Tell whether what a node does to a displacement depends on it alone."""
-    if isinstance(node, Mix) or len({strides[source] for source in node.sources}) > 1:
+    if isinstance(node, (Mix, Attend)) or len({strides[source] for source in node.sources}) > 1:
         return False
     window = window_of_node(node)
     if window is None or window.padding != "circular":
@@ -150,7 +158,7 @@ def _needed(limit: WideLimit, sizes: tuple[tuple[int, ...], ...]) -> list[NDArra
         for source in node.sources:
             if isinstance(node, EqualPositions) or (isinstance(node, Linear) and not node.shared):
                 masks[source][(0,) * masks[source].ndim] = True
-            elif isinstance(node, (AllPositions, Mix)):
+            elif isinstance(node, (AllPositions, Mix, Attend)):
                 masks[source] |= True
             else:
                 _spread(masks[source], mask, size, window_of_node(node), isinstance(node, Average))

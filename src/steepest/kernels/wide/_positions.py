@@ -18,7 +18,7 @@ from steepest.kernels.wide._plan import Plan, plan_of
 from steepest.kernels.wide._rules import Pairs, Sides
 from steepest.kernels.wide._survey import Survey, survey
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import Normalize
+from steepest.nn.layers._nodes import Attend, Normalize
 
 
 class Blocks(NamedTuple):
@@ -138,6 +138,8 @@ class Positions:
                 counts.append((index, dual.arrays))
             elif isinstance(node, Normalize):
                 counts.append((index, 2))
+            elif isinstance(node, Attend):
+                counts.append((index, 1))
         return counts
 
     def _block(self, n: int, m: int, platform: str) -> tuple[int, int]:

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
 from steepest.kernels.wide._duals import Dual, dual_of
-from steepest.kernels.wide._evaluate import evaluate
+from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._rules import Sides
 from steepest.nn.layers._nodes import (
     Activate,
     AllPositions,
+    Attend,
     Average,
     Concatenate,
     EqualPositions,
@@ -123,6 +124,12 @@ def survey(
                 plan, (*chosen, *(None,) * (len(nodes) - index - 1)), index, sides
             )
             diagonals.append(_pooled(plan, index, read[0], itself))
+        elif isinstance(node, Attend):
+            known = (*chosen, *(None,) * (len(nodes) - index - 1))
+            weights = _weights(plan, known, index, sides)
+            sides[index] = [weights[..., None]]
+            itself = _with_itself(plan, known, index, sides)
+            diagonals.append(_attended(node, *read, weights, itself, eps))
         elif isinstance(node, Normalize):
             spread = _spread(read[0], index)
             sides[index] = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None]]
@@ -239,6 +246,32 @@ def _mixed(node: Mix, read: Diagonal, space: tuple[int, ...]) -> Diagonal:
     return read._replace(mean=mean, g=bound(read.g), h=h)
 
 
+def _attended(
+    node: Attend,
+    values: Diagonal,
+    keys: Diagonal,
+    weights: Values,
+    itself: tuple[Values, Values | None],
+    eps: float,
+) -> Diagonal:
+    """Mix means, and bounds: ζ is off by a factor 1 + δ at most, as its logits are by s max g.
+
+    ``|Δ(ζKζ'ᵀ)| ≤ (1 + δ)² (ζ√g)(ζ'√g') + ((1 + δ)² − 1)(ζ√k)(ζ'√k')``, which is of rank one by Cauchy and Schwarz.
+    """
+    count = len(weights)
+    mix = lambda numbers: np.einsum("q...n,qn->...n", weights, numbers.reshape(count, -1))
+    off = np.expm1(2 * node.sharpness * keys.g.max()) + ROUNDING * eps
+    square = (1 + off) ** 2
+
+    def bound(errors: Values, sizes: Values) -> Values:
+        return square * mix(np.sqrt(errors)) ** 2 + (square - 1) * mix(np.sqrt(sizes)) ** 2
+
+    k, theta = itself
+    assert values.theta is not None and values.h is not None
+    h = bound(values.h, values.theta)
+    return Diagonal(k, theta, mix(values.mean), bound(values.g, values.k), h)
+
+
 def _spread(read: Diagonal, index: int) -> Values:
     spread = read.k - read.mean**2
     if not (spread > 1e-12 * read.k).all():
@@ -262,19 +295,36 @@ def _each(diagonal: Diagonal, change: Callable[[Values], Values]) -> Diagonal:
     return Diagonal(change(diagonal.k), theta, change(diagonal.mean), change(diagonal.g), h)
 
 
-def _with_itself(plan: Plan, duals, index: int, sides: Sides) -> tuple[Values, Values | None]:
-    """Compute a pooling of each input with itself, some inputs at a time."""
+def _weights(plan: Plan, duals, index: int, sides: Sides) -> Values:
+    """Compute the weights of an attention node for all inputs, some at a time."""
+    run = lambda part: np.asarray(attention_weights(plan, duals, index, part))
+    return np.concatenate(_some_at_a_time(plan, sides, run), axis=-1)
+
+
+def _some_at_a_time(plan: Plan, sides: Sides, run: Callable[[Sides], Any]) -> list[Any]:
+    """Do something with some inputs after the other, in float64."""
     count = sides[0][0].shape[-2]
     step = max(1, CELLS // plan.cells)
-    pieces = []
     with arithmetic(double=True):
-        for start in range(0, count, step):
-            part = {
-                i: [jnp.asarray(a[..., start : start + step, :]) for a in arrays]
-                for i, arrays in sides.items()
-            }
-            pairs = evaluate(plan, duals, index, part, part)
-            pieces.append([None if a is None else np.asarray(a)[..., 0] for a in pairs])
+        return [
+            run(
+                {
+                    i: [jnp.asarray(a[..., start : start + step, :]) for a in arrays]
+                    for i, arrays in sides.items()
+                }
+            )
+            for start in range(0, count, step)
+        ]
+
+
+def _with_itself(plan: Plan, duals, index: int, sides: Sides) -> tuple[Values, Values | None]:
+    """Compute a pooling of each input with itself, some inputs at a time."""
+
+    def run(part: Sides) -> list[Values | None]:
+        pairs = evaluate(plan, duals, index, part, part)
+        return [None if a is None else np.asarray(a)[..., 0] for a in pairs]
+
+    pieces: list[Any] = _some_at_a_time(plan, sides, run)
     k = np.concatenate([piece[0] for piece in pieces], axis=-1)
     theta = None
     if pieces[0][1] is not None:

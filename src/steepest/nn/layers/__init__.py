@@ -1,5 +1,6 @@
 """Networks layer by layer: one description of the finite network and of its limit."""
 
+from steepest.nn.layers._attention import attention as attention
 from steepest.nn.layers._composition import add as add
 from steepest.nn.layers._composition import concatenate as concatenate
 from steepest.nn.layers._composition import multiply as multiply

@@ -141,6 +141,22 @@ class Mix:
 
 
 @dataclass(frozen=True)
+class Attend:
+    """Attention whose weights are the same in all heads: ``ζ K ζ'ᵀ`` and ``ζ Θ ζ'ᵀ``, with ζ of each input.
+
+    ``ζ[p, q] = exp(s K°[p, q]) / Σ_q exp(s K°[p, q])``, with K° the covariance of one input with itself at the second
+    source.
+
+    Attributes:
+        sources: the values, and what queries and keys read.
+        sharpness: s.
+    """
+
+    sources: tuple[int, int]
+    sharpness: float
+
+
+@dataclass(frozen=True)
 class Normalize:
     """Layer normalization at each position: ``(K − m_p m'_q)/(s_p s'_q)`` and ``Θ/(s_p s'_q)``.
 
@@ -161,6 +177,7 @@ Node = (
     | Concatenate
     | Product
     | Mix
+    | Attend
     | Normalize
 )
 

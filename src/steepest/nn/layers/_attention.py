@@ -1,0 +1,119 @@
+"""Attention: each position reads a mean of values over all positions, weighted by how alike keys and query are."""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from steepest.core.errors import UserError
+from steepest.nn.layers._layer import Part, Scheme, Signal, need_space
+from steepest.nn.layers._linear import Dense, Weights
+from steepest.nn.layers._nodes import Attend, Draft, Kind
+from steepest.nn.types import Key, Params
+
+SCALES = {"1/d": 1.0, "1/sqrt(d)": 0.5}
+"""The power of the key's width d by which products of queries and keys are divided."""
+
+
+@dataclass(frozen=True)
+class Attention(Weights):
+    """Several heads of softmax attention and a matrix behind them; build it with :func:`attention`."""
+
+    width: int
+    heads: int
+    key: int
+    scale: str = "1/d"
+    tied: bool = True
+    sharpness: float = 1.0
+    c_w: float | None = None
+    c_b: float | None = None
+
+    def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
+        """Build it; parameters are those of ``dense``, by name: query, key (if not tied), value, output."""
+        need_space("attention", signal)
+        inner = Dense(self.heads * self.key, self.c_w, self.c_b)
+        plain = scheme._replace(bias=False)
+        parts = {"query": inner.build(signal, plain, last=False)}
+        if not self.tied:
+            parts["key"] = inner.build(signal, plain, last=False)
+        parts["value"] = inner.build(signal, scheme, last=False)
+        behind = Signal(signal.space, inner.width, weighted=True)
+        parts["output"] = Dense(self.width, self.c_w, self.c_b).build(behind, scheme, last=last)
+
+        def init(key: Key) -> Params:
+            keys = jax.random.split(key, len(parts))
+            return {name: part.init(k) for (name, part), k in zip(parts.items(), keys, strict=True)}
+
+        def apply(params: Params, x: Array) -> Array:
+            heads = lambda name: self._heads(parts[name].apply(params[name], x))
+            query = heads("query")
+            key = query if self.tied else heads("key")
+            logits = jnp.einsum("nphk,nqhk->nhpq", query, key)
+            weights = jax.nn.softmax(self.sharpness / self.key ** SCALES[self.scale] * logits)
+            mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value"))
+            return parts["output"].apply(params["output"], mixed.reshape(*x.shape[:-1], -1))
+
+        def extend(draft: Draft, source: int) -> int:
+            if self.scale != "1/d":
+                raise draft.refuse(
+                    "attention with products over √d",
+                    "its weights stay random, another draw in each head",
+                    'divide by d, scale="1/d"',
+                )
+            values = parts["value"].extend(draft, source)
+            # untied queries and keys are independent, so that their products over d vanish: all weights are equal
+            c_w = scheme.c_w if self.c_w is None else self.c_w
+            sharpness = self.sharpness * c_w if self.tied else 0.0
+            mixed = draft.add(Attend((values, source), sharpness), Kind.GAUSSIAN, signal.space)
+            return parts["output"].extend(draft, mixed)
+
+        return Part(init, apply, parts["output"].output, extend)
+
+    def _heads(self, z: Array) -> Array:
+        """Split channels into heads and put positions in one line, ``(batch, positions, heads, key)``."""
+        return z.reshape(len(z), math.prod(z.shape[1:-1]), self.heads, self.key)
+
+
+def attention(
+    width: int,
+    *,
+    heads: int,
+    key: int,
+    scale: str = "1/d",
+    tied: bool = True,
+    sharpness: float = 1.0,
+    c_w: float | None = None,
+    c_b: float | None = None,
+) -> Attention:
+    """Make softmax attention with several heads, and one matrix that reads them all.
+
+    In the limit of many heads with wide keys the weights of ``scale="1/d"`` are the same in all heads: those of tied
+    queries and keys are the softmax of the input's own covariance, and those of untied ones are all equal, which is
+    an average over positions. Divided by √d they stay random, and there is no kernel in closed form.
+
+    Args:
+        width: channels of the output.
+        heads: how many there are.
+        key: d, channels of the queries, keys and values of a head.
+        scale: by what products of queries and keys are divided, ``"1/d"`` or ``"1/sqrt(d)"``.
+        tied: whether queries and keys have the same weights.
+        sharpness: a factor on these products.
+        c_w: C_W of all its matrices instead of the network's.
+        c_b: C_b of values and output instead of the network's; queries and keys have no biases.
+
+    Raises:
+        UserError: another scale, or numbers that are no whole numbers from one on.
+
+    Source: Hron et al. 2020, sections 3 and 4.
+
+    >>> attention(64, heads=8, key=16).tied
+    True
+    """
+    for name, count in {"width": width, "heads": heads, "key": key}.items():
+        if int(count) != count or count < 1:
+            raise UserError(f"attention needs a whole number of {name} from one on, got {count}")
+    if scale not in SCALES:
+        raise UserError(f"scale of attention is one of {', '.join(SCALES)}, got {scale!r}")
+    return Attention(width, heads, key, scale, tied, float(sharpness), c_w, c_b)
