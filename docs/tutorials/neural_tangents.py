@@ -42,6 +42,8 @@
 # | `stax.FanInConcat`, `stax.FanInProd` | `concatenate(…)`, also before an activation; `multiply(…)` |
 # | `stax.ConvLocal` | `conv(n, shared=False)` |
 # | `stax.Aggregate` | `aggregate(matrix)` |
+# | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
+# | outputs with positions of their own | `gram(net.limit(), x1, x2, positions="all")` |
 # | `diagonal_axes` of `kernel_fn` | `gram_diagonal(net.limit(), x)` |
 # | `jax.grad` of `kernel_fn` | `jax.grad` of `kernel_function(net.limit(), like)`, one pair at a time |
 # | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |
@@ -54,8 +56,8 @@
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
-# What we do not have: attention, dropout, transposed convolutions and masks at infinite width, outputs with positions
-# of their own, `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the
+# What we do not have: dropout, transposed convolutions and masks at infinite width, attention over √d, which has no kernel
+# in closed form, `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the
 # second order. The empirical kernel takes any function of JAX, and `sampled_gram` any network.
 
 # %%

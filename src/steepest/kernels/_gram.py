@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ from steepest.core.errors import UserError
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
-from steepest.kernels.wide import Positions
+from steepest.kernels.wide import Positions, between_positions
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
 from steepest.nn.networks import Limit
@@ -47,6 +47,7 @@ def gram(
     *,
     tile: int | None = None,
     tolerance: float | None = None,
+    positions: Literal["all"] | None = None,
 ) -> Gram:
     """Compute NNGP and NTK of an infinitely wide network between all rows of x, or between those of x and of other.
 
@@ -62,9 +63,11 @@ def gram(
         tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
             every processor.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
+        positions: ``"all"`` for a network of layers whose output keeps its positions: kernels of shape
+            ``(n, m, *space, *space)``, between all positions of the first inputs and of the second.
 
     Raises:
-        UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met.
+        UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met, positions of a network without.
 
     >>> from steepest.nn.networks import mlp
     >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
@@ -77,6 +80,8 @@ def gram(
         raise UserError(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
         )
+    if positions is not None:
+        return Gram(*between_positions(_with_positions(limit, positions), x, other, tolerance))
     way = evaluator(limit, x, other, tolerance)
     rows = way.rows(x)
     columns = rows if other is None else way.rows(other.astype(x.dtype))
@@ -84,6 +89,17 @@ def gram(
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
     return Gram(out[0], out[1], way.error)
+
+
+def _with_positions(limit: Limit | WideLimit, positions: str) -> WideLimit:
+    """Return the limit of a network whose output has positions, all of which are asked for."""
+    if positions != "all":
+        raise UserError(f'positions is "all", or is left out, got {positions!r}')
+    if isinstance(limit, Limit) or not limit.spaces[-1]:
+        raise UserError(
+            "the output of this network has no positions; leave out positions, or end before flatten() or global_pool()"
+        )
+    return limit
 
 
 class GramDiagonal(NamedTuple):

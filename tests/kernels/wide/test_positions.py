@@ -504,6 +504,38 @@ def test_an_activation_acts_on_each_branch_for_itself():
     np.testing.assert_array_equal(gram(behind.limit(), x).ntk, gram(inside.limit(), x).ntk)
 
 
+@pytest.mark.parametrize("name", ["strides", "attention", "two pools"])
+def test_all_positions_of_the_output(name):
+    """Against loops; pooled and flattened they are the kernels of the network that goes on."""
+    steps = NETWORKS[name]
+    body = steps[: steps.index(("flatten",)) if ("flatten",) in steps else steps.index(("mean",))]
+    limit = build(body).limit()
+    x = images(3)
+    kernels = gram(limit, x, x[:2], positions="all")
+    space = limit.spaces[-1]
+    assert kernels.nngp.shape == (3, 2, *space, *space)
+    for i, j in ((0, 1), (2, 0), (1, 1)):
+        k, theta = brute.kernels(body, x[i], x[j], C_W, C_B)
+        np.testing.assert_allclose(kernels.nngp[i, j], k, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(kernels.ntk[i, j], theta, rtol=2e-7, atol=1e-12)
+    pooled = gram(build([*body, ("mean",), ("dense",)]).limit(), x)
+    average = kernels.nngp.mean((2, 3, 4, 5))
+    np.testing.assert_allclose(C_B + C_W * average, pooled.nngp[:, :2], rtol=1e-10)
+    single = gram(limit, x.astype(np.float32), positions="all")
+    size = np.sqrt(np.diagonal(kernels.nngp[0, 0].reshape(np.prod(space), -1)))
+    off = np.abs(single.nngp[0, 0] - kernels.nngp[0, 0]).reshape(np.prod(space), -1)
+    assert (off <= (single.error + kernels.error) * np.outer(size, size)).all()
+
+
+def test_positions_of_a_network_without_are_refused():
+    with pytest.raises(UserError, match="has no positions"):
+        gram(build(NETWORKS["flatten"]).limit(), images(), positions="all")
+    with pytest.raises(UserError, match="has no positions"):
+        gram(mlp((3, 4, 1), "relu").limit(), np.eye(3), positions="all")
+    with pytest.raises(UserError, match='positions is "all"'):
+        gram(build([CONV]).limit(), images(), positions="some")
+
+
 def test_shifts_leave_kernels_alone_under_circular_padding():
     """Of both inputs always; of one under global pooling."""
     x = images(2)

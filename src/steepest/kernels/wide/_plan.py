@@ -82,11 +82,15 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def plan_of(limit: WideLimit) -> Plan:
+def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
     """Plan a limit: sizes forwards from the strides, needed displacements backwards from the output.
 
+    Args:
+        limit: the network.
+        positions: whether all pairs of positions of the output are wanted.
+
     Raises:
-        UserError: an output that keeps its positions.
+        UserError: an output that keeps its positions, where they are not wanted.
 
     >>> from steepest.nn.layers import conv, dense, flatten, network, pool
     >>> net = network(conv(8), "relu", pool(2), flatten(), dense(1), shape=(8, 8, 3), parameterized="ntk")
@@ -94,9 +98,10 @@ def plan_of(limit: WideLimit) -> Plan:
     >>> [len(displacements) for displacements in plan.needed]  # of 64
     [9, 9, 9, 1, 1, 1]
     """
-    if limit.spaces[-1]:
+    if limit.spaces[-1] and not positions:
         raise UserError(
-            f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool()"
+            f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool(), "
+            'or ask gram for positions="all"'
         )
     strides = _total_strides(limit)
     sizes = _sizes(limit, strides)
@@ -153,7 +158,7 @@ def _sizes(limit: WideLimit, strides: list[tuple[int, ...]]) -> tuple[tuple[int,
 def _needed(limit: WideLimit, sizes: tuple[tuple[int, ...], ...]) -> list[NDArray[np.bool_]]:
     """Mark the displacements that the output depends on, from the last node back to the first."""
     masks = [np.zeros(size, bool) for size in sizes]
-    masks[-1] |= True  # the output has no positions, so that its mask is a single entry
+    masks[-1] |= True  # a single entry, unless the output keeps its positions
     for node, size, mask in reversed(list(zip(limit.nodes, sizes, masks, strict=True))):
         for source in node.sources:
             if isinstance(node, EqualPositions) or (isinstance(node, Linear) and not node.shared):
