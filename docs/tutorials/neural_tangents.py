@@ -43,7 +43,7 @@
 # | `stax.ConvLocal` | `conv(n, shared=False)` |
 # | `stax.Aggregate` | `aggregate(matrix)` |
 # | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
-# | outputs with positions of their own | `gram(net.limit(), x1, x2, positions="all")` |
+# | outputs with positions of their own | `gram_positions(net.limit(), x1, x2)` |
 # | `diagonal_axes` of `kernel_fn` | `gram_diagonal(net.limit(), x)` |
 # | `jax.grad` of `kernel_fn` | `jax.grad` of `kernel_function(net.limit(), like)`, one pair at a time |
 # | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |

@@ -4,6 +4,7 @@ from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import GramDiagonal as GramDiagonal
 from steepest.kernels._gram import gram as gram
 from steepest.kernels._gram import gram_diagonal as gram_diagonal
+from steepest.kernels._gram import gram_positions as gram_positions
 from steepest.kernels._gram import nngp as nngp
 from steepest.kernels._gram import ntk as ntk
 from steepest.kernels.connected._layers import Kernels as Kernels

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -47,7 +47,6 @@ def gram(
     *,
     tile: int | None = None,
     tolerance: float | None = None,
-    positions: Literal["all"] | None = None,
 ) -> Gram:
     """Compute NNGP and NTK of an infinitely wide network between all rows of x, or between those of x and of other.
 
@@ -63,11 +62,9 @@ def gram(
         tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
             every processor.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
-        positions: ``"all"`` for a network of layers whose output keeps its positions: kernels of shape
-            ``(n, m, *space, *space)``, between all positions of the first inputs and of the second.
 
     Raises:
-        UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met, positions of a network without.
+        UserError: shapes, NaN, a row of zeros, a tolerance that cannot be met, an output that keeps its positions.
 
     >>> from steepest.nn.networks import mlp
     >>> net = mlp((2, 100, 100, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
@@ -80,8 +77,6 @@ def gram(
         raise UserError(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
         )
-    if positions is not None:
-        return Gram(*between_positions(_with_positions(limit, positions), x, other, tolerance))
     way = evaluator(limit, x, other, tolerance)
     rows = way.rows(x)
     columns = rows if other is None else way.rows(other.astype(x.dtype))
@@ -89,17 +84,6 @@ def gram(
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
     return Gram(out[0], out[1], way.error)
-
-
-def _with_positions(limit: Limit | WideLimit, positions: str) -> WideLimit:
-    """Return the limit of a network whose output has positions, all of which are asked for."""
-    if positions != "all":
-        raise UserError(f'positions is "all", or is left out, got {positions!r}')
-    if isinstance(limit, Limit) or not limit.spaces[-1]:
-        raise UserError(
-            "the output of this network has no positions; leave out positions, or end before flatten() or global_pool()"
-        )
-    return limit
 
 
 class GramDiagonal(NamedTuple):
@@ -140,6 +124,42 @@ def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> Gr
     jump = any(value for _, value, _ in jumps(limit.activation))
     theta = np.full(len(x), np.nan) if jump else np.asarray(path.ntk)
     return GramDiagonal(np.asarray(path.variance)[-1].astype(x.dtype), theta.astype(x.dtype))
+
+
+def gram_positions(
+    limit: WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    other: Float[np.ndarray, "m ..."] | None = None,
+    *,
+    tolerance: float | None = None,
+) -> Gram:
+    """Compute NNGP and NTK between all positions of the outputs of a network that keeps them.
+
+    Args:
+        limit: of ``network(...).limit()``, before ``flatten()`` or ``global_pool()``.
+        x: inputs, as for ``gram``.
+        other: a second set; the first without.
+        tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
+
+    Returns:
+        kernels of shape ``(n, m, *space, *space)``: entry [i, j, p, q] is of the first input i at position p and the
+        second input j at position q; the error is relative to the diagonals of both.
+
+    Raises:
+        UserError: as ``gram``; an output without positions.
+
+    >>> from steepest.nn.layers import conv, network
+    >>> net = network(conv(8), "relu", conv(8), shape=(4, 3, 2), parameterized="ntk")
+    >>> gram_positions(net.limit(), np.ones((2, 4, 3, 2))).ntk.shape
+    (2, 2, 4, 3, 4, 3)
+    """
+    if isinstance(limit, Limit) or not limit.spaces[-1]:
+        raise UserError(
+            "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
+        )
+    x = as_inputs(x, limit)
+    other = None if other is None else as_inputs(other, limit)
+    return Gram(*between_positions(limit, x, other, tolerance))
 
 
 def nngp(

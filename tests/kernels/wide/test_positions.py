@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.kernels import gram, gram_diagonal, sampled_gram
+from steepest.kernels import gram, gram_diagonal, gram_positions, sampled_gram
 from steepest.kernels.wide import Positions
 from steepest.kernels.wide._evaluate import by_all_pairs
 from steepest.nn.layers import (
@@ -511,7 +511,7 @@ def test_all_positions_of_the_output(name):
     body = steps[: steps.index(("flatten",)) if ("flatten",) in steps else steps.index(("mean",))]
     limit = build(body).limit()
     x = images(3)
-    kernels = gram(limit, x, x[:2], positions="all")
+    kernels = gram_positions(limit, x, x[:2])
     space = limit.spaces[-1]
     assert kernels.nngp.shape == (3, 2, *space, *space)
     for i, j in ((0, 1), (2, 0), (1, 1)):
@@ -521,7 +521,7 @@ def test_all_positions_of_the_output(name):
     pooled = gram(build([*body, ("mean",), ("dense",)]).limit(), x)
     average = kernels.nngp.mean((2, 3, 4, 5))
     np.testing.assert_allclose(C_B + C_W * average, pooled.nngp[:, :2], rtol=1e-10)
-    single = gram(limit, x.astype(np.float32), positions="all")
+    single = gram_positions(limit, x.astype(np.float32))
     size = np.sqrt(np.diagonal(kernels.nngp[0, 0].reshape(np.prod(space), -1)))
     off = np.abs(single.nngp[0, 0] - kernels.nngp[0, 0]).reshape(np.prod(space), -1)
     assert (off <= (single.error + kernels.error) * np.outer(size, size)).all()
@@ -529,11 +529,9 @@ def test_all_positions_of_the_output(name):
 
 def test_positions_of_a_network_without_are_refused():
     with pytest.raises(UserError, match="has no positions"):
-        gram(build(NETWORKS["flatten"]).limit(), images(), positions="all")
+        gram_positions(build(NETWORKS["flatten"]).limit(), images())
     with pytest.raises(UserError, match="has no positions"):
-        gram(mlp((3, 4, 1), "relu").limit(), np.eye(3), positions="all")
-    with pytest.raises(UserError, match='positions is "all"'):
-        gram(build([CONV]).limit(), images(), positions="some")
+        gram_positions(mlp((3, 4, 1), "relu").limit(), np.eye(3))
 
 
 def test_shifts_leave_kernels_alone_under_circular_padding():

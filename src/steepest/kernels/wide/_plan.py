@@ -101,7 +101,7 @@ def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
     if limit.spaces[-1] and not positions:
         raise UserError(
             f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool(), "
-            'or ask gram for positions="all"'
+            "or take gram_positions"
         )
     strides = _total_strides(limit)
     sizes = _sizes(limit, strides)
