@@ -40,7 +40,7 @@
 # | `stax.LayerNorm()` before an activation | `layer_norm()`, after one too; `mlp(…, normalize=True)` |
 # | `stax.FanOut`, `stax.parallel`, `stax.FanInSum` | `add(identity, serial(…))`; `mlp(…, skip=…)` |
 # | `stax.FanInConcat`, `stax.FanInProd` | `concatenate(…)`, also before an activation; `multiply(…)` |
-# | `stax.ConvLocal` | `conv(n, shared=False)` |
+# | `stax.ConvLocal`, `stax.ConvTranspose` | `conv(n, shared=False)`, `conv(n, stride=2, transposed=True)` |
 # | `stax.Aggregate` | `aggregate(matrix)` |
 # | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
 # | outputs with positions of their own | `gram_positions(net.limit(), x1, x2)` |
@@ -56,8 +56,7 @@
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
-# What we do not have: dropout, transposed convolutions and masks at infinite width, attention over √d, which has no
-# kernel in closed form, `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions
+# What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form, `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions
 # beyond the second order. The empirical kernel takes any function of JAX, and `sampled_gram` any network.
 
 # %%

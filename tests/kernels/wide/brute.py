@@ -3,7 +3,7 @@
 A network is a list of steps: ``("conv", size, stride, padding)``, ``("relu",)``, ``("erf",)``, ``("tanh",)``,
 ``("pool", size, stride)``, ``("flatten",)``, ``("mean",)``, ``("dense",)``, ``("norm",)``, ``("add", [steps], …)``,
 ``("local", size, stride, padding)``, ``("beside", (share, [steps]), …)``, ``("times", [steps], …)``, ``("mix", rows)``,
-``("attend", sharpness, tied)``.
+``("attend", sharpness, tied)``, ``("up", size, stride, padding)``.
 NTK parameterization with biases: every linear step has c_w, c_b, t_w = c_w, t_b = 1.
 """
 
@@ -59,6 +59,8 @@ def run(steps, three, c_w, c_b):
     for name, *options in steps:
         if name == "conv":
             three = [convolved(pair, *options, c_w, c_b) for pair in three]
+        elif name == "up":
+            three = [transposed(pair, *options, c_w, c_b) for pair in three]
         elif name == "local":
             three = [alone(convolved(pair, *options, c_w, c_b)) for pair in three]
         elif name == "mix":
@@ -206,6 +208,39 @@ def convolved(pair, size, stride, padding, c_w, c_b):
     columns, _ = geometry(width, size, stride, padding)
     down = [taps(height, size, stride, padding, i) for i in range(rows)]
     across = [taps(width, size, stride, padding, j) for j in range(columns)]
+    new = np.zeros((2, rows, columns, rows, columns))
+    for i, j, m, n in np.ndindex(rows, columns, rows, columns):
+        for s in range(size):
+            for t in range(size):
+                at = down[i][s], across[j][t], down[m][s], across[n][t]
+                if None not in at:
+                    new[:, i, j, m, n] += k[at], theta[at]
+    new /= size**2
+    blank = np.zeros((rows, columns))
+    return c_b + c_w * new[0], 1 + c_w * new[0] + c_w * new[1], (blank, blank)
+
+
+def writes(n, size, stride, padding):
+    """For each output the input that each tap of a transposed window takes to it, by what each input writes."""
+    same = size - 1 if stride > size - 1 else math.ceil((size + stride - 2) / 2)
+    before = size - 1 if padding == "none" else same
+    outputs = n * stride + (max(size - stride, 0) if padding == "none" else 0)
+    table = [[None] * size for _ in range(outputs)]
+    for q in range(n):
+        for t in range(size):
+            p = stride * q + before - t
+            if padding == "circular":
+                p %= outputs
+            if 0 <= p < outputs:
+                table[p][t] = q
+    return table
+
+
+def transposed(pair, size, stride, padding, c_w, c_b):
+    k, theta, _ = pair
+    down = writes(k.shape[0], size, stride, padding)
+    across = writes(k.shape[1], size, stride, padding)
+    rows, columns = len(down), len(across)
     new = np.zeros((2, rows, columns, rows, columns))
     for i, j, m, n in np.ndindex(rows, columns, rows, columns):
         for s in range(size):

@@ -43,6 +43,9 @@ def layers_of(steps, width=4):
         elif name == "local":
             size, stride, padding = options
             made.append(conv(width, size, stride=stride, padding=padding, shared=False))
+        elif name == "up":
+            size, stride, padding = options
+            made.append(conv(width, size, stride=stride, padding=padding, transposed=True))
         elif name == "mix":
             made.append(aggregate(options[0]))
         elif name == "attend":
@@ -256,6 +259,28 @@ NETWORKS = {
         CONV,
         ("add", [], [("norm",), ("attend", 1.0, True)]),
         ("add", [], [("norm",), ("dense",), ("erf",), ("dense",)]),
+        *END,
+    ],
+    "transposed": [
+        ("conv", 3, 2, "zero"),
+        ("relu",),
+        ("up", 3, 2, "zero"),
+        ("relu",),
+        ("pool", 2, 2),
+        *END,
+    ],
+    "transposed, without padding": [
+        ("conv", 2, 3, "none"),
+        ("erf",),
+        ("up", 3, 2, "none"),
+        ("norm",),
+        *END,
+    ],
+    "transposed, around": [
+        ("conv", 3, 2, "circular"),
+        ("relu",),
+        ("up", 4, 2, "circular"),
+        ("relu",),
         *END,
     ],
     "branches of other strides": [

@@ -53,6 +53,30 @@ def test_convolutions_are_those_of_xla(window, stride, padding):
     assert net.output == expected.shape[1:]
 
 
+@pytest.mark.parametrize("padding", ["zero", "none"])
+@pytest.mark.parametrize(("window", "stride"), [(3, 1), (3, 2), (2, 3), ((4, 1), (3, 2))])
+def test_transposed_convolutions_are_those_of_xla(window, stride, padding):
+    net = network(conv(5, window, stride=stride, padding=padding, transposed=True), shape=SHAPE)
+    params = net.init(jax.random.key(0))
+    ((layer),) = params
+    strides = stride if isinstance(stride, tuple) else (stride, stride)
+    kind = "SAME" if padding == "zero" else "VALID"
+    expected = jax.lax.conv_transpose(
+        jnp.asarray(IMAGES),
+        layer["w"],
+        strides,
+        kind,
+        dimension_numbers=("NHWC", "OIHW", "NHWC"),
+    )
+    np.testing.assert_allclose(net.apply(params, IMAGES), expected + layer["b"], atol=2e-5)
+    assert net.output == expected.shape[1:]
+
+
+def test_a_transposed_convolution_with_filters_of_ones_own_is_refused():
+    with pytest.raises(UserError, match="one filter"):
+        conv(3, transposed=True, shared=False)
+
+
 @pytest.mark.parametrize("parameterized", ["standard", "ntk", "mean-field", "mup"])
 def test_dense_layers_are_a_fully_connected_network(parameterized):
     options = {"parameterized": parameterized, "c_w": 1.7, "c_b": 0.2}

@@ -8,7 +8,8 @@ Displacements are counted modulo a size N of space, which at every node is at le
 N = n the displacements s > 0 and s − n share the n rows of one image without waste.
 
 Where displacements cannot stay apart, all pairs of positions are computed at once: behind a matrix that mixes them, in
-attention, at circular padding where N > n, and where branches of different strides meet.
+attention, behind transposed convolutions, at circular padding where N > n, and where branches of different strides
+meet.
 """
 
 import itertools
@@ -103,6 +104,8 @@ def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
             f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool(), "
             "or take gram_positions"
         )
+    if any(_is_transposed(node) for node in limit.nodes):
+        return Plan(limit, limit.spaces, ((),) * len(limit.nodes), apart=False)
     strides = _total_strides(limit)
     sizes = _sizes(limit, strides)
     needed = _needed(limit, sizes)
@@ -114,6 +117,12 @@ def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
 def window_of_node(node: Node) -> Window | None:
     """Return the window that a node slides over its source, if it has one."""
     return node.window if isinstance(node, (Linear, Average)) else None
+
+
+def _is_transposed(node: Node) -> bool:
+    """Tell whether outputs of a node are more than inputs: a displacement then goes on in several ways."""
+    window = window_of_node(node)
+    return window is not None and window.transposed
 
 
 def _keeps_apart(node: Node, limit: WideLimit, strides: list, sizes: tuple) -> bool:

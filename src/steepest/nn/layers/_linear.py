@@ -51,6 +51,7 @@ class Conv(Weights):
     stride: int | tuple[int, ...] = 1
     padding: str = "zero"
     shared: bool = True
+    transposed: bool = False
     c_w: float | None = None
     c_b: float | None = None
 
@@ -61,7 +62,8 @@ class Conv(Weights):
         """
         name = f"conv({self.width})"
         need_space(name, signal)
-        window = window_of(self.window, self.stride, self.padding, len(signal.space))
+        rank = len(signal.space)
+        window = window_of(self.window, self.stride, self.padding, rank, transposed=self.transposed)
         edges = window.edges(signal.space)
         outputs = window.outputs(signal.space)
 
@@ -72,6 +74,7 @@ class Conv(Weights):
             many networks at once are such a loop; outside of loops both take as long.
             """
             mode = "wrap" if window.padding == "circular" else "constant"
+            x = _among_zeros(x, window.stride) if window.transposed else x
             x = jnp.pad(x, [(0, 0), *edges, (0, 0)], mode=mode)
             taps = list(itertools.product(*map(range, window.size)))
             if not self.shared:
@@ -114,10 +117,11 @@ def conv(
     stride: int | Sequence[int] = 1,
     padding: str = "zero",
     shared: bool = True,
+    transposed: bool = False,
     c_w: float | None = None,
     c_b: float | None = None,
 ) -> Conv:
-    """Make a convolution: one filter for all windows, or a filter and biases for each of them.
+    """Make a convolution: one filter for all windows, or a filter and biases for each of them; also a transposed one.
 
     Its weights have variance C_W over channels times positions of the window, those beyond the edge included.
 
@@ -127,6 +131,8 @@ def conv(
         stride: positions from one window to the next.
         padding: ``"zero"`` or ``"circular"`` (as many outputs as inputs, over the stride), or ``"none"``.
         shared: False for weights and biases of its own at each output: a locally connected layer.
+        transposed: True for outputs that are more than inputs by the stride, as in decoders: inputs lie that far apart
+            among zeros.
         c_w: C_W of this layer instead of the network's.
         c_b: C_b of this layer instead of the network's.
 
@@ -134,16 +140,25 @@ def conv(
     2
     """
     _check_width("conv", width)
+    if transposed and not shared:
+        raise UserError("a transposed convolution has one filter; leave out shared=False")
     size = window if isinstance(window, int) else tuple(window)
-    return Conv(
-        width, size, stride if isinstance(stride, int) else tuple(stride), padding, shared, c_w, c_b
-    )
+    steps = stride if isinstance(stride, int) else tuple(stride)
+    return Conv(width, size, steps, padding, shared, transposed, c_w, c_b)
+
+
+def _among_zeros(x: Array, stride: tuple[int, ...]) -> Array:
+    """Put inputs ``stride`` apart and zeros between, ``(batch, *(n r), channels)``."""
+    space = x.shape[1:-1]
+    wide = tuple(n * r for n, r in zip(space, stride, strict=True))
+    at = tuple(slice(None, None, r) for r in stride)
+    return jnp.zeros((len(x), *wide, x.shape[-1]), x.dtype).at[(slice(None), *at)].set(x)
 
 
 def _shifted(x: Array, tap: tuple[int, ...], window: Window, outputs: tuple[int, ...]) -> Array:
     """Return what one tap of a window reads at each output, ``(batch, *outputs, channels)``."""
-    reach = [(n - 1) * r + 1 for n, r in zip(outputs, window.stride, strict=True)]
-    at = [slice(t, t + n, r) for t, n, r in zip(tap, reach, window.stride, strict=True)]
+    reach = [(n - 1) * r + 1 for n, r in zip(outputs, window.steps, strict=True)]
+    at = [slice(t, t + n, r) for t, n, r in zip(tap, reach, window.steps, strict=True)]
     return x[(slice(None), *at)]
 
 

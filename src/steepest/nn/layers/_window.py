@@ -19,11 +19,13 @@ class Window(NamedTuple):
         size: positions that an output reads, in each dimension.
         stride: positions from one output to the next, in each dimension.
         padding: what is read beyond the edge: zeros, the other side, or nothing, so that outputs are fewer.
+        transposed: whether inputs lie ``stride`` apart among zeros, so that outputs are more; the window then moves by one.
     """
 
     size: tuple[int, ...]
     stride: tuple[int, ...]
     padding: Padding
+    transposed: bool = False
 
     @property
     def volume(self) -> int:
@@ -36,6 +38,10 @@ class Window(NamedTuple):
         Raises:
             UserError: when the window is larger than the space and nothing is padded.
         """
+        if self.transposed:
+            more = (max(size - r, 0) for size, r in zip(self.size, self.stride, strict=True))
+            extra = more if self.padding == "none" else (0 for _ in space)
+            return tuple(n * r + m for n, r, m in zip(space, self.stride, extra, strict=True))
         if self.padding != "none":
             return tuple(-(-n // r) for n, r in zip(space, self.stride, strict=True))
         if any(size > n for size, n in zip(self.size, space, strict=True)):
@@ -48,6 +54,10 @@ class Window(NamedTuple):
 
     def starts(self, space: tuple[int, ...]) -> tuple[int, ...]:
         """Return the first position that output 0 reads, ≤ 0, in each dimension; odd paddings have more at the end."""
+        if self.transposed:
+            return tuple(
+                -self._before(size, r) for size, r in zip(self.size, self.stride, strict=True)
+            )
         if self.padding == "none":
             return (0,) * len(space)
         missing = (
@@ -58,11 +68,26 @@ class Window(NamedTuple):
         )
         return tuple(-(total // 2) for total in missing)
 
+    def _before(self, size: int, stride: int) -> int:
+        """Count the zeros before the first input of a transposed window."""
+        if self.padding == "none" or stride > size - 1:
+            return size - 1
+        return -(-(size + stride - 2) // 2)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The positions from one output to the next, among zeros if it is transposed."""
+        return (1,) * len(self.stride) if self.transposed else self.stride
+
     def edges(self, space: tuple[int, ...]) -> list[tuple[int, int]]:
-        """Return how many positions are missing before and after the space, in each dimension."""
-        sides = zip(
-            space, self.size, self.stride, self.outputs(space), self.starts(space), strict=True
-        )
+        """Return how many positions are missing before and after the space, in each dimension.
+
+        Of a transposed window the space is that of inputs among zeros.
+        """
+        outputs = self.outputs(space)
+        if self.transposed:
+            space = tuple(n * r for n, r in zip(space, self.stride, strict=True))
+        sides = zip(space, self.size, self.steps, outputs, self.starts(space), strict=True)
         return [
             (-start, max((out - 1) * r + size + start - n, 0)) for n, size, r, out, start in sides
         ]
@@ -77,14 +102,27 @@ class Window(NamedTuple):
         for n, size, r, out, start in zip(
             space, self.size, self.stride, self.outputs(space), self.starts(space), strict=True
         ):
-            table = np.arange(out)[:, None] * r + start + np.arange(size)
-            inside = (table >= 0) & (table < n)
-            tables.append(table % n if self.padding == "circular" else np.where(inside, table, -1))
+            step = 1 if self.transposed else r
+            table = np.arange(out)[:, None] * step + start + np.arange(size)
+            among = n * r if self.transposed else n
+            inside = (table >= 0) & (table < among)
+            if self.padding == "circular":
+                table = table % among
+                inside = np.ones_like(inside)
+            if self.transposed:
+                inside &= table % r == 0
+                table = table // r
+            tables.append(np.where(inside, table, -1))
         return tables
 
 
 def window_of(
-    size: int | Sequence[int], stride: int | Sequence[int], padding: str, rank: int
+    size: int | Sequence[int],
+    stride: int | Sequence[int],
+    padding: str,
+    rank: int,
+    *,
+    transposed: bool = False,
 ) -> Window:
     """Return a checked window over so many dimensions of space; one number stands for all of them.
 
@@ -92,11 +130,11 @@ def window_of(
         UserError: numbers that are not whole and positive, a wrong number of them, an unknown padding.
 
     >>> window_of(3, 2, "zero", 2)
-    Window(size=(3, 3), stride=(2, 2), padding='zero')
+    Window(size=(3, 3), stride=(2, 2), padding='zero', transposed=False)
     """
     if padding not in PADDINGS:
         raise UserError(f"there is no padding {padding!r}; {nearest(padding, PADDINGS)}")
-    return Window(_each("window", size, rank), _each("stride", stride, rank), padding)
+    return Window(_each("window", size, rank), _each("stride", stride, rank), padding, transposed)
 
 
 def _each(name: str, numbers: int | Sequence[int], rank: int) -> tuple[int, ...]:
