@@ -56,8 +56,9 @@
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
-# What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form, `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions
-# beyond the second order. The empirical kernel takes any function of JAX, and `sampled_gram` any network.
+# What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form,
+# `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the second order. The
+# empirical kernel takes any function of JAX, and `sampled_gram` any network.
 
 # %%
 from dataclasses import replace

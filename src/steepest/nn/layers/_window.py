@@ -19,7 +19,8 @@ class Window(NamedTuple):
         size: positions that an output reads, in each dimension.
         stride: positions from one output to the next, in each dimension.
         padding: what is read beyond the edge: zeros, the other side, or nothing, so that outputs are fewer.
-        transposed: whether inputs lie ``stride`` apart among zeros, so that outputs are more; the window then moves by one.
+        transposed: whether inputs lie ``stride`` apart among zeros, so that outputs are more; the window then moves by
+            one.
     """
 
     size: tuple[int, ...]
