@@ -57,8 +57,8 @@
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
 # What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form,
-# `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the second order. The
-# empirical kernel takes any function of JAX, and `sampled_gram` any network.
+# `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the second order.
+# The empirical kernel takes any function of JAX, and `sampled_gram` any network.
 
 # %%
 from dataclasses import replace
