@@ -1,0 +1,322 @@
+"""Cooled like c/log k, a walk finds the deeper of two wells iff c is at least the depth D of the other.
+
+At step k it leaves the other well with chance k^(−D/c)/4: at the temperature T = c/log k this is e^(−D/T)/4. The sum of
+these chances is infinite just if c ≥ D. Beyond, the walk keeps up with Gibbs's law at its temperature, and is in the
+wrong well with chance k^(−Δ/c), where Δ is the difference of both bottoms: the best c is just above D. At D the chance
+decays like k^(−1/4), by the number of tries that it takes over the pass; below, a part of the walks stays for ever.
+How deep the deeper well is has no say: with c below D + Δ a walk even leaves it a last time.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.noise.annealing_schedule import experiment, theory
+from steepest.nn.types import Values
+
+BLOCK = 0.03  # the most that k grows by at one temperature
+HELD = 1e4  # the step whose temperature is kept, in a world that is not cooled
+NEAR = 0.15  # relative distance of c to D within which no horizon shows what becomes of a walk
+WITHIN = 0.05  # of the chain of two states: wells forget their insides at once in it
+
+
+@kit.claim
+class AnnealingSchedule(kit.Claim[Values]):
+    """Rings of twelve sites with two wells: exact laws of cooled walks up to step 10¹², and walkers."""
+
+    cs: tuple[kit.Positive, ...] = kit.param(
+        (0.5, 0.8, 1.0, 1.25, 1.5, 2.0),
+        "c of the temperatures c/log k",
+        unit="D",
+        scope=kit.choices(
+            (0.5, 0.8, 1.0, 1.25, 1.5, 2.0),
+            (0.6, 0.8, 1.0, 1.3, 1.6, 2.5),
+            (0.4, 0.7, 1.0, 1.2, 1.75),
+            why="near D no horizon shows what becomes of a walk",
+        ),
+    )
+    gap: kit.NonNegative = kit.param(
+        0.5,
+        "Δ, by which the right bottom is lower",
+        unit="D",
+        scope=kit.between(0.4, 0.7, "below, two powers of k mix at c = D"),
+    )
+    other: kit.Positive = kit.param(
+        1.5,
+        "energy of the other pass over the wrong bottom",
+        unit="D",
+        scope=kit.between(1.3, 2.0, "two passes of one height have twice as many tries"),
+    )
+    slope: kit.Count = kit.param(
+        3,
+        "steps from a bottom to a pass",
+        unit="sites",
+        scope=kit.choices(2, 3, why="longer slopes have sites near the pass, which are seen late"),
+    )
+    first: kit.Count = kit.param(
+        100,
+        "the step at which a walk starts",
+        unit="steps",
+        scope=kit.between(80, 150, "earlier a well forgets slowly"),
+    )
+    decades: kit.Count = kit.param(12, "of steps", scope=kit.between(11, 13))
+    early: tuple[kit.Count, ...] = kit.param(
+        (700, 1500), "steps at which walkers are counted", unit="steps"
+    )
+    walkers: kit.Count = kit.param(400, "in each group, at each c")
+    groups: kit.Seeds = kit.param(16, "of walkers")
+    seeds: kit.Seeds = kit.param(4, "landscapes")
+
+    kind = "theorem"
+    says = {
+        "Cooled like c/log k": "wrong",
+        "finds the deeper of two wells iff c is at least the depth D of the other": (
+            "wrong",
+            "exponent",
+        ),
+    }
+    statement = (
+        r"T_k=\frac{c}{\log k}:\qquad P_k(\text{wrong well})\ \to\ 0\iff\sum_k k^{-D/c}=\infty\iff c\ge D,\qquad "
+        r"P_k\propto k^{-\Delta/c}\ (c>D),\quad k^{-\min(1/4,\,\Delta/D)}\ (c=D)"
+    )
+    source = (
+        "Lecture of Raginsky in the notes [@vodrahalli2019] (“you'll eventually get to the best one”, with β → ∞ "
+        "under a schedule); [@geman1986]; [@hajek1988], for the depth"
+    )
+    corrections = (
+        "The notes say that cooling under a schedule gets to the best basin eventually. That needs c ≥ D: with faster "
+        "schedules, and with smaller c, a part of the walks stays in a wrong well for ever.",
+    )
+    remarks = (
+        "Right means the well, not its bottom site: within a well the sites above its bottom have Gibbs's weights too.",
+        "Both passes of the ring differ. If they had one height, tries would be twice as many, and the exponent at "
+        "c = D min(1/2, Δ/D). There it depends on the lattice: a quarter is half of the steps at a pass's foot that go "
+        "up, times half of those at its top that go down on the other side.",
+        "Exact laws up to 10¹² steps: one temperature serves while k grows by 3 %, and the power of a matrix is taken "
+        "by squaring; with blocks of 6 % late chances must agree within a third of the margin. Theory is the chain of "
+        "two states whose rates are those of a network of resistors, at every step.",
+        "With more wells D is the largest depth of any that is not the best, and Δ the least difference of a bottom "
+        "from the best one; they need not belong to one well. Here there are two.",
+        "Exponents are taken over the last decade, where the neighbouring powers of k have died down.",
+    )
+    history = (kit.Version(1, "exact laws to the twelfth decade, exponents, walkers"),)
+    tiny = {"decades": 6, "walkers": 10, "groups": 3, "seeds": 3, "early": (150, 200)}
+    full = {"decades": 13, "walkers": 1000, "groups": 40, "seeds": 10}
+    out_of_scope = {"gap": 0.0}
+
+    @property
+    def marks(self) -> Values:
+        """Return the steps at which laws are looked at."""
+        return 10.0 ** np.arange(3, self.decades + 1)
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"c": self.cs, "k": tuple(self.marks.tolist()), "early": self.early}
+
+    def check_fields(self) -> None:
+        if self.decades < 5:
+            raise kit.UserError(f"decades must be 5 or more, got {self.decades}; try 12")
+        if list(self.early) != sorted(set(self.early)) or self.early[0] <= self.first:
+            raise kit.UserError(
+                f"early must be increasing steps after the first, {self.first}, got {self.early}"
+            )
+
+    def setting(self, key: kit.Key) -> Values:
+        rng = kit.numpy_generator(key)
+        return np.stack(
+            [experiment.landscape(rng, self.slope, self.gap, self.other) for _ in range(self.seeds)]
+        )
+
+    def hypotheses(self, setting: Values) -> list[kit.Hypothesis]:
+        found = [theory.wells(energies) for energies in setting]
+        gap = min(of.gap for of in found)
+        spread = min(of.spread / of.depth for of in found)
+        away = [abs(c / of.depth - 1) for c in self.cs for of in found if c != of.depth]
+        return [
+            kit.assume("Δ over D", gap / found[0].depth, ">", theory.TRIES, "raise --gap"),
+            kit.assume("difference of both passes over D", spread, ">=", 0.25, "raise --other"),
+            kit.assume("|c/D − 1| of other c than D", min(away), ">", NEAR),
+        ]
+
+    def predict(self, setting: Values) -> kit.Prediction:
+        found = theory.wells(setting[0])
+        exponents = [theory.exponent(c, found.depth, found.gap) for c in self.cs]
+        wrong = self._of_landscapes(setting, theory.two_states, self.first)
+        early = len(self.early)
+        groups = np.arange(self.groups) % self.seeds
+        return kit.law(
+            wrong=("seed c k", wrong[..., early:]),
+            exponent=("c", exponents),
+            met=("draw c early", wrong[groups, :, :early]),
+        )
+
+    def _of_landscapes(
+        self, setting: Values, chances: Callable[..., Values], *more: float, **options: float
+    ) -> Values:
+        """Return chances of the wrong well by a theory, ``(landscapes, c, early steps and marks)``."""
+        steps = np.append(self.early, self.marks)
+        order = np.argsort(steps)
+        cs = np.array(self.cs)
+        every = [chances(energies, cs, *more, steps[order], **options) for energies in setting]
+        return np.stack(every)[..., np.argsort(order)]
+
+    def observe(self, setting: Values, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        cs = np.array(self.cs)
+        inside = experiment.in_the_wrong_well(self.slope)
+        energies = setting[:, None]
+        marks = self.marks
+        cooled = lambda k: cs / np.log(k)
+        start = np.log(self.first)
+        worlds = lambda k: np.stack(
+            [cs / np.log(k), cs / np.log(HELD), cs * self.first / (k * start)]
+        )[:, None]
+        fine = experiment.law(energies, cooled, self.first, marks, BLOCK)[..., inside].sum(-1)
+        coarse = experiment.law(energies[None], worlds, self.first, marks, 2 * BLOCK)
+        others = coarse[..., inside].sum(-1)
+        groups = np.arange(self.groups) % self.seeds
+        places = experiment.walk(rng, setting[groups], cs, self.first, self.early, self.walkers)
+        return kit.seen(
+            wrong=("seed c k", fine),
+            coarse=("seed c k", others[0]),
+            held=("seed c k", others[1]),
+            quenched=("seed c k", others[2]),
+            met=("draw c early", inside[places].mean(-1)),
+        )
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        apart = np.abs(observed["coarse"] / observed["wrong"] - 1).max()
+        return [
+            kit.assume("change with blocks twice as long", float(apart), "<=", WITHIN / 3),
+        ]
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return the exponent over the last decade."""
+        late = np.log10(seen.wrong.isel(k=-1, drop=True) / seen.wrong.isel(k=-2, drop=True))
+        return {"late": late}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "wrong",
+                law.wrong,
+                seen.wrong,
+                WITHIN,
+                over="c k",
+                each=True,
+                label="chance of the wrong well, exact",
+            ),
+            kit.follows(
+                "exponent",
+                law.exponent,
+                seen.late,
+                0.02,
+                absolute=True,
+                each=True,
+                label="exponent of that chance in k, last decade",
+            ),
+            kit.follows(
+                "walkers",
+                law.met,
+                seen.met,
+                0.06,
+                over="c early",
+                absolute=True,
+                label="share of walkers in the wrong well",
+            ),
+        ]
+
+    def rivals(self, setting: Values, law: xarray.Dataset) -> list[kit.Rival]:
+        found = theory.wells(setting[0])
+        early = len(self.early)
+        groups = np.arange(self.groups) % self.seeds
+        gibbs = self._of_landscapes(setting, theory.equilibrium)
+        twice = self._of_landscapes(setting, theory.two_states, self.first, escapes=2.0)
+        c = law.c
+        return [
+            kit.rival(
+                "always",
+                "all basins are visited eventually, the notes say",
+                label="Gibbs's law at every c",
+                wrong=("seed c k", gibbs[..., early:]),
+                exponent=-found.gap / c,
+                met=("draw c early", gibbs[groups, :, :early]),
+            ),
+            kit.rival(
+                "deepest",
+                "it suffices by the older theorem, that no well be left too seldom",
+                label="c ≥ D + Δ, the depth of the right well",
+                exponent=xarray.where(c < found.depth + found.gap, 0.0, law.exponent),
+            ),
+            kit.rival(
+                "one_exponent",
+                "at the least c that works the temperature is lowest",
+                label="k^(−Δ/D) at every c ≥ D",
+                exponent=xarray.where(c < found.depth, 0.0, -found.gap / found.depth),
+            ),
+            kit.rival(
+                "returns",
+                "it errs if it has just come back",
+                label="k^(−(D + Δ)/c)",
+                exponent=law.exponent * (1 + found.depth / found.gap),
+            ),
+            kit.rival(
+                "both_passes",
+                "a well on a ring has two ways out",
+                label="twice as many tries",
+                wrong=("seed c k", twice[..., early:]),
+                exponent=xarray.where(c == found.depth, law.exponent * 2, law.exponent),
+                met=("draw c early", twice[groups, :, :early]),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "held",
+                "the wrong well keeps its weight",
+                label=f"the temperature of step {HELD:g}, held",
+                wrong=seen.held,
+            ),
+            kit.control(
+                "quenched",
+                "the sum of all chances to leave is finite at every c",
+                label="cooled like 1/k",
+                wrong=seen.quenched,
+            ),
+            kit.control(
+                "next_c",
+                "c decides",
+                label="walkers at the next c",
+                met=seen.met.roll(c=1, roll_coords=False),
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        cs = np.array(self.cs)
+        return (
+            kit.curves(
+                "Below c = 1 a part stays for ever",
+                law.wrong.mean("seed"),
+                seen.wrong.mean("seed"),
+                over="k",
+                by="c",
+                x="step k",
+                y="chance of the wrong well",
+                name="c = {}",
+                log="xy",
+            ),
+            kit.panel(
+                "The best c is just above the depth D = 1",
+                "c / D",
+                "exponent of k in that chance",
+                kit.observed_curve(cs, seen.late.mean("seed"), "last decade", kind="points"),
+                kit.predicted_curve(cs, law.exponent, "0, −1/4, −Δ/c"),
+                kit.rival_curve(cs, rivals["deepest"].exponent, "from D + Δ on"),
+                kit.rival_curve(cs, rivals["always"].exponent, "Gibbs at every c"),
+                ylim=(-1.05, 0.05),
+            ),
+        )
