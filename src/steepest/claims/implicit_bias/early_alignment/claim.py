@@ -29,6 +29,7 @@ CLASSES = ("positive", "negative")
 BETWEEN = (0.5, 0.9)  # parts of the window between which neurons turn and grow at their rate
 EVEN = 6.0  # readings are even in time up to this many log(1/ε), past the fall of the loss, and then in log(1 + t)
 LATER = 0.3  # of all readings, by which a changed world is looked at later
+SMALL = 1e-5  # error of a weight that counts as none, over the scale of the start
 TINY = 1e-300  # under logarithms and divisions of what may be zero
 LATE = 0.8  # part of the horizon from which on the risk is followed
 
@@ -123,11 +124,13 @@ class EarlyAlignment(kit.Claim[Setting]):
             "no risk in the window, which follows from the norms there",
             "of the growth only a bound was judged, and the delay by readings 12 % apart; how near one the cosine of a "
             "weaker class is depends on both classes; a mean over μ hid what 160 readings do at short times",
+            seeds="19 of 20 hold, 1 fails; of settings 14 hold, 6 fail",
         ),
         kit.Version(
             5,
-            "lengths of the features of each example at the window's end",
-            "the source calls alignment a proof of neural collapse, and that had no check",
+            "lengths of the features of each example at the window's end; the integrator errs in units of the start",
+            "the source calls alignment a proof of neural collapse, and that had no check; starts of 1e-9 were "
+            "followed to 1e-3 only",
         ),
     )
     shared = {
@@ -278,7 +281,7 @@ class EarlyAlignment(kit.Claim[Setting]):
         ) -> tuple:
             params = jax.tree.map(lambda leaf: scale * leaf, start)
             risks = [make(exponential, net.apply, x, y) for make in (margin_risk, log_margin_risk)]
-            settings = {"observe": {"w": lambda p: p.w}, "rtol": 1e-4, "atol": 1e-12}
+            settings = {"observe": {"w": lambda p: p.w}, "rtol": 1e-4, "atol": SMALL * scale}
             path = flow(risks[0], params, readings, "log", risks[1], **settings)
             return path.log_risk, path.observed["w"]
 
