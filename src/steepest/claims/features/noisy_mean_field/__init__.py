@@ -1,0 +1,1 @@
+"""The claim noisy-mean-field."""
