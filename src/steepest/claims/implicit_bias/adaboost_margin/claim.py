@@ -92,8 +92,8 @@ class AdaboostMargin(kit.Claim[Setting]):
         "Every step with ratio ν divides the risk by exp(Υ_ν(γ_t)) for each unit that it adds to ‖w‖₁. As edges are at "
         "least γ̄ and margins at most γ̄, −log R_t/‖w_t‖₁ lies between Υ_ν(γ̄), about (1 − ν/2) γ̄, and γ̄ + ln n/‖w_t‖₁. "
         "This sandwich is the growth from two sides that is judged, over the second half of the steps.",
-        "Half of 6000 steps may be too soon for ν = 0.3: in one of forty trials the edges of one set of digits were still "
-        "1.7 % below the law, which fails the claim there.",
+        "Half of 6000 steps may be too soon for ν = 0.3: in one of forty trials the edges of one set of digits were "
+        "still 1.7 % below the law, which fails the claim there.",
         "Where the margin comes near γ̄ the risk falls by γ̄ a unit, and the edges are on average those of "
         "Υ_ν(γ) = γ̄, near γ̄/(1 − ν/2): 18 % above γ̄ at ν = 0.3. The exact step would need nearly 2γ̄.",
         "8 ln n/γ̄² exact steps give γ̄/4 (Telgarsky). This is a bound from below, which the sets exceed by a factor of "
