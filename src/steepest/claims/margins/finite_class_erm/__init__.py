@@ -1,0 +1,1 @@
+"""The claim finite-class-erm: what it says, its theory and its experiment."""
