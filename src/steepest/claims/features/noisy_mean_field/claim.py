@@ -124,7 +124,7 @@ class NoisyMeanField(kit.Claim[Setting]):
             for null in ("flat", "reversed")
         },
         **{
-            f"time.empty.{null}": "times to these four targets differ by a third at most"
+            f"time.empty.{null}": "how much times to these targets differ depends on the start"
             for null in ("flat", "reversed")
         },
     }
