@@ -1,0 +1,1 @@
+"""The claim depth-of-averaging."""
