@@ -1,0 +1,1 @@
+"""The claim programs-are-networks: what it says, its circuits and its experiment."""

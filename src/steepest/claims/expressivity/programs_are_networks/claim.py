@@ -1,0 +1,375 @@
+"""A circuit of T gates is a ReLU network of at most T units; T separate gates take all T, parity of d bits just log₂ d.
+
+On bits xy = σ(x + y − 1), and every gate of x and y is a + bx + cy + d·xy: one unit, if units may read all before them.
+What can be read out of U units are combinations of U functions and affine ones, and products of separate bits are
+orthogonal to all others: with U of T units the mean square error is (T − U)/16 or more. The parity of a sum is kept if
+the sum is folded in the middle, which halves it: log₂ d folds. Half of the bits can be fixed so that a unit does not
+switch; so every unit less halves the bits whose parity can be told, and fewer than log₂ d do not do for d = 2^k.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import jax
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.expressivity.programs_are_networks.circuits import PROGRAMS
+from steepest.claims.expressivity.programs_are_networks.experiment import (
+    Net,
+    compile_and_try,
+    folds_needed,
+    free_of_units,
+    trained_errors,
+)
+
+ROUNDING = 1e-9
+SMALLEST = 4
+"""Bits from which on gates of the product are independent: of 2 and 3 bits one is told by the others."""
+
+
+@kit.claim
+class ProgramsAreNetworks(kit.Claim[None]):
+    """Sum, product, comparison and parity of two numbers, on all inputs; small networks trained on separate ANDs."""
+
+    bits: tuple[Annotated[int, kit.Within(2, 7)], ...] = kit.param(
+        (4, 5, 6),
+        "of each of the two numbers",
+        unit="bits",
+        scope=kit.choices((4, 5, 6), (4, 5), (4, 6), why="all pairs of numbers are tried"),
+    )
+    parities: tuple[Annotated[int, kit.Within(2, 8)], ...] = kit.param(
+        (2, 4, 8), "d, powers of two", unit="bits", scope=kit.choices((2, 4, 8), (4, 8))
+    )
+    separate: tuple[Annotated[int, kit.Within(2, 5)], ...] = kit.param(
+        (2, 3, 4), "T, ANDs of separate pairs", unit="gates", scope=kit.choices((2, 3, 4), (3, 4))
+    )
+    leak: kit.NonNegative = kit.param(0.0, "slope of a unit below zero")
+    tries: kit.Seeds = kit.param(40, "units that are tried for each d")
+    starts: kit.Seeds = kit.param(40, "networks that are trained for each T")
+    steps: kit.Count = kit.param(
+        1000,
+        "of Adam on each",
+        unit="steps",
+        scope=kit.between(800, 2000, "fewer leave all networks above the bound"),
+    )
+    lr: Annotated[float, kit.Within(1e-5, 1)] = kit.param(
+        0.03, "its step size", scope=kit.between(0.02, 0.05, "others do not train them")
+    )
+
+    kind = "theorem"
+    says = {
+        "is a ReLU network of at most T units": ("exact", "gates"),
+        "T separate gates take all T": ("too_few", "best"),
+        "parity of d bits just log₂ d": ("folds", "halved"),
+    }
+    statement = (
+        r"g(x,y)=a+bx+cy+d\,\sigma(x+y-1)\ \text{on bits};\qquad \min_{U\text{ units}}\mathbb E\sum_{i\le T}"
+        r"(f_i-x_iy_i)^2=\frac{T-U}{16};\qquad \lfloor\log_2d\rfloor\le U_{\text{parity}}\le\lceil\log_2d\rceil"
+    )
+    source = (
+        "Srebro's lecture in [@vodrahalli2019] (what is computed in time T is a network of size O(T)); bounds derived "
+        "here, the fold is that of [@telgarsky2016]"
+    )
+    remarks = (
+        "A unit reads inputs and all units before it, and outputs are affine in inputs and units: the directed graphs "
+        "of the lecture. Where no link may skip a layer values must be handed on, a unit a layer for each: a sum of d "
+        "bits then takes of the order of d² units, not O(T).",
+        "Gates of the same pair share a unit, and an OR of what is never true at once needs none: sum and comparison "
+        "take 2d − 1 units for 5d − 3 and 4d − 3 gates, the product 3d(d − 1) for 6d² − 8d. If all gates are to be "
+        "read no network has fewer, since their values span as many dimensions beyond affine functions of the inputs. "
+        "Of a product of two or three bits one gate is told by the others.",
+        "Separate gates: z = (x − ½)(y − ½) has variance 1/16, and the z of all pairs are orthogonal to one another "
+        "and to affine functions; whatever the U functions are, they take away U/16 at most. Trained networks stop at "
+        "these values, at local minima at multiples of 1/16 above, or in between; of forty the best attains the bound.",
+        "Parity, below: for a unit with the sign of w·(x − ½) + b fix the bits of the larger |w_i|, half of them, each "
+        "so that it speaks for the sign of b; the rest cannot outvote them. Between powers of two the bounds leave one "
+        "unit. Networks are not found by descent for all that: statistical-query-hardness.",
+        "Bits must be bits: with inputs off by 0.3 numbers are read wrong. Errors add up along exclusive ors.",
+    )
+    history = (kit.Version(1, "compiled programs, too few units, and both bounds of parity"),)
+    not_told = {
+        "gates.larger": "a laxer bound holds too; parity attains this one",
+        "free.smaller": "a laxer bound holds too; the majority attains this one",
+    }
+    tiny = {
+        "bits": (4,),
+        "parities": (2, 4),
+        "separate": (2, 3),
+        "tries": 8,
+        "starts": 8,
+        "steps": 200,
+    }
+    full = {"bits": (4, 5, 6, 7), "tries": 400, "starts": 200}
+    out_of_scope = {"leak": 0.1}
+
+    @property
+    def nets(self) -> tuple[Net, ...]:
+        """Return the networks with too few units: one of each T, and two of the largest."""
+        most = self.separate[-1]
+        return (*(Net(gates, 1, False) for gates in self.separate), Net(most, 2, False))
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "program": tuple(PROGRAMS),
+            "bits": self.bits,
+            "parity": self.parities,
+            "net": tuple(f"{net.units} of {net.gates}" for net in self.nets),
+        }
+
+    def check_fields(self) -> None:
+        if any(bits & (bits - 1) for bits in self.parities):
+            raise kit.UserError(
+                "the bounds of parity meet at powers of two; choose --parities of 2, 4, 8"
+            )
+
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "slope below zero", self.leak, "==", 0, "a leaky unit of two bits is no AND"
+            ),
+            kit.assume(
+                "fewest bits",
+                min(self.bits),
+                ">=",
+                SMALLEST,
+                "a gate of the product is told by others",
+            ),
+        ]
+
+    def predict(self, setting: None) -> kit.Prediction:
+        d = np.array(self.bits)
+        gates = {
+            "sum": 5 * d - 3,
+            "comparison": 4 * d - 3,
+            "product": 6 * d**2 - 8 * d,
+            "parity": 2 * d - 1,
+        }
+        units = {
+            "sum": 2 * d - 1,
+            "comparison": 2 * d - 1,
+            "product": 3 * d * (d - 1),
+            "parity": 2 * d - 1,
+        }
+        bits = np.array(self.parities)
+        return kit.law(
+            gates=("program bits", [gates[name] for name in PROGRAMS]),
+            units=("program bits", [units[name] for name in PROGRAMS]),
+            left=("net", [(net.gates - net.units) / 16 for net in self.nets]),
+            folds=("parity", np.log2(bits)),
+            free=("parity", bits / 2),
+        )
+
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+        for_training, for_tries = jax.random.split(key)
+        rng = kit.numpy_generator(for_tries)
+        programs = [
+            [compile_and_try(name, bits, self.leak, rng) for bits in self.bits] for name in PROGRAMS
+        ]
+        of = lambda field: (
+            "program bits",
+            [[getattr(run, field) for run in row] for row in programs],
+        )
+        alike = tuple(net._replace(alike=True) for net in self.nets)
+        errors = trained_errors(
+            for_training, (*self.nets, *alike), self.starts, self.steps, self.lr
+        )
+        separate, copies = np.split(errors, 2)
+        free = [free_of_units(bits, self.tries, rng) for bits in self.parities]
+        return kit.seen(
+            units=of("units"),
+            needed=of("needed"),
+            listed=of("gates"),
+            layered=of("layered"),
+            away=of("away"),
+            leaky=of("leaky"),
+            noisy=of("noisy"),
+            errors=("net start", separate),
+            copies=("net start", copies),
+            folds=("parity", [folds_needed(bits) for bits in self.parities]),
+            shifted=("parity", [folds_needed(bits, shift=0.5) for bits in self.parities]),
+            free=("parity draw", [single for single, _ in free]),
+            free_of_pairs=("parity draw", [paired for _, paired in free]),
+        )
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.agrees(
+                "exact",
+                seen.away,
+                ROUNDING,
+                label="programs on all inputs: distance of the number read from the right one",
+            ),
+            kit.at_most(
+                "gates",
+                law.gates,
+                seen.units,
+                label="units of a program's network, gates of its circuit",
+            ),
+            kit.follows(
+                "units", law.units, seen.units, ROUNDING, label="units of a program's network"
+            ),
+            kit.follows(
+                "needed",
+                law.units,
+                seen.needed,
+                ROUNDING,
+                label="dimension of all gates' values beyond affine functions",
+            ),
+            kit.at_least(
+                "too_few",
+                law.left * (1 - ROUNDING),
+                seen.errors,
+                each=True,
+                label="too few units for separate gates: mean square error of every network",
+            ),
+            kit.follows(
+                "best",
+                law.left,
+                seen.errors.min("start"),
+                0.02,
+                label="too few units for separate gates: mean square error of the best network",
+            ),
+            kit.follows(
+                "folds",
+                law.folds,
+                seen.folds,
+                ROUNDING,
+                label="folds after which a sum is its parity",
+            ),
+            kit.at_least(
+                "halved",
+                law.free,
+                seen.free,
+                each=True,
+                label="bits that can be left free so that a unit does not switch",
+            ),
+        ]
+
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+        return [
+            kit.rival(
+                "two_a_gate",
+                "an exclusive or takes two units if none may be skipped",
+                label="two units a gate",
+                units=2 * law.gates,
+            ),
+            kit.rival(
+                "one_a_gate",
+                "each gate has a product of its own",
+                label="one unit a gate, neither shared nor saved",
+                units=law.gates,
+            ),
+            kit.rival(
+                "two_units_each",
+                "a bump has two kinks",
+                label="two units a separate gate",
+                left=("net", [(net.gates - net.units / 2) / 16 for net in self.nets]),
+            ),
+            kit.rival(
+                "variance_of_the_gate",
+                "an AND has the variance 3/16, of which affine functions take away nothing",
+                label="3(T − U)/16",
+                left=3 * law.left,
+            ),
+            kit.rival(
+                "a_fold_a_gate",
+                "the circuit of the parity of d bits has d − 1 gates",
+                label="d − 1 units for parity",
+                folds=law.parity - 1,
+            ),
+            kit.rival(
+                "one_bit_fixed",
+                "a unit of many bits is decided by one of them",
+                label="all bits but one can be left free",
+                free=law.parity - 1,
+                folds=law.folds + 1,
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "leaky",
+                "where neither bit is one it does not vanish",
+                label="the same weights, units with slope 0.01 below zero",
+                away=seen.leaky,
+            ),
+            kit.control(
+                "noisy",
+                "xy is σ(x + y − 1) on bits only",
+                label="inputs off by 0.3",
+                away=seen.noisy,
+            ),
+            kit.control(
+                "layered",
+                "values must be handed on",
+                label="networks without links that skip a layer",
+                units=seen.layered,
+                needed=seen.layered,
+            ),
+            kit.control(
+                "copies",
+                "they are one function, and one unit is enough",
+                label="T outputs that are one gate",
+                errors=seen.copies,
+            ),
+            kit.control(
+                "shifted",
+                "the fold must take whole numbers to whole numbers",
+                label="folds at c + ½",
+                folds=seen.shifted,
+            ),
+            kit.control(
+                "pairs",
+                "two units must be kept from switching",
+                label="products of two units",
+                free=seen.free_of_pairs,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        missing = np.array([net.gates - net.units for net in self.nets])
+        places = np.broadcast_to(missing[:, None], seen.errors.shape).ravel()
+        ends = np.array([missing.min(), missing.max()])
+        bits = law.parity.values
+        return (
+            kit.panel(
+                "Units that a program's network has",
+                "gates T of the circuit",
+                "units",
+                *(
+                    kit.observed_curve(
+                        seen.listed.sel(program=name),
+                        seen.units.sel(program=name),
+                        name,
+                        kind="points",
+                        shade=place / len(PROGRAMS),
+                    )
+                    for place, name in enumerate(PROGRAMS)
+                ),
+                kit.predicted_curve(np.array([5.0, 200]), np.array([5.0, 200]), "T"),
+                log="xy",
+            ),
+            kit.panel(
+                "Too few units for separate gates",
+                "units missing, T − U",
+                "16 · mean square error",
+                kit.observed_curve(
+                    places, 16 * seen.errors.values.ravel(), "trained networks", kind="points"
+                ),
+                kit.predicted_curve(ends, ends, "none below T − U"),
+            ),
+            kit.panel(
+                "Parity of d bits alone",
+                "d",
+                "units",
+                kit.observed_curve(bits, seen.folds, "folds", kind="points"),
+                kit.predicted_curve(bits, law.folds, "log₂ d"),
+                kit.rival_curve(bits, rivals["a_fold_a_gate"].folds, "d − 1 gates"),
+                log="x",
+            ),
+        )
