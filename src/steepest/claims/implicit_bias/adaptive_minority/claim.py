@@ -94,8 +94,8 @@ class AdaptiveMinority(kit.Claim[Sets]):
     remarks = (
         "The source speaks of deep networks, where this is an observation. Here it is a theorem about a set that was "
         "built for it; on other sets Adam may generalize as well as descent, or better.",
-        "In [@wilson2017] k = 2, and own features are ones: one of a common, five of a rare example. All that counts "
-        "is the ℓ1 norm, a and a + 2k: own features of random sizes and signs do as well.",
+        "In the set of Wilson and others k = 2, and own features are ones: one of a common, five of a rare example. "
+        "All that counts is the ℓ1 norm, a and a + 2k: own features of random sizes and signs do as well.",
         "sign(Xᵀy) has the largest ℓ∞ margin, since the mean margin is ⟨w, Xᵀy⟩/n; the least-norm solution has the "
         "largest ℓ2 margin, since its multipliers have the signs of the labels. So nothing else is said of other "
         "losses of margins, but how fast descent gets there: it runs on squares, where it ends.",
