@@ -175,16 +175,16 @@ class DeepShrinkage(kit.Claim[Spectra]):
         shape = problems.decay.shape
         value = ended.value.reshape(shape)
         product = ended.product.reshape(problems.target.shape)
-        found = np.linalg.svd(product, compute_uv=False)[..., ::-1]
+        learned = np.linalg.svd(product, compute_uv=False)[..., ::-1]
         place = np.argsort(np.argsort(singular))
-        found = found[..., place]  # in the order of the spectrum
+        learned = learned[..., place]  # in the order of the spectrum
         searched = value[..., : -1 - self.small]
         best = searched.argmin(-1)
-        of_best = np.take_along_axis(found, best[..., None, None], 2)[:, :, 0]
+        of_best = np.take_along_axis(learned, best[..., None, None], 2)[:, :, 0]
         turned = np.einsum("sia,slxij,sjb->slxab", setting.left, product, setting.right)
         along = np.diagonal(turned, axis1=-2, axis2=-1)
         across = np.abs(turned - along[..., None] * np.eye(len(singular))).max((-2, -1))
-        dead = found.max(-1) < ZERO
+        dead = learned.max(-1) < ZERO
         crossing = self.searched(rng)
         return kit.seen(
             shrunk=("seed layers s", of_best),
@@ -196,7 +196,7 @@ class DeepShrinkage(kit.Claim[Spectra]):
             landing=("seed deep decay", crossing.landing),
             search=("seed deep decay", crossing.moved),
             slope=max(ended.slope.max(), crossing.slope.max()),
-            undecayed=("seed layers s", found[:, :, -1]),
+            undecayed=("seed layers s", learned[:, :, -1]),
             undecayed_value=("seed layers", value[:, :, -1]),
             undecayed_along=("seed layers s", along[:, :, -1]),
             large_dies=("seed layers", dead[:, :, len(singular)]),
@@ -210,8 +210,8 @@ class DeepShrinkage(kit.Claim[Spectra]):
         left, right = sides / np.linalg.norm(sides, axis=-1, keepdims=True)
         layers = np.broadcast_to(np.array(self.deep)[:, None], shape).ravel()
         decays = np.broadcast_to(np.array(self.decays), shape).ravel()
-        found = experiment.crossing(left, right, decays, layers, self.lr, self.search_steps)
-        return experiment.Crossing(*(part.reshape(shape) for part in found))
+        crossings = experiment.crossing(left, right, decays, layers, self.lr, self.search_steps)
+        return experiment.Crossing(*(part.reshape(shape) for part in crossings))
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         return [
