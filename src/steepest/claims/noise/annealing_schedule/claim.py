@@ -129,19 +129,20 @@ class AnnealingSchedule(kit.Claim[Values]):
         )
 
     def hypotheses(self, setting: Values) -> list[kit.Hypothesis]:
-        found = [theory.wells(energies) for energies in setting]
-        gap = min(of.gap for of in found)
-        spread = min(of.spread / of.depth for of in found)
-        away = [abs(c / of.depth - 1) for c in self.cs for of in found if c != of.depth]
+        landscapes = [theory.wells(energies) for energies in setting]
+        gap = min(wells.gap for wells in landscapes)
+        spread = min(wells.spread / wells.depth for wells in landscapes)
+        depths = [wells.depth for wells in landscapes]
+        away = [abs(c / depth - 1) for c in self.cs for depth in depths if c != depth]
         return [
-            kit.assume("Δ over D", gap / found[0].depth, ">", theory.TRIES, "raise --gap"),
+            kit.assume("Δ over D", gap / depths[0], ">", theory.TRIES, "raise --gap"),
             kit.assume("difference of both passes over D", spread, ">=", 0.25, "raise --other"),
             kit.assume("|c/D − 1| of other c than D", min(away), ">", NEAR),
         ]
 
     def predict(self, setting: Values) -> kit.Prediction:
-        found = theory.wells(setting[0])
-        exponents = [theory.exponent(c, found.depth, found.gap) for c in self.cs]
+        wells = theory.wells(setting[0])
+        exponents = [theory.exponent(c, wells.depth, wells.gap) for c in self.cs]
         wrong = self._of_landscapes(setting, theory.two_states, self.first)
         early = len(self.early)
         groups = np.arange(self.groups) % self.seeds
@@ -174,14 +175,14 @@ class AnnealingSchedule(kit.Claim[Values]):
         )[:, None]
         fine = experiment.law(energies, cooled, self.first, marks, BLOCK)[..., inside].sum(-1)
         coarse = experiment.law(energies[None], worlds, self.first, marks, 2 * BLOCK)
-        others = coarse[..., inside].sum(-1)
+        changed = coarse[..., inside].sum(-1)
         groups = np.arange(self.groups) % self.seeds
         places = experiment.walk(rng, setting[groups], cs, self.first, self.early, self.walkers)
         return kit.seen(
             wrong=("seed c k", fine),
-            coarse=("seed c k", others[0]),
-            held=("seed c k", others[1]),
-            quenched=("seed c k", others[2]),
+            coarse=("seed c k", changed[0]),
+            held=("seed c k", changed[1]),
+            quenched=("seed c k", changed[2]),
             met=("draw c early", inside[places].mean(-1)),
         )
 
@@ -228,7 +229,7 @@ class AnnealingSchedule(kit.Claim[Values]):
         ]
 
     def rivals(self, setting: Values, law: xarray.Dataset) -> list[kit.Rival]:
-        found = theory.wells(setting[0])
+        wells = theory.wells(setting[0])
         early = len(self.early)
         groups = np.arange(self.groups) % self.seeds
         gibbs = self._of_landscapes(setting, theory.equilibrium)
@@ -240,33 +241,33 @@ class AnnealingSchedule(kit.Claim[Values]):
                 "all basins are visited eventually, the notes say",
                 label="Gibbs's law at every c",
                 wrong=("seed c k", gibbs[..., early:]),
-                exponent=-found.gap / c,
+                exponent=-wells.gap / c,
                 met=("draw c early", gibbs[groups, :, :early]),
             ),
             kit.rival(
                 "deepest",
                 "it suffices by the older theorem, that no well be left too seldom",
                 label="c ≥ D + Δ, the depth of the right well",
-                exponent=xarray.where(c < found.depth + found.gap, 0.0, law.exponent),
+                exponent=xarray.where(c < wells.depth + wells.gap, 0.0, law.exponent),
             ),
             kit.rival(
                 "one_exponent",
                 "at the least c that works the temperature is lowest",
                 label="k^(−Δ/D) at every c ≥ D",
-                exponent=xarray.where(c < found.depth, 0.0, -found.gap / found.depth),
+                exponent=xarray.where(c < wells.depth, 0.0, -wells.gap / wells.depth),
             ),
             kit.rival(
                 "returns",
                 "it errs if it has just come back",
                 label="k^(−(D + Δ)/c)",
-                exponent=law.exponent * (1 + found.depth / found.gap),
+                exponent=law.exponent * (1 + wells.depth / wells.gap),
             ),
             kit.rival(
                 "both_passes",
                 "a well on a ring has two ways out",
                 label="twice as many tries",
                 wrong=("seed c k", twice[..., early:]),
-                exponent=xarray.where(c == found.depth, law.exponent * 2, law.exponent),
+                exponent=xarray.where(c == wells.depth, law.exponent * 2, law.exponent),
                 met=("draw c early", twice[groups, :, :early]),
             ),
         ]

@@ -98,14 +98,14 @@ def two_states(
         marks: steps.
         escapes: a factor of both rates.
     """
-    found = wells(energies)
+    pair = wells(energies)
     u = np.arange(np.log(first), np.log(marks[-1]) + GRID, GRID)
     T = cs / ((u[1:] + u[:-1]) / 2)[:, None]
     weight = np.exp(-energies / T[..., None])
-    wrong = weight[..., found.wrong].sum(-1)
-    right = weight[..., found.right].sum(-1)
+    wrong = weight[..., pair.wrong].sum(-1)
+    right = weight[..., pair.right].sum(-1)
     resistance = 2 * np.exp(np.maximum(energies, np.roll(energies, -1)) / T[..., None])
-    bottoms = [np.flatnonzero(well)[energies[well].argmin()] for well in (found.wrong, found.right)]
+    bottoms = [np.flatnonzero(well)[energies[well].argmin()] for well in (pair.wrong, pair.right)]
     arc = (np.arange(len(energies)) >= min(bottoms)) & (np.arange(len(energies)) < max(bottoms))
     flow = 1 / resistance[..., arc].sum(-1) + 1 / resistance[..., ~arc].sum(-1)
     rate = escapes * flow * (1 / wrong + 1 / right)
@@ -126,7 +126,7 @@ def equilibrium(
     marks: Float[np.ndarray, " k"],
 ) -> Float[np.ndarray, "c k"]:
     """Return the chance of the wrong well under Gibbs's law at temperatures c/log k."""
-    found = wells(energies)
+    pair = wells(energies)
     weight = np.exp(-energies * (np.log(marks) / cs[:, None])[..., None])
-    wrong = weight[..., found.wrong].sum(-1)
-    return wrong / (wrong + weight[..., found.right].sum(-1))
+    wrong = weight[..., pair.wrong].sum(-1)
+    return wrong / (wrong + weight[..., pair.right].sum(-1))
