@@ -72,7 +72,7 @@ class BurerMonteiro(kit.Claim[Matrices]):
         "too, where there are as many equations as unknowns. Beyond, the same X is a saddle that ascent leaves for the "
         "best. For r(r + 3)/2 > n ≥ r(r + 1)/2 that shows no more than that this construction fails.",
         "A trap is no exception of measure zero: its X is a strict maximum up to turns of all rows, and stays one if A "
-        "is changed a little. [@waldspurger2020] prove that such A exist; this one, with a cut as the best, is ours.",
+        "is changed a little. Waldspurger and Waters prove that there are such A; this one is ours.",
         "On Gaussian A of these sizes the best Z has rank two to four mostly, and rows of that length reach it nearly "
         "always: a typical A needs far less than theory does for almost all (left figure).",
     )
@@ -152,10 +152,10 @@ class BurerMonteiro(kit.Claim[Matrices]):
     def lost(self, rng: np.random.Generator, n: int, share: float) -> Values:
         """Return the part of a trap's distance to the best that is left where ascent ends, ``(seeds, r, starts)``."""
         lengths = range(2, self.longest + 1)
-        made = [[experiment.trap(rng, n, r, share) for r in lengths] for _ in range(self.seeds)]
-        a = np.array([[one.a for one in row] for row in made])
+        traps = [[experiment.trap(rng, n, r, share) for r in lengths] for _ in range(self.seeds)]
+        a = np.array([[made.a for made in row] for row in traps])
         pad = lambda x: np.pad(x, ((0, 0), (0, self.longest - x.shape[1])))
-        x = np.array([[pad(one.x) for one in row] for row in made])[:, :, None]
+        x = np.array([[pad(made.x) for made in row] for row in traps])[:, :, None]
         noise = experiment.NOISE * rng.standard_normal((*x.shape[:2], self.near, *x.shape[3:]))
         ended = experiment.ascend(a, experiment.unit_rows(x + noise * (x != 0)), self.sweeps)
         best = a.sum((-2, -1))[..., None]  # of the cut that puts all on one side
