@@ -1,0 +1,1 @@
+"""The claim decay-leaves-kernel."""
