@@ -125,10 +125,10 @@ def survey(
             )
             diagonals.append(_pooled(plan, index, read[0], itself))
         elif isinstance(node, Attend):
-            known = (*chosen, *(None,) * (len(nodes) - index - 1))
-            weights = _weights(plan, known, index, sides)
+            before = (*chosen, *(None,) * (len(nodes) - index - 1))
+            weights = _weights(plan, before, index, sides)
             sides[index] = [weights[..., None]]
-            itself = _with_itself(plan, known, index, sides)
+            itself = _with_itself(plan, before, index, sides)
             diagonals.append(_attended(node, *read, weights, itself, eps))
         elif isinstance(node, Normalize):
             spread = _spread(read[0], index)

@@ -34,8 +34,10 @@ def at_the_point_of(shown: Check, mine: Check) -> Check:
     if not isinstance(shown, LawCheck) or not isinstance(mine, LawCheck):
         return mine
     place = next((at.where for at in shown.points if _is_shown(at, shown)), None)
-    here = next((at for at in mine.points if at.where == place), None)
-    return mine if here is None else replace(mine, predicted=here.predicted, measured=here.measured)
+    point = next((at for at in mine.points if at.where == place), None)
+    return (
+        mine if point is None else replace(mine, predicted=here.predicted, measured=here.measured)
+    )
 
 
 def _is_shown(at: At, check: Check) -> bool:

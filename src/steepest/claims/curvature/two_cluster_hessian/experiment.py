@@ -77,8 +77,8 @@ def train(
             atol=1e-6,
         )
         slope = jnp.linalg.norm(jax.grad(risk)(path.params))
-        seen = path.observed
-        return seen["weights"], seen["hessian"], jax.hessian(apart)(start), slope
+        along = path.observed
+        return along["weights"], seen["hessian"], jax.hessian(apart)(start), slope
 
     run = kit.compiled(jax.vmap(follow))
     arrays = [np.asarray(array) for array in run(points, starts)]

@@ -54,5 +54,5 @@ def weights_of_flow(times: Sequence[float], spread: float) -> Values:
     u = CENTRE + spread * NODES
     slope = lambda t, a: MASSES @ (u / (1 + np.exp(2 * a * u)))
     ends = (0.0, float(times[-1]))
-    found = solve_ivp(slope, ends, [0.0], "LSODA", t_eval=times, rtol=1e-9, atol=1e-11)
-    return found.y[0]
+    solution = solve_ivp(slope, ends, [0.0], "LSODA", t_eval=times, rtol=1e-9, atol=1e-11)
+    return solution.y[0]

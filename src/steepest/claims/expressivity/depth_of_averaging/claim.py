@@ -186,7 +186,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
         self, graphs: Values, classes: Values, noise: Noise, rng: np.random.Generator
     ) -> tuple[Values, Values]:
         """Return shares of nodes that are told, ``(groups, graphs, rounds + 1)``, and by all rounds."""
-        told = [
+        shares = [
             read(
                 graph,
                 labels,
@@ -199,7 +199,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
             )
             for graph, labels in zip(graphs, classes, strict=True)
         ]
-        single, together = zip(*told, strict=True)
+        single, together = zip(*shares, strict=True)
         return np.stack(single, 1), np.stack(together, 1)
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:

@@ -73,9 +73,9 @@ def comparator(bits: int) -> Circuit:
     circuit = Circuit(2 * bits)
     less = circuit.add(LESS, 0, bits)
     for place in range(1, bits):
-        here = circuit.add(LESS, place, bits + place)
+        less_here = circuit.add(LESS, place, bits + place)
         equal = circuit.add(EQUAL, place, bits + place)
-        less = circuit.add(OR, here, circuit.add(AND, equal, less))
+        less = circuit.add(OR, less_here, circuit.add(AND, equal, less))
     circuit.outputs = [less]
     return circuit
 

@@ -116,8 +116,8 @@ def trained_errors(
 
     def every(key: jax.Array, *data: jax.Array) -> jax.Array:
         lanes = jnp.repeat(jnp.array(nets, int), starts, axis=0)
-        each = jax.vmap(lambda key, net: train(key, net, *data))
-        return each(jax.random.split(key, len(lanes)), lanes)
+        train_all = jax.vmap(lambda key, net: train(key, net, *data))
+        return train_all(jax.random.split(key, len(lanes)), lanes)
 
     return np.asarray(kit.compiled(every)(key, *data)).reshape(len(nets), starts)
 

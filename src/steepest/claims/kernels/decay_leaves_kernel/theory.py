@@ -47,11 +47,11 @@ def follow(
 def _arc_cosine(cosine: Values, order: int) -> Values:
     """Return E relu(z)^n relu(z')^n for unit variances of correlation ``cosine``, n = 0, 1 or 2."""
     angle = np.arccos(cosine)
-    rest = np.pi - angle
+    opening = np.pi - angle
     sine = np.sin(angle)
     forms = (
-        rest,
-        sine + rest * cosine,
-        3 * sine * cosine + rest * (1 + 2 * cosine**2),
+        opening,
+        sine + opening * cosine,
+        3 * sine * cosine + opening * (1 + 2 * cosine**2),
     )
     return forms[order] / (2 * np.pi)
