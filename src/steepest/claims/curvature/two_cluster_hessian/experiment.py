@@ -78,7 +78,7 @@ def train(
         )
         slope = jnp.linalg.norm(jax.grad(risk)(path.params))
         along = path.observed
-        return along["weights"], seen["hessian"], jax.hessian(apart)(start), slope
+        return along["weights"], along["hessian"], jax.hessian(apart)(start), slope
 
     run = kit.compiled(jax.vmap(follow))
     arrays = [np.asarray(array) for array in run(points, starts)]
