@@ -1,0 +1,1 @@
+"""The claim kernel-point-process: what it says, and its experiment."""

@@ -1,0 +1,379 @@
+"""A determinantal sample of a kernel picks points by leverage, keeps them apart, and interpolates to ridge on average.
+
+A subset S has a probability proportional to det(K_S/λ), the squared volume of its features: near points make it small.
+Then a point is in S with chance M_ii of M = K(K + λ)⁻¹, its leverage in ridge regression and, over λ, the variance that
+a Gaussian process keeps there at noise λ. Two are with chance M_ii M_jj − M_ij². Their number is a sum of coins, with
+chances μ/(μ + λ) of the eigenvalues μ. As Σ_S det(L_S)(L_S)⁻¹ is the derivative of Σ_S det(L_S) = det(1 + L), the
+least-norm interpolants through samples have the mean K(K + λ)⁻¹y: sampling regularizes as ridge does.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.kernels.kernel_point_process.experiment import (
+    Moments,
+    Plan,
+    interpolated,
+    moments,
+    over_all_subsets,
+    sampled,
+)
+from steepest.claims.kernels.kernel_point_process.theory import pair_chances, smoother
+from steepest.kernels import nngp
+from steepest.nn.data import digits
+from steepest.nn.networks import mlp
+from steepest.nn.types import Values
+
+FEW = 10  # images of which all subsets are tried
+EXACT = 1e-9
+
+
+class Setting(NamedTuple):
+    """Kernels of a random network of infinite width, and targets."""
+
+    circle: Values  # on equally spaced directions, (points, points)
+    step: Values  # targets there, ±1
+    images: Values  # on digits, (images, images)
+    labels: Values  # targets of the first ten, ±1
+
+
+@kit.claim
+class KernelPointProcess(kit.Claim[Setting]):
+    """The kernel of a wide ReLU network, on directions in the plane and on digits."""
+
+    ridges: tuple[kit.Positive, ...] = kit.param(
+        (0.1, 0.3, 1.0),
+        "λ",
+        scope=kit.choices(
+            (0.1, 0.3, 1.0),
+            (0.05, 0.2, 1.0),
+            (0.07, 0.25, 1.0),
+            why="leverages are alike above one",
+        ),
+    )
+    points: Annotated[int, kit.Within(8, 120)] = kit.param(
+        36, "directions in the plane, an even number", scope=kit.choices(24, 36, 48)
+    )
+    images: Annotated[int, kit.Within(FEW, 200)] = kit.param(
+        30, "digits", scope=kit.between(25, 35, "leverages of more images are more alike")
+    )
+    layers: Annotated[int, kit.Within(1, 5)] = kit.param(
+        2,
+        "hidden layers of the network",
+        unit="layers",
+        scope=kit.choices(1, 2, why="leverages are more alike in deeper ones"),
+    )
+    lowered: kit.NonNegative = kit.param(0.0, "what is taken off the diagonal of the kernels")
+    seeds: kit.Seeds = kit.param(20, "groups of chains")
+    chains: kit.Count = kit.param(20, "chains of each group")
+    samples: kit.Count = kit.param(20, "of each chain, a sweep apart")
+
+    kind = "theorem"
+    says = {
+        "picks points by leverage": ("leverage", "size"),
+        "keeps them apart": ("repulsion", "spread"),
+        "interpolates to ridge on average": ("ridge", "enumerated"),
+    }
+    statement = (
+        r"P(S)=\frac{\det(K_S/\lambda)}{\det(1+K/\lambda)},\quad M=K(K+\lambda)^{-1}:\qquad P(i\in S)=M_{ii},\quad "
+        r"P(i,j\in S)=M_{ii}M_{jj}-M_{ij}^2,\quad \mathbb E\,k(\cdot,X_S)K_S^{-1}y_S=k(\cdot,X)(K+\lambda)^{-1}y"
+    )
+    source = (
+        "Lecture of 31 October in [@hanin2022] (what a kernel yields; last item); [@kulesza2012]; mean of the "
+        "interpolants: [@derezinski2021]"
+    )
+    remarks = (
+        "The lecture ends with features, RKHS, Gaussian process and determinantal process of one kernel. Here they "
+        "meet: the process of K/λ has the marginal kernel K(K + λ)⁻¹, which is ridge regression's smoother, and λ "
+        "times it the posterior covariance at noise λ.",
+        "Samples use the definition only: each point in turn is put in or left out with the odds of two determinants. "
+        "Nothing is known of eigenvalues or of the marginal kernel there. Of ten images all 1024 subsets are summed.",
+        "Means alone do not tell repulsion: independent points with the same chances have the same mean number, but "
+        "more than three times its variance here, and their interpolants do not average to ridge.",
+        "The law of the mean holds at any point, and for any targets. It is of the interpolants' mean; each of them "
+        "fits its own targets exactly.",
+    )
+    history = (
+        kit.Version(1, "number, leverage, repulsion and mean interpolant, sampled and summed"),
+    )
+    shared = {
+        "claim.KernelPointProcess.ridge": "it says which λ is the largest, and computes nothing"
+    }
+    tiny = {"points": 16, "images": 12, "seeds": 4, "chains": 10, "samples": 4}
+    full = {"points": 60, "images": 100, "seeds": 40, "samples": 40}
+    out_of_scope = {"lowered": 0.5}
+
+    @property
+    def ridge(self) -> float:
+        """Return the λ of the digits: the largest."""
+        return max(self.ridges)
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        turn = 360 / self.points
+        few = tuple(range(1, FEW + 1))
+        return {
+            "ridge": self.ridges,
+            "angle": tuple(turn * gap for gap in range(1, self.points // 2 + 1)),
+            "direction": tuple(turn * place for place in range(self.points)),
+            "image": tuple(range(1, self.images + 1)),
+            "first": few,
+            "second": few,
+        }
+
+    def setting(self, key: kit.Key) -> Setting:
+        data = digits(n=self.images, key=key)
+        angles = 2 * np.pi * np.arange(self.points) / self.points
+        plane = np.sqrt(2) * np.column_stack([np.cos(angles), np.sin(angles)])
+        labels = np.where(np.asarray(data.y).argmax(1) < 5, 1.0, -1.0)
+        step = np.where(np.arange(self.points) < self.points // 3, 1.0, -1.0)
+        kernels = [self._kernel(np.asarray(x)) for x in (plane, data.x)]
+        return Setting(kernels[0], step, kernels[1], labels[:FEW])
+
+    def _kernel(self, x: Values) -> Values:
+        """Return the covariance of the outputs of a wide network at some inputs."""
+        widths = (x.shape[1], *[64] * self.layers, 1)
+        net = mlp(widths, "relu", parameterized="ntk", c_w=2.0, c_b=0.1)
+        return np.asarray(nngp(net.limit(), x)) - self.lowered * np.eye(len(x))
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        least = min(np.linalg.eigvalsh(kernel)[0] for kernel in (setting.circle, setting.images))
+        return [
+            kit.assume("smallest eigenvalue", least, ">=", -1e-12, "chances must not be negative"),
+            kit.assume("directions modulo 2", self.points % 2, "==", 0, "choose an even --points"),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        circle = [smoother(setting.circle, ridge) for ridge in self.ridges]
+        few = [smoother(setting.images[:FEW, :FEW], ridge) for ridge in self.ridges]
+        half = self.points // 2
+        return kit.law(
+            size=("ridge", [np.trace(m) for m in circle]),
+            spread=("ridge", [np.trace(m - m @ m) for m in circle]),
+            repulsion=(
+                "ridge angle",
+                [1 - (m[0, 1 : half + 1] / m[0, 0]) ** 2 for m in circle],
+            ),
+            output=("ridge direction", [m @ setting.step for m in circle]),
+            leverage=("image", smoother(setting.images, self.ridge).diagonal()),
+            pairs=("ridge first second", [pair_chances(m) for m in few]),
+            few_output=("ridge first", [m @ setting.labels for m in few]),
+        )
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        plan = Plan(self.seeds, self.chains, self.samples)
+        kernel = setting.circle
+        drawn = [sampled(kernel / ridge, plan, rng) for ridge in self.ridges]
+        alone = [rng.random(subsets.shape) < subsets.mean() for subsets in drawn]
+        odds = [kernel.diagonal() / ridge for ridge in self.ridges]
+        of_products = [rng.random(drawn[0].shape) < chance / (1 + chance) for chance in odds]
+        runs = [moments(kernel, setting.step, subsets) for subsets in drawn]
+        independent = [moments(kernel, setting.step, subsets) for subsets in alone]
+        twice = plan._replace(samples=2 * self.samples)
+        images = sampled(setting.images / self.ridge, twice, rng)
+        odds_of_images = setting.images.diagonal() / self.ridge
+        few = setting.images[:FEW, :FEW]
+        every = [over_all_subsets(few, setting.labels, ridge) for ridge in self.ridges]
+        squared = [over_all_subsets(few, setting.labels, ridge, 2.0) for ridge in self.ridges]
+        return kit.seen(
+            **_by_ridge(runs, ""),
+            **_by_ridge(independent, "independent_"),
+            products_size=("ridge seed", [subsets.sum(-1).mean(-1) for subsets in of_products]),
+            leverage=("seed image", images.mean(1)),
+            products_leverage=(
+                "seed image",
+                (rng.random(images.shape) < odds_of_images / (1 + odds_of_images)).mean(1),
+            ),
+            pairs=("ridge first second", [sums.pairs for sums in every]),
+            few_output=("ridge first", [sums.output for sums in every]),
+            squared_pairs=("ridge first second", [sums.pairs for sums in squared]),
+            squared_output=("ridge first", [sums.output for sums in squared]),
+            examples=("example direction", interpolated(kernel, setting.step, drawn[-1][0, :2])),
+        )
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return how far the exact means over all subsets are from the law, by λ."""
+        pairs = abs(seen.pairs - law.pairs).max(["first", "second"])
+        outputs = abs(seen.few_output - law.few_output).max("first")
+        return {"away": np.maximum(pairs, outputs)}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows("size", law.size, seen.size, 0.03, label="mean number of points"),
+            kit.follows("spread", law.spread, seen.spread, 0.15, label="variance of their number"),
+            kit.follows(
+                "leverage",
+                law.leverage,
+                seen.leverage,
+                0.04,  # shares of 16 000 samples, of thirty images at once
+                absolute=True,
+                label=f"chance of each image, λ = {self.ridge:g}",
+            ),
+            kit.follows(
+                "repulsion",
+                law.repulsion,
+                seen.repulsion,
+                0.12,  # ratios of shares, where six points of 36 are drawn
+                absolute=True,
+                label="chance of two directions, over that of independent ones",
+            ),
+            kit.follows(
+                "ridge",
+                law.output,
+                seen.output,
+                0.08,  # of targets ±1
+                absolute=True,
+                label="mean of the interpolants through samples, in each direction",
+            ),
+            kit.agrees(
+                "enumerated",
+                seen.away,
+                EXACT,
+                label=f"all subsets of {FEW} images: chances of pairs and mean interpolant, from the law",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        circle = [smoother(setting.circle, ridge) for ridge in self.ridges]
+        values = np.linalg.eigvalsh(setting.circle)
+        alone = [m.diagonal() for m in circle]
+        few = [setting.images[:FEW, :FEW] for _ in self.ridges]
+        half = [smoother(m, ridge / 2) for m, ridge in zip(few, self.ridges, strict=True)]
+        half_circle = [smoother(setting.circle, ridge / 2) for ridge in self.ridges]
+        return [
+            kit.rival(
+                "independent",
+                "it is so of the mean number",
+                label="points that are independent of one another",
+                spread=("ridge", [(chance * (1 - chance)).sum() for chance in alone]),
+                repulsion=xarray.ones_like(law.repulsion),
+            ),
+            kit.rival(
+                "bosons",
+                "it is so of permanents",
+                label="M_ii M_jj + M_ij²: points attract one another",
+                repulsion=2 - law.repulsion,
+                spread=("ridge", [np.trace(m + m @ m) for m in circle]),
+            ),
+            kit.rival(
+                "amplitude",
+                "a kernel is a correlation",
+                label="M_ii M_jj − |M_ij| √(M_ii M_jj)",
+                repulsion=1 - (1 - law.repulsion).clip(min=0) ** 0.5,
+            ),
+            kit.rival(
+                "kernel_itself",
+                "the weight of a single point is K_ii/λ",
+                label="K for M: a point's chance is K_ii/(K_ii + λ)",
+                size=(
+                    "ridge",
+                    [
+                        (setting.circle.diagonal() / (setting.circle.diagonal() + ridge)).sum()
+                        for ridge in self.ridges
+                    ],
+                ),
+                leverage=(
+                    "image",
+                    setting.images.diagonal() / (setting.images.diagonal() + self.ridge),
+                ),
+            ),
+            kit.rival(
+                "effective_rank",
+                "an eigenvalue above λ counts, one below does not",
+                label="as many points as eigenvalues above λ",
+                size=("ridge", [float((values > ridge).sum()) for ridge in self.ridges]),
+            ),
+            kit.rival(
+                "same_chance",
+                "images of one norm are alike",
+                label="each image with the mean leverage",
+                leverage=law.leverage.mean() + 0 * law.leverage,
+            ),
+            kit.rival(
+                "half_the_ridge",
+                "an interpolant through a sample has no ridge of its own",
+                label="interpolants average to ridge regression with λ/2",
+                output=("ridge direction", [m @ setting.step for m in half_circle]),
+                few_output=("ridge first", [m @ setting.labels for m in half]),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "drawn_alone",
+                "near points are taken together",
+                label="independent points with the same chances",
+                spread=seen.independent_spread,
+                repulsion=seen.independent_repulsion,
+                output=seen.independent_output,
+            ),
+            kit.control(
+                "products",
+                "a product of K_ii is no volume",
+                label="P(S) ∝ Π K_ii/λ in place of the determinant",
+                size=seen.products_size,
+                leverage=seen.products_leverage,
+            ),
+            kit.control(
+                "squared",
+                "only the determinant itself has the sum det(1 + L)",
+                label="P(S) ∝ det²",
+                pairs=seen.squared_pairs,
+                few_output=seen.squared_output,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        directions = law.direction.values
+        last = {"ridge": -1}
+        leverages = np.sort(law.leverage.values)
+        return (
+            kit.curves(
+                "Near directions are seldom taken together",
+                law.repulsion,
+                seen.repulsion,
+                over="angle",
+                by="ridge",
+                x="angle between two directions (°)",
+                y="chance / independent",
+                name="λ = {}",
+            ),
+            kit.panel(
+                f"Chance of an image, λ = {self.ridge:g}",
+                "leverage in ridge regression",
+                "share of samples",
+                kit.observed_curve(
+                    law.leverage.values, seen.leverage.mean("seed"), "images", kind="points"
+                ),
+                kit.predicted_curve(leverages, leverages, "the same"),
+            ),
+            kit.panel(
+                "Interpolants through samples average to ridge",
+                "direction (°)",
+                "output",
+                *(
+                    kit.context_curve(directions, example, "of one sample" if place == 0 else "")
+                    for place, example in enumerate(seen.examples.values)
+                ),
+                kit.observed_curve(
+                    directions, seen.output.isel(last).mean("seed"), "mean", kind="points"
+                ),
+                kit.predicted_curve(directions, law.output.isel(last), "ridge"),
+            ),
+        )
+
+
+def _by_ridge(runs: list[Moments], prefix: str) -> dict[str, tuple[str, list[Values]]]:
+    """Return the moments of each λ as arrays."""
+    axes = {"size": "", "spread": "", "repulsion": " angle", "output": " direction"}
+    return {
+        prefix + name: (f"ridge seed{more}", [getattr(run, name) for run in runs])
+        for name, more in axes.items()
+    }
