@@ -129,7 +129,7 @@ def survey(
             weights = _weights(plan, before, index, sides)
             sides[index] = [weights[..., None]]
             itself = _with_itself(plan, before, index, sides)
-            diagonals.append(_attended(node, *read, weights, itself, eps))
+            diagonals.append(_attended(node, read[0], read[1], weights, itself, eps))
         elif isinstance(node, Normalize):
             spread = _spread(read[0], index)
             sides[index] = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None]]

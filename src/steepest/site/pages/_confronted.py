@@ -36,7 +36,7 @@ def at_the_point_of(shown: Check, mine: Check) -> Check:
     place = next((at.where for at in shown.points if _is_shown(at, shown)), None)
     point = next((at for at in mine.points if at.where == place), None)
     return (
-        mine if point is None else replace(mine, predicted=here.predicted, measured=here.measured)
+        mine if point is None else replace(mine, predicted=point.predicted, measured=point.measured)
     )
 
 
