@@ -65,7 +65,7 @@ def key(number: Number) -> str:
 def main() -> None:
     """Run what is missing or stale, and write the records."""
     store = Store(RESULTS)
-    wanted = needs(docs_folder()) | {Asked(name) for name in catalogue.built_in()}
+    wanted = {*needs(docs_folder()), *map(Asked, catalogue.built_in())}
     for asked in wanted:
         answer(ready(catalogue.entry(asked.claim), "quick", 0, dict(asked.fields)), store=store)
     shelf = Shelf(RESULTS)
