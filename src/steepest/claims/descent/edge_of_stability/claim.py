@@ -77,7 +77,7 @@ class EdgeOfStability(kit.Claim[Setting]):
         "by the same time). Below that window neither descent nor flow has met the edge yet. Such a run is out of "
         "range, and says how many steps would do.",
         "At 2/η the sharpness oscillates. Before three fifths of the steps it also overshoots, the most with the "
-        "smallest step (see the figure). Later, at seed 0, single readings are 0.98 to 1.08 of 2/η, with a standard "
+        "smallest step (see the figure). Later, at seed 0, single readings are 0.98 to 1.06 of 2/η, with a standard "
         "deviation of 0.02 within a run: narrow enough for every one to be judged, with no mean that could hide an "
         "excursion. They are T/25 steps apart, and what happens between them is not seen.",
         "Twelve products read the sharpness low. Against thirty, in the last two fifths at seed 0, by 1 % in the mean "
