@@ -24,9 +24,8 @@ torch = need("torch")
 
 
 def test_spectra_are_those_of_dense_matrices():
-    torch.manual_seed(
-        0
-    )  # sixteen probes of a trace are off by a half for one network in some hundred
+    # of some networks sixteen probes of a trace are off by more than a half
+    torch.manual_seed(0)
     x, y = clusters(24)
     model = torch.nn.Sequential(
         torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)
