@@ -34,7 +34,7 @@ def every_set(setting):
 
 def test_the_signs_have_the_largest_margin_in_the_largest_entry(small):
     claim, setting, predicted, _ = small
-    seen = 1 + claim.constants + claim.features * claim.n  # the others are of new examples
+    of_training = 1 + claim.constants + claim.features * claim.n  # the others are of new examples
     for place, x, y, new, new_y in every_set(setting):
         d = x.shape[1]
         # largest t with y⟨w, x⟩ ≥ t and |w| ≤ 1
@@ -42,12 +42,12 @@ def test_the_signs_have_the_largest_margin_in_the_largest_entry(small):
         program = linprog(
             -np.eye(d + 1)[d], bound, np.zeros(len(y)), bounds=[(-1, 1)] * d + [(None, None)]
         )
-        w = program.x[:seen]
-        assert program.x[d] == pytest.approx(1 + claim.constants + claim.own)
-        signs = predicted["direction"][place] * np.sqrt(seen)
-        assert signs[:seen] == pytest.approx(w, abs=1e-9)
-        assert (signs[seen:] == 0).all()
-        outputs = new[:, :seen] @ w / program.x[d]
+        w = program.x[:of_training]
+        assert program.x[d] == pytest.approx(1 + claim.constants + claim.own_norm)
+        signs = predicted["direction"][place] * np.sqrt(of_training)
+        assert signs[:of_training] == pytest.approx(w, abs=1e-9)
+        assert (signs[of_training:] == 0).all()
+        outputs = new[:, :of_training] @ w / program.x[d]
         law = dict(zip((1.0, -1.0), predicted["adaptive"], strict=True))
         assert outputs == pytest.approx([law[label] for label in new_y])
 
@@ -115,9 +115,9 @@ def test_the_rules_are_those_of_a_loop_by_hand_on_the_set_of_wilson():
     weights = adaptive(sets, 0.15, 30)[0, 0]
     for i, rule in enumerate(RULES):
         assert weights[i, 0] == pytest.approx(by_hand(rule, x, y, 0.15 / 30, 30), rel=1e-9)
-    seen = fit(sets, weights[None, None])
-    assert seen.outputs == pytest.approx(np.broadcast_to([0.75, 0.25], seen.outputs.shape))
-    assert seen.error == pytest.approx(np.full(seen.error.shape, 0.3))
+    fitted = fit(sets, weights[None, None])
+    assert fitted.outputs == pytest.approx(np.broadcast_to([0.75, 0.25], fitted.outputs.shape))
+    assert fitted.error == pytest.approx(np.full(fitted.error.shape, 0.3))
 
 
 def test_own_features_have_the_norms_of_their_class_and_new_ones_are_unseen():

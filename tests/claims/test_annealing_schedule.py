@@ -27,11 +27,11 @@ def rings():
 def test_wells_of_a_landscape(rings):
     for energies in rings:
         for turned in (energies, np.roll(energies, 5)):
-            found = theory.wells(turned)
-            assert found[3:] == pytest.approx((1.0, 0.5, 0.5))
-            assert turned[found.wrong].min() == 0
-            assert turned[found.right].min() == -0.5
-            assert found.wrong.sum() + found.right.sum() == len(energies) - 2
+            pair = theory.wells(turned)
+            assert pair[3:] == pytest.approx((1.0, 0.5, 0.5))
+            assert turned[pair.wrong].min() == 0
+            assert turned[pair.right].min() == -0.5
+            assert pair.wrong.sum() + pair.right.sum() == len(energies) - 2
         assert (theory.wells(energies).wrong == in_the_wrong_well(3)).all()
     with pytest.raises(UserError, match="two wells"):
         theory.wells(np.array([0.0, 1.0, 2.0, 1.0]))
@@ -85,14 +85,14 @@ def test_rates_are_inverse_mean_exit_times(rings, T):
         matrix = metropolis(energies, np.array(T))
         bottoms = (0, 6)
         for start, end in (bottoms, bottoms[::-1]):
-            rest = np.delete(np.arange(12), end)
-            times = np.linalg.solve(np.eye(11) - matrix[np.ix_(rest, rest)], np.ones(11))
-            time = times[list(rest).index(start)]
+            inner = np.delete(np.arange(12), end)
+            times = np.linalg.solve(np.eye(11) - matrix[np.ix_(inner, inner)], np.ones(11))
+            time = times[list(inner).index(start)]
             weight = np.exp(-(energies - energies[start]) / T)
             edges = np.exp((np.maximum(energies, np.roll(energies, -1)) - energies[start]) / T)
             flow = 1 / (2 * edges[:6].sum()) + 1 / (2 * edges[6:].sum())
-            found = theory.wells(energies)
-            well = found.wrong if start == 0 else found.right
+            pair = theory.wells(energies)
+            well = pair.wrong if start == 0 else pair.right
             assert 1 / time == pytest.approx(flow / weight[well].sum(), rel=0.02)
 
 
@@ -136,10 +136,10 @@ def test_right_laws_hold_and_wrong_ones_fail():
     claim = AnnealingSchedule(seeds=3, groups=6, walkers=50, decades=11)
     setting = claim.setting(jax.random.key(0))
     predicted = claim.predict(setting)
-    seen = claim.observe(setting, jax.random.key(1))
-    verdicts = lambda law: {check.id: check.verdict.value for check in claim.checks(law, seen)}
+    observed = claim.observe(setting, jax.random.key(1))
+    verdicts = lambda law: {check.id: check.verdict.value for check in claim.checks(law, observed)}
     assert verdicts(predicted)["wrong"] == verdicts(predicted)["exponent"] == "holds"
-    assert all(condition.holds for condition in claim.run_conditions(seen))
+    assert all(condition.holds for condition in claim.run_conditions(observed))
     wrong = predicted.replace(wrong=("seed c k", predicted["wrong"] * 1.1))
     assert verdicts(wrong)["wrong"] == "fails"
     off = predicted.replace(exponent=("c", predicted["exponent"] - 0.05))
@@ -148,7 +148,7 @@ def test_right_laws_hold_and_wrong_ones_fail():
     assert verdicts(met)["walkers"] == "fails"
 
 
-@pytest.mark.parametrize("fields", [{"gap": 0.0}, {"other": 1.0}, {"cs": (0.5, 0.95, 2.0)}])
+@pytest.mark.parametrize("fields", [{"gap": 0.0}, {"other_pass": 1.0}, {"cs": (0.5, 0.95, 2.0)}])
 def test_outside_of_its_hypotheses(fields):
     claim = AnnealingSchedule(**fields)
     assert not all(h.holds for h in claim.hypotheses(claim.setting(jax.random.key(0))))

@@ -51,12 +51,12 @@ def test_ascent_never_falls_and_its_certificate_bounds_the_program():
     begun = starts(RNG, 10, 4, 3)
     assert np.linalg.norm(begun, axis=-1) == pytest.approx(np.ones((4, 3, 10)))
     assert (begun[1, :, :, 2:] == 0).all()
-    before = ends(a, begun).value
+    reached = ends(a, begun).value
     for _ in range(5):
         begun = ascend(a, begun, 1)
         after = ends(a, begun).value
-        assert (after >= before - 1e-12).all()
-        before = after
+        assert (after >= reached - 1e-12).all()
+        reached = after
     assert (begun[1, :, :, 2:] == 0).all()
     ended = ends(a, ascend(a, begun, 400))
     value = theory.max_cut_program(a)
@@ -107,7 +107,8 @@ def test_a_trap_is_a_maximum_up_to_its_room_and_a_saddle_beyond(n, r):
 
 def test_the_room_by_equations_of_the_rows():
     """U = XB + zyᵀ + WC: the least ‖C‖² for a given y, by Lagrange's method on the conditions ⟨u_i, x_i⟩ = 0."""
-    n, r = 15, 3
+    n = 15
+    r = 3
     made = trap(RNG, n, r, 0.5)
     x = made.x
     z = np.full(n, n**-0.5)
@@ -148,8 +149,8 @@ def test_right_laws_hold_and_wrong_ones_fail():
     claim = BurerMonteiro(sizes=(13, 14), longest=5, starts=2, near=1, sweeps=200)
     setting = claim.setting(jax.random.key(0))
     law = claim.predict(setting)
-    seen = claim.observe(setting, jax.random.key(1))
-    verdicts = lambda law: {check.id: check.verdict.value for check in claim.checks(law, seen)}
+    observed = claim.observe(setting, jax.random.key(1))
+    verdicts = lambda law: {check.id: check.verdict.value for check in claim.checks(law, observed)}
     assert set(verdicts(law).values()) == {"holds"}
     assert verdicts(law.replace(best=("seed n", law["best"] * 1.0001)))["solved"] == "fails"
     for n, r in np.ndindex(law["trapped"].shape):

@@ -100,8 +100,8 @@ def test_wrong_theories_fail():
     claim = DecayLeavesKernel(widths=(64, 128, 256), images=6, steps=20, seeds=5)
     setting = claim.setting(jax.random.key(2))
     law = claim.predict(setting)
-    seen = claim.observe(setting, jax.random.key(3))
-    right = {check.id: check.verdict.value for check in claim.checks(law, seen)}
+    observed = claim.observe(setting, jax.random.key(3))
+    right = {check.id: check.verdict.value for check in claim.checks(law, observed)}
     assert "fails" not in {right["outputs"], right["ridge"], right["distance_relu"]}
     wrong = {
         "kernel": law.replace(kernel=("activation width time", law["kernel"] ** 0.5)),
@@ -110,7 +110,7 @@ def test_wrong_theories_fail():
         "learned": law.replace(learned=("width", law["learned"] ** 0.3)),
     }
     for id, theory in wrong.items():
-        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, seen)}
+        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, observed)}
         assert verdicts[id] == "fails"
 
 

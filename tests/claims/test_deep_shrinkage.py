@@ -30,8 +30,8 @@ def test_the_best_singular_value_is_that_of_a_grid(layers, decay):
         assert theory.shrunk(s, decay, layers) == pytest.approx(best, abs=1e-4 * s)
         # a minimum of the grid that is none of its ends, and the last point where the slope turns
         inner = np.flatnonzero((value[1:-1] < value[:-2]) & (value[1:-1] < value[2:])) + 1
-        kept = z[inner[-1]] if len(inner) else 0.0
-        assert theory.kept(s, decay, layers) == pytest.approx(kept, abs=1e-4 * s)
+        largest = z[inner[-1]] if len(inner) else 0.0
+        assert theory.kept(s, decay, layers) == pytest.approx(largest, abs=1e-4 * s)
 
 
 @pytest.mark.parametrize("layers", [3, 4, 7])
@@ -80,9 +80,9 @@ def test_the_least_value_of_small_networks_by_a_quasi_newton_method(layers):
     best = min((minimize(value, start) for start in starts), key=lambda end: end.fun)
     expected = sum(theory.cost(theory.shrunk(s, 0.25, layers), s, 0.25, layers) for s in singular)
     assert best.fun == pytest.approx(expected, rel=1e-6)
-    found = np.linalg.svd(np.linalg.multi_dot(best.x.reshape(layers, 2, 2)[::-1]))[1]
+    of_product = np.linalg.svd(np.linalg.multi_dot(best.x.reshape(layers, 2, 2)[::-1]))[1]
     law = [theory.shrunk(s, 0.25, layers) for s in singular[::-1]]
-    assert found == pytest.approx(law, abs=1e-4)
+    assert of_product == pytest.approx(law, abs=1e-4)
 
 
 def test_training_is_descent_by_hand():
@@ -114,10 +114,10 @@ def test_right_laws_hold_and_slightly_wrong_ones_fail():
     )
     setting = claim.setting(jax.random.key(0))
     law = claim.predict(setting)
-    seen = claim.observe(setting, jax.random.key(1))
-    verdicts = lambda law: {check.id: check.verdict.value for check in claim.checks(law, seen)}
+    observed = claim.observe(setting, jax.random.key(1))
+    verdicts = lambda law: {check.id: check.verdict.value for check in claim.checks(law, observed)}
     assert set(verdicts(law).values()) == {"holds"}
-    assert all(condition.holds for condition in claim.run_conditions(seen))
+    assert all(condition.holds for condition in claim.run_conditions(observed))
     for name in ("shrunk", "least", "threshold", "landing"):
         wrong = law.replace(**{name: (law.quantity(name).dims, law[name] * (1 + 1e-4))})
         assert verdicts(wrong)[name] == "fails"

@@ -60,8 +60,8 @@ def test_the_law_is_that_of_drawn_readings():
     centred = after - after.mean(2, keepdims=True)
     noise = np.einsum("jzd,kzd->zjk", centred, centred) / draws
     np.testing.assert_allclose(noise, of.noise, atol=0.05)
-    told = (after * classes[:, None] > 0).mean((1, 2))
-    np.testing.assert_allclose(told, chances(of), atol=0.005)
+    shares = (after * classes[:, None] > 0).mean((1, 2))
+    np.testing.assert_allclose(shares, chances(of), atol=0.005)
 
 
 def test_least_squares_is_a_fit_of_drawn_readings():
@@ -74,8 +74,8 @@ def test_least_squares_is_a_fit_of_drawn_readings():
     of = averages(graph, classes, 0.5, 3)
     weights = least_squares(of)
     np.testing.assert_allclose(fit.coef_, weights, atol=0.03 * np.abs(weights).max())
-    told = (np.tensordot(weights, after, 1) * classes[:, None] > 0).mean()
-    assert told == pytest.approx(chance_of(of, weights), abs=0.005)
+    share = (np.tensordot(weights, after, 1) * classes[:, None] > 0).mean()
+    assert share == pytest.approx(chance_of(of, weights), abs=0.005)
 
 
 def test_chances_of_weights():
@@ -89,10 +89,10 @@ def test_chances_of_weights():
         signal = of.signal[:, node]
         noise = of.noise[node]
         ratio = lambda w, v=signal, c=noise: -(w @ v) / np.sqrt(w @ c @ w + 1e-300)
-        found = minimize(
+        optimum = minimize(
             ratio, np.ones(4), method="Nelder-Mead", options={"maxiter": 10_000, "xatol": 1e-10}
         )
-        best.append(ndtr(-found.fun))
+        best.append(ndtr(-optimum.fun))
     assert chance_of_each(of) >= np.mean(best) - 1e-9
     assert chance_of_each(of) == pytest.approx(np.mean(best), abs=2e-3)
     assert chance_of_each(of) >= chances(of).max()
@@ -124,8 +124,8 @@ def test_wrong_theories_fail():
     claim = DepthOfAveraging(degrees=(4.0, 8.0), nodes=100, groups=12, draws=100)
     setting = claim.setting(jax.random.key(0))
     law = claim.predict(setting)
-    seen = claim.observe(setting, jax.random.key(1))
-    assert "fails" not in {check.verdict.value for check in claim.checks(law, seen)}
+    observed = claim.observe(setting, jax.random.key(1))
+    assert "fails" not in {check.verdict.value for check in claim.checks(law, observed)}
     wrong = {
         "accuracy": law.replace(accuracy=("graph k", law["accuracy"][:, ::-1])),
         "best": law.replace(best=("graph", 2 * law["best"])),
@@ -133,7 +133,7 @@ def test_wrong_theories_fail():
         "gain": law.replace(gain=("graph", 2 * law["gain"])),
     }
     for id, theory in wrong.items():
-        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, seen)}
+        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, observed)}
         assert verdicts[id] == "fails"
 
 

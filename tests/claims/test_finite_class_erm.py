@@ -13,7 +13,7 @@ from steepest.claims.margins.finite_class_erm.experiment import (
     chosen,
     correlations,
     crossing,
-    found,
+    needed_examples,
     walsh,
 )
 from steepest.claims.margins.finite_class_erm.theory import chance_right, thresholds
@@ -31,18 +31,18 @@ def enumerated(samples, edge, own, longest, penalty):
         hits = [sum(coin) for coin in flips]
         costs = [penalty * np.sqrt(bits * np.log(2) / (2 * samples)) for bits in lengths]
         scores = [hit / samples - cost for hit, cost in zip(hits, costs, strict=True)]
-        others = [score for place, score in enumerate(scores) if place != right]
-        weight = 0.5 ** (samples * len(others))
+        wrong = [score for place, score in enumerate(scores) if place != right]
+        weight = 0.5 ** (samples * len(wrong))
         weight *= (0.5 + edge) ** hits[right] * (0.5 - edge) ** (samples - hits[right])
-        chance += weight * all(scores[right] > other + 1e-12 for other in others)
+        chance += weight * all(scores[right] > rival + 1e-12 for rival in wrong)
     return chance
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_the_formula_is_that_of_all_outcomes(penalty):
-    for samples, own, longest in ((2, 1, 2), (3, 0, 2), (3, 2, 2), (5, 1, 1)):
-        exact = chance_right(samples, 0.2, own, longest, penalty)[-1]
-        assert exact == pytest.approx(enumerated(samples, 0.2, own, longest, penalty), abs=1e-12)
+    for samples, length, longest in ((2, 1, 2), (3, 0, 2), (3, 2, 2), (5, 1, 1)):
+        exact = chance_right(samples, 0.2, length, longest, penalty)[-1]
+        assert exact == pytest.approx(enumerated(samples, 0.2, length, longest, penalty), abs=1e-12)
 
 
 def test_the_formula_is_that_of_independent_predictors_with_errors_drawn_one_by_one():
@@ -120,8 +120,8 @@ def test_the_least_risk_by_a_search_of_all_names(penalty):
 def test_names_that_are_copies_count_once():
     lengths = (3, 6)
     every = Study(lengths, 4, 200, 0.5, 6)
-    copied = found(RNG, every._replace(read=3), 0.2, 3, (0.0,))[0].mean(1)
-    apart = found(RNG, every, 0.2, 3, (0.0,))[0].mean(1)
+    copied = needed_examples(RNG, every._replace(read=3), 0.2, 3, (0.0,))[0].mean(1)
+    apart = needed_examples(RNG, every, 0.2, 3, (0.0,))[0].mean(1)
     assert copied[1] == pytest.approx(copied[0])
     assert copied[0] == pytest.approx(apart[0], rel=0.15)
     assert apart[1] > 1.5 * apart[0]
@@ -145,12 +145,12 @@ def test_the_judge_refutes_wrong_laws():
     law = claim.predict(None)
     exact = lambda name: ("edge bits seed", law[name][..., None] * (1 + 0.01 * RNG.normal(size=8)))
     charged = ("length bits seed", exact("charged")[1])
-    seen = claim.observe(None, jax.random.key(0)).replace(
+    observed = claim.observe(None, jax.random.key(0)).replace(
         threshold=exact("threshold"), charged=charged
     )
     fails = lambda **wrong: {
         check.id
-        for check in claim.checks(law.replace(**wrong), seen)
+        for check in claim.checks(law.replace(**wrong), observed)
         if check.verdict.value == "fails"
     }
     assert not fails()

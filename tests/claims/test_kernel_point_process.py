@@ -100,13 +100,13 @@ def test_a_pivot_has_the_odds_of_all_points_on_its_diagonal():
 def test_samples_have_the_probabilities_of_determinants():
     n = 4
     matrix = 2 * kernel_of(n)
-    drawn = sampled(matrix, Plan(40, 100, 1), RNG).reshape(-1, n)
-    counts = np.bincount(drawn @ 2 ** np.arange(n), minlength=2**n)
+    subsets = sampled(matrix, Plan(40, 100, 1), RNG).reshape(-1, n)
+    counts = np.bincount(subsets @ 2 ** np.arange(n), minlength=2**n)
     chances = np.zeros(2**n)
     for s in subsets_of(n):
         chances[sum(2**i for i in s)] = np.linalg.det(matrix[np.ix_(s, s)])
-    expected = chances / chances.sum() * len(drawn)
-    assert len(drawn) == counts.sum() == 4000
+    expected = chances / chances.sum() * len(subsets)
+    assert len(subsets) == counts.sum() == 4000
     statistic = ((counts - expected) ** 2 / expected).sum()
     assert statistic < chi2.ppf(1 - 1e-4, 2**n - 1)
 
@@ -138,7 +138,7 @@ def test_the_judge_refutes_wrong_laws():
     law = claim.predict(setting)
     noise = lambda *shape: 1e-3 * RNG.standard_normal(shape)
     around = lambda name, dims: (dims, law[name][..., None] + noise(*law[name].shape, 6))
-    seen = kit.seen(
+    observed = kit.seen(
         size=around("size", "ridge seed"),
         spread=around("spread", "ridge seed"),
         repulsion=around("repulsion", "ridge angle seed"),
@@ -150,7 +150,9 @@ def test_the_judge_refutes_wrong_laws():
 
     def fails(name, factor):
         wrong = law.replace(**{name: (law.quantity(name).dims, law[name] * factor)})
-        return {check.id for check in claim.checks(wrong, seen) if check.verdict.value == "fails"}
+        return {
+            check.id for check in claim.checks(wrong, observed) if check.verdict.value == "fails"
+        }
 
     assert not fails("size", 1.0)
     assert fails("size", 1.05) == {"size"}

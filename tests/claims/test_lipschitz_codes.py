@@ -138,8 +138,8 @@ def test_a_network_that_drops_a_coefficient_attains_it():
 
 
 def test_functions_that_are_drawn_are_of_the_class():
-    drawn = [kinked(20, RNG), networks(jax.random.key(0), 3, 50)]
-    for functions in drawn:
+    families = [kinked(20, RNG), networks(jax.random.key(0), 3, 50)]
+    for functions in families:
         assert np.abs(functions[:, 0]).max() == 0
         slopes = np.abs(np.diff(functions, axis=1)).max(1) * (functions.shape[1] - 1)
         assert slopes == pytest.approx(1.0, abs=1e-9)
@@ -149,22 +149,25 @@ def test_functions_that_are_drawn_are_of_the_class():
 
 def test_the_judge_refutes_wrong_laws():
     claim = LipschitzCodes(bits=(1, 2, 4), numbers=(1, 2, 3))
-    drawn = kinked(10, RNG)
-    law = claim.predict(Setting(drawn))
+    functions = kinked(10, RNG)
+    law = claim.predict(Setting(functions))
     cells = [n + 1 for n in claim.bits]
     zeros = ("bits", np.zeros(3))
-    seen = kit.seen(
+    observed = kit.seen(
         bits_error=("bits", [left_by_bits(m) for m in cells]),
         apart=("bits", [nearest_pair(zigzags(m)) for m in cells]),
         numbers_error=("numbers", [left_by_values(n, 2 / (2 * n + 1)) for n in claim.numbers]),
         trained=("numbers start", [[1.01 / (2 * n + 1), 1.1 / (2 * n + 1)] for n in claim.numbers]),
-        functions_by_bits=("bits function", [errors_by_bits(drawn, m) for m in cells]),
-        functions_by_numbers=("numbers function", [errors_by_values(drawn, n) for n in (1, 2, 3)]),
+        functions_by_bits=("bits function", [errors_by_bits(functions, m) for m in cells]),
+        functions_by_numbers=(
+            "numbers function",
+            [errors_by_values(functions, n) for n in (1, 2, 3)],
+        ),
         forgotten=zeros,
     )
 
     def fails(**wrong):
-        checks = claim.checks(law.replace(**wrong), seen)
+        checks = claim.checks(law.replace(**wrong), observed)
         return {check.id for check in checks if check.verdict.value == "fails"}
 
     assert not fails()

@@ -73,8 +73,8 @@ def test_best_of_a_rank_is_the_best_of_all_sets_of_directions(target, directions
     for chosen in itertools.combinations(range(4), directions):
         inside = np.isin(np.arange(4), chosen)
         bounds = [(0, None if filled else 0) for filled in inside]
-        found = minimize(risk, np.where(inside, 0.5, 0.0), (target,), "L-BFGS-B", bounds=bounds)
-        values.append(found.fun)
+        optimum = minimize(risk, np.where(inside, 0.5, 0.0), (target,), "L-BFGS-B", bounds=bounds)
+        values.append(optimum.fun)
     assert risk(best(target, DECAY, directions), target) == pytest.approx(min(values), abs=1e-6)
 
 
@@ -126,8 +126,8 @@ def test_wrong_theories_fail():
     claim = NoisyMeanField(neurons=150, temperatures=(0.03, 0.1), seeds=4)
     setting = claim.setting(jax.random.key(2))
     law = claim.predict(setting)
-    seen = claim.observe(setting, jax.random.key(3))
-    assert "fails" not in {check.verdict.value for check in claim.checks(law, seen)}
+    observed = claim.observe(setting, jax.random.key(3))
+    assert "fails" not in {check.verdict.value for check in claim.checks(law, observed)}
     wrong = {
         "moments": law.replace(moments=("start direction", 2 * law["moments"])),
         "cost": law.replace(cost=("empty temperature", law["cost"] + 0.5)),
@@ -136,7 +136,7 @@ def test_wrong_theories_fail():
         "trapped": law.replace(trapped=("start", 0 * law["trapped"])),
     }
     for id, theory in wrong.items():
-        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, seen)}
+        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, observed)}
         assert verdicts[id] == "fails"
 
 

@@ -168,10 +168,10 @@ def test_the_judge_refutes_wrong_laws():
     net = ("net start", law["left"][:, None] * np.array([1.0, 1.5, 2.0]))
     free = ("parity draw", law["free"][:, None] * np.array([1, 1, 2]))
     folds = ("parity", law["folds"])
-    seen = kit.seen(units=units, needed=units, away=zero, errors=net, folds=folds, free=free)
+    observed = kit.seen(units=units, needed=units, away=zero, errors=net, folds=folds, free=free)
     fails = lambda **wrong: {
         check.id
-        for check in claim.checks(law.replace(**wrong), seen)
+        for check in claim.checks(law.replace(**wrong), observed)
         if check.verdict.value == "fails"
     }
     assert not fails()

@@ -133,8 +133,8 @@ def test_wrong_theories_fail():
     claim = TwoClusterHessian(spreads=(1.2, 1.7), dimension=2, examples=512, seeds=3)
     setting = claim.setting(jax.random.key(0))
     law = claim.predict(setting)
-    seen = claim.observe(setting, jax.random.key(1))
-    right = {check.id: check.verdict.value for check in claim.checks(law, seen)}
+    observed = claim.observe(setting, jax.random.key(1))
+    right = {check.id: check.verdict.value for check in claim.checks(law, observed)}
     assert "fails" not in right.values()
     wrong = {
         "start": law.replace(start=("spread", 1.05 * law["start"])),
@@ -145,7 +145,7 @@ def test_wrong_theories_fail():
         "weights": law.replace(weights=("spread time", 1.2 * law["weights"])),
     }
     for id, theory in wrong.items():
-        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, seen)}
+        verdicts = {check.id: check.verdict.value for check in claim.checks(theory, observed)}
         assert verdicts[id] == "fails"
 
 

@@ -39,8 +39,8 @@ def test_the_checks_are_those_of_the_code_that_is_here(claim):
 
 def test_every_claim_is_on_the_map():
     """A claim tests a statement of the sources, or the map says where it comes from."""
-    told = {claim for _, claim, _ in MAP.checks} | set(MAP.elsewhere)
-    assert told == set(catalogue.built_in())
+    on_the_map = {claim for _, claim, _ in MAP.checks} | set(MAP.elsewhere)
+    assert on_the_map == set(catalogue.built_in())
 
 
 def test_every_source_has_its_part_of_the_page():

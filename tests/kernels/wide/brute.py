@@ -154,20 +154,20 @@ def mixed(pair, rows):
 
 def attended(three, sharpness, tied, c_w, c_b):
     """Values and output are linear steps; the weights of each input are the softmax of its own covariance."""
-    own = []
+    of_inputs = []
     for k in (three[0][0], three[2][0]):
         weights = np.zeros_like(k)
         for i, j in np.ndindex(k.shape[:2]):
             products = np.exp(sharpness * c_w * k[i, j] * tied)
             weights[i, j] = products / products.sum()
-        own.append(weights)
+        of_inputs.append(weights)
     after = []
-    for (k, theta, means), (one, two) in zip(three, ((0, 0), (0, 1), (1, 1)), strict=True):
-        value = c_b + c_w * k, 1 + c_w * k + c_w * theta
-        mix = lambda a, one=one, two=two: np.einsum("ijab,abcd,klcd->ijkl", own[one], a, own[two])
-        mixed = mix(value[0]), mix(value[1])
-        output = c_b + c_w * mixed[0], 1 + c_w * mixed[0] + c_w * mixed[1]
-        after.append((*output, zeros(means)))
+    for (k, theta, means), (i, j) in zip(three, ((0, 0), (0, 1), (1, 1)), strict=True):
+        values = np.stack([c_b + c_w * k, 1 + c_w * k + c_w * theta])
+        mixed = np.einsum("ijab,tabcd,klcd->tijkl", of_inputs[i], values, of_inputs[j])
+        output_k = c_b + c_w * mixed[0]
+        output_theta = 1 + c_w * mixed[0] + c_w * mixed[1]
+        after.append((output_k, output_theta, zeros(means)))
     return after
 
 
@@ -202,12 +202,20 @@ def taps(n, size, stride, padding, out):
 
 
 def convolved(pair, size, stride, padding, c_w, c_b):
-    k, theta, _ = pair
-    height, width = k.shape[:2]
+    height, width = pair[0].shape[:2]
     rows, _ = geometry(height, size, stride, padding)
     columns, _ = geometry(width, size, stride, padding)
     down = [taps(height, size, stride, padding, i) for i in range(rows)]
     across = [taps(width, size, stride, padding, j) for j in range(columns)]
+    return summed(pair, down, across, c_w, c_b)
+
+
+def summed(pair, down, across, c_w, c_b):
+    """A linear step: for each output and tap the position that is read, None for a zero, in both dimensions."""
+    k, theta, _ = pair
+    size = len(down[0])
+    rows = len(down)
+    columns = len(across)
     new = np.zeros((2, rows, columns, rows, columns))
     for i, j, m, n in np.ndindex(rows, columns, rows, columns):
         for s in range(size):
@@ -223,12 +231,12 @@ def convolved(pair, size, stride, padding, c_w, c_b):
 def writes(n, size, stride, padding):
     """For each output the input that each tap of a transposed window takes to it, by what each input writes."""
     same = size - 1 if stride > size - 1 else math.ceil((size + stride - 2) / 2)
-    before = size - 1 if padding == "none" else same
+    zeros_before = size - 1 if padding == "none" else same
     outputs = n * stride + (max(size - stride, 0) if padding == "none" else 0)
     table = [[None] * size for _ in range(outputs)]
     for q in range(n):
         for t in range(size):
-            p = stride * q + before - t
+            p = stride * q + zeros_before - t
             if padding == "circular":
                 p %= outputs
             if 0 <= p < outputs:
@@ -237,20 +245,10 @@ def writes(n, size, stride, padding):
 
 
 def transposed(pair, size, stride, padding, c_w, c_b):
-    k, theta, _ = pair
-    down = writes(k.shape[0], size, stride, padding)
-    across = writes(k.shape[1], size, stride, padding)
-    rows, columns = len(down), len(across)
-    new = np.zeros((2, rows, columns, rows, columns))
-    for i, j, m, n in np.ndindex(rows, columns, rows, columns):
-        for s in range(size):
-            for t in range(size):
-                at = down[i][s], across[j][t], down[m][s], across[n][t]
-                if None not in at:
-                    new[:, i, j, m, n] += k[at], theta[at]
-    new /= size**2
-    blank = np.zeros((rows, columns))
-    return c_b + c_w * new[0], 1 + c_w * new[0] + c_w * new[1], (blank, blank)
+    height, width = pair[0].shape[:2]
+    down = writes(height, size, stride, padding)
+    across = writes(width, size, stride, padding)
+    return summed(pair, down, across, c_w, c_b)
 
 
 def pooled(pair, size, stride):

@@ -431,11 +431,11 @@ def test_attention_of_finite_networks(tied, parameterized):
         parameterized=parameterized,
     )
     x = images(2, (4, 3))
-    drawn = sampled_gram(net, x, jax.random.key(0), count=60)
+    sampled = sampled_gram(net, x, jax.random.key(0), count=60)
     limit = gram(net.limit(), x)
     for mean, deviation, exact in (
-        (drawn.nngp, drawn.nngp_error, limit.nngp),
-        (drawn.ntk, drawn.ntk_error, limit.ntk),
+        (sampled.nngp, sampled.nngp_error, limit.nngp),
+        (sampled.ntk, sampled.ntk_error, limit.ntk),
     ):
         size = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
         assert (np.abs(mean - exact) <= 4 * deviation + 0.03 * size).all(), (mean, exact)

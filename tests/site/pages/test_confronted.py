@@ -40,13 +40,13 @@ def test_numbers_of_the_claim_are_those_of_the_point_that_is_shown():
 
 def test_checks_that_a_rival_leaves_alone_are_not_shown():
     mine = follows([4.0, 2.0, 1.0], [4.0, 2.0, 1.0])
-    other = replace(mine, id="other")
+    untouched = replace(mine, id="other")
     wrong = follows([1.0, 1.0, 1.0], [4.0, 2.0, 1.0])
-    rival = Rejection("flat", "flat", True, ("step",), (wrong, other), "")
-    result = SimpleNamespace(checks=(mine, other))
-    _, pairs, more = confronted(rival, result)
+    rival = Rejection("flat", "flat", True, ("step",), (wrong, untouched), "")
+    result = SimpleNamespace(checks=(mine, untouched))
+    _, pairs, left_out = confronted(rival, result)
     assert [check.id for _, check in pairs] == ["step"]
-    assert more == 0
+    assert left_out == 0
 
 
 def test_what_is_left_open_is_said_by_the_name_of_the_check():

@@ -86,10 +86,10 @@ def by_all_pairs(
         if not isinstance(node, MIXING):
             computed[index] = through(node, index, read, layout, one, two, duals[index])
             continue
+        mix = partial(_mix_all_pairs, layout, index)
         if isinstance(node, Attend):
-            computed[index] = read[0].map(partial(_attend, one[index][0], two[index][0]))
-            continue
-        computed[index] = read[0].map(partial(_mix_all_pairs, layout, index))
+            mix = partial(_attend, one[index][0], two[index][0])
+        computed[index] = read[0].map(mix)
     return computed[end]
 
 
@@ -111,8 +111,7 @@ def attention_weights(
     count = int(np.prod(space))
     k = by_all_pairs(plan, duals, keys, sides, sides).k[..., 0]
     # of one input K° is symmetric, so that either axis may be that of the keys
-    weights = jax.nn.softmax(node.sharpness * k.reshape(count, *space, -1), axis=0)
-    return weights
+    return jax.nn.softmax(node.sharpness * k.reshape(count, *space, -1), axis=0)
 
 
 def _attend(one: Array, two: Array, k: Array) -> Array:

@@ -1,16 +1,11 @@
 """Kernels between all positions of outputs, for networks that end before they are pooled."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.precision import arithmetic
-from steepest.kernels.connected._tabulated import TOLERANCE
 from steepest.kernels.wide._evaluate import by_all_pairs
-from steepest.kernels.wide._plan import plan_of
-from steepest.kernels.wide._positions import Positions
-from steepest.kernels.wide._survey import survey
+from steepest.kernels.wide._positions import Positions, blocks_of
 from steepest.nn.layers import WideLimit
 
 CELLS = 2**22  # pairs of positions of pairs of inputs that are computed at a time
@@ -30,35 +25,24 @@ def between_positions(
     Raises:
         UserError: no signal reaches the output; an activation has no known expectation.
     """
-    plan = plan_of(limit, positions=True)
-    columns = x if other is None else other.astype(x.dtype)
-    both = x if other is None else np.concatenate([x, columns])
-    surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize])
-    way = Positions(plan, surveyed.duals, surveyed.error)
+    way = Positions.of(limit, x, other, tolerance, positions=True)
+    rows = way.rows(x)
+    columns = rows if other is None else way.rows(other.astype(x.dtype))
+    n = len(x)
+    m = columns[0].shape[-2]
     space = limit.spaces[-1]
-    out = np.empty((2, len(x), len(columns), *space, *space), x.dtype)
+    out = np.zeros((2, n, m, *space, *space), x.dtype)
     end = len(limit.nodes) - 1
-    positions = max(int(np.prod(nodes)) for nodes in limit.spaces)
+    positions = max(int(np.prod(of_node)) for of_node in limit.spaces)
     size = max(1, int(CELLS**0.5 / positions))
-    first, second = way.rows(x), way.rows(columns)
     with arithmetic(double=x.dtype == np.float64):
-        for i in _blocks(len(x), size):
-            one = way.firsts(first, i)
-            for j in _blocks(len(columns), size):
-                pairs = by_all_pairs(plan, way.duals, end, one, way.seconds(second, j))
-                out[0, i, j] = _inputs_first(np.asarray(pairs.k))
-                out[1, i, j] = (
-                    0.0 if pairs.theta is None else _inputs_first(np.asarray(pairs.theta))
-                )
-    return out[0], out[1], surveyed.error
-
-
-def _inputs_first(pairs: NDArray) -> NDArray:
-    """Move the axes of the inputs, the last two, to the front."""
-    return np.moveaxis(pairs, (-2, -1), (0, 1))
-
-
-def _blocks(count: int, size: int) -> Iterator[slice]:
-    """Cut into slices of at most some inputs."""
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
+        for down in blocks_of(n, min(size, n)):
+            first = way.firsts(rows, down)
+            for across in blocks_of(m, min(size, m)):
+                second = way.seconds(columns, across)
+                pairs = by_all_pairs(way.plan, way.duals, end, first, second)
+                # the last two axes are those of the inputs
+                out[0, down, across] = np.moveaxis(pairs.k, (-2, -1), (0, 1))
+                if pairs.theta is not None:
+                    out[1, down, across] = np.moveaxis(pairs.theta, (-2, -1), (0, 1))
+    return out[0], out[1], way.error

@@ -57,14 +57,20 @@ class Positions:
 
     @classmethod
     def of(
-        cls, limit: WideLimit, x: NDArray, other: NDArray | None, tolerance: float | None
+        cls,
+        limit: WideLimit,
+        x: NDArray,
+        other: NDArray | None,
+        tolerance: float | None,
+        *,
+        positions: bool = False,
     ) -> "Positions":
-        """Build it for these inputs.
+        """Build it for these inputs; ``positions`` says that those of the output are wanted.
 
         Raises:
             UserError: the output keeps its positions; no signal reaches it; an activation has no known expectation.
         """
-        plan = plan_of(limit)
+        plan = plan_of(limit, positions=positions)
         both = x if other is None else np.concatenate([x, other.astype(x.dtype)])
         surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize])
         return cls(plan, surveyed.duals, surveyed.error, (both, surveyed))
@@ -89,8 +95,8 @@ class Positions:
         """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
         height, width = self._block(rows[0].shape[-2], columns[0].shape[-2], _platform(rows[0]))
         with arithmetic(double=rows[0].dtype == np.float64):
-            down = _blocks(rows[0].shape[-2], height)
-            across = _blocks(columns[0].shape[-2], width)
+            down = blocks_of(rows[0].shape[-2], height)
+            across = blocks_of(columns[0].shape[-2], width)
             one = [self.firsts(rows, i) for i in down]
             two = [self.seconds(columns, j) for j in across]
             out = np.empty((2, rows[0].shape[-2], columns[0].shape[-2]), rows[0].dtype)
@@ -156,7 +162,7 @@ def _platform(array: Any) -> str:
     return jax.default_backend()
 
 
-def _blocks(count: int, size: int) -> list[slice]:
+def blocks_of(count: int, size: int) -> list[slice]:
     """Cut into slices of one length, so that one program serves all; the last overlaps the one before."""
     starts = [min(start, count - size) for start in range(0, count, size)]
     return [slice(start, start + size) for start in starts]

@@ -125,10 +125,10 @@ def survey(
             )
             diagonals.append(_pooled(plan, index, read[0], itself))
         elif isinstance(node, Attend):
-            before = (*chosen, *(None,) * (len(nodes) - index - 1))
-            weights = _weights(plan, before, index, sides)
+            so_far = (*chosen, *(None,) * (len(nodes) - index - 1))
+            weights = _weights(plan, so_far, index, sides)
             sides[index] = [weights[..., None]]
-            itself = _with_itself(plan, before, index, sides)
+            itself = _with_itself(plan, so_far, index, sides)
             diagonals.append(_attended(node, read[0], read[1], weights, itself, eps))
         elif isinstance(node, Normalize):
             spread = _spread(read[0], index)

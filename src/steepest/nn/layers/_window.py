@@ -40,9 +40,11 @@ class Window(NamedTuple):
             UserError: when the window is larger than the space and nothing is padded.
         """
         if self.transposed:
-            more = (max(size - r, 0) for size, r in zip(self.size, self.stride, strict=True))
-            extra = more if self.padding == "none" else (0 for _ in space)
-            return tuple(n * r + m for n, r, m in zip(space, self.stride, extra, strict=True))
+            beyond = self.padding == "none"  # windows that begin at the last input
+            return tuple(
+                n * r + beyond * max(size - r, 0)
+                for n, r, size in zip(space, self.stride, self.size, strict=True)
+            )
         if self.padding != "none":
             return tuple(-(-n // r) for n, r in zip(space, self.stride, strict=True))
         if any(size > n for size, n in zip(self.size, space, strict=True)):

@@ -18,10 +18,10 @@ def confronted(
 
     Of a law over axes the numbers of the claim are those of the point that is shown of the other.
     """
-    own = {check.id: check for check in result.checks}
+    of_claim = {check.id: check for check in result.checks}
     pairs = []
     for check in wrong.checks:
-        mine = own.get(check.id)
+        mine = of_claim.get(check.id)
         # NaN differs from itself, its name does not
         if mine and (repr(replace(mine, challenged_by=())) != repr(check) or check.id in wrong.by):
             pairs.append((at_the_point_of(check, mine), check))

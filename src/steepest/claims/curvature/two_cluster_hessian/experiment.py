@@ -83,10 +83,10 @@ def train(
     run = kit.compiled(jax.vmap(follow))
     arrays = [np.asarray(array) for array in run(points, starts)]
     shape = (len(worlds), seeds, len(spreads))
-    weights, *others = (array.reshape(*shape, *array.shape[1:]) for array in arrays)
+    weights, *curvatures = (array.reshape(*shape, *array.shape[1:]) for array in arrays)
     return [
         Trained(half_difference(of_world[0], direction), *of_world[1:])
-        for of_world in zip(weights, *others, strict=True)
+        for of_world in zip(weights, *curvatures, strict=True)
     ]
 
 
@@ -118,10 +118,10 @@ def along_and_across(hessian: np.ndarray, dimension: int) -> tuple[np.ndarray, n
     """Return second derivatives along the class direction and, on average, across it, outputs moving apart."""
     blocks = hessian.reshape(*hessian.shape[:-2], 2, dimension, 2, dimension)
     apart = np.array([-1, 1]) / np.sqrt(2)
-    both = np.einsum("a,...aibj,b->...ij", apart, blocks, apart)
+    moving_apart = np.einsum("a,...aibj,b->...ij", apart, blocks, apart)
     direction = class_direction(dimension)
-    along = np.einsum("i,...ij,j->...", direction, both, direction)
-    return along, (np.trace(both, axis1=-2, axis2=-1) - along) / (dimension - 1)
+    along = np.einsum("i,...ij,j->...", direction, moving_apart, direction)
+    return along, (np.trace(moving_apart, axis1=-2, axis2=-1) - along) / (dimension - 1)
 
 
 def place_of_class(hessian: np.ndarray, dimension: int) -> np.ndarray:

@@ -159,8 +159,8 @@ class BurerMonteiro(kit.Claim[Matrices]):
         noise = experiment.NOISE * rng.standard_normal((*x.shape[:2], self.near, *x.shape[3:]))
         ended = experiment.ascend(a, experiment.unit_rows(x + noise * (x != 0)), self.sweeps)
         best = a.sum((-2, -1))[..., None]  # of the cut that puts all on one side
-        before = experiment.ends(a, x).value
-        return (best - experiment.ends(a, ended).value) / (best - before)
+        trapped = experiment.ends(a, x).value
+        return (best - experiment.ends(a, ended).value) / (best - trapped)
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         return [

@@ -402,6 +402,12 @@ class Catapult(kit.Claim[Setting]):
                 0.0,
                 label="share of ReLU networks whose loss does not rise, or does not converge then",
             ),
+            *self.judge_peaks(law, seen),
+        ]
+
+    def judge_peaks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare how high the loss is thrown at each width, and when."""
+        return [
             kit.power(
                 "peak_exponent",
                 law.peak,

@@ -144,8 +144,8 @@ class DepthOfAveraging(kit.Claim[Setting]):
 
     def setting(self, key: kit.Key) -> Setting:
         rng = kit.numpy_generator(key)
-        drawn = [two_blocks(self.nodes, degree, self.across, rng) for degree in self.degrees]
-        graphs, classes = map(np.stack, zip(*drawn, ring_of_arcs(self.nodes), strict=True))
+        blocks = [two_blocks(self.nodes, degree, self.across, rng) for degree in self.degrees]
+        graphs, classes = map(np.stack, zip(*blocks, ring_of_arcs(self.nodes), strict=True))
         return Setting(graphs, classes, rng.permuted(classes, axis=1))
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
@@ -253,7 +253,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
         stays = (1 + degrees * (1 - 2 * across)) / (1 + degrees)
         growth = stays * np.sqrt(degrees + 1)
         tree = self.strength * growth[:, None] ** np.arange(ROUNDS + 1)
-        own = np.array([chance_of_each(of) for of in laws])
+        of_each_node = np.array([chance_of_each(of) for of in laws])
         singles = law.accuracy.max("k")
         return [
             kit.rival(
@@ -285,8 +285,8 @@ class DepthOfAveraging(kit.Claim[Setting]):
                 "own_weights",
                 "weights could be each node's own",
                 label="Φ(√(vᵀC⁻¹v)) with all rounds",
-                together=("graph", own),
-                gain=("graph", own - singles.values),
+                together=("graph", of_each_node),
+                gain=("graph", of_each_node - singles.values),
             ),
         ]
 

@@ -53,8 +53,8 @@ def features(
 ) -> Values:
     """Draw one noisy reading of the class of each node, ``(n, draws)``."""
     shape = (len(classes), draws)
-    drawn = rng.standard_normal(shape) if noise == "normal" else rng.standard_cauchy(shape)
-    return strength * classes[:, None] + drawn
+    noises = rng.standard_normal(shape) if noise == "normal" else rng.standard_cauchy(shape)
+    return strength * classes[:, None] + noises
 
 
 def read(

@@ -127,8 +127,8 @@ class LipschitzCodes(kit.Claim[Setting]):
         for_networks, for_kinks = jax.random.split(key)
         trained = networks(for_networks, self.functions, self.steps)
         rng = kit.numpy_generator(for_kinks)
-        drawn = np.concatenate([trained, kinked(self.functions, rng)])
-        return Setting(drawn + self.offset * rng.uniform(-1, 1, (len(drawn), 1)))
+        functions = np.concatenate([trained, kinked(self.functions, rng)])
+        return Setting(functions + self.offset * rng.uniform(-1, 1, (len(functions), 1)))
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         functions = setting.functions
@@ -313,7 +313,7 @@ class LipschitzCodes(kit.Claim[Setting]):
         cells = SHOWN_BITS + 1
         points = np.arange(cells * FINE + 1) / (cells * FINE)
         fine = at_cells(example[None], cells)
-        drawn = coded(fine, cells)[0]
+        code = coded(fine, cells)[0]
         return (
             kit.panel(
                 "A number is worth two bits",
@@ -345,8 +345,8 @@ class LipschitzCodes(kit.Claim[Setting]):
                 "t",
                 "f(t), divided by its largest slope",
                 kit.context_curve(np.linspace(0, 1, len(example)), example, "network"),
-                kit.observed_curve(points, drawn, "code"),
-                kit.predicted_curve(points, drawn + 1 / cells, "within 1/(n + 1)"),
-                kit.predicted_curve(points, drawn - 1 / cells, ""),
+                kit.observed_curve(points, code, "code"),
+                kit.predicted_curve(points, code + 1 / cells, "within 1/(n + 1)"),
+                kit.predicted_curve(points, code - 1 / cells, ""),
             ),
         )

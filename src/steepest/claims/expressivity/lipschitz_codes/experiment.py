@@ -170,8 +170,10 @@ def networks(key: kit.Key, count: int, steps: int) -> Values:
         path = descend(risk, (inner, outer), optax.adam(0.02), steps, record=steps)
         return output(path.params, points)
 
-    run = lambda key, points: jax.vmap(lambda k: train(k, points))(jax.random.split(key, count))
-    values = np.asarray(kit.compiled(run)(key, jnp.linspace(0, 1, BASE + 1)))
+    def train_all(key: jax.Array, points: jax.Array) -> jax.Array:
+        return jax.vmap(train, (0, None))(jax.random.split(key, count), points)
+
+    values = np.asarray(kit.compiled(train_all)(key, jnp.linspace(0, 1, BASE + 1)))
     values = values - values[:, :1]
     return values / np.abs(np.diff(values, axis=1)).max(1, keepdims=True) / BASE
 
@@ -239,8 +241,8 @@ def autoencoders(key: kit.Key, sizes: tuple[int, ...], shape: Shape, lr: float) 
         ]
         code = jnp.arange(top) < numbers
         used = jnp.arange(top + 1) <= numbers
-        drawn = jax.random.uniform(for_data, (POINTS, top + 1), minval=-1, maxval=1) * used
-        c = drawn / jnp.abs(drawn).max(1, keepdims=True)
+        raw = jax.random.uniform(for_data, (POINTS, top + 1), minval=-1, maxval=1) * used
+        c = raw / jnp.abs(raw).max(1, keepdims=True)
 
         def risk(params: list[jax.Array]) -> jax.Array:
             hidden = jnp.tanh(affine(params[0], c))

@@ -6,7 +6,7 @@ residual network keeps its input and may have one hidden neuron a block.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -249,7 +249,10 @@ class NarrowNetworks(kit.Claim[Setting]):
             self.steps,
             self.lr,
         )
-        of_lane = lambda stacked, lane: jax.tree.map(lambda part: part[lane], stacked)
+
+        def of_lane(stacked: Any, lane: int) -> Any:
+            return jax.tree.map(lambda part: part[lane], stacked)
+
         layers = [chain_layers(of_lane(chains, lane)) for lane in range(len(tasks))]
         ends = np.cumsum([self.trained, self.wide, self.trained, 3])
         groups = [layers[start:end] for start, end in zip((0, *ends[:-1]), ends, strict=True)]

@@ -38,9 +38,9 @@ class Circuit:
 
     def full_adder(self, x: int, y: int, carry: int) -> tuple[int, int]:
         """Add five gates; return the wires of sum and carry."""
-        either, both = self.half_adder(x, y)
+        either, carried = self.half_adder(x, y)
         total, passed = self.half_adder(either, carry)
-        return total, self.add(OR, both, passed)
+        return total, self.add(OR, carried, passed)
 
     def sum_of(self, first: list[int], second: list[int]) -> list[int]:
         """Add an adder that ripples, of numbers with their lowest bit first; return the wires of the sum.
@@ -125,13 +125,13 @@ def compiled_network(circuit: Circuit) -> Network:
     pairs = {frozenset((x, y)): None for _, x, y in circuit.gates}
     units = {pair: 1 + circuit.inputs + place for place, pair in enumerate(pairs)}
     size = 1 + circuit.inputs + len(units)
-    one = np.eye(size)[0]
+    constant = np.eye(size)[0]
     wires = list(np.eye(size)[1 : 1 + circuit.inputs])
     hidden = np.zeros((len(units), size))
     for (a, b, c, d), x, y in circuit.gates:
         unit = units[frozenset((x, y))]
-        hidden[unit - 1 - circuit.inputs] = wires[x] + wires[y] - one
-        wires.append(a * one + b * wires[x] + c * wires[y] + d * np.eye(size)[unit])
+        hidden[unit - 1 - circuit.inputs] = wires[x] + wires[y] - constant
+        wires.append(a * constant + b * wires[x] + c * wires[y] + d * np.eye(size)[unit])
     return Network(hidden, np.array(wires))
 
 

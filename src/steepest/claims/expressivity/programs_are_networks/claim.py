@@ -107,8 +107,8 @@ class ProgramsAreNetworks(kit.Claim[None]):
     @property
     def nets(self) -> tuple[Net, ...]:
         """Return the networks with too few units: one of each T, and two of the largest."""
-        most = self.separate[-1]
-        return (*(Net(gates, 1, False) for gates in self.separate), Net(most, 2, False))
+        largest = self.separate[-1]
+        return (*(Net(gates, 1, False) for gates in self.separate), Net(largest, 2, False))
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {

@@ -173,6 +173,6 @@ def free_of_units(bits: int, tries: int, rng: np.random.Generator) -> tuple[Valu
     signs = (x @ weights.T + bias > 1e-9).T.reshape(tries, *(2,) * bits)
     single = [free_bits(sign) for sign in signs]
     paired = [
-        free_bits(sign ^ other) for sign, other in zip(signs, np.roll(signs, 1, 0), strict=True)
+        free_bits(first ^ second) for first, second in zip(signs, np.roll(signs, 1, 0), strict=True)
     ]
     return np.array(single), np.array(paired)

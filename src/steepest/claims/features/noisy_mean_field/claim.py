@@ -264,9 +264,11 @@ class NoisyMeanField(kit.Claim[Setting]):
         steps = above.sum("moment")
         # between steps the logarithm is linear; the end stands for never
         relative = np.log(np.maximum(over / bound, 1e-12))
-        before = relative.isel(moment=np.maximum(steps - 1, 0))
-        after = relative.isel(moment=np.minimum(steps, self.steps - 1))
-        between = xarray.where((steps > 0) & (steps < self.steps), after / (before - after), 0.0)
+        last_above = relative.isel(moment=np.maximum(steps - 1, 0))
+        first_below = relative.isel(moment=np.minimum(steps, self.steps - 1))
+        between = xarray.where(
+            (steps > 0) & (steps < self.steps), first_below / (last_above - first_below), 0.0
+        )
         return {
             "cost": late / law.temperature,
             "time": self.step * (steps + between),

@@ -44,8 +44,8 @@ def best(target: Values, decay: float, directions: int | None = None) -> Values:
     The largest a_i are filled: of those that are, m_i = a_i − (2t + λ)/4, with t = Σ(m_j − a_j).
     """
     order = np.argsort(-target)
-    most = len(target) if directions is None else directions
-    for filled in range(most, -1, -1):
+    allowed = len(target) if directions is None else directions
+    for filled in range(allowed, -1, -1):
         empty = target[order[filled:]].sum()
         trace = -(empty + filled * decay / 4) / (1 + filled / 2)
         sizes = np.zeros(len(target))

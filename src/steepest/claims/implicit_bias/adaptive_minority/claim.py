@@ -52,7 +52,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
     constants: kit.Count = kit.param(
         2, "k, features that are one in every example", scope=kit.choices(2, 3)
     )
-    own: kit.Positive = kit.param(
+    own_norm: kit.Positive = kit.param(
         2.0,
         "a, ℓ1 norm of a common example's own features",
         scope=kit.between(2.0, 2.5, "shorter ones are fitted slowly, longer ones hide the label"),
@@ -137,13 +137,13 @@ class AdaptiveMinority(kit.Claim[Sets]):
         design = Design(
             self.constants,
             self.features,
-            self.own,
-            (self.own + 2 * self.constants) * (1 + self.unequal),
+            self.own_norm,
+            (self.own_norm + 2 * self.constants) * (1 + self.unequal),
         )
         counts = (self.n, self.new)
         rare = np.round(np.outer(self.shares, counts)).astype(int)
-        drawn = [experiment.draw(rng, design, counts, rare) for _ in range(self.seeds)]
-        return Sets(*(np.stack(part) for part in zip(*drawn, strict=True)))
+        sets = [experiment.draw(rng, design, counts, rare) for _ in range(self.seeds)]
+        return Sets(*(np.stack(part) for part in zip(*sets, strict=True)))
 
     def own_features(self, setting: Sets) -> Values:
         """Return the training examples' own features, all others zero."""
@@ -155,12 +155,21 @@ class AdaptiveMinority(kit.Claim[Sets]):
         spread = np.ptp(margins, -1).max() / margins.mean()
         squares = (self.own_features(setting) ** 2).sum(-1)
         evidence = theory.evidence(self.constants, squares, setting.y)
-        more = "the common class must be that"
         return [
             kit.assume("margins of sign(Xᵀy): range over mean", spread, "<=", ROUNDING),
-            kit.assume("Σy, common less rare examples", setting.y.sum(-1).min(), ">", 0, more),
             kit.assume(
-                "(4kPN + P + N)/(k|P − N|)", evidence.min(), ">", 1, "take more rare examples"
+                "Σy, common less rare examples",
+                setting.y.sum(-1).min(),
+                ">",
+                0,
+                "the common class must be that",
+            ),
+            kit.assume(
+                "(4kPN + P + N)/(k|P − N|)",
+                evidence.min(),
+                ">",
+                1,
+                "take more rare examples",
             ),
         ]
 
@@ -169,7 +178,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
         signs = np.sign(np.einsum("stnd,stn->std", setting.x, setting.y))
         rare = (setting.new_y < 0).mean((0, -1))
         return kit.law(
-            adaptive=("class", theory.sign_outputs(self.constants, self.own)),
+            adaptive=("class", theory.sign_outputs(self.constants, self.own_norm)),
             adaptive_error=("share", rare),
             direction=("seed share weight", signs / np.linalg.norm(signs, axis=-1, keepdims=True)),
             descent=(
@@ -181,7 +190,7 @@ class AdaptiveMinority(kit.Claim[Sets]):
         )
 
     def observe(self, setting: Sets, key: kit.Key) -> kit.Observation:
-        length = self.reach / (1 + self.constants + self.own)
+        length = self.reach / (1 + self.constants + self.own_norm)
         by_rules = experiment.fit(
             setting, experiment.adaptive(setting, length, self.adaptive_steps)
         )

@@ -60,13 +60,13 @@ def draw(
     """
     n, new = counts
     width = 1 + design.constants + design.features * (n + 1)
-    drawn = []
+    sets = []
     for of_training, of_new in rare:
         y = rng.permutation(np.where(np.arange(n) < of_training, -1.0, 1.0))
         new_y = rng.permutation(np.where(np.arange(new) < of_new, -1.0, 1.0))
         x = _examples(rng, design, y, np.arange(n), width)
-        drawn.append((x, y, _examples(rng, design, new_y, np.full(new, n), width), new_y))
-    return tuple(np.stack(part) for part in zip(*drawn, strict=True))
+        sets.append((x, y, _examples(rng, design, new_y, np.full(new, n), width), new_y))
+    return tuple(np.stack(part) for part in zip(*sets, strict=True))
 
 
 def _examples(
@@ -74,12 +74,12 @@ def _examples(
 ) -> Values:
     """Return (y, 1, …, 1, own features), those of each example at its place."""
     x = np.zeros((len(y), width))
-    before = 1 + design.constants
+    shared = 1 + design.constants
     x[:, 0] = y
-    x[:, 1:before] = 1.0
+    x[:, 1:shared] = 1.0
     for row, label, place in zip(x, y, places, strict=True):
         parts = rng.dirichlet(np.ones(design.features)) * rng.choice([-1.0, 1.0], design.features)
-        first = before + place * design.features
+        first = shared + place * design.features
         norm = design.common if label > 0 else design.rare
         row[first : first + design.features] = norm * parts
     return x

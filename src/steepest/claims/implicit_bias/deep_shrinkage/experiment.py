@@ -55,13 +55,13 @@ def _descent(lr: float, steps: int) -> Callable[..., Ends]:
     rule = optax.sgd(lr, momentum=MOMENTUM)
 
     def run(target: jax.Array, decay: jax.Array, layers: jax.Array, start: jax.Array) -> Ends:
-        most = start.shape[1]
-        used = (jnp.arange(most) < layers[:, None])[..., None, None]
+        deepest = start.shape[1]
+        used = (jnp.arange(deepest) < layers[:, None])[..., None, None]
 
         def product(weights: jax.Array) -> jax.Array:
             of_all = jnp.where(used, weights, jnp.eye(target.shape[-1]))
             result = of_all[:, 0]
-            for layer in range(1, most):
+            for layer in range(1, deepest):
                 result = of_all[:, layer] @ result
             return result
 
@@ -137,7 +137,7 @@ def networks(
     Starts are, in this order: each leading part of the target with a little noise; random ones of a tenth to
     thrice its size; small ones; and the whole target with noise once more, for a world without decay.
     """
-    most = max(layers)
+    deepest = max(layers)
     d = len(singular)
     order = np.argsort(-singular)
     sizes = np.geomspace(0.1, LARGEST, counts.random) * singular.max()
@@ -146,13 +146,13 @@ def networks(
         for number in layers:
             parts = [np.isin(np.arange(d), order[:rank]) * singular for rank in range(d + 1)]
             from_parts = [
-                from_target(left, part, right, number, most) for part in [*parts, singular]
+                from_target(left, part, right, number, deepest) for part in [*parts, singular]
             ]
             noisy = [start + NOISE * rng.standard_normal(start.shape) for start in from_parts]
-            random = [random_start(rng, size, number, most, d) for size in sizes]
-            small = [SMALL * rng.standard_normal((most, d, d)) for _ in range(counts.small)]
+            random = [random_start(rng, size, number, deepest, d) for size in sizes]
+            small = [SMALL * rng.standard_normal((deepest, d, d)) for _ in range(counts.small)]
             starts.append(np.stack([*noisy[:-1], *random, *small, noisy[-1]]))
-    start = np.stack(starts).reshape(len(of.left), len(layers), -1, most, d, d)
+    start = np.stack(starts).reshape(len(of.left), len(layers), -1, deepest, d, d)
     shape = start.shape[:3]
     decays = np.full(shape, decay)
     decays[..., -1] = 0.0
@@ -197,10 +197,10 @@ def crossing(
         steps: of each; they start where the one before has ended.
     """
     descent = _descent(lr, steps)
-    most = int(layers.max())
+    deepest = int(layers.max())
     d = left.shape[1]
     s = np.full(len(decay), FAR)
-    start = np.zeros((len(decay), most, d, d))
+    start = np.zeros((len(decay), deepest, d, d))
     for i, of_problem in enumerate(layers):
         root = FAR ** (1 / of_problem)
         start[i, :of_problem, 0, 0] = root

@@ -615,12 +615,12 @@ def relative_lengths(x: Values, y: Values, sums: Values) -> Values:
     """
     products = np.einsum("snd,scd->snc", x, sums)
     positive = y > 0
-    own = np.where(positive, products[..., 0], products[..., 1])
+    of_class = np.where(positive, products[..., 0], products[..., 1])
     means = [
-        np.where(mine, own, 0.0).sum(1, keepdims=True) / mine.sum(1, keepdims=True)
+        np.where(mine, of_class, 0.0).sum(1, keepdims=True) / mine.sum(1, keepdims=True)
         for mine in (positive, ~positive)
     ]
-    return own / np.where(positive, *means)
+    return of_class / np.where(positive, *means)
 
 
 def over_class_mean(size: xarray.DataArray, label: xarray.DataArray) -> xarray.DataArray:

@@ -84,8 +84,9 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         "½λ‖θ‖² ≥ λ Σ|v_j|‖w_j‖, which is as λ√n (derived, not tested). Networks with fewer neurons leave the limit "
         "late, as what they learn does not shrink like their start: the claim ends at λt = 1.",
         "What is learned moves each weight by n^(−1/2), but as v_j has either sign its first order has mean zero in "
-        "the kernel: for the square 1/n is left, and for ReLU 6/n at these widths. In much wider networks of ReLU "
-        "gates that close more often than they open leave n^(−1/2) (ntk-dynamics).",
+        "the kernel: for the square 1/n is left, and for ReLU 6/n at these widths. So 128 neurons end at 0.17 of the "
+        "start's kernel, where 0.13 is the law and 0.08 more is allowed. In much wider networks of ReLU gates that "
+        "close more often than they open leave n^(−1/2) (ntk-dynamics).",
         "Descent takes steps of 1/λ_max, and theory the same: a step multiplies outputs by (1 − ηλ)^D and the start's "
         "kernel by (1 − ηλ)^(2D−2), which is e^(−2(D−1)λt) to 1 %.",
         "Each network is two copies of opposite sign, so that outputs start at zero; decay of a random start's outputs "
@@ -196,8 +197,8 @@ class DecayLeavesKernel(kit.Claim[Setting]):
         between = self.steps // RECORDS
         # networks of different widths are drawn apart
         trained = [
-            train(one, setting, lanes, width=width, records=RECORDS, between=between)
-            for one, width in zip(kit.keys(key, len(self.widths)), self.widths, strict=True)
+            train(for_width, setting, lanes, width=width, records=RECORDS, between=between)
+            for for_width, width in zip(kit.keys(key, len(self.widths)), self.widths, strict=True)
         ]
         shape = (len(self.widths), 2, len(POWERS), self.seeds, RECORDS)
         kernel = np.stack([of.kernel for of in trained]).reshape(shape).transpose(1, 3, 2, 0, 4)

@@ -61,12 +61,14 @@ def train(
     y = jnp.asarray(setting.y)
     dimension = x.shape[1]
 
-    def follow(key: jax.Array, lane: Lanes) -> tuple[jax.Array, jax.Array]:
+    def follow(of_lane: tuple[jax.Array, Lanes]) -> tuple[jax.Array, jax.Array]:
+        key, lane = of_lane
+
         def output(params: dict[str, jax.Array]) -> jax.Array:
             active = jnp.maximum(jnp.einsum("cnd,id->cin", params["w"], x), 0)
             active = jnp.where(lane.power == 2, active**2, active)
-            one, other = jnp.einsum("cin,cn->ci", active, params["v"]) / jnp.sqrt(width)
-            return (one - other) / jnp.sqrt(2)
+            plus, minus = jnp.einsum("cin,cn->ci", active, params["v"]) / jnp.sqrt(width)
+            return (plus - minus) / jnp.sqrt(2)
 
         risk = lambda params: 0.5 * jnp.mean((output(params) - y) ** 2)
         for_w, for_v = jax.random.split(key)
@@ -93,5 +95,5 @@ def train(
 
         return jax.lax.scan(record, start, None, length=records)[1]
 
-    run = kit.compiled(lambda keys, lanes: jax.lax.map(lambda of: follow(*of), (keys, lanes)))
-    return Trained(*map(np.asarray, run(kit.keys(key, len(lanes.power)), lanes)))
+    follow_all = kit.compiled(lambda *lanes: jax.lax.map(follow, lanes))
+    return Trained(*map(np.asarray, follow_all(kit.keys(key, len(lanes.power)), lanes)))

@@ -174,12 +174,12 @@ class KernelPointProcess(kit.Claim[Setting]):
         rng = kit.numpy_generator(key)
         plan = Plan(self.seeds, self.chains, self.samples)
         kernel = setting.circle
-        drawn = [sampled(kernel / ridge, plan, rng) for ridge in self.ridges]
+        circles = [sampled(kernel / ridge, plan, rng) for ridge in self.ridges]
         # a control needs a quarter of the draws
-        alone = [rng.random(subsets[:, ::4].shape) < subsets.mean() for subsets in drawn]
+        alone = [rng.random(subsets[:, ::4].shape) < subsets.mean() for subsets in circles]
         odds = [kernel.diagonal() / ridge for ridge in self.ridges]
-        of_products = [rng.random(drawn[0].shape) < chance / (1 + chance) for chance in odds]
-        runs = [moments(kernel, setting.step, subsets) for subsets in drawn]
+        of_products = [rng.random(circles[0].shape) < chance / (1 + chance) for chance in odds]
+        runs = [moments(kernel, setting.step, subsets) for subsets in circles]
         independent = [moments(kernel, setting.step, subsets) for subsets in alone]
         images = sampled(setting.images / self.ridge, plan, rng)
         odds_of_images = setting.images.diagonal() / self.ridge
@@ -199,7 +199,7 @@ class KernelPointProcess(kit.Claim[Setting]):
             few_output=("ridge first", [sums.output for sums in every]),
             squared_pairs=("ridge first second", [sums.pairs for sums in squared]),
             squared_output=("ridge first", [sums.output for sums in squared]),
-            examples=("example direction", interpolated(kernel, setting.step, drawn[-1][0, :2])),
+            examples=("example direction", interpolated(kernel, setting.step, circles[-1][0, :2])),
         )
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
@@ -246,7 +246,6 @@ class KernelPointProcess(kit.Claim[Setting]):
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         circle = [smoother(setting.circle, ridge) for ridge in self.ridges]
-        values = np.linalg.eigvalsh(setting.circle)
         alone = [m.diagonal() for m in circle]
         few = [setting.images[:FEW, :FEW] for _ in self.ridges]
         half = [smoother(m, ridge / 2) for m, ridge in zip(few, self.ridges, strict=True)]
@@ -272,6 +271,20 @@ class KernelPointProcess(kit.Claim[Setting]):
                 label="M_ii M_jj − |M_ij| √(M_ii M_jj)",
                 repulsion=1 - (1 - law.repulsion).clip(min=0) ** 0.5,
             ),
+            *self.rivals_of_size(setting, law),
+            kit.rival(
+                "half_the_ridge",
+                "an interpolant through a sample has no ridge of its own",
+                label="interpolants average to ridge regression with λ/2",
+                output=("ridge direction", [m @ setting.step for m in half_circle]),
+                few_output=("ridge first", [m @ setting.labels for m in half]),
+            ),
+        ]
+
+    def rivals_of_size(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return other chances of single points, and other numbers of them."""
+        values = np.linalg.eigvalsh(setting.circle)
+        return [
             kit.rival(
                 "kernel_itself",
                 "the weight of a single point is K_ii/λ",
@@ -299,13 +312,6 @@ class KernelPointProcess(kit.Claim[Setting]):
                 "images of one norm are alike",
                 label="each image with the mean leverage",
                 leverage=law.leverage.mean() + 0 * law.leverage,
-            ),
-            kit.rival(
-                "half_the_ridge",
-                "an interpolant through a sample has no ridge of its own",
-                label="interpolants average to ridge regression with λ/2",
-                output=("ridge direction", [m @ setting.step for m in half_circle]),
-                few_output=("ridge first", [m @ setting.labels for m in half]),
             ),
         ]
 
@@ -381,6 +387,6 @@ def _by_ridge(runs: list[Moments], prefix: str) -> dict[str, tuple[str, list[Val
     """Return the moments of each λ as arrays."""
     axes = {"size": "", "spread": "", "repulsion": " angle", "output": " direction"}
     return {
-        prefix + name: (f"ridge seed{more}", [getattr(run, name) for run in runs])
-        for name, more in axes.items()
+        prefix + name: (f"ridge seed{axis}", [getattr(run, name) for run in runs])
+        for name, axis in axes.items()
     }

@@ -30,7 +30,7 @@ def sampled(likelihood: Values, plan: Plan, rng: np.random.Generator) -> Values:
     n = len(likelihood)
     pivoted = np.repeat(likelihood[None], plan.seeds * plan.chains, axis=0)
     subsets = np.zeros((len(pivoted), n), bool)
-    kept = []
+    taken = []
     for sweep in range(BURN + GAP * plan.samples):
         for point in rng.permutation(n):
             odds = pivoted[:, point, point]
@@ -38,8 +38,8 @@ def sampled(likelihood: Values, plan: Plan, rng: np.random.Generator) -> Values:
             pivoted[changes] = pivot(pivoted[changes], point)
             subsets[changes, point] ^= True
         if sweep >= BURN and (sweep - BURN) % GAP == 0:
-            kept.append(subsets.reshape(plan.seeds, plan.chains, n).copy())
-    return np.stack(kept, axis=2).reshape(plan.seeds, -1, n)
+            taken.append(subsets.reshape(plan.seeds, plan.chains, n).copy())
+    return np.stack(taken, axis=2).reshape(plan.seeds, -1, n)
 
 
 def pivot(matrices: Values, point: int) -> Values:

@@ -13,7 +13,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.margins.finite_class_erm.experiment import Study, found
+from steepest.claims.margins.finite_class_erm.experiment import Study, needed_examples
 from steepest.claims.margins.finite_class_erm.theory import thresholds
 
 COPIES = 3  # bits that names are read to, in the control whose names are copies
@@ -114,25 +114,28 @@ class FiniteClassErm(kit.Claim[None]):
             price=("edge", np.log(2) / (2 * np.array(self.edges) ** 2)),
             charged=(
                 "length bits",
-                [self._thresholds(self.edge, own, 1.0) for own in self.lengths],
+                [self._thresholds(self.edge, length, 1.0) for length in self.lengths],
             ),
         )
 
-    def _thresholds(self, edge: float, own: int = 1, penalty: float = 0.0) -> np.ndarray:
-        return thresholds(edge, own, max(self.bits), penalty)[list(self.bits)]
+    def _thresholds(self, edge: float, length: int = 1, penalty: float = 0.0) -> np.ndarray:
+        return thresholds(edge, length, max(self.bits), penalty)[list(self.bits)]
 
     def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
         study = Study(self.bits, self.seeds, self.draws, self.ones, max(self.bits))
         longest = max(self.lengths)
-        threshold = [found(rng, study, edge, longest, (0.0,))[0] for edge in self.edges]
-        charged = [found(rng, study, self.edge, own, (1.0, 0.0)) for own in self.lengths]
+        threshold = [needed_examples(rng, study, edge, longest, (0.0,))[0] for edge in self.edges]
+        by_length = [
+            needed_examples(rng, study, self.edge, length, (1.0, 0.0)) for length in self.lengths
+        ]
+        charged, uncharged = np.swapaxes(by_length, 0, 1)
         copies = study._replace(read=COPIES)
-        copied = [found(rng, copies, edge, longest, (0.0,))[0] for edge in self.edges]
+        copied = [needed_examples(rng, copies, edge, longest, (0.0,))[0] for edge in self.edges]
         return kit.seen(
             threshold=("edge bits seed", threshold),
-            charged=("length bits seed", [both[0] for both in charged]),
-            uncharged=("length bits seed", [both[1] for both in charged]),
+            charged=("length bits seed", charged),
+            uncharged=("length bits seed", uncharged),
             copied=("edge bits seed", copied),
         )
 
@@ -236,7 +239,7 @@ class FiniteClassErm(kit.Claim[None]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        own = self.lengths[0]
+        length = self.lengths[0]
         bits = law.bits.values
         return (
             kit.curves(
@@ -252,7 +255,7 @@ class FiniteClassErm(kit.Claim[None]):
                 ylim=(0, None),
             ),
             kit.panel(
-                f"A name of {own} bits, ε = {self.edge:g}: charged by length, long ones do not matter",
+                f"A name of {length} bits, ε = {self.edge:g}: charged by length, long ones do not matter",
                 "bits of the longest name",
                 "examples",
                 kit.observed_curve(

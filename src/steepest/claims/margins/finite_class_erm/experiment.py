@@ -90,7 +90,7 @@ def chosen(
     return np.array([right > scores[:, : 2**bits].max(1) for bits in study.lengths])
 
 
-def found(
+def needed_examples(
     rng: np.random.Generator, study: Study, edge: float, own: int, penalties: tuple[float, ...]
 ) -> Values:
     """Return how many examples make the right parity the one of least risk, ``(penalties, lengths, seeds)``.

@@ -34,8 +34,8 @@ def chance_right(samples: int, edge: float, own: int, longest: int, penalty: flo
         names = 2 ** max(0, bits - 1) - (bits == own)
         if names:
             # the largest number of agreements with which a name of so many bits still loses
-            most = np.ceil(agreements + cost - costs[own] - 1e-9).astype(int) - 1
-            chance = np.where(most < 0, -np.inf, below[np.clip(most, 0, samples)])
+            losing = np.ceil(agreements + cost - costs[own] - 1e-9).astype(int) - 1
+            chance = np.where(losing < 0, -np.inf, below[np.clip(losing, 0, samples)])
             logs = logs + names * chance
         chances.append((weights * np.exp(logs)).sum())
     return np.array(chances)

@@ -43,7 +43,7 @@ class AnnealingSchedule(kit.Claim[Values]):
         unit="D",
         scope=kit.between(0.4, 0.7, "below, two powers of k mix at c = D"),
     )
-    other: kit.Positive = kit.param(
+    other_pass: kit.Positive = kit.param(
         1.5,
         "energy of the other pass over the wrong bottom",
         unit="D",
@@ -125,7 +125,10 @@ class AnnealingSchedule(kit.Claim[Values]):
     def setting(self, key: kit.Key) -> Values:
         rng = kit.numpy_generator(key)
         return np.stack(
-            [experiment.landscape(rng, self.slope, self.gap, self.other) for _ in range(self.seeds)]
+            [
+                experiment.landscape(rng, self.slope, self.gap, self.other_pass)
+                for _ in range(self.seeds)
+            ]
         )
 
     def hypotheses(self, setting: Values) -> list[kit.Hypothesis]:
@@ -136,7 +139,9 @@ class AnnealingSchedule(kit.Claim[Values]):
         away = [abs(c / depth - 1) for c in self.cs for depth in depths if c != depth]
         return [
             kit.assume("Δ over D", gap / depths[0], ">", theory.TRIES, "raise --gap"),
-            kit.assume("difference of both passes over D", spread, ">=", 0.25, "raise --other"),
+            kit.assume(
+                "difference of both passes over D", spread, ">=", 0.25, "raise --other_pass"
+            ),
             kit.assume("|c/D − 1| of other c than D", min(away), ">", NEAR),
         ]
 

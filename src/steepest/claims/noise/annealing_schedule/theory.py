@@ -40,18 +40,16 @@ def wells(energies: Float[np.ndarray, " sites"]) -> Wells:
     >>> wells(np.array([0.0, 1.0, -0.5, 1.5]))[3:]
     (1.0, 0.5, 0.5)
     """
-    before = np.roll(energies, 1)
-    after = np.roll(energies, -1)
-    bottoms = np.flatnonzero((energies < before) & (energies < after))
-    tops = np.flatnonzero((energies > before) & (energies > after))
+    left = np.roll(energies, 1)
+    right = np.roll(energies, -1)
+    bottoms = np.flatnonzero((energies < left) & (energies < right))
+    tops = np.flatnonzero((energies > left) & (energies > right))
     if len(bottoms) != 2 or len(tops) != 2:
         raise UserError(f"a landscape must have two wells on the ring, got {len(bottoms)}")
     low, high = tops
     inner = (np.arange(len(energies)) > low) & (np.arange(len(energies)) < high)
     outer = (np.arange(len(energies)) < low) | (np.arange(len(energies)) > high)
-    wrong, right = inner, outer
-    if energies[inner].min() < energies[outer].min():
-        wrong, right = outer, inner
+    wrong, right = sorted((inner, outer), key=lambda well: -energies[well].min())
     passes = np.sort(energies[tops])
     bottom = energies[wrong].min()
     return Wells(
@@ -109,11 +107,11 @@ def two_states(
     arc = (np.arange(len(energies)) >= min(bottoms)) & (np.arange(len(energies)) < max(bottoms))
     flow = 1 / resistance[..., arc].sum(-1) + 1 / resistance[..., ~arc].sum(-1)
     rate = escapes * flow * (1 / wrong + 1 / right)
-    kept = np.exp(-rate * np.diff(np.exp(u))[:, None])
+    remaining = np.exp(-rate * np.diff(np.exp(u))[:, None])
     resting = wrong / (wrong + right)
     chance = np.ones(len(cs))
     path = [chance]
-    for q, factor in zip(resting, kept, strict=True):
+    for q, factor in zip(resting, remaining, strict=True):
         chance = q + (chance - q) * factor
         path.append(chance)
     logs = np.log(np.array(path))

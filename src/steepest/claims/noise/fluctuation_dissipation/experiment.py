@@ -103,8 +103,8 @@ def average_window(
 
     def add(i: Any, carry: tuple) -> tuple:
         theta, total, slopes = carry
-        theta, (kept, slope) = step(theta, jax.random.fold_in(key, i))
-        return theta, jax.tree.map(jnp.add, total, kept), slopes + slope
+        theta, (summed, slope) = step(theta, jax.random.fold_in(key, i))
+        return theta, jax.tree.map(jnp.add, total, summed), slopes + slope
 
     zero = Averages(*[jnp.zeros(())] * len(Averages._fields))
     last, total, slopes = jax.lax.fori_loop(0, length, add, (start, zero, jnp.zeros_like(start)))

@@ -370,7 +370,7 @@ class HamiltonianLangevin(kit.Claim[Setting]):
             "friction enters the velocity once",
             label="friction √λ_min, critical by another convention",
             radius=("lane", radii),
-            steps=("kappa", [float(one) for one in arrivals[:-1]]),
+            steps=("kappa", [float(arrival) for arrival in arrivals[:-1]]),
             data_steps=float(arrivals[-1]),
         )
 
