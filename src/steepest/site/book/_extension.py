@@ -289,12 +289,15 @@ class _Folded(_Directive):
     final_argument_whitespace = True
     has_content = True
     kind = ""
-    lead = ""
+
+    def lead(self) -> str:
+        """Return the words before the question."""
+        raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
         question, _ = self.state.inline_text(self.arguments[0], self.lineno)
         head = nodes.raw(
-            "", f'<details class="{self.kind}"><summary><b>{self.lead}</b> ', format="html"
+            "", f'<details class="{self.kind}"><summary><b>{self.lead()}</b> ', format="html"
         )
         summary = nodes.inline("", "", *question)
         opened = nodes.raw("", "</summary>", format="html")
@@ -310,14 +313,26 @@ class _Predict(_Folded):
     """A question to answer before looking."""
 
     kind = "predict"
-    lead = "Predict first."
+
+    def lead(self) -> str:
+        """Ask for an answer."""
+        return "Predict first."
+
+
+def _level(argument: str) -> str:
+    """Read how hard an exercise is."""
+    return directives.choice(argument, ("easy", "medium", "hard"))
 
 
 class _Exercise(_Folded):
-    """A question with the command that answers it."""
+    """A question of a level, with its solution or the command that answers it."""
 
     kind = "exercise"
-    lead = "Exercise."
+    option_spec: ClassVar[dict[str, Any]] = {"level": _level}
+
+    def lead(self) -> str:
+        """Say how hard it is."""
+        return f"{self.options.get('level', 'exercise').capitalize()}."
 
 
 def _nothing(writer: Any, node: nodes.Element) -> None:
