@@ -8,14 +8,22 @@ import pytest
 from steepest.claims.descent.lqr_policy_gradient.claim import (
     ONE_INPUT,
     PAIRS,
+    TILTS,
     LqrPolicyGradient,
     _cheap_factor,
     _decays,
+    _leaves_at,
+    _loop,
     _midpoint_radius,
     _optimum,
     _rollout_error,
+    _tilted,
 )
-from steepest.claims.descent.lqr_policy_gradient.experiment import descent, rollout_gradients
+from steepest.claims.descent.lqr_policy_gradient.experiment import (
+    descent,
+    leaves_at,
+    rollout_gradients,
+)
 from steepest.landscapes import Lqr, lqr
 
 RNG = np.random.default_rng(3)
@@ -87,6 +95,21 @@ def test_pairs_are_stable_and_their_means_are_not():
             assert np.abs(np.linalg.matrix_power(loop, len(loop))).max() == 0
     radii = [_midpoint_radius(*pair) for pair in PAIRS]
     np.testing.assert_allclose(radii, [5, 5**0.5])
+
+
+def test_the_way_to_the_optimum_leaves_the_stable_feedbacks():
+    """By bisection and by the determinant; the cost is finite at both ends, and infinite half-way, beyond it."""
+    for tilt in TILTS:
+        system = _tilted(tilt)
+        bound = _leaves_at(system)
+        assert leaves_at(system, 1e9) == pytest.approx(bound, rel=1e-9)
+        optimum = np.asarray(system.optimum.feedback)
+        np.testing.assert_allclose(np.eye(2) - optimum, _loop(system), atol=1e-12)
+        for c, inside in ((0.9 * bound, True), (1.1 * bound, False)):
+            far = np.eye(2) - np.array([[0.0, c], [0.0, 0.0]])
+            assert np.isfinite(system.cost(far))
+            assert np.isfinite(system.cost((far + optimum) / 2)) == inside
+    assert leaves_at(_tilted(0.0), 1e9) == 1e9
 
 
 def test_one_input_and_two_states_are_convex():

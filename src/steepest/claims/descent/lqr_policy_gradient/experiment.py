@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from scipy.optimize import brentq
 
 from steepest import kit
 from steepest.kit.points import Arrays, equal
@@ -47,6 +48,20 @@ def natural_step(system: Lqr, cost: jax.Array) -> jax.Array:
     """Return η = 1/(2(‖R‖ + ‖B‖²C_0/μ)), from which natural gradient descent never loses stability."""
     mu = jnp.linalg.eigvalsh(system.start)[0]
     return 1 / (2 * (largest(system.R) + largest(system.B @ system.B.T) * cost / mu))
+
+
+def leaves_at(system: Lqr, far: float) -> float:
+    """Return the c up to which half of the way from A − BK = ((0, c), (0, 0)) to the optimum's is stable, at most far.
+
+    Found by bisection on the spectral radius; the optimum is that of the doubled series.
+    """
+    loop = np.asarray(system.A - system.B @ system.optimum.feedback)
+
+    def excess(c: float) -> float:
+        halfway = (np.array([[0.0, c], [0.0, 0.0]]) + loop) / 2
+        return float(np.abs(np.linalg.eigvals(halfway)).max()) - 1
+
+    return float(brentq(excess, 0.0, far, xtol=1e-10)) if excess(far) > 0 else far
 
 
 class Path(NamedTuple):
