@@ -17,6 +17,7 @@ from steepest.claims.expressivity.average_regions.experiment import (
     euler_defect,
     even_widths,
     origin_jets,
+    unbounded_ends,
 )
 from steepest.core.words import Verdict
 from steepest.geometry import planar_regions, preactivations
@@ -75,6 +76,29 @@ def test_the_origin_s_cell_is_the_region_of_the_origin():
     mine = (regions.patterns == (values > 0)).all(1)
     assert mine.sum() == 1
     assert regions.sides[mine][0] == hull
+
+
+def test_ends_of_borders_are_sign_changes_far_out():
+    """By the signs of a dense circle, dead sectors with the sign of their bias; and a case that can be counted."""
+    nets = networks(30, (2, 2, 2), seed=5)
+    turns = 2 * np.pi * np.arange(200_001) / 200_000
+    circle = 1e9 * np.stack([np.cos(turns), np.sin(turns)], 1)
+    by_circle = [
+        [
+            (np.diff(np.sign(z), axis=0) != 0).sum() / z.shape[1]
+            for z in preactivations(net, circle)[:-1]
+        ]
+        for net in nets
+    ]
+    ends = unbounded_ends(nets)
+    assert (ends[:, 0] == 2).all()
+    assert (
+        ends == by_circle
+    ).mean() > 0.97  # rays that are nearly parallel to a sector's edge pass between points
+    # one neuron: its half plane is live, and there a second has the sign of its weight, elsewhere that of its bias
+    single = networks(200, (1, 1), seed=6)
+    other_sign = [np.sign(net[1].matrix[0, 0]) != np.sign(net[1].bias[0]) for net in single]
+    assert unbounded_ends(single)[:, 1].tolist() == [2.0 * other for other in other_sign]
 
 
 def test_figures_of_the_remarks():

@@ -10,12 +10,13 @@ import numpy as np
 
 from steepest import kit
 from steepest.claims.expressivity._random_networks import SEED_OF_THEORY, unbatched
-from steepest.geometry import Layer, PlanarRegions, homogeneous, planar_patterns
+from steepest.geometry import Layer, PlanarRegions, crossings, homogeneous, planar_patterns
 from steepest.kernels import disc_regions
 from steepest.kit.points import Arrays, equal
 from steepest.linalg import sequential
 
 CORNERS = 32  # of the polygon that stands for a disc
+FAR = 1e9  # of a triangle that all ends of borders cross, in units in which borders bend near one
 
 
 def disc(radius: float) -> kit.Values:
@@ -59,6 +60,17 @@ def counts_in_plane(networks: Sequence[Sequence[Layer]]) -> kit.Values:
         rows.append(np.column_stack([owner, np.packbits(patterns, axis=1)]))
     regions = np.unique(np.concatenate(rows), axis=0)
     return np.bincount(regions[:, 0], minlength=len(networks)).astype(float)
+
+
+def unbounded_ends(networks: Sequence[Sequence[Layer]]) -> kit.Values:
+    """Count how often the borders of a layer's neurons cross a very large triangle, shape ``(networks, layers)``.
+
+    It is the mean over the neurons of a hidden layer. Far out a border is a ray, which such a triangle meets once.
+    """
+    turns = 2 * np.pi * np.arange(4) / 3
+    triangle = FAR * np.stack([np.cos(turns), np.sin(turns)], 1)
+    widths = [len(layer.bias) for layer in networks[0][:-1]]
+    return np.array([crossings(layers, triangle)[:-1] for layers in networks]) / widths
 
 
 @sequential
