@@ -5,11 +5,17 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from steepest.catalogue import load
 from steepest.claims.expressivity.no_free_lunch.claim import NoFreeLunch
-from steepest.claims.expressivity.no_free_lunch.experiment import kernel, nearest, on_the_line
-from steepest.claims.expressivity.no_free_lunch.theory import line_error, unseen
+from steepest.claims.expressivity.no_free_lunch.experiment import (
+    kernel,
+    nearest,
+    on_the_circle,
+    on_the_line,
+)
+from steepest.claims.expressivity.no_free_lunch.theory import circle_error, line_error, unseen
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 
@@ -58,6 +64,32 @@ def test_the_line_is_sampled_as_its_law_says():
     for column, m in enumerate((1, 4)):
         spread = errors[:, column].std() / np.sqrt(len(errors))
         assert abs(errors[:, column].mean() - line_error(12, m, 3)) <= 4 * spread
+
+
+def test_the_circle_is_sampled_as_its_law_says():
+    """By distances to all samples; and the law by another rule of integration, with its limits."""
+    lean = 0.9
+    errors = on_the_circle(np.random.default_rng(0), 400, (5, 20), 3, lean)
+    rng = np.random.default_rng(1)
+    for column, m in enumerate((5, 20)):
+        law = circle_error(m, 3, lean)
+        spread = errors[:, column].std() / np.sqrt(len(errors))
+        assert abs(errors[:, column].mean() - law) <= 4 * spread
+        places = rng.random((4000, m))
+        x = rng.random((4000, 1))
+        apart = np.abs(places - x)
+        apart = np.minimum(apart, 1 - apart)
+        neighbour = np.take_along_axis(places, apart.argmin(1)[:, None], 1)
+        wave = lambda at: lean * np.cos(2 * np.pi * 3 * at)
+        dense = 0.5 - (wave(x) * wave(neighbour)).mean() / 2
+        assert dense == pytest.approx(law, abs=0.02)
+        density = lambda r, m: 2 * m * (1 - 2 * r) ** (m - 1) * np.cos(6 * np.pi * r)
+        by_quadrature = quad(density, 0, 0.5, args=(m,), limit=200)[0]
+        assert law == pytest.approx(0.5 - lean**2 / 4 * by_quadrature, abs=1e-10)
+    assert circle_error(40, 5, lean) == pytest.approx(0.3231, abs=5e-5)
+    assert circle_error(4000, 5, lean) == pytest.approx(0.5 - lean**2 / 4, abs=1e-4)
+    limit = 0.5 - lean**2 / 4 / (1 + (np.pi * 50 / 2000) ** 2)
+    assert circle_error(2000, 50, lean) == pytest.approx(limit, abs=1e-5)
 
 
 @pytest.mark.parametrize(

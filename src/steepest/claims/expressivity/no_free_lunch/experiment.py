@@ -1,4 +1,4 @@
-"""Learners on cells with labels: nearest neighbours, a kernel and networks on images; a row of cells."""
+"""Learners on cells with labels: nearest neighbours, a kernel and networks on images; a row of cells; a circle."""
 
 from collections.abc import Sequence
 
@@ -14,6 +14,7 @@ from steepest.nn.types import Key, Values
 
 RIDGE = 1e-8  # of the kernel's regression: labels that were seen are kept
 RATE = 0.02  # of Adam
+TESTED = 200  # points on the circle for each set of samples
 
 
 def nearest(x: Values, labels: Values, seen_by: Values) -> Values:
@@ -84,4 +85,33 @@ def on_the_line(
         nearest = np.where(after - places < places - before, after, before)
         answers = np.take_along_axis(labels, nearest, axis=1)
         errors[:, size] = (answers != labels).mean(1)
+    return errors
+
+
+def on_the_circle(
+    rng: np.random.Generator, count: int, samples: Sequence[int], cycles: int, lean: float
+) -> Values:
+    """Return the nearest neighbour's errors on a circle whose labels +1 have the probability ½ + ½ a cos 2πkx.
+
+    Returns:
+        of new samples and ``TESTED`` new points each time, shape ``(count, samples)``.
+    """
+    toss = lambda places: (
+        rng.random(places.shape) < (1 + lean * np.cos(2 * np.pi * cycles * places)) / 2
+    )
+    places = rng.random((count, max(samples)))
+    labels = toss(places)
+    new = rng.random((count, TESTED))
+    truth = toss(new)
+    errors = np.empty((count, len(samples)))
+    for i, size in np.ndindex(errors.shape):
+        m = samples[size]
+        order = np.argsort(places[i, :m])
+        around = np.concatenate(
+            [places[i, order[-1:]] - 1, places[i, order], places[i, order[:1]] + 1]
+        )
+        after = np.searchsorted(around, new[i])
+        nearer = new[i] - around[after - 1] < around[after] - new[i]
+        answers = labels[i, order[(after - 1 - nearer) % m]]
+        errors[i, size] = (answers != truth[i]).mean()
     return errors

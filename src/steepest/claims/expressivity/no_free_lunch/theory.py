@@ -1,4 +1,4 @@
-"""The share of cells that no sample hits, and the nearest neighbour's error on a row of cells."""
+"""The share of cells that no sample hits; the nearest neighbour's error on a row of cells, and on a circle."""
 
 import math
 
@@ -35,3 +35,21 @@ def line_error(cells: int, m: int, changes: int) -> float:
         at = np.concatenate([[1.0], farther[:-1]]) - farther
         error += at @ odd
     return float(error / cells)
+
+
+def circle_error(m: int, cycles: int, lean: float) -> float:
+    """Return the nearest neighbour's mean error where the label +1 has probability ½ + ½ a cos 2πkx, x on a circle.
+
+    A point at distance r from its neighbour has the other label with a mean probability ½ − ¼ a² cos 2πkr, as the mean
+    of cos 2πkx cos 2πk(x + r) over x is ½ cos 2πkr; and the nearest of m samples has the density 2m(1 − 2r)^(m−1).
+
+    Args:
+        m: samples, uniform on a circle of length one.
+        cycles: k, of the probability around it.
+        lean: a, how far the probability is from a half at most, times two.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(40 * (cycles + 8))
+    r = (nodes + 1) / 4  # from zero to one half
+    density = 2 * m * (1 - 2 * r) ** (m - 1) / 4
+    alike = weights @ (density * np.cos(2 * np.pi * cycles * r))
+    return float(0.5 - lean**2 / 4 * alike)
