@@ -5,8 +5,8 @@ import numpy as np
 from steepest.claims.features.alignment_time.sets import Sets, sees_own, unit
 from steepest.nn.types import Values
 
-STEP = 0.01  # of the training, times the fastest rate of a neuron that still selects
-LONGEST = 20_000  # steps of a training
+STEP = 0.005  # of the training, times the fastest rate of a neuron that still selects
+LONGEST = 40_000  # steps of a training
 TURN = 2.0  # the time ‖x₊‖ t over which neurons that have selected are watched
 
 

@@ -103,8 +103,8 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
         "had up to twice the least objective at λ = 10⁻³. At width 600 the better of two starts counts. At λ = 3·10⁻³ "
         "two problems of eighty were stuck all the same, at 1.01 and 1.08 times the least objective; of one, five "
         "starts of six. So the law is said from λ = 8·10⁻³ on.",
-        f"Costs are asked to 2 % of themselves and {FLOOR:g}, as the least is near zero where weights pay for nothing "
-        "but a constant.",
+        f"Costs are asked to 5 % of themselves and {FLOOR:g}, as the least is near zero where weights pay for nothing "
+        "but a constant, and the objective hardly rises where cost and fit are exchanged.",
         "Functions of least cost are not unique, so that costs and fits are compared, not functions between points.",
     )
     history = (
@@ -126,6 +126,13 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
             3,
             f"λ = 10⁻² and 3·10⁻² for 3·10⁻³ and 10⁻²; costs to 2 % of themselves and {FLOOR:g}",
             "at 3·10⁻³ two problems were stuck, and one least cost was 0.02",
+            seeds="18 of 20 hold, 2 fail; of settings 18, 2 fail",
+        ),
+        kit.Version(
+            4,
+            f"least costs to 5 % for 2 %; {FLOOR:g} is added to the cost of the function found as well",
+            "an objective of 1.000001 times the least left 3 % to the cost; and where a constant fits best both costs "
+            "of the second are near zero, and their ratio is none of the law's",
         ),
     )
     shared = {
@@ -258,7 +265,8 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
                 "cost",
                 law.cost + FLOOR,
                 seen.cost + FLOOR,
-                0.02,
+                # an objective that is 1e-6 too high leaves 2e-3 to the values, and so up to 0.04 to the slopes' changes
+                0.05,
                 over=over,
                 each=True,
                 label=f"½‖weights‖² over the least cost, {FLOOR:g} added to both",
@@ -284,12 +292,12 @@ class FunctionSpaceNorm(kit.Claim[Setting]):
             ),
             kit.follows(
                 "function_cost",
-                seen.function,
-                seen.cost,
+                seen.function + FLOOR,
+                seen.cost + FLOOR,
                 0.01,
                 over=over,
                 each=True,
-                label="½‖weights‖² over the cost of the function found",
+                label=f"½‖weights‖² over the cost of the function found, {FLOOR:g} added to both",
             ),
         ]
 
