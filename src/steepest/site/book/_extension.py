@@ -184,6 +184,7 @@ class _Moving(_Directive):
         "field": directives.unchanged_required,
         "values": directives.unchanged_required,
         "panel": directives.positive_int,
+        "open": directives.unchanged_required,
     }
 
     def run(self) -> list[nodes.Node]:
@@ -193,7 +194,11 @@ class _Moving(_Directive):
             values = options["values"].split()
             runs = [(word, self.shelf.run(one)) for word, one in zip(values, settings, strict=True)]
             panel = options.get("panel", 1)
-            shown = _html.moving(self.arguments[0], options["field"], runs, panel, self.root)
+            opens = options.get("open", values[0])
+            if opens not in values:
+                raise UserError(f"a figure opens at one of its values, {' '.join(values)}; got {opens}")
+            first = values.index(opens)
+            shown = _html.moving(self.arguments[0], options["field"], runs, panel, first, self.root)
         except (UserError, KeyError) as trouble:
             return self.wrong(trouble)
         return self.html(shown)

@@ -103,7 +103,12 @@ def _named(by_id: Mapping[str, Any], id: str, what: str) -> Any:
 
 
 def moving(
-    claim: str, field: str, runs: Sequence[tuple[str, Run | None]], panel: int, root: str
+    claim: str,
+    field: str,
+    runs: Sequence[tuple[str, Run | None]],
+    panel: int,
+    first: int,
+    root: str,
 ) -> Markup:
     """Return a figure that a reader moves through settings; without scripts all are shown side by side.
 
@@ -112,6 +117,7 @@ def moving(
         field: the field that takes the values.
         runs: value and result of each frame.
         panel: which panel of the figure, counted from 1.
+        first: the frame at which it opens, counted from 0.
         root: the way from the page to the book's folder.
     """
     entry = catalogue.entry(claim)
@@ -124,7 +130,9 @@ def moving(
     serial = next(_serial)
     template = environment().get_template("moving.html")
     return Markup(
-        template.render(entry=entry, field=field, frames=frames, root=root, serial=serial)
+        template.render(
+            entry=entry, field=field, frames=frames, first=first, root=root, serial=serial
+        )
     )
 
 

@@ -427,7 +427,7 @@ class NoFreeLunch(kit.Claim[Setting]):
                 "samples m",
                 "share wrong",
                 *points("real"),
-                kit.predicted_curve(along, theory, "random labels"),
+                kit.rival_curve(along, theory, "random labels"),
                 log="x",
                 ylim=(0, 0.55),
             ),

@@ -164,8 +164,8 @@ class AlignmentTime(kit.Claim[Setting]):
         kit.Version(
             5,
             "times on drawn sets are judged over the mean time of their size, not each over its own; half the step",
-            "sets whose neurons have all but selected at the start decided the mean of the ratios; at gates the rule is "
-            "of first order, and slow neurons were up to 0.09 late",
+            "sets whose neurons have all but selected at the start decided the mean of the ratios; at gates the rule "
+            "is of first order, and slow neurons were up to 0.09 late",
         ),
     )
     shared = {

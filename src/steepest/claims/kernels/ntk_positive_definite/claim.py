@@ -461,7 +461,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
                 kit.observed_curve(
                     which, seen["rank"][:, 0].mean("seed"), "computed", kind="points"
                 ),
-                kit.predicted_curve(which, law["rank"][:, 0], "predicted"),
+                kit.predicted_curve(which, law["rank"][:, 0], "predicted", kind="points"),
                 kit.rival_curve(which, 0 * which + 2 * self.pairs, "full"),
             ),
             kit.panel(

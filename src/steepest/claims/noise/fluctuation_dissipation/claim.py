@@ -395,6 +395,7 @@ class FluctuationDissipation(kit.Claim[Setting]):
                 kit.predicted_curve(shown, curve, "exact steady state"),
                 kit.rival_curve(shown, np.full(shown.size, first), "proportional to γ"),
                 kit.observed_curve(steps, of_squared / steps, "runs", kind="points"),
+                log="y",
             ),
         )
 
