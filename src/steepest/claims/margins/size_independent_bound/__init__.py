@@ -1,0 +1,1 @@
+"""The claim size-independent-bound: what it says, its theory and its experiment."""

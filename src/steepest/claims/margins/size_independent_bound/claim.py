@@ -1,0 +1,321 @@
+"""ReLU networks of norm one have one neuron's Rademacher average at any width, 0.8/√n, and deep linear ones a vector's.
+
+The norm is ½‖θ‖², of all weights. As |v|‖w‖ ≤ ½(v² + ‖w‖²), a network of two layers is a mean of neurons ±relu⟨u, x⟩,
+‖u‖ = 1, and a mean correlates with coin tosses no better than the best of them. With L layers the norm is ‖θ‖²/L, and a
+linear network is a vector of length one at most. So a margin bound, 2 Rad/θ, does not know how large the network is.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.margins.size_independent_bound.experiment import (
+    Run,
+    Sample,
+    correlations,
+    draw,
+    search,
+)
+from steepest.claims.margins.size_independent_bound.theory import (
+    neuron_constant,
+    neuron_correlation,
+)
+
+ROUNDING = 1e-5  # of single precision, over some hundred points
+Size = Annotated[int, kit.Within(10, 5000)]
+Width = Annotated[int, kit.Within(1, 1024)]
+
+
+@kit.claim
+class SizeIndependentBound(kit.Claim[list[Sample]]):
+    """Gaussian points of the plane and coin tosses; ascent on the correlation of networks with them."""
+
+    sizes: tuple[Size, ...] = kit.param(
+        (20, 60, 180),
+        "points n",
+        scope=kit.choices(
+            (20, 60, 180), (30, 80, 200), (25, 75, 225), why="fewer are no Gaussian process"
+        ),
+    )
+    widths: tuple[Width, ...] = kit.param(
+        (2, 8, 32),
+        "of networks with two layers",
+        unit="neurons",
+        scope=kit.choices((2, 8, 32), (1, 4, 32), (4, 16, 32)),
+    )
+    depths: tuple[kit.Count, ...] = kit.param(
+        (1, 2, 3, 5),
+        "of linear networks",
+        unit="layers",
+        scope=kit.choices((1, 2, 3, 5), (2, 3, 4)),
+    )
+    aspect: kit.Positive = kit.param(
+        1.0,
+        "standard deviation of the second coordinate over that of the first",
+        scope=kit.between(0.4, 1.0, "flat clouds of few points are no Gaussian process"),
+    )
+    repeated: Annotated[float, kit.Within(0, 1)] = kit.param(
+        0.0, "part of the points that are copies of one"
+    )
+    neurons: kit.Count = kit.param(64, "that networks of each width share out", unit="neurons")
+    steps: kit.Count = kit.param(300, "of ascent", unit="steps")
+    draws: kit.Count = kit.param(256, "sets of points of each seed; networks see the first")
+    seeds: kit.Seeds = kit.param(16, "for each size")
+
+    kind = "theorem"
+    says = {
+        "one neuron's Rademacher average at any width": ("width", "above"),
+        "0.8/√n": "rad",
+        "deep linear ones a vector's": "depth",
+    }
+    statement = (
+        r"\max_{\frac12\lVert\theta\rVert^2\le1}\frac1n\sum_i\sigma_if_\theta(x_i)="
+        r"\max_{\lVert u\rVert=1}\Big|\frac1n\sum_i\sigma_i\,\mathrm{relu}\langle u,x_i\rangle\Big|,\qquad "
+        r"\text{Rad}\sim\frac{E\max_u|G(u)|}{\sqrt n};\qquad "
+        r"\max_{\lVert\theta\rVert^2\le L}\frac1n\sum_i\sigma_i\,v^\top W_{L-1}\cdots W_1x_i="
+        r"\Big\lVert\frac1n\sum_i\sigma_ix_i\Big\rVert"
+    )
+    source = (
+        "J. Lee's lecture in [@vodrahalli2019] (a bound independent of size by the arithmetic and geometric mean); the "
+        "lectures [@telgarsky2019] (linear lower bound); [@neyshabur2015b], [@golowich2018]"
+    )
+    remarks = (
+        "The bound is the one of voting-margin-bound: with high probability P(error) ≤ P̂(margin ≤ θ) + 2 Rad/θ + a "
+        "confidence term, for all networks of norm one and every θ of a list. Only Rad could know of the size. What is "
+        "judged here is Rad; what margin a network has at norm one is another question.",
+        "0.8 is 0.82 of points without a direction, whose mean square length is one, and 0.80 of a flat cloud. One "
+        "vector has √π/2 = 0.89. That a ReLU contracts gives twice 0.89, for neurons of both signs.",
+        "The norm decides. With layers of spectral norm one the best correlation is up to "
+        "√2 times a neuron's, as a layer has room for a neuron in each of two directions.",
+        "It is a theorem of two layers. On the corners of a hexagon with alternating signs no ReLU network of two "
+        "layers without biases correlates at all, and one of three does. On Gaussian points ascent on three and five "
+        "layers ended at a neuron's correlation, or below (36 of 36 samples in exploration, not judged).",
+        "The correlation of a neuron is exact: between two of 2n angles the sum is a sinusoid. Ascent need not find "
+        "the best neuron; so 64 neurons are shared out by 32 networks of two, or by two of 32.",
+    )
+    history = (kit.Version(1, "two layers, and linear networks of any depth, in the plane"),)
+    tiny = {
+        "sizes": (20, 60),
+        "widths": (2, 8),
+        "depths": (1, 3),
+        "neurons": 16,
+        "steps": 100,
+        "draws": 64,
+        "seeds": 4,
+    }
+    full = {"widths": (2, 8, 64, 512), "neurons": 512, "steps": 1000, "draws": 1000, "seeds": 40}
+    out_of_scope = {"repeated": 0.9}
+    precision = "float32"
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"size": self.sizes, "width": self.widths, "depth": self.depths}
+
+    def setting(self, key: kit.Key) -> list[Sample]:
+        rng = kit.numpy_generator(key)
+        shape = (self.seeds, self.draws)
+        return [draw(rng, n, shape, self.aspect, self.repeated) for n in self.sizes]
+
+    def hypotheses(self, setting: list[Sample]) -> list[kit.Hypothesis]:
+        alike = max(float(np.mean(np.all(s.x == s.x[..., :1, :], axis=-1))) for s in setting)
+        return [
+            kit.assume(
+                "share of points that are copies of the first",
+                alike,
+                "<=",
+                0.1,
+                "a sum of copies is no Gaussian process: choose --repeated 0",
+            )
+        ]
+
+    def predict(self, setting: list[Sample]) -> kit.Prediction:
+        constant = neuron_constant(self.aspect, np.random.default_rng(0))
+        neuron = [
+            [neuron_correlation(x[0], y[0]) for x, y in zip(s.x, s.signs, strict=True)]
+            for s in setting
+        ]
+        sums = [np.einsum("sn,snd->sd", s.signs[:, 0], s.x[:, 0]) for s in setting]
+        n = np.array(self.sizes)
+        vector = np.linalg.norm(sums, axis=-1) / n[:, None]
+        alike = lambda values, axis: np.repeat(np.array(values)[..., None], len(axis), -1)
+        return kit.law(
+            rad=("size", constant / np.sqrt(n)),
+            neuron=("size seed width", alike(neuron, self.widths)),
+            vector=("size seed depth", alike(vector, self.depths)),
+        )
+
+    def observe(self, setting: list[Sample], key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        run = Run(self.widths, self.depths, self.neurons, self.steps)
+        trained = correlations(rng, run, setting)
+        axes = {"deep": "depth", "deep_relu": "depth"}
+        rad = [[search(*pair) for pair in zip(s.x, s.signs, strict=True)] for s in setting]
+        # signs of a coordinate are labels that a neuron knows
+        true = [[search(x, np.sign(x[..., 0])) for x in s.x] for s in setting]
+        return kit.seen(
+            rad=("size seed draw", rad),
+            true=("size seed draw", true),
+            **{
+                name: (f"size seed {axes.get(name, 'width')}", values)
+                for name, values in trained.items()
+            },
+        )
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "width",
+                law.neuron,
+                seen.wide,
+                0.04,  # about one wide network in a hundred ends at a lower and broader maximum, by a tenth
+                over="size width",
+                label="correlation of a network with coin tosses, over that of the best neuron",
+            ),
+            kit.at_most(
+                "above",
+                law.neuron * (1 + ROUNDING),
+                seen.wide,
+                over="size width",
+                each=True,
+                label="correlation of a network with coin tosses: never above the best neuron's",
+            ),
+            kit.follows(
+                "rad",
+                law.rad,
+                seen.rad,
+                0.05,  # the interval takes 0.02, and n = 20 is 0.014 from the limit
+                over="size",
+                label="mean correlation of the best neuron with coin tosses",
+            ),
+            kit.follows(
+                "depth",
+                law.vector,
+                seen.deep,
+                (0.99, 1 + ROUNDING),
+                over="size depth",
+                each=True,
+                label="correlation of a linear network with coin tosses, over ‖Σ σ_i x_i‖/n",
+            ),
+        ]
+
+    def rivals(self, setting: list[Sample], law: xarray.Dataset) -> list[kit.Rival]:
+        n = law.size.astype(float)
+        layers = law.depth.astype(float)
+        middle = float(law.rad.sel(size=self.sizes[1])) * self.sizes[1] ** 0.2
+        return [
+            kit.rival(
+                "weights_counted",
+                "a class of p weights has a dimension of about p",
+                label="∝ √width",
+                neuron=law.neuron * np.sqrt(law.width),
+            ),
+            kit.rival(
+                "slow_growth",
+                "more neurons have more to choose from",
+                label="5 % for each doubling",
+                neuron=law.neuron * (law.width / self.widths[0]) ** np.log2(1.05),
+            ),
+            kit.rival(
+                "whole_norm",
+                "‖θ‖² ≤ 1, without the half",
+                label="half of the best neuron",
+                neuron=law.neuron / 2,
+            ),
+            kit.rival(
+                "contraction",
+                "a ReLU contracts: the average of neurons of one sign is no larger",
+                label="√π/2n, which is a vector's",
+                rad=np.sqrt(np.pi / 4 / n),
+            ),
+            kit.rival(
+                "half_line",
+                "a ReLU is half a line and half a modulus",
+                label="half of a vector's",
+                rad=np.sqrt(np.pi / 16 / n),
+            ),
+            kit.rival(
+                "logarithm",
+                "dimensions are counted as √(log n/n)",
+                label="∝ √(log n/n)",
+                rad=law.rad.isel(size=1, drop=True)
+                * np.sqrt(np.log(n) / n / (np.log(n) / n)[1]).drop_vars("size"),
+            ),
+            kit.rival(
+                "fifth_root",
+                "the rate of a later bound that has no depth in it",
+                label="∝ n^(−1/5)",
+                rad=middle * n**-0.2,
+            ),
+            kit.rival(
+                "root_of_depth",
+                "√L of bounds for deep networks",
+                label="∝ √L",
+                vector=law.vector * np.sqrt(layers / self.depths[0]),
+            ),
+            kit.rival(
+                "half_at_all_depths",
+                "½‖θ‖² for every number of layers",
+                label="∝ (2/L)^(L/2)",
+                vector=law.vector * (2 / layers) ** (layers / 2),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "spectral",
+                "a layer of spectral norm one has room for a neuron in each direction",
+                label="each layer of spectral norm one",
+                wide=seen.spectral,
+            ),
+            kit.control(
+                "untrained",
+                "a random network is no best one",
+                label="networks before training",
+                wide=seen.untrained,
+            ),
+            kit.control(
+                "true_labels",
+                "they are no tosses: more points do not wear them away",
+                label="signs of a coordinate in place of coin tosses",
+                rad=seen.true,
+            ),
+            kit.control(
+                "relu",
+                "half of the points are dead to a neuron",
+                label="ReLU in place of linear layers",
+                deep=seen.deep_relu,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        sizes = np.array(self.sizes)
+        widths = np.array(self.widths)
+        size = self.sizes[-1]
+        share = lambda array: (array / law.neuron).sel(size=size).mean("seed")
+        return (
+            kit.panel(
+                "A neuron's correlation with coin tosses falls like 1/√n",
+                "points n",
+                "mean largest correlation",
+                kit.observed_curve(
+                    sizes, seen.rad.mean(("seed", "draw")), "best neuron", kind="points"
+                ),
+                kit.predicted_curve(sizes, law.rad, "E max |G|/√n"),
+                kit.rival_curve(sizes, rivals["fifth_root"].rad, "n^(−1/5)"),
+                log="xy",
+            ),
+            kit.panel(
+                "Width adds nothing at norm one",
+                "neurons",
+                f"correlation / that of the best neuron, n = {size}",
+                kit.observed_curve(widths, share(seen.wide), "½‖θ‖² = 1", kind="points"),
+                kit.predicted_curve(widths, np.ones(len(widths)), "one neuron"),
+                kit.context_curve(widths, share(seen.spectral), "spectral norms", kind="dashed"),
+                log="xy",
+            ),
+        )
