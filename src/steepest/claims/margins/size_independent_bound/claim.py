@@ -312,9 +312,10 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             kit.panel(
                 "Width adds nothing at norm one",
                 "neurons",
-                f"correlation / that of the best neuron, n = {size}",
+                f"correlation / best neuron's, n = {size}",
                 kit.observed_curve(widths, share(seen.wide), "½‖θ‖² = 1", kind="points"),
                 kit.predicted_curve(widths, np.ones(len(widths)), "one neuron"),
+                kit.rival_curve(widths, share(rivals["weights_counted"].neuron), "∝ √width"),
                 kit.context_curve(widths, share(seen.spectral), "spectral norms", kind="dashed"),
                 log="xy",
             ),
