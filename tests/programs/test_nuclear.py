@@ -7,9 +7,11 @@ from steepest.core.errors import UserError
 from steepest.programs import (
     common_eigenvectors,
     commuting_limit,
+    hard_margin,
     min_norm_interpolation,
     nuclear_norm_completion,
     nuclear_norm_interpolation,
+    nuclear_norm_margin,
 )
 
 
@@ -229,3 +231,60 @@ def test_bad_input_is_refused_in_one_sentence():
         nuclear_norm_completion(np.eye(2), np.ones((2, 3), bool))
     with pytest.raises(UserError, match="finite"):
         nuclear_norm_completion([[np.nan]], [[True]])
+
+
+def played(a, rounds=20_000, lr=0.05):
+    """The least ``‖Σ q A‖`` over the simplex, by multiplicative weights against top singular pairs, averaged."""
+    logs = np.zeros(len(a))
+    mean_q = np.zeros(len(a))
+    mean_w = np.zeros(a.shape[1:])
+    for step in range(rounds):
+        q = np.exp(logs - logs.max())
+        q /= q.sum()
+        left, _, right = np.linalg.svd(np.tensordot(q, a, 1))
+        pair = np.outer(left[:, 0], right[0])
+        mean_q += q
+        mean_w += pair
+        logs -= lr / np.sqrt(1 + step / 100) * np.einsum("mij,ij->m", a, pair)
+    upper = np.linalg.norm(np.tensordot(mean_q / rounds, a, 1), 2)
+    w = mean_w / rounds
+    return np.einsum("mij,ij->m", a, w).min() / max(1.0, np.linalg.norm(w, "nuc")), upper
+
+
+def test_the_largest_margin_is_between_both_sides_of_a_game():
+    best = nuclear_norm_margin(a := gaussian(9, 3, 4, seed=3))
+    assert best.separable
+    assert 0 <= best.gap < 1e-6 * best.margin
+    assert np.linalg.norm(best.matrix, "nuc") == pytest.approx(1, abs=1e-6)
+    assert np.einsum("mij,ij->m", a, best.matrix).min() == pytest.approx(best.margin)
+    lower, upper = played(a)
+    assert lower <= best.margin * (1 + 1e-9) <= upper * (1 + 2e-9)
+    assert upper - lower < 0.05 * best.margin
+
+
+def test_margins_of_diagonals_and_of_rows_are_those_of_vectors():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(5, 7))
+    ones = np.ones(5)
+    of_diagonals = nuclear_norm_margin(x[:, :, None] * np.eye(7))
+    assert of_diagonals.margin == pytest.approx(hard_margin(x, ones, "l1").margin, rel=1e-6)
+    of_rows = nuclear_norm_margin(x[:, None])
+    exact = hard_margin(x, ones, "l2")
+    assert of_rows.margin == pytest.approx(exact.margin, rel=1e-6)
+    np.testing.assert_allclose(of_rows.dual, exact.dual, atol=1e-4)
+    assert of_rows.uniqueness > 0.01
+
+
+def test_multipliers_of_a_measurement_that_comes_twice_are_not_told():
+    a = gaussian(4, 3, 3, seed=5)
+    assert nuclear_norm_margin(a).uniqueness > 0.01
+    twice = np.concatenate([a, a[nuclear_norm_margin(a).dual.argmax()][None]])
+    assert nuclear_norm_margin(twice).uniqueness < 1e-6
+
+
+def test_opposite_measurements_are_not_separable():
+    a = gaussian(1, 3, 3)
+    best = nuclear_norm_margin(np.concatenate([a, -a]))
+    assert not best.separable
+    assert best.margin == 0
+    assert best.gap == pytest.approx(0, abs=1e-6)

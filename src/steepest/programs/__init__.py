@@ -34,10 +34,12 @@ from steepest.programs._norms import spectral_norm as spectral_norm
 from steepest.programs._norms import stable_rank as stable_rank
 from steepest.programs._norms import weight_matrices as weight_matrices
 from steepest.programs._nuclear import NuclearInterpolation as NuclearInterpolation
+from steepest.programs._nuclear import NuclearMargin as NuclearMargin
 from steepest.programs._nuclear import common_eigenvectors as common_eigenvectors
 from steepest.programs._nuclear import commuting_limit as commuting_limit
 from steepest.programs._nuclear import nuclear_norm_completion as nuclear_norm_completion
 from steepest.programs._nuclear import nuclear_norm_interpolation as nuclear_norm_interpolation
+from steepest.programs._nuclear import nuclear_norm_margin as nuclear_norm_margin
 from steepest.programs._parity_margins import ParityMargins as ParityMargins
 from steepest.programs._parity_margins import parity_margins as parity_margins
 from steepest.programs._paths import path_norm as path_norm

@@ -1,4 +1,4 @@
-"""Matrices of least nuclear norm that fit linear measurements: the convex stand-in for the least rank."""
+"""Least nuclear norm under linear measurements, the convex stand-in for the least rank, and margins in it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,10 @@ _RANK = 1e-11
 _FACE = 1e-5
 # Entries off the diagonal, in the common eigenvectors, above this fraction of the largest do not commute.
 _COMMUTE = 1e-9
+# A margin below this fraction of the largest measurement is not told apart from zero.
+_SEPARABLE = 1e-9
+# Measurements within this part of the least are on the margin, and singular values below it are zeros of the solver.
+_ACTIVE = 1e-5
 _ENTROPY = entropy()  # one object, for which programs compile once
 
 
@@ -51,6 +55,29 @@ class NuclearInterpolation:
     uniqueness: float
     interpolable: bool
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class NuclearMargin:
+    """The largest margin in the nuclear norm, ``max_{‖W‖_* ≤ 1} min_i ⟨A_i, W⟩``, with its certificate.
+
+    Attributes:
+        margin: of the matrix found; 0 if no matrix has a positive one.
+        matrix: ``W`` of nuclear norm one, shape ``(d1, d2)``; zeros if there is none.
+        dual: multipliers ``q ≥ 0`` with sum 1, shape ``(m,)``: ``‖Σ q_i A_i‖`` in the spectral norm is an upper bound.
+        gap: ``‖Σ q_i A_i‖ - margin ≥ 0``.
+        uniqueness: if positive, q is the only choice. With W = P S Qᵀ the sum Σ q_i A_i acts on the range of W, and
+            on its row space, as ``margin · PQᵀ``. This is the least singular value of that condition, over the
+            largest, as a linear map of the multipliers of measurements on the margin.
+        separable: whether some matrix has a positive margin.
+    """
+
+    margin: float
+    matrix: Float[np.ndarray, "d1 d2"]
+    dual: Float[np.ndarray, " m"]
+    gap: float
+    uniqueness: float
+    separable: bool
 
 
 def nuclear_norm_interpolation(
@@ -111,6 +138,55 @@ def nuclear_norm_interpolation(
     residual = float(np.linalg.norm(flat @ matrix.ravel() - y) / unit)
     apart = _uniqueness(np.tensordot(nu, a, 1), right, semidefinite)
     return NuclearInterpolation(matrix, nu, value, value - float(nu @ y), residual, apart, True)
+
+
+def nuclear_norm_margin(measurements: Float[Any, "m d1 d2"]) -> NuclearMargin:
+    """Find the matrix of nuclear norm one with the largest margin ``min_i ⟨A_i, W⟩``.
+
+    The dual is ``min ‖Σ q_i A_i‖`` over the simplex, in the spectral norm. Labels are part of the measurements: output
+    j on the input x with the label y has ``A = y e_j xᵀ``, class c against class j ``A = (e_c - e_j) xᵀ``.
+
+    Args:
+        measurements: the ``A_i``, shape ``(m, d1, d2)``.
+
+    Raises:
+        UserError: if the shape is another, or an entry is not finite. Measurements that no matrix separates are an
+            outcome: ``separable = False``.
+
+    Source: Gunasekar, Lee, Soudry and Srebro 2018 (linear networks with several outputs).
+
+    >>> best = nuclear_norm_margin([[[3.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]])
+    >>> round(best.margin, 6), best.matrix.round(4).tolist(), best.dual.round(4).tolist()
+    (0.75, [[0.25, 0.0], [0.0, 0.75]], [0.25, 0.75])
+    """
+    import cvxpy as cp
+
+    a = _checked(measurements, np.ones(len(measurements)), False)[0]
+    m, d1, d2 = a.shape
+    unit = float(np.abs(a).max()) or 1.0
+    flat = a.reshape(m, -1) / unit
+    w = cp.Variable((d1, d2))
+    least = cp.Variable()
+    above = flat @ cp.vec(w, order="C") >= least
+    solve_tightly(cp.Problem(cp.Maximize(least), [above, cp.normNuc(w) <= 1]))
+    matrix = np.asarray(w.value)
+    margin = float((flat @ matrix.ravel()).min())
+    q = np.maximum(np.asarray(above.dual_value), 0.0)
+    q = q / q.sum()
+    if margin > _SEPARABLE:
+        # again in the units of its own margin, where the solver's tolerance is a relative one
+        fits = flat @ cp.vec(w, order="C") >= margin
+        solve_tightly(cp.Problem(cp.Minimize(cp.normNuc(w)), [fits]))
+        matrix = np.asarray(w.value) / _nuclear(np.asarray(w.value))
+        margin = float((flat @ matrix.ravel()).min())
+        q = np.maximum(np.asarray(fits.dual_value), 0.0)
+        q = q / q.sum()
+    bound = _size((q @ flat).reshape(d1, d2), False)
+    if margin <= _SEPARABLE:
+        return NuclearMargin(0.0, np.zeros((d1, d2)), q, unit * bound, 0.0, False)
+    active = flat @ matrix.ravel() <= margin * (1 + _ACTIVE)
+    unique = _dual_uniqueness(matrix, flat[active].reshape(-1, d1, d2))
+    return NuclearMargin(unit * margin, matrix, q, unit * (bound - margin), unique, True)
 
 
 def nuclear_norm_completion(
@@ -287,6 +363,18 @@ def _least_excess(rows: np.ndarray, targets: np.ndarray, d: int) -> float:
 
 def _nuclear(matrix: np.ndarray) -> float:
     return float(np.linalg.svd(matrix, compute_uv=False).sum())
+
+
+def _dual_uniqueness(matrix: np.ndarray, active: np.ndarray) -> float:
+    """Return how well the multipliers of active measurements are told by their sum on range and row space."""
+    left, sizes, right = np.linalg.svd(matrix)
+    place = int((sizes > _ACTIVE * sizes[0]).sum())
+    parts = left.T @ active @ right.T
+    parts[:, place:, place:] = 0.0
+    if len(active) > place * (sum(matrix.shape) - place):
+        return 0.0
+    values = np.linalg.svd(parts.reshape(len(active), -1), compute_uv=False)
+    return float(values[-1] / values[0])
 
 
 def _size(matrix: np.ndarray, semidefinite: bool) -> float:
