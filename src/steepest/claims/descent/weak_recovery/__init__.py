@@ -1,0 +1,1 @@
+"""The claim weak-recovery."""
