@@ -21,8 +21,8 @@ from steepest.programs import nuclear_norm_margin
 @pytest.fixture(scope="module")
 def sets():
     rng = np.random.default_rng(0)
-    drawn = [draw(rng, 3, 4, 7, 0.5) for _ in range(3)]
-    return Sets(*(np.stack(part) for part in zip(*drawn, strict=True)))
+    parts = [draw(rng, 3, 4, 7, 0.5) for _ in range(3)]
+    return Sets(*(np.stack(part) for part in zip(*parts, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +123,8 @@ def test_the_judge_refutes_wrong_laws():
     )
     reached = margin * (1 - 0.005 * rng.random((6, 3)))
     near = power + 0.05 * rng.standard_normal(power.shape)
-    seen = {name: reached for name in ("margin", "one_layer", "tail")}
-    observed = claim_observation(seen, near)
+    margins = {name: reached for name in ("margin", "one_layer", "tail")}
+    observed = claim_observation(margins, near)
 
     def fails(**wrong):
         checks = claim.checks(law.replace(**wrong), observed)

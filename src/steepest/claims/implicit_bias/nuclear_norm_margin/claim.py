@@ -110,8 +110,8 @@ class NuclearNormMargin(kit.Claim[Sets]):
     def setting(self, key: kit.Key) -> Sets:
         rng = kit.numpy_generator(key)
         size = (self.outputs, self.inputs, self.hidden, self.scale)
-        drawn = [draw(rng, *size) for _ in range(self.sets)]
-        return Sets(*(np.stack(part) for part in zip(*drawn, strict=True)))
+        sets = [draw(rng, *size) for _ in range(self.sets)]
+        return Sets(*(np.stack(part) for part in zip(*sets, strict=True)))
 
     def hypotheses(self, setting: Sets) -> list[kit.Hypothesis]:
         return [
@@ -283,5 +283,5 @@ class NuclearNormMargin(kit.Claim[Sets]):
 def readable_powers(a: Values, best: NuclearMargin) -> Values:
     """Return the singular values of the dual matrix over its norm, zero where the power cannot be read."""
     values = np.linalg.svd(np.tensordot(best.dual, a, 1), compute_uv=False) / best.margin
-    told = (values > READABLE[0]) & (values < READABLE[1]) & (best.uniqueness > UNIQUE)
-    return np.where(told, values, 0.0)
+    readable = (values > READABLE[0]) & (values < READABLE[1]) & (best.uniqueness > UNIQUE)
+    return np.where(readable, values, 0.0)

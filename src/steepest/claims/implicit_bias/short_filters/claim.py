@@ -1,0 +1,271 @@
+"""Two convolutions, one of k taps, reach the largest margin in a norm that goes from ℓ2 to ℓ1 of the spectrum with k.
+
+The norm of β is √Σ|β̂|²/p for the best nonnegative trigonometric polynomial p of degree k − 1 and mean one. It is
+convex: a further channel gains nothing, and there is one largest margin for each k. Wavelets have no part in it.
+"""
+
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+import xarray
+from scipy.optimize import linprog
+
+from steepest import kit
+from steepest.claims.implicit_bias.short_filters import theory
+from steepest.claims.implicit_bias.short_filters.experiment import (
+    FIRST,
+    Setting,
+    draw_starts,
+    follow_all,
+)
+from steepest.nn.data import separable
+
+WIDTHS = (1, 2)
+
+
+@kit.claim
+class ShortFilters(kit.Claim[Setting]):
+    """One and two channels of two linear convolutions on synthetic separable sets, as they are drawn."""
+
+    n: kit.Count = kit.param(
+        8, "examples", scope=kit.between(7, 10, "with fewer, a single frequency may do")
+    )
+    dimension: kit.Count = kit.param(
+        8, "of inputs, d", scope=kit.between(8, 10, "more take time, and long filters settle late")
+    )
+    margin: kit.Positive = kit.param(
+        0.2,
+        "ℓ2 margin of the sets by construction",
+        scope=kit.between(0.1, 0.3, "of wide ones a single frequency may do"),
+    )
+    flipped: kit.Fraction = kit.param(0.0, "part of the labels that is flipped")
+    taps: tuple[kit.Count, ...] = kit.param(
+        (1, 2, 4),
+        "k of the short filter; d is added",
+        scope=kit.choices((1, 2, 4), (1, 3, 5), (1, 2, 3, 5), why="increasing, from one"),
+    )
+    scale: kit.Positive = kit.param(
+        0.5,
+        "length of the short filter at the start",
+        scope=kit.between(0.3, 1.0, "smaller ones take time"),
+    )
+    horizon: kit.Positive = kit.param(
+        3e4,
+        "fall of the log of the risk",
+        scope=kit.between(3e4, 1e5, "sooner the rest is large"),
+    )
+    sets: kit.Seeds = kit.param(12, "separable sets, and starts")
+
+    kind = "limit"
+    says = {
+        "reach the largest margin in a norm": ("margin", "every_set"),
+        "goes from ℓ2 to ℓ1 of the spectrum with k": "margin",
+    }
+    statement = (
+        r"\beta=u\star w,\ w\in\mathbb R^k:\quad\frac{\min_iy_i\langle\beta,x_i\rangle}{\lVert u\rVert\lVert w\rVert}"
+        r"\to\max_{R_k(\beta)\le1}\min_iy_i\langle\beta,x_i\rangle,\qquad "
+        r"R_k(\beta)^2=\min_{p\ge0,\ \deg p<k,\ \bar p=1}\sum_j\frac{|\hat\beta_j|^2}{p(2\pi j/d)},\qquad "
+        r"R_1=\lVert\beta\rVert_2,\quad R_d=\tfrac1{\sqrt d}\lVert\hat\beta\rVert_1"
+    )
+    source = (
+        "Gunasekar's talk in the notes [@vodrahalli2019], its last question: convolutions with restricted filters; "
+        "[@gunasekar2018b]; [@lyu2020]"
+    )
+    corrections = (
+        "The talk expects sparsity in some domain of wavelets. For two layers the norm is ℓ2 of the spectrum with the "
+        "best smooth weight. The direction of the largest margin in ℓ1 of Haar's wavelets has 88 % of the largest "
+        "margin with two taps, in the mean over 24 sets of drafts, and no more than 98 % in any.",
+    )
+    remarks = (
+        "Why it is a norm: for given w the shortest u has |û| = |β̂|/|ŵ|, and what k taps can have for |ŵ|² are, by "
+        "Fejér and Riesz, all nonnegative trigonometric polynomials of degree k − 1. They are a convex set, and |b|²/p "
+        "is convex in b and p together. The transform here is the unitary one, in the statement.",
+        "The largest margin is found as that of the matrix Σ_c u_c w_cᵀ in the nuclear norm, with an input's shifts "
+        "for its measurement, which is the norm of any number of channels. As one channel's norm is convex, both are "
+        "the same; and one channel is seen to reach it.",
+        "That the flow ends at a stationary point of the factors is known. That this is the best one is observed: "
+        "shapes p at the edge, with zeros, can be stationary for w where they are not the best.",
+        "The filter itself settles more slowly than the margin: after a fall of 10⁴ its shape |ŵ|² was off by up to a "
+        "fifth in drafts, where the margin is flat. So its shape is not judged.",
+        "The second layer starts at zero and the short filter near one tap; from Gaussian filters frequencies with "
+        "balanced factors wait near zero, as linear-convolution says.",
+    )
+    history = (kit.Version(1, "margins of one and two channels, from one tap to all"),)
+    tiny = {"n": 3, "dimension": 4, "taps": (1, 2), "horizon": 30.0, "sets": 6}
+    full = {"horizon": 1e5, "sets": 60}
+    out_of_scope = {"n": 40, "flipped": 0.3}
+
+    @property
+    def every_taps(self) -> tuple[int, ...]:
+        """Numbers of taps, up to all."""
+        return (*self.taps, self.dimension)
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"taps": self.every_taps, "channels": WIDTHS}
+
+    def check_fields(self) -> None:
+        if self.taps[0] != 1 or any(np.diff(self.every_taps) <= 0):
+            raise kit.UserError(
+                f"taps must increase from 1 to less than dimension = {self.dimension}, got {self.taps}; try (1, 2)"
+            )
+
+    def setting(self, key: kit.Key) -> Setting:
+        for_data, for_others = jax.random.split(key)
+
+        def draw(key: kit.Key) -> tuple[jax.Array, jax.Array]:
+            data = separable(key, self.n, self.dimension, self.margin)
+            return data.x, data.y
+
+        draw_all = kit.compiled(lambda key: jax.vmap(draw)(jax.random.split(key, self.sets)))
+        x, y = map(np.asarray, draw_all(for_data))
+        rng = kit.numpy_generator(for_others)
+        labels = np.where(rng.random(y.shape) < self.flipped, -y, y)
+        size = (self.sets, self.dimension)
+        return Setting(x, labels, draw_starts(rng, size, WIDTHS, self.every_taps, self.scale))
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        separated = sum(_separates(x, y) for x, y in zip(setting.x, setting.y, strict=True))
+        return [
+            kit.assume("sets that are separable", separated, "==", self.sets, "choose --flipped 0")
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        margins = [
+            [theory.largest_margin(x, y, k) for k in self.every_taps]
+            for x, y in zip(setting.x, setting.y, strict=True)
+        ]
+        return kit.law(margin=("seed taps", margins))
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        ends = follow_all(setting, self.every_taps, self.horizon)
+        return kit.seen(
+            margin=("seed channels taps", ends.margin[0, ..., -1]),
+            along=("seed channels taps reading", ends.margin[0]),
+            arrived=("seed channels taps", ends.arrived[0]),
+            power_tail=("seed channels taps", ends.margin[1, ..., -1]),
+        )
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        arrived = float(observed["arrived"].mean())
+        return [kit.assume("flows that arrived", arrived, "==", 1, "lower --horizon")]
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "margin",
+                law.margin,
+                seen.margin,
+                0.03,  # the rest of this fall is up to 0.01 in the mean, the interval 0.01
+                over="channels taps",
+                label="margin over Σ‖u‖‖w‖, mean over sets",
+            ),
+            kit.follows(
+                "every_set",
+                law.margin,
+                seen.margin,
+                0.1,  # the slowest set of drafts lacked 0.04
+                over="channels taps",
+                each=True,
+                label="margin over Σ‖u‖‖w‖, every set",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        following = np.minimum(np.arange(len(law.taps)) + 1, len(law.taps) - 1)
+        rivals = [
+            kit.rival(
+                "l2",
+                "a short filter can only smooth",
+                label="the ℓ2 margin with any filter",
+                margin=law.margin.isel(taps=0, drop=True).broadcast_like(law.margin),
+            ),
+            kit.rival(
+                "spectrum",
+                "it is so for filters of full length",
+                label="ℓ1 of the spectrum with any filter",
+                margin=law.margin.isel(taps=-1, drop=True).broadcast_like(law.margin),
+            ),
+            kit.rival(
+                "degree",
+                "one might count waves, not taps",
+                label="the norm of the next number of taps",
+                margin=("seed taps", law.margin.values[:, following]),
+            ),
+        ]
+        if self.dimension & (self.dimension - 1):
+            return rivals  # there are Haar wavelets of a power of two only
+        haar = law.margin.copy(deep=True)
+        haar[:, 1] = [
+            theory.haar_margin(x, y, self.taps[1])
+            for x, y in zip(setting.x, setting.y, strict=True)
+        ]
+        wavelets = kit.rival(
+            "haar",
+            "the talk expects sparse wavelets",
+            label=f"ℓ1 of Haar's wavelets with {self.taps[1]} taps",
+            margin=haar,
+        )
+        return [wavelets, *rivals]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        one_tap = seen.margin.isel(taps=0, drop=True).broadcast_like(seen.margin)
+        return [
+            kit.control(
+                "one_tap",
+                "its weight is flat",
+                label="the network with one tap, for all",
+                margin=one_tap.transpose(*seen.margin.dims),
+            ),
+            kit.control(
+                "power_tail",
+                "its multipliers stay on examples off the margin",
+                label="the loss 1/(1 + u)",
+                margin=seen.power_tail,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        falls = np.geomspace(FIRST, self.horizon, seen.sizes["reading"])
+        missing = (1 - seen.along.isel(channels=0) / law.margin).mean("seed")
+        gain = law.margin / law.margin.isel(taps=0)
+        taps = np.array(self.every_taps)
+        measured = (seen.margin / law.margin.isel(taps=0)).mean("seed")
+        return (
+            kit.panel(
+                "More taps have a wider margin, and a second channel gains nothing",
+                "taps k",
+                "largest margin over that in ℓ2",
+                kit.predicted_curve(taps, gain.mean("seed").values, "norm of k taps"),
+                *(
+                    kit.observed_curve(
+                        taps, measured.sel(channels=width).values, name, kind="points", shade=shade
+                    )
+                    for width, name, shade in zip(
+                        WIDTHS, ("one channel", "two"), (0.0, 0.6), strict=True
+                    )
+                ),
+                log="x",
+            ),
+            kit.panel(
+                "With every number of taps networks near it",
+                "fall of log R",
+                "part that is missing, mean over sets",
+                *(
+                    kit.observed_curve(
+                        falls, missing.sel(taps=k).values, f"k = {k}", shade=i / len(taps)
+                    )
+                    for i, k in enumerate(self.every_taps)
+                    if k > 1
+                ),
+                log="xy",
+            ),
+        )
+
+
+def _separates(x: np.ndarray, y: np.ndarray) -> bool:
+    """Tell whether some weights give margins of one."""
+    rows = -y[:, None] * x
+    return linprog(np.zeros(x.shape[1]), rows, -np.ones(len(y)), bounds=(None, None)).success
