@@ -1,0 +1,211 @@
+"""From a small start a network of squares learns k neurons from as many labels whatever its width: as least trace does.
+
+The network's output is ‖Wᵀx‖² with m neurons, so that labels of few examples fit many networks. Descent from small
+weights finds one whose trace, ‖W‖², is nearly the least, however many neurons it may use. So the number of
+examples from which it is the teacher is that of the convex program for the least trace, which knows no width.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.implicit_bias.quadratic_network_samples import experiment, theory
+from steepest.claims.implicit_bias.quadratic_network_samples.experiment import Data
+
+LARGE = 4.0  # eigenvalues of WWᵀ at a start that is not small
+SLOWER = 10  # steps from there must be shorter
+
+
+@kit.claim
+class QuadraticNetworkSamples(kit.Claim[Data]):
+    """Networks of squares of several widths, on more and more labels of a teacher of k orthonormal neurons."""
+
+    d: kit.Count = kit.param(
+        9, "dimension of the inputs", scope=kit.between(9, 10, "descent takes long in more")
+    )
+    neurons: tuple[kit.Count, ...] = kit.param(
+        (1, 4),
+        "k of the teacher",
+        scope=kit.choices((1, 4), why="numbers of two and three are near those of one"),
+    )
+    widths: tuple[kit.Count, ...] = kit.param(
+        (6, 24),
+        "m of the network",
+        scope=kit.choices(
+            (6, 24), (7, 24), (6, 28), why="networks as narrow as the teacher get stuck"
+        ),
+    )
+    start: kit.Positive = kit.param(
+        0.01,
+        "standard deviation of first weights",
+        scope=kit.between(0.003, 0.01, "larger ones stay"),
+    )
+    lr: kit.Positive = kit.param(
+        0.015, "step size", scope=kit.between(0.012, 0.015, "larger ones diverge")
+    )
+    steps: kit.Count = kit.param(3500, "of descent", unit="steps")
+    seeds: kit.Seeds = kit.param(16, "teachers, with inputs of their own")
+
+    kind = "empirical law"
+    says = {
+        "from as many labels whatever its width: as least trace does": "needed",
+        "From a small start": "needed",
+    }
+    statement = (
+        r"f(x)=\lVert W^\top x\rVert^2,\ W_0\approx0,\ y=x^\top A_kx:\qquad WW^\top\to A_k\ \Leftrightarrow\ "
+        r"A_k=\arg\min\{\mathrm{tr}\,M:\ M\succeq0,\ x_i^\top Mx_i=y_i,\ i\le n\}\quad\text{at every width}"
+    )
+    source = (
+        "Lecture of J. Lee in the notes [@vodrahalli2019], on quadratic activation; for squares, descent and a small "
+        "start [@li2018]"
+    )
+    remarks = (
+        "The notes speak of classes and of margins. This is the same statement for numbers as labels, where what has "
+        "least norm is the solution of a convex program.",
+        "[@li2018] prove that of the order of dk⁵ labels, up to logarithms, are enough at every width.",
+        "Network and program see the same examples in the same order, and the check compares them on each. A teacher "
+        "counts as learned from where on the relative error of WWᵀ is below 0.3.",
+        "Near that number descent is slow. Without momentum, at 3000 steps, networks need a third more examples than "
+        "the program for k = 1; at 24 000 steps as many.",
+        "A network as narrow as the teacher has minima that are not the best, and is not in the scope.",
+        "From weights that are not small it needs more labels: what the labels do not determine stays as it was.",
+    )
+    history = (kit.Version(1, "two widths on labels of one, two and three neurons"),)
+    tiny = {"d": 6, "neurons": (1, 2), "widths": (4, 8), "steps": 500, "seeds": 3}
+    full = {"steps": 20_000, "seeds": 20}
+    out_of_scope = {"start": 0.5}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"neurons": self.neurons, "width": self.widths}
+
+    def setting(self, key: kit.Key) -> Data:
+        rng = kit.numpy_generator(key)
+        return experiment.draw(rng, self.seeds, theory.all_numbers(self.d), self.d, self.neurons)
+
+    def hypotheses(self, setting: Data) -> list[kit.Hypothesis]:
+        trace = self.start**2 * max(self.widths)
+        return [
+            kit.assume(
+                "eigenvalues of WWᵀ at the start", trace, "<=", 0.05, "choose a smaller --start"
+            ),
+            kit.assume("width over teacher's", min(self.widths) / max(self.neurons), ">", 1),
+        ]
+
+    def predict(self, setting: Data) -> kit.Prediction:
+        needed = [
+            [theory.needed(inputs, teacher) for teacher in teachers]
+            for inputs, teachers in zip(setting.inputs, setting.teachers, strict=True)
+        ]
+        at_widths = np.repeat(np.array(needed, float)[..., None], len(self.widths), -1)
+        return kit.law(needed=("seed neurons width", at_widths))
+
+    def observe(self, setting: Data, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        shown = experiment.counts(setting, self.neurons)
+        widest = max(self.widths)
+
+        def learned(width: int, size: float, lr: float) -> tuple[np.ndarray, np.ndarray]:
+            errors = experiment.errors(rng, setting, shown, (width, widest), size, lr, self.steps)
+            return experiment.first_learned(shown, errors), errors
+
+        small = [learned(width, self.start, self.lr) for width in self.widths]
+        large = learned(self.widths[0], (LARGE / self.widths[0]) ** 0.5, self.lr / SLOWER)
+        return kit.seen(
+            needed=("seed neurons width", np.stack([first for first, _ in small], -1)),
+            errors=("seed neurons width count", np.stack([errors for _, errors in small], 2)),
+            shown=("neurons count", shown),
+            large=("seed neurons", large[0]),
+            large_errors=("seed neurons count", large[1]),
+        )
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return how many more examples networks need than the program on the same data, over its mean, plus one."""
+        return {"relative": 1 + (seen.needed - law.needed) / law.needed.mean("seed")}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "needed",
+                xarray.ones_like(law.needed),
+                seen.relative,
+                0.25,  # the interval takes 0.15, descent that has not ended 0.05
+                over="neurons width",
+                label="examples from which the network is the teacher, over those from which least trace is",
+            ),
+        ]
+
+    def rivals(self, setting: Data, law: xarray.Dataset) -> list[kit.Rival]:
+        k = law.neurons
+        everything = theory.all_numbers(self.d) + 0.0 * law.needed
+        return [
+            kit.rival(
+                "all_numbers",
+                "fewer leave the quadratic form open",
+                label="d(d + 1)/2",
+                needed=everything,
+            ),
+            kit.rival(
+                "own_weights",
+                "a network needs as many labels as it has weights",
+                label="md, or d(d + 1)/2 if less",
+                needed=np.minimum(everything, self.d * law.width),
+            ),
+            kit.rival(
+                "teacher_numbers",
+                "as many equations as the teacher has numbers",
+                label="kd − k(k − 1)/2",
+                needed=k * self.d - k * (k - 1) / 2 + 0 * law.needed,
+            ),
+            kit.rival(
+                "logarithm",
+                "sparse recovery costs a logarithm",
+                label="kd log d",
+                needed=k * self.d * np.log(self.d) + 0 * law.needed,
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "order_one",
+                "the first weights are not small",
+                label=f"eigenvalues of WWᵀ near {LARGE:g} at the start",
+                needed=seen.large.broadcast_like(seen.needed),
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        last = len(self.neurons) - 1
+        curves = []
+        for place, width in enumerate(self.widths):
+            values = np.median(seen.errors.values[:, last, place], 0)
+            curves.append(
+                kit.observed_curve(
+                    seen.shown.values[last], values, f"m = {width}", shade=place / len(self.widths)
+                )
+            )
+        values = np.median(seen.large_errors.values[:, last], 0)
+        curves.append(kit.context_curve(seen.shown.values[last], values, "start of order one"))
+        return (
+            kit.curves(
+                "As many labels at every width",
+                law.needed.mean("seed"),
+                seen.needed,
+                over="width",
+                by="neurons",
+                x="width m of the network",
+                y="examples that it needs",
+                name="k = {}",
+            ),
+            kit.panel(
+                f"How wrong it is on fewer (k = {self.neurons[last]}, median)",
+                "examples",
+                "relative error of WWᵀ",
+                *curves,
+                log="y",
+            ),
+        )
