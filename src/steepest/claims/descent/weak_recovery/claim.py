@@ -235,7 +235,7 @@ class WeakRecovery(kit.Claim[None]):
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        one = [
+        of_one_neuron = [
             [theory.overlap(theory.best, 1.0, q * k, 1) for q in self.ratios] for k in self.neurons
         ]
         smooth = lambda ratios, like: xarray.zeros_like(like) + ratios / (1 + ratios)
@@ -258,7 +258,7 @@ class WeakRecovery(kit.Claim[None]):
                 "one_neuron",
                 "neurons share their examples",
                 label="threshold n = d/2 for every k",
-                overlap=("neurons ratio", one),
+                overlap=("neurons ratio", of_one_neuron),
                 half=law.half.isel(neurons=0, drop=True),
             ),
             kit.rival(
