@@ -196,7 +196,9 @@ class _Moving(_Directive):
             panel = options.get("panel", 1)
             opens = options.get("open", values[0])
             if opens not in values:
-                raise UserError(f"a figure opens at one of its values, {' '.join(values)}; got {opens}")
+                raise UserError(
+                    f"a figure opens at one of its values, {' '.join(values)}; got {opens}"
+                )
             first = values.index(opens)
             shown = _html.moving(self.arguments[0], options["field"], runs, panel, first, self.root)
         except (UserError, KeyError) as trouble:

@@ -694,7 +694,7 @@ def _loop(system: Lqr) -> Values:
 
 def _tilted(tilt: float) -> Lqr:
     """Return the system of two states with A = B = R = I and Q = ((1, q), (q, 1))."""
-    eye = np.eye(2)
+    eye = jnp.eye(2)
     return Lqr(eye, eye, eye + tilt * (1 - eye), eye, eye)
 
 

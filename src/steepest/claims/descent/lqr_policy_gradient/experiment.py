@@ -61,7 +61,10 @@ def leaves_at(system: Lqr, far: float) -> float:
         halfway = (np.array([[0.0, c], [0.0, 0.0]]) + loop) / 2
         return float(np.abs(np.linalg.eigvals(halfway)).max()) - 1
 
-    return float(brentq(excess, 0.0, far, xtol=1e-10)) if excess(far) > 0 else far
+    if excess(far) <= 0:
+        return far
+    crossing: Any = brentq(excess, 0.0, far, xtol=1e-10)
+    return float(crossing)
 
 
 class Path(NamedTuple):
