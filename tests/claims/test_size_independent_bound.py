@@ -85,10 +85,10 @@ def test_the_limit_is_between_that_of_one_direction_and_that_of_a_vector():
 
 def test_the_search_is_one_of_few_directions():
     sample = draw(RNG, 30, (1, 20), 1.0, 0.0)
-    for found, x, signs in zip(
+    for correlation, x, signs in zip(
         search(sample.x[0], sample.signs[0]), sample.x[0], sample.signs[0], strict=True
     ):
-        assert found == pytest.approx(on_grid(x, signs, 256), rel=1e-5)
+        assert correlation == pytest.approx(on_grid(x, signs, 256), rel=1e-5)
 
 
 def plain(x, signs, w, v):
@@ -115,10 +115,10 @@ def test_training_by_a_loop_in_numpy():
     w = RNG.standard_normal((6, 2))
     v = RNG.standard_normal(6)
     alike = np.ones((6, 6))
-    before, after = shallow(*arrays(x, signs, (w, v), alike, False), 1000)
+    start, end = shallow(*arrays(x, signs, (w, v), alike, False), 1000)
     scale = ((v**2).sum() + (w**2).sum()) / 2
-    assert float(before) == pytest.approx(abs(signs @ (relu(x @ w.T) @ v)) / scale, rel=1e-4)
-    assert float(after) == pytest.approx(plain(x, signs, w, v), rel=0.02)
+    assert float(start) == pytest.approx(abs(signs @ (relu(x @ w.T) @ v)) / scale, rel=1e-4)
+    assert float(end) == pytest.approx(plain(x, signs, w, v), rel=0.02)
 
 
 def test_networks_of_a_bank_are_apart():
@@ -141,9 +141,9 @@ def test_layers_of_spectral_norm_one():
     v = RNG.standard_normal(5)
     x = RNG.standard_normal((9, 2))
     signs = RNG.choice([-1.0, 1.0], 9) / 9
-    before, _ = shallow(*arrays(x, signs, (w, v), np.ones((5, 5)), True), 0)
+    start, _ = shallow(*arrays(x, signs, (w, v), np.ones((5, 5)), True), 0)
     value = abs(signs @ relu(x @ w.T) @ v) / np.linalg.norm(w, 2) / np.linalg.norm(v)
-    assert float(before) == pytest.approx(value, rel=1e-4)
+    assert float(start) == pytest.approx(value, rel=1e-4)
 
 
 HEXAGON = np.array([[np.cos(a), np.sin(a)] for a in np.pi / 3 * np.arange(6)])

@@ -1,5 +1,6 @@
 """Points of the plane with coin tosses for labels, and networks that are trained to correlate with them."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -192,30 +193,31 @@ def correlations(rng: np.random.Generator, run: Run, samples: list[Sample]) -> d
     banks = np.arange(run.neurons)
     together = np.array([banks[:, None] // m == banks // m for m in run.widths], float)
     start = (
-        rng.standard_normal((seeds, run.neurons, 2)),
-        rng.standard_normal((seeds, run.neurons)),
+        jnp.asarray(rng.standard_normal((seeds, run.neurons, 2))),
+        jnp.asarray(rng.standard_normal((seeds, run.neurons))),
     )
     hidden = max(run.depths) - 1
     used = np.array([np.arange(hidden) < depth - 1 for depth in run.depths], float)
     deep_start = (
-        rng.standard_normal((seeds, hidden, DEEP, DEEP)),
-        rng.standard_normal((seeds, DEEP)),
+        jnp.asarray(rng.standard_normal((seeds, hidden, DEEP, DEEP))),
+        jnp.asarray(rng.standard_normal((seeds, DEEP))),
     )
+    two_layers = partial(shallow, steps=run.steps)
+    layers = partial(deep, steps=run.steps // 2)
+    fixed = (None, None, None)
 
     def train(x: jax.Array, signs: jax.Array) -> tuple[jax.Array, ...]:
-        # over seeds, norms, widths
-        untrained, wide = jax.vmap(
-            lambda x, s, t: jax.vmap(
-                lambda norm: jax.vmap(lambda g: shallow(x, s, t, g, norm, run.steps))(together)
-            )(jnp.array([False, True]))
-        )(x, signs, start)
+        by_width = jax.vmap(two_layers, (*fixed, 0, None))
+        by_norm = jax.vmap(by_width, (*fixed, None, 0))
+        untrained, wide = jax.vmap(by_norm, (0, 0, 0, None, None))(
+            x, signs, start, jnp.asarray(together), jnp.array([False, True])
+        )
         flat = jnp.pad(x, ((0, 0), (0, 0), (0, DEEP - 2)))
-        # over seeds, slopes, depths
-        layered = jax.vmap(
-            lambda x, s, t: jax.vmap(
-                lambda slope: jax.vmap(lambda u: deep(x, s, t, u, slope, run.steps // 2))(used)
-            )(jnp.array([1.0, 0.0]))
-        )(flat, signs, deep_start)
+        by_depth = jax.vmap(layers, (*fixed, 0, None))
+        by_slope = jax.vmap(by_depth, (*fixed, None, 0))
+        layered = jax.vmap(by_slope, (0, 0, 0, None, None))(
+            flat, signs, deep_start, jnp.asarray(used), jnp.array([1.0, 0.0])
+        )
         return wide[:, 0], wide[:, 1], untrained[:, 0], layered[:, 0], layered[:, 1]
 
     compiled = kit.compiled(train)

@@ -1,0 +1,1 @@
+"""The claim worst-error: what it says, its theory and its experiment."""

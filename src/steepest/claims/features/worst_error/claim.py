@@ -1,0 +1,326 @@
+"""A wider student's worst error, 4.5 times its mean, moves with it: up if few neurons were to learn, down if many.
+
+Errors are over the sphere, the mean is the root mean square. The source has the worst error go up while the mean falls:
+a trade of robustness for generalization. Neither of the two teachers has that. A narrow student finds three neurons and
+is nearly exact; a wide one hardly moves its own, and interpolates by its tangent kernel. Twenty neurons do not fit into
+eight, and the kernel does better than these.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.features.worst_error.experiment import (
+    POINTS,
+    Lessons,
+    errors,
+    sphere,
+    teach,
+    train,
+)
+from steepest.claims.features.worst_error.theory import kernel_errors
+from steepest.nn.types import Values
+
+Even = Annotated[int, kit.Within(4, 1024)]
+PLACES = {"few": 0, "many": 1}  # of the teachers
+
+
+@kit.claim
+class WorstError(kit.Claim[Lessons]):
+    """ReLU students of two layers on samples of two teachers; the worst error by ascent over the sphere."""
+
+    widths: tuple[Even, ...] = kit.param(
+        (8, 32, 128),
+        "of the students",
+        unit="neurons",
+        scope=kit.choices((8, 32, 128), (8, 48, 128), (6, 32, 128)),
+    )
+    teachers: tuple[kit.Count, kit.Count] = kit.param(
+        (3, 20),
+        "neurons of the teachers",
+        unit="neurons",
+        scope=kit.choices(
+            (3, 20),
+            (2, 20),
+            (3, 30),
+            why="the narrowest student must hold the one and not the other",
+        ),
+    )
+    n: kit.Count = kit.param(60, "samples", scope=kit.between(50, 75, "more take wider students"))
+    dimension: kit.Count = kit.param(
+        5, "of the inputs", scope=kit.choices(5, why="in others the kernel takes wider students")
+    )
+    steps: kit.Count = kit.param(800, "of Adam", unit="steps")
+    seeds: kit.Seeds = kit.param(20, "samples and teachers")
+
+    kind = "empirical law"
+    says = {
+        "4.5 times its mean": "ratio",
+        "up if few neurons were to learn": ("few_worst", "few_mean"),
+        "down if many": ("many_worst", "many_mean"),
+    }
+    statement = (
+        r"\frac{\max_{\lVert x\rVert=1}|f(x)-f^*(x)|}{\sqrt{E|f-f^*|^2}}\approx4\text{ to }5;\qquad "
+        r"f\to K(\cdot,X)K(X,X)^{-1}f^*(X)\text{ for wide }f,\quad "
+        r"K=\kappa_1+\kappa_0\cos\varphi"
+    )
+    source = "Vempala's lecture in the notes [@vodrahalli2019], among the research directions"
+    corrections = (
+        "The source: “as you increase overparametrization, this worst error is going up”, while the test error falls. "
+        "With a teacher of few neurons the worst error does go up, but the mean goes up too; with one of many both "
+        "fall. No setting here has both halves of the sentence.",
+    )
+    remarks = (
+        "The source has no setting. Here inputs are uniform on the sphere in R⁵, teachers and students ReLU networks "
+        "without biases, and students start at zero by pairs of neurons that cancel.",
+        "The worst point is found by ascent from the worst twenty of some thousand points: errors are linear on every "
+        "cell. It is a lower bound of the worst error, as any search.",
+        "That the worst error is a fixed multiple of the mean is that of a random function of the kernel with zeros at "
+        "the samples; no proof is known to us. On functions of N dimensions it is √N times at most. A student that is "
+        "nearly exact errs in narrow cones, and its ratio is larger: the narrowest is not judged there.",
+        "Which student errs more is told by geometric means, as some narrow students are not exact: descent from their "
+        "start misses one of the three neurons.",
+        "Four to five times the mean is much where the mean is small, so worst points are easily found; in that the "
+        "source is right.",
+    )
+    history = (kit.Version(1, "two teachers, students of 8 to 128 neurons"),)
+    not_told = {
+        f"{kind}_trend.{axis}.{null}": "which of two is larger is said, and not by how much"
+        for kind in ("worst", "mean")
+        for axis in ("teacher", "end")
+        for null in ("steeper", "shallower")
+    }
+    shared = {
+        "experiment.teach": "it says what is to be learned; tests compare it with a network of the library"
+    }
+    tiny = {"widths": (8, 32), "n": 40, "steps": 200, "seeds": 4}
+    full = {"widths": (8, 32, 128, 512), "steps": 5000, "seeds": 32}
+    out_of_scope = {"widths": (64, 128)}
+    precision = "float32"
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Return the narrowest and the widest student."""
+        return self.widths[0], self.widths[-1]
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "teacher": self.teachers,
+            "width": self.widths,
+            "end": self.ends,
+            "wider": self.widths[1:],
+        }
+
+    def check_fields(self) -> None:
+        if any(width % 2 for width in self.widths):
+            raise kit.UserError(f"neurons start in pairs; choose even --widths, got {self.widths}")
+        if list(self.widths) != sorted(set(self.widths)) or len(self.widths) < 2:
+            raise kit.UserError(f"--widths are increasing, got {self.widths}; try 8 32 128")
+
+    def setting(self, key: kit.Key) -> Lessons:
+        rng = kit.numpy_generator(key)
+        largest = max(self.teachers)
+        signs = rng.choice([-1.0, 1.0], (self.seeds, 1, largest))
+        has = np.array([np.arange(largest) < size for size in self.teachers])
+        return Lessons(
+            sphere(rng, self.seeds, self.n, self.dimension),
+            sphere(rng, self.seeds, largest, self.dimension),
+            signs * has,
+        )
+
+    def hypotheses(self, setting: Lessons) -> list[kit.Hypothesis]:
+        narrow = self.widths[0]
+        few, many = self.teachers
+        return [
+            kit.assume("narrowest width − few neurons", narrow - few, ">=", 0, "it must hold them"),
+            kit.assume("many neurons − narrowest width", many - narrow, ">", 0, "it must not"),
+        ]
+
+    def predict(self, setting: Lessons) -> kit.Prediction:
+        rng = np.random.default_rng(0)
+        limits = np.array(
+            [
+                [kernel_errors(rng, x, lambda z, s=s, t=t: teach(z, t, s)) for s in signs]
+                for x, t, signs in zip(*setting, strict=True)
+            ]
+        )
+        trend = np.array([1.0, -1.0])[:, None] * np.array([0.0, 1.0])
+        return kit.law(
+            limit=("teacher", limits[..., 0].mean(0)),
+            ratio=("teacher", (limits[..., 0] / limits[..., 1]).mean(0)),
+            worst_trend=("teacher end", trend),
+            mean_trend=("teacher end", trend),
+        )
+
+    def observe(self, setting: Lessons, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        labels = np.array(
+            [
+                [teach(points, teacher, s) for s in several]
+                for points, teacher, several in zip(*setting, strict=True)
+            ]
+        )
+        hidden, last = train(rng, setting, labels, self.widths, self.steps)
+        points = sphere(rng, POINTS, self.dimension)
+        few = points[: self.n]
+        trained = self._errors(points, setting, (hidden, last))
+        untrained = self._errors(points, setting, (hidden, 0 * last))
+        tested = self._errors(few, setting, (hidden, last), climbs=0)
+        return kit.seen(
+            worst=("seed teacher width", trained[..., 0]),
+            root_mean_square=("seed teacher width", trained[..., 1]),
+            untrained=("seed teacher width", untrained[..., 0]),
+            untrained_mean=("seed teacher width", untrained[..., 1]),
+            tested=("seed teacher width", tested[..., 0]),
+        )
+
+    def _errors(
+        self, points: Values, setting: Lessons, students: tuple[Values, Values], **options: int
+    ) -> Values:
+        """Return worst and root mean square error of all students, ``(seeds, teachers, widths, 2)``."""
+        results = np.empty((*students[1].shape[:3], 2))
+        for seed, teacher, width in np.ndindex(results.shape[:3]):
+            student = (students[0][seed, teacher, width], students[1][seed, teacher, width])
+            target = (setting.teachers[seed], setting.signs[seed, teacher])
+            results[seed, teacher, width] = errors(points, student, target, **options)
+        return results
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return logarithms of the narrowest and the widest students' errors, and the worst over the mean."""
+        part = lambda array, axis, places: (
+            array.isel(width=places)
+            .rename(width=axis)
+            .assign_coords({axis: list(self.axes()[axis])})
+        )
+        ratio = seen.worst / seen.root_mean_square
+        return {
+            "worst_ends": part(np.log(seen.worst), "end", [0, -1]),
+            "mean_ends": part(np.log(seen.root_mean_square), "end", [0, -1]),
+            "ratio": part(ratio, "wider", slice(1, None)),
+            "widest": seen.worst.isel(width=-1, drop=True),
+        }
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        orders = [
+            kit.ranks(
+                f"{name}_{kind}",
+                law[f"{kind}_trend"].isel(teacher=place, drop=True),
+                seen[f"{kind}_ends"].isel(teacher=place, drop=True),
+                over="end",
+                label=f"{kind} error over the sphere, {self.teachers[place]} neurons to learn: logarithms by width",
+            )
+            for name, place in PLACES.items()
+            for kind in ("worst", "mean")
+        ]
+        return [
+            *orders,
+            kit.follows(
+                "ratio",
+                law.ratio,
+                seen.ratio,
+                0.25,  # of few neurons it is larger by a tenth where the student is not yet wide
+                over="teacher wider",
+                label="worst error over the root mean square, of all students but the narrowest",
+            ),
+            kit.follows(
+                "limit",
+                law.limit,
+                seen.widest,
+                0.25,  # by chance 0.1, and 128 neurons are no kernel
+                over="teacher",
+                label="worst error of the widest student, over that of kernel regression",
+            ),
+        ]
+
+    def rivals(self, setting: Lessons, law: xarray.Dataset) -> list[kit.Rival]:
+        rise = abs(law.worst_trend)
+        return [
+            kit.rival(
+                "as_said",
+                "the source: robustness is traded for generalization",
+                label="the worst grows, the mean falls",
+                worst_trend=rise,
+                mean_trend=-rise,
+            ),
+            kit.rival(
+                "both_fall",
+                "a wider student is a better one",
+                label="both fall",
+                worst_trend=-rise,
+                mean_trend=-rise,
+            ),
+            kit.rival(
+                "both_grow",
+                "a wider student has more freedom between its samples",
+                label="both grow",
+                worst_trend=rise,
+                mean_trend=rise,
+            ),
+            kit.rival(
+                "gaussian",
+                "errors at as many points as there are samples are independent and normal",
+                label="√(2 log 2n) times the mean",
+                ratio=np.sqrt(2 * np.log(2 * self.n)) + 0 * law.ratio,
+                limit=law.limit / law.ratio * np.sqrt(2 * np.log(2 * self.n)),
+            ),
+            kit.rival(
+                "dimensions",
+                "what n samples leave free has about n dimensions",
+                label="√n times the mean",
+                ratio=np.sqrt(self.n) + 0 * law.ratio,
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        exchanged = {"teacher": slice(None, None, -1)}
+        swap = lambda array: array.copy(data=array.isel(exchanged).values)
+        return [
+            kit.control(
+                "other_teacher",
+                "what is learned decides where errors go",
+                label="teachers exchanged",
+                worst=swap(seen.worst),
+                root_mean_square=swap(seen.root_mean_square),
+            ),
+            kit.control(
+                "no_search",
+                "nobody looks for the worst point",
+                label=f"largest error at {self.n} random points",
+                worst=seen.tested,
+            ),
+            kit.control(
+                "untrained",
+                "the error is the teacher",
+                label="students at the start",
+                worst=seen.untrained,
+                root_mean_square=seen.untrained_mean,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        widths = np.array(self.widths)
+        panels = []
+        for place, size in enumerate(self.teachers):
+            worst = seen.worst.isel(teacher=place).mean("seed")
+            limit = np.full(len(widths), float(law.limit[place]))
+            square = seen.root_mean_square.isel(teacher=place).mean("seed")
+            panels.append(
+                kit.panel(
+                    f"{size} neurons to learn: worst and mean error {'fall' if place else 'rise'}",
+                    "neurons of the student",
+                    "error over the sphere",
+                    kit.observed_curve(widths, worst, "worst"),
+                    kit.observed_curve(widths, square, "root mean square", shade=0.6),
+                    kit.predicted_curve(widths, limit, "worst, kernel"),
+                    kit.predicted_curve(
+                        widths, limit / float(law.ratio[place]), "mean, kernel", shade=0.6
+                    ),
+                    log="xy",
+                )
+            )
+        return tuple(panels)
