@@ -97,8 +97,8 @@ def test_ends_of_borders_are_sign_changes_far_out():
     ).mean() > 0.97  # rays that are nearly parallel to a sector's edge pass between points
     # one neuron: its half plane is live, and there a second has the sign of its weight, elsewhere that of its bias
     single = networks(200, (1, 1), seed=6)
-    other_sign = [np.sign(net[1].matrix[0, 0]) != np.sign(net[1].bias[0]) for net in single]
-    assert unbounded_ends(single)[:, 1].tolist() == [2.0 * other for other in other_sign]
+    opposed = [np.sign(net[1].matrix[0, 0]) != np.sign(net[1].bias[0]) for net in single]
+    assert unbounded_ends(single)[:, 1].tolist() == [2.0 * is_opposed for is_opposed in opposed]
 
 
 def test_figures_of_the_remarks():

@@ -101,10 +101,10 @@ def test_the_largest_margin_is_that_over_angles_of_weighted_margins():
 def test_at_the_ends_the_program_of_matrices_agrees_with_those_of_vectors():
     x, y = separable_set(seed=2)
     signed = y[:, None] * x
-    one = nuclear_norm_margin(shifted(signed, 1)).margin
-    assert one == pytest.approx(hard_margin(x, y).margin, rel=1e-6)
-    full = nuclear_norm_margin(shifted(signed, 8)).margin
-    assert full == pytest.approx(np.sqrt(8) * fourier_margin(x, y).margin, rel=1e-6)
+    one_tap = nuclear_norm_margin(shifted(signed, 1)).margin
+    assert one_tap == pytest.approx(hard_margin(x, y).margin, rel=1e-6)
+    all_taps = nuclear_norm_margin(shifted(signed, 8)).margin
+    assert all_taps == pytest.approx(np.sqrt(8) * fourier_margin(x, y).margin, rel=1e-6)
 
 
 def test_haar_wavelets_are_an_orthonormal_basis_of_steps():

@@ -27,9 +27,9 @@ def test_solutions_print_what_they_show(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_chapter_ends_with_what_to_keep_and_exercises_of_each_level(page):
     text = page.read_text("utf-8")
-    kept = text.split("## To take away\n")[1].split("## Exercises\n")[0]
-    assert kept.count("$$") == 6
-    assert [word in kept for word in ("**One figure.**", "**One doubt.**")] == [True, True]
+    takeaways = text.split("## To take away\n")[1].split("## Exercises\n")[0]
+    assert takeaways.count("$$") == 6
+    assert [word in takeaways for word in ("**One figure.**", "**One doubt.**")] == [True, True]
     exercises = text.split("## Exercises\n")[1].split(":::{exercise}")[1:]
     levels = [re.search(r"^:level: (\w+)$", exercise, re.MULTILINE)[1] for exercise in exercises]
     assert len(levels) >= 4
