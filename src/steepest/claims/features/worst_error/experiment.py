@@ -67,7 +67,7 @@ def train(
     last *= has / np.sqrt(np.array(widths, float))[:, None]
     rates = RATE / np.sqrt(np.array(widths, float))
 
-    def one(x: jax.Array, y: jax.Array, start: tuple, rate: jax.Array) -> tuple:
+    def student(x: jax.Array, y: jax.Array, start: tuple, rate: jax.Array) -> tuple:
         def risk(layers: tuple[jax.Array, jax.Array]) -> jax.Array:
             return ((jax.nn.relu(x @ layers[0].T) @ layers[1] - y) ** 2).mean()
 
@@ -82,7 +82,7 @@ def train(
         sizes = (1 + jnp.cos(jnp.pi * jnp.arange(steps) / steps)) / 2
         return jax.lax.scan(step, (start, rule.init(start)), sizes)[0][0]
 
-    by_width = jax.vmap(one, (None, None, 0, 0))
+    by_width = jax.vmap(student, (None, None, 0, 0))
     by_teacher = jax.vmap(by_width, (None, 0, 0, None))
     run = kit.compiled(jax.vmap(by_teacher, (0, 0, 0, None)))
     trained = run(lessons.x, labels, (hidden, last), rates)
