@@ -173,6 +173,7 @@ class LqrPolicyGradient(kit.Claim[Setting]):
             "the source says that the cost is not star-convex, and no check told it from a cost that is",
         ),
     )
+    shared = {"claim._tilted": "it says which systems are asked about, a given of both"}
     tiny = {
         "seeds": 3,
         "states": 3,
