@@ -64,7 +64,7 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
     remarks = (
         "The notes speak of classes and of margins. This is the same statement for numbers as labels, where what has "
         "least norm is the solution of a convex program.",
-        "[@li2018] prove that of the order of dk⁵ labels, up to logarithms, are enough at every width.",
+        "Li, Ma and Zhang prove that of the order of dk⁵ labels, up to logarithms, are enough at every width.",
         "Network and program see the same examples in the same order, and the check compares them on each. A teacher "
         "counts as learned from where on the relative error of WWᵀ is below 0.3.",
         "Near that number descent is slow. Without momentum, at 3000 steps, networks need a third more examples than "
