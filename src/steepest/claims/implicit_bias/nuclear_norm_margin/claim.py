@@ -58,7 +58,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
     }
     statement = (
         r"W=UV^\top:\quad\frac{\min_i\langle A_i,W\rangle}{\lVert W\rVert_*}\to\gamma"
-        r"=\max_{\lVert W\rVert_*\le1}\min_i\langle A_i,W\rangle=\min_{q\in\Delta}\Bigl\lVert\sum_iq_iA_i\Bigr\rVert_2,"
+        r"=\max_{\lVert W\rVert_*\le1}\min_i\langle A_i,W\rangle=\min_{q\in\Delta}\lVert\sum_iq_iA_i\rVert_2,"
         r"\qquad s_k(W)\propto\Bigl(\log\tfrac1R\Bigr)^{\sigma_k},\quad "
         r"\sigma_k=\tfrac1\gamma\,s_k\Bigl(\sum_iq_iA_i\Bigr)"
     )

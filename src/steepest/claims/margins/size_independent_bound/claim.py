@@ -76,7 +76,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
         r"\max_{\lVert u\rVert=1}\Big|\frac1n\sum_i\sigma_i\,\mathrm{relu}\langle u,x_i\rangle\Big|,\qquad "
         r"\text{Rad}\sim\frac{E\max_u|G(u)|}{\sqrt n};\qquad "
         r"\max_{\lVert\theta\rVert^2\le L}\frac1n\sum_i\sigma_i\,v^\top W_{L-1}\cdots W_1x_i="
-        r"\Big\lVert\frac1n\sum_i\sigma_ix_i\Big\rVert"
+        r"\lVert\tfrac1n\sum_i\sigma_ix_i\rVert"
     )
     source = (
         "J. Lee's lecture in [@vodrahalli2019] (a bound independent of size by the arithmetic and geometric mean); the "
