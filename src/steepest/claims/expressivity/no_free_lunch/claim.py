@@ -341,6 +341,13 @@ class NoFreeLunch(kit.Claim[Setting]):
                 label="a good learner guesses 55 % of the unseen right",
                 half=0.45,
             ),
+            *self.rivals_of_neighbours(law),
+        ]
+
+    def rivals_of_neighbours(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the nearest neighbour's error on the line and on the circle."""
+        m = law.samples
+        return [
             kit.rival(
                 "line_between",
                 "each change costs a gap of 1/m",

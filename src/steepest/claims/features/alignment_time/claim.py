@@ -398,8 +398,6 @@ class AlignmentTime(kit.Claim[Setting]):
         return {"slope": xarray.DataArray(slope)}
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
-        # of a set all of whose neurons have selected at the start the time is zero, and no ratio to it exists
-        typical = law.drawn.mean("seed")
         return [
             kit.at_most(
                 "longest",
@@ -415,13 +413,7 @@ class AlignmentTime(kit.Claim[Setting]):
                 0.002,
                 label="two examples: time of selection, arcosh(1/μ) − artanh p₀",
             ),
-            kit.at_most(
-                "longest_drawn",
-                LATE * law.drawn_bound,
-                seen.drawn_each,
-                each=True,
-                label="time of selection on drawn data, against the bound",
-            ),
+            *self.judge_drawn(law, seen),
             kit.at_most(
                 "longest_chain",
                 LATE * law.chain_bound,
@@ -437,6 +429,28 @@ class AlignmentTime(kit.Claim[Setting]):
                 label="chains: time of selection, against exact straight pieces",
             ),
             kit.follows(
+                "opposite",
+                law.opposite,
+                seen.slope,
+                0.01,
+                absolute=True,
+                label=f"time per log(1/δ) at δ from −G, G of {OTHERS} equal examples of the other class",
+            ),
+        ]
+
+    def judge_drawn(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare times and rates on drawn sets."""
+        # of a set all of whose neurons have selected at the start the time is zero, and no ratio to it exists
+        typical = law.drawn.mean("seed")
+        return [
+            kit.at_most(
+                "longest_drawn",
+                LATE * law.drawn_bound,
+                seen.drawn_each,
+                each=True,
+                label="time of selection on drawn data, against the bound",
+            ),
+            kit.follows(
                 "drawn",
                 law.drawn / typical,
                 seen.drawn / typical,
@@ -450,14 +464,6 @@ class AlignmentTime(kit.Claim[Setting]):
                 seen.rates,
                 0.002,
                 label="rate at which tan(θ/2) falls after selection, ‖x₊‖",
-            ),
-            kit.follows(
-                "opposite",
-                law.opposite,
-                seen.slope,
-                0.01,
-                absolute=True,
-                label=f"time per log(1/δ) at δ from −G, G of {OTHERS} equal examples of the other class",
             ),
         ]
 

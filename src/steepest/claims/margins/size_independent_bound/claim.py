@@ -201,9 +201,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
         ]
 
     def rivals(self, setting: list[Sample], law: xarray.Dataset) -> list[kit.Rival]:
-        n = law.size.astype(float)
         layers = law.depth.astype(float)
-        middle = float(law.rad.sel(size=self.sizes[1])) * self.sizes[1] ** 0.2
         return [
             kit.rival(
                 "weights_counted",
@@ -223,6 +221,26 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
                 label="half of the best neuron",
                 neuron=law.neuron / 2,
             ),
+            *self.rivals_of_rad(law),
+            kit.rival(
+                "root_of_depth",
+                "√L of bounds for deep networks",
+                label="∝ √L",
+                vector=law.vector * np.sqrt(layers / self.depths[0]),
+            ),
+            kit.rival(
+                "half_at_all_depths",
+                "½‖θ‖² for every number of layers",
+                label="∝ (2/L)^(L/2)",
+                vector=law.vector * (2 / layers) ** (layers / 2),
+            ),
+        ]
+
+    def rivals_of_rad(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the best neuron's mean correlation."""
+        n = law.size.astype(float)
+        middle = float(law.rad.sel(size=self.sizes[1])) * self.sizes[1] ** 0.2
+        return [
             kit.rival(
                 "contraction",
                 "a ReLU contracts: the average of neurons of one sign is no larger",
@@ -247,18 +265,6 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
                 "the rate of a later bound that has no depth in it",
                 label="∝ n^(−1/5)",
                 rad=middle * n**-0.2,
-            ),
-            kit.rival(
-                "root_of_depth",
-                "√L of bounds for deep networks",
-                label="∝ √L",
-                vector=law.vector * np.sqrt(layers / self.depths[0]),
-            ),
-            kit.rival(
-                "half_at_all_depths",
-                "½‖θ‖² for every number of layers",
-                label="∝ (2/L)^(L/2)",
-                vector=law.vector * (2 / layers) ** (layers / 2),
             ),
         ]
 
