@@ -40,7 +40,7 @@ def test_least_trace_is_that_of_another_solver(count):
         )
         assert np.abs(missed(result.x)).max() < 1e-5
         traces.append(result.fun)
-    solution = theory.least_trace(products, labels)
+    solution = theory.least_trace(products, labels, 10_000)
     assert np.trace(solution) == pytest.approx(min(traces), rel=2e-3)
     assert products @ solution.ravel() == pytest.approx(labels, abs=2e-2)
     assert np.linalg.eigvalsh(solution).min() > -1e-9
@@ -70,7 +70,7 @@ def test_descent_is_descent():
     inputs, _, _, labels = labelled(4, 10, 2)
     weights = experiment.first_weights(RNG, (1, 4, 6), 3, 0.3)[0]
     used = (np.arange(10) < 7) / 7
-    product = experiment.descend(inputs, labels, used, weights, 0.01, 50)
+    product = experiment.matrix(inputs, labels, used, weights, 0.01, 50)
     by_hand = weights.copy()
     velocity = np.zeros_like(by_hand)
     for _ in range(50):

@@ -1,6 +1,7 @@
 """Flows on losses of margins with an exponential tail and with a power's: worlds in which margins do and do not decide.
 
-What two claims on networks of depth L share: the flow, what is read of it, and the control that is the other tail.
+What claims on the margins of networks share: the flow; and of two on networks of depth L what is read of it, and the
+control that is the other tail.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.dynamics import flow
+from steepest.dynamics import FlowPath, flow
 
 READINGS = 13
 """Of the fall of log R, evenly spaced in its logarithm."""
@@ -64,6 +65,45 @@ def off_margin(margins: jax.Array, weights: jax.Array) -> jax.Array:
     return weights @ (margins / margins.min() - 1)
 
 
+def margin_flow(
+    margins: Callable[[Any], jax.Array],
+    start: Any,
+    falls: Any,
+    power: bool | jax.Array,
+    observe: dict[str, Callable[[Any], jax.Array]],
+    *,
+    rtol: float,
+    atol: float,
+    max_steps: int,
+) -> FlowPath:
+    """Follow gradient flow on a loss of margins while its logarithm falls.
+
+    Args:
+        margins: from parameters to u ``(examples,)``.
+        start: parameters.
+        falls: of the logarithm, at which the path is read.
+        power: whether the loss has a power's tail.
+        observe: what is read of the parameters, by name.
+        rtol: relative tolerance of a step.
+        atol: absolute tolerance of a step.
+        max_steps: of the integrator.
+    """
+    log_risk = lambda params: log_loss(margins(params), power)
+    return flow(
+        lambda params: jnp.exp(log_risk(params)),
+        start,
+        falls,
+        "log-risk",
+        log_risk,
+        observe,
+        # explicit steps stay at the limit of stability, where the loss's multipliers are noise in some sets
+        solver="stiff",
+        rtol=rtol,
+        atol=atol,
+        max_steps=max_steps,
+    )
+
+
 def follow(
     weights: Callable[[Any], jax.Array],
     start: Any,
@@ -83,16 +123,12 @@ def follow(
         power: whether the loss has a power's tail.
     """
     margins = lambda beta: y * (x @ beta)
-    log_risk = lambda params: log_loss(margins(weights(params)), power)
-    path = flow(
-        lambda params: jnp.exp(log_risk(params)),
+    path = margin_flow(
+        lambda params: margins(weights(params)),
         start,
         falls,
-        "log-risk",
-        log_risk,
+        power,
         {"weights": weights},
-        # explicit steps stay at the limit of stability, where the loss's multipliers are noise in some sets
-        solver="stiff",
         rtol=1e-6,
         atol=1e-9,
         max_steps=50_000,

@@ -295,17 +295,11 @@ class _Folded(_Directive):
     required_arguments = 1
     final_argument_whitespace = True
     has_content = True
-    kind = ""
 
-    def lead(self) -> str:
-        """Return the words before the question."""
-        raise NotImplementedError
-
-    def run(self) -> list[nodes.Node]:
+    def folded(self, kind: str, lead: str) -> list[nodes.Node]:
+        """Return the question behind its first words, and what it opens."""
         question, _ = self.state.inline_text(self.arguments[0], self.lineno)
-        head = nodes.raw(
-            "", f'<details class="{self.kind}"><summary><b>{self.lead()}</b> ', format="html"
-        )
+        head = nodes.raw("", f'<details class="{kind}"><summary><b>{lead}</b> ', format="html")
         summary = nodes.inline("", "", *question)
         opened = nodes.raw("", "</summary>", format="html")
         closed = nodes.raw("", "</details>", format="html")
@@ -319,11 +313,8 @@ class _Bare(nodes.Element):
 class _Predict(_Folded):
     """A question to answer before looking."""
 
-    kind = "predict"
-
-    def lead(self) -> str:
-        """Ask for an answer."""
-        return "Predict first."
+    def run(self) -> list[nodes.Node]:
+        return self.folded("predict", "Predict first.")
 
 
 def _level(argument: str) -> str:
@@ -334,12 +325,10 @@ def _level(argument: str) -> str:
 class _Exercise(_Folded):
     """A question of a level, with its solution or the command that answers it."""
 
-    kind = "exercise"
     option_spec: ClassVar[dict[str, Any]] = {"level": _level}
 
-    def lead(self) -> str:
-        """Say how hard it is."""
-        return f"{self.options.get('level', 'exercise').capitalize()}."
+    def run(self) -> list[nodes.Node]:
+        return self.folded("exercise", f"{self.options.get('level', 'exercise').capitalize()}.")
 
 
 def _nothing(writer: Any, node: nodes.Element) -> None:

@@ -84,10 +84,15 @@ def overlap(weight: Weight, largest: float, ratio: float, neurons: int) -> float
     return float(slope(level) / (slope(level) + fall))
 
 
+def best_overlap(ratio: float, neurons: int) -> float:
+    """Return the squared overlap with T = 1 − 1/y at n/d, as ``overlap``."""
+    return overlap(best, 1.0, ratio, neurons)
+
+
 def half_seen(neurons: int) -> float:
     """Return n/d at which the spectrum of T = 1 − 1/y sees half of the teacher."""
     return root(
-        lambda ratio: overlap(best, 1.0, ratio, neurons) - 0.5,
+        lambda ratio: best_overlap(ratio, neurons) - 0.5,
         least_examples(neurons),
         10 * least_examples(neurons),
     )

@@ -8,6 +8,7 @@ import numpy as np
 import optax
 
 from steepest import kit
+from steepest.dynamics import descend
 from steepest.nn.types import Values
 
 RATE = 0.06  # first step of Adam, times the root of the width
@@ -71,16 +72,8 @@ def train(
         def risk(layers: tuple[jax.Array, jax.Array]) -> jax.Array:
             return ((jax.nn.relu(x @ layers[0].T) @ layers[1] - y) ** 2).mean()
 
-        rule = optax.adam(1.0)
-
-        def step(carry: tuple, size: jax.Array) -> tuple:
-            layers, state = carry
-            updates, state = rule.update(jax.grad(risk)(layers), state)
-            moved = jax.tree.map(lambda old, update: old + rate * size * update, layers, updates)
-            return (moved, state), None
-
-        sizes = (1 + jnp.cos(jnp.pi * jnp.arange(steps) / steps)) / 2
-        return jax.lax.scan(step, (start, rule.init(start)), sizes)[0][0]
+        falling = lambda step: rate * (1 + jnp.cos(jnp.pi * step / steps)) / 2
+        return descend(risk, start, optax.adam(falling), steps, record=max(steps, 1)).params
 
     by_width = jax.vmap(student, (None, None, 0, 0))
     by_teacher = jax.vmap(by_width, (None, 0, 0, None))

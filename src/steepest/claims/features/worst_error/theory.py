@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from steepest.kernels import arc_cosine
 from steepest.nn.types import Values
 
 JITTER = 1e-9
@@ -20,10 +21,8 @@ def tangent_kernel(
 
     With φ the angle of two points: κ₁ + κ₀ cos φ, κ₁ = (sin φ + (π − φ) cos φ)/2π and κ₀ = (π − φ)/2π.
     """
-    cosines = np.clip(x @ z.T, -1, 1)
-    phi = np.arccos(cosines)
-    of_last = (np.sin(phi) + (np.pi - phi) * cosines) / (2 * np.pi)
-    return of_last + cosines * (np.pi - phi) / (2 * np.pi)
+    kernels = arc_cosine(x @ z.T)
+    return kernels.outer + kernels.inner
 
 
 def kernel_errors(

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.claims.implicit_bias._tails import TAIL_FALL, log_loss
-from steepest.dynamics import flow
+from steepest.claims.implicit_bias._tails import TAIL_FALL, margin_flow
 from steepest.nn.types import Values
 
 DATA = ("entries", "labels", "classes")
@@ -100,15 +99,12 @@ def follow_all(sets: Sets, horizon: float) -> Ends:
         def product(z: jax.Array) -> jax.Array:
             return jnp.where(one_layer, z[:outputs, :inputs], z[:outputs] @ z[outputs:].T)
 
-        log_risk = lambda z: log_loss(jnp.tensordot(a, product(z), 2), power)
-        path = flow(
-            lambda z: jnp.exp(log_risk(z)),
+        path = margin_flow(
+            lambda z: jnp.tensordot(a, product(z), 2),
             start,
             falls,
-            "log-risk",
-            log_risk,
+            power,
             {"weights": product},
-            solver="stiff",
             rtol=TOLERANCE,
             atol=1e-2 * TOLERANCE,
             max_steps=STEPS,

@@ -1,12 +1,15 @@
 """Networks of squares, trained by descent on labels of a narrower one."""
 
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from steepest import kit
+from steepest.dynamics import descend
 
 LEARNED = 0.3  # relative error of the network's matrix from which on the teacher counts as learned
 DIVERGED = 10.0  # relative error of a run that has no finite one
@@ -48,7 +51,7 @@ def first_weights(
     return weights
 
 
-def descend(inputs: Any, labels: Any, used: Any, weights: Any, lr: Any, steps: Any) -> Any:
+def matrix(inputs: Any, labels: Any, used: Any, weights: Any, lr: Any, steps: int) -> Any:
     """Return WWᵀ after descent with momentum on the weighted squares of f(x) = ‖Wᵀx‖² less the label.
 
     Args:
@@ -65,16 +68,14 @@ def descend(inputs: Any, labels: Any, used: Any, weights: Any, lr: Any, steps: A
         outputs = products @ (weights @ weights.T).ravel()
         return (used * (outputs - labels) ** 2).sum() / 4
 
-    def step(_: Any, state: Any) -> Any:
-        weights, velocity = state
-        velocity = MOMENTUM * velocity - lr * jax.grad(risk)(weights)
-        return weights + velocity, velocity
-
-    last, _ = jax.lax.fori_loop(0, steps, step, (weights, 0 * weights))
-    return last @ last.T
+    path = descend(risk, weights, optax.sgd(lr, MOMENTUM), steps, record=steps)
+    return path.params @ path.params.T
 
 
-train = kit.compiled(jax.vmap(descend, in_axes=(0, 0, 0, 0, None, None)))
+@cache
+def trainer(steps: int) -> Any:
+    """Return the compiled descent of many networks, over lanes."""
+    return kit.compiled(jax.vmap(partial(matrix, steps=steps), (0, 0, 0, 0, None)))
 
 
 def errors(
@@ -104,13 +105,12 @@ def errors(
     by_lane = lambda values: np.repeat(values, POINTS, 0).astype(np.float32)
     used = (np.arange(largest) < shown[..., None]) / shown[..., None]
     used = np.broadcast_to(used, (seeds, *used.shape)).reshape(lanes, largest)
-    matrices = train(
+    matrices = trainer(steps)(
         by_lane(np.repeat(data.inputs, neurons, 0)),
         by_lane(labels.reshape(-1, largest)),
         used.astype(np.float32),
         first_weights(rng, (lanes, d, widths[1]), widths[0], size).astype(np.float32),
         jnp.float32(lr),
-        steps,
     )
     matrices = np.asarray(matrices, float).reshape(seeds, neurons, POINTS, d, d)
     distance = np.linalg.norm(matrices - data.teachers[:, :, None], axis=(-2, -1))

@@ -7,12 +7,15 @@ ITERATIONS = 300
 THRESHOLD = 0.3  # of eigenvalues; any number gives the same minimum
 
 
-def least_trace(products: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def least_trace(
+    products: np.ndarray, labels: np.ndarray, iterations: int = ITERATIONS
+) -> np.ndarray:
     """Minimize tr M over M ⪰ 0 with ⟨x_ixᵢᵀ, M⟩ = y_i, by Douglas and Rachford's splitting.
 
     Args:
         products: the x xᵀ as rows, ``(n, d²)``.
         labels: y, ``(n,)``.
+        iterations: of the splitting; the default is enough to tell whether a teacher is learned.
 
     Returns:
         M, ``(d, d)``.
@@ -21,7 +24,7 @@ def least_trace(products: np.ndarray, labels: np.ndarray) -> np.ndarray:
     inverse = np.linalg.pinv(products)
     point = np.zeros((size, size))
     positive = point
-    for _ in range(ITERATIONS):
+    for _ in range(iterations):
         eigenvalues, vectors = np.linalg.eigh(point - THRESHOLD * np.eye(size))
         positive = (vectors * np.maximum(eigenvalues, 0)) @ vectors.T
         reflected = 2 * positive - point

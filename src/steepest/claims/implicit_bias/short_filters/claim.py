@@ -9,7 +9,6 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 import xarray
-from scipy.optimize import linprog
 
 from steepest import kit
 from steepest.claims.implicit_bias.short_filters import theory
@@ -19,7 +18,8 @@ from steepest.claims.implicit_bias.short_filters.experiment import (
     draw_starts,
     follow_all,
 )
-from steepest.nn.data import separable
+from steepest.nn import data
+from steepest.programs import separable
 
 WIDTHS = (1, 2)
 
@@ -74,8 +74,8 @@ class ShortFilters(kit.Claim[Setting]):
     )
     corrections = (
         "The talk expects sparsity in some domain of wavelets. For two layers the norm is ℓ2 of the spectrum with the "
-        "best smooth weight. The direction of the largest margin in ℓ1 of Haar's wavelets has 88 % of the largest "
-        "margin with two taps, in the mean over 24 sets of drafts, and no more than 98 % in any.",
+        "best smooth weight. The direction of the largest margin in ℓ1 of Haar's wavelets has 84 % to 88 % of the "
+        "largest margin with two taps, in means over 24 sets, and nearly all of it in single ones.",
     )
     remarks = (
         "Why it is a norm: for given w the shortest u has |û| = |β̂|/|ŵ|, and what k taps can have for |ŵ|² are, by "
@@ -91,7 +91,14 @@ class ShortFilters(kit.Claim[Setting]):
         "The second layer starts at zero and the short filter near one tap; from Gaussian filters frequencies with "
         "balanced factors wait near zero, as linear-convolution says.",
     )
-    history = (kit.Version(1, "margins of one and two channels, from one tap to all"),)
+    history = (
+        kit.Version(
+            1,
+            "margins of one and two channels, from one tap to all",
+            "on draft seeds 1101 to 1110 margins went from 0.02 and 0.08 to 0.03 and 0.1 as sets went from 16 to 12, "
+            "and settings that were undecided at a fall of 10⁴ left the scope, or made the fall 3·10⁴",
+        ),
+    )
     tiny = {"n": 3, "dimension": 4, "taps": (1, 2), "horizon": 30.0, "sets": 6}
     full = {"horizon": 1e5, "sets": 60}
     out_of_scope = {"n": 40, "flipped": 0.3}
@@ -114,8 +121,8 @@ class ShortFilters(kit.Claim[Setting]):
         for_data, for_others = jax.random.split(key)
 
         def draw(key: kit.Key) -> tuple[jax.Array, jax.Array]:
-            data = separable(key, self.n, self.dimension, self.margin)
-            return data.x, data.y
+            drawn_set = data.separable(key, self.n, self.dimension, self.margin)
+            return drawn_set.x, drawn_set.y
 
         draw_all = kit.compiled(lambda key: jax.vmap(draw)(jax.random.split(key, self.sets)))
         x, y = map(np.asarray, draw_all(for_data))
@@ -125,7 +132,7 @@ class ShortFilters(kit.Claim[Setting]):
         return Setting(x, labels, draw_starts(rng, size, WIDTHS, self.every_taps, self.scale))
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        separated = sum(_separates(x, y) for x, y in zip(setting.x, setting.y, strict=True))
+        separated = sum(separable(x, y) for x, y in zip(setting.x, setting.y, strict=True))
         return [
             kit.assume("sets that are separable", separated, "==", self.sets, "choose --flipped 0")
         ]
@@ -263,9 +270,3 @@ class ShortFilters(kit.Claim[Setting]):
                 log="xy",
             ),
         )
-
-
-def _separates(x: np.ndarray, y: np.ndarray) -> bool:
-    """Tell whether some weights give margins of one."""
-    rows = -y[:, None] * x
-    return linprog(np.zeros(x.shape[1]), rows, -np.ones(len(y)), bounds=(None, None)).success

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steepest import kit
-from steepest.claims.implicit_bias._tails import TAIL_FALL, log_loss
-from steepest.dynamics import flow
+from steepest.claims.implicit_bias._tails import TAIL_FALL, margin_flow
 from steepest.nn.networks import convolved
 from steepest.nn.types import Values
 
@@ -95,15 +94,12 @@ def follow_all(setting: Setting, taps: tuple[int, ...], horizon: float) -> Ends:
             lengths = jnp.linalg.norm(masked(channels), axis=-1)
             return margins(channels).min() / lengths.prod(-1).sum()
 
-        log_risk = lambda channels: log_loss(margins(channels), power)
-        path = flow(
-            lambda channels: jnp.exp(log_risk(channels)),
+        path = margin_flow(
+            margins,
             start,
             falls,
-            "log-risk",
-            log_risk,
+            power,
             {"margin": ratio},
-            solver="stiff",
             rtol=TOLERANCE,
             atol=1e-2 * TOLERANCE,
             max_steps=STEPS,

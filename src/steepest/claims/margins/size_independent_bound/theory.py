@@ -3,6 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
+from steepest.kernels import arc_cosine
+
 DIRECTIONS = 256  # of the Gaussian process; twice as many change its largest value by 0.2 %
 PROCESSES = 20_000  # draws of it, which leave 0.3 %
 
@@ -49,9 +51,8 @@ def neuron_constant(aspect: float, rng: np.random.Generator) -> float:
     angles = 2 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
     u = np.stack([np.cos(angles), np.sin(angles)], 1) * _deviations(aspect)
     s = np.linalg.norm(u, axis=1)
-    cosines = np.clip(u @ u.T / np.outer(s, s), -1, 1)
-    phi = np.arccos(cosines)
-    covariance = np.outer(s, s) * (np.sin(phi) + (np.pi - phi) * cosines) / (2 * np.pi)
+    sizes = np.outer(s, s)
+    covariance = sizes * arc_cosine(u @ u.T / sizes).outer
     variances, modes = np.linalg.eigh(covariance)
     process = (
         rng.standard_normal((PROCESSES, DIRECTIONS)) @ (modes * np.sqrt(variances.clip(min=0))).T
