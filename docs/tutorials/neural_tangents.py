@@ -50,15 +50,16 @@
 # | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `sampled_gram(net, x, key, count=n)`, with standard errors |
 # | `nt.predict.gradient_descent_mse(k, y)` | `kernel_dynamics(k)`: `flow` (to `np.inf` too), `train`, `test` |
 # | none: time is continuous there | `kernel_dynamics(k).descent(lr, steps, momentum)` |
+# | `nt.predict.gradient_descent(loss, k, y)` | `kernel_flow(k, slope, y, times)`, for any loss by its slope |
 # | `nt.predict.gradient_descent_mse_ensemble(kernel_fn, x, y)` | `kernel_dynamics(k).ensemble(…)` |
 # | `nt.predict.max_learning_rate(k, y_train_size, momentum)` | `kernel_dynamics(k).largest_step(momentum)` |
 # | `nt.predict.gp_inference(k, y, diag_reg)` | `gaussian_process(k, y, noise)`, `kernel_ridge(k, y, λ)` |
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
-# What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form,
-# `nt.predict.gradient_descent` for losses other than the squared one, and Taylor expansions beyond the second order.
-# The empirical kernel takes any function of JAX, and `sampled_gram` any network.
+# What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form, and
+# Taylor expansions beyond the second order. The empirical kernel takes any function of JAX, and `sampled_gram` any
+# network.
 
 # %%
 from dataclasses import replace
@@ -72,6 +73,7 @@ import scipy.linalg
 from sklearn.datasets import load_digits
 
 from steepest.core.errors import UserError
+from steepest.dynamics import kernel_flow
 from steepest.kernels import (
     diagnose,
     empirical_ntk,
@@ -288,6 +290,19 @@ late = dynamics.test(dynamics.flow([np.inf]), cross.ntk, y)[0]
 compare("the end of the flow, new inputs", late, cross.ntk @ np.linalg.solve(kernels.ntk, y))
 
 # %% [markdown]
+# `predict.gradient_descent` takes other losses. Here it is `kernel_flow`, and a loss is its slope by the output. With
+# the slope of the squared loss it must give the same again; the logistic one has no closed form, and there the risk
+# must fall.
+
+# %%
+squared = kernel_flow(kernels.ntk, lambda f, y: f - y, y, times)
+compare("the same by integration", squared.train, outputs)
+signs = np.sign(y)
+logistic = kernel_flow(kernels.ntk, lambda f, y: -y * jax.nn.sigmoid(-y * f), signs, times)
+risks = np.logaddexp(0, -signs * np.asarray(logistic.train)).mean(1)
+print("logistic risk at these times:", risks.round(3).tolist())
+
+# %% [markdown]
 # Your network is trained by steps, and not by a flow. Near the largest stable step the two are far apart. `descent`
 # has the closed form for steps, with momentum if you like. A loop of five steps checks it.
 
@@ -391,6 +406,26 @@ try:
     gram(net.limit(), np.vstack([x, np.zeros(20)]))
 except UserError as sentence:
     print(sentence)
+
+# %% [markdown]
+# ## What people asked for
+#
+# [The issues](https://github.com/google/neural-tangents/issues) of its repository say what its users lacked. What would
+# their authors get here?
+#
+# | issues | asked for | here |
+# |---|---|---|
+# | 171, 190, 209 | to install it today | Python 3.11 to 3.13 with the JAX of today, tried before each release |
+# | 29, 182 | pooling that takes no terabytes | memory that pairs of pixels do not fill; 17 to 28 times less time |
+# | 99, 119 | a flax module's kernel | `empirical_ntk` of any function; limits of our own layers only: no converter |
+# | 36, 76, 88 | no NaN | gradients finite at equal and opposite inputs; a bound of the error; rows of zeros refused |
+# | 73, 197, 198 | singular kernels | `diagnose` names the rows; `flow(np.inf)` leaves out what has no eigenvalue |
+# | 30, 100, 134 | empirical kernels in little memory | blocks of bounded size; no Jacobian at all for `mlp` |
+# | 28, 130, 166, 196 | any number of rows, devices | any number; `tiled_gram` on disk, with `devices` or a cluster |
+# | 27, 65, 117, 192 | max pooling, softmax, recurrence | softmax attention over d; of the rest `sampled_gram` only |
+# | 86 | sparse graphs | `aggregate` takes a sparse matrix and makes it dense, as all pairs of nodes count |
+# | 7, 68 | several outputs, parameterizations | `outputs="all"`, `"trace"`; `parameterized="standard"`, `"ntk"`, … |
+# | 132, 181 | C_w and C_b by likelihood | `gaussian_process` gives the likelihood to search by, and no gradient |
 
 # %% [markdown]
 # ## Where next
