@@ -147,7 +147,7 @@ def test_a_recorded_failure_is_a_result(held, recorded):
 def test_rates_are_said_where_they_are_recorded():
     assert spelled_rates(Record(1, Verdict.HOLDS)) == ""
     recorded = Record(1, Verdict.HOLDS, "2026-11-23", seeds=HoldRate(20), settings=HoldRate(9, 1))
-    assert spelled_rates(recorded) == "holds at 20 of 20 fresh seeds, 9 of 10 settings"
+    assert spelled_rates(recorded) == "holds at 20 of 20 fresh seeds, 9 of 10 settings (1 fails)"
     assert spelled_record(recorded).startswith("holds (version 1, 2026-11-23), holds at 20 of 20")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from steepest.core.checks import Check, Rejection
 from steepest.core.panels import Map, Panel
 from steepest.core.words import LOOKS
+from steepest.engine.rates import spelled_counts
 from steepest.engine.results import Result
 from steepest.engine.sweeps import Sweep
 from steepest.engine.trials import Trials
@@ -103,13 +104,8 @@ class ShownTrials(Trials):
     @property
     def _counted(self) -> str:
         """How many seeds and settings hold, in words."""
-        counts = {"fresh seeds": self.seeds, "settings": self.settings}
-        shares = [
-            f"{counted.holds} of {counted.runs} {what}"
-            for what, counted in counts.items()
-            if counted.runs
-        ]
-        return f"holds at {', '.join(shares)}" if shares else "nothing was run"
+        counts = (self.seeds.hold_rate(), self.settings.hold_rate())
+        return spelled_counts(*counts) or "nothing was run"
 
 
 class ShownTraining(TrainingRun):

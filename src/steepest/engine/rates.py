@@ -33,13 +33,26 @@ def spelled_rates(known: Record | None) -> str:
     """Return how often a claim holds, in words; empty where nobody has counted.
 
     >>> spelled_rates(Record(1, "holds", seeds=HoldRate(20), settings=HoldRate(18, out_of_range=2)))
-    'holds at 20 of 20 fresh seeds, 18 of 20 settings'
+    'holds at 20 of 20 fresh seeds, 18 of 20 settings (2 out of range)'
     """
-    if known is None:
-        return ""
-    counted = {"fresh seeds": known.seeds, "settings": known.settings}
-    shares = [f"{rate.holds} of {rate.runs} {what}" for what, rate in counted.items() if rate]
+    return "" if known is None else spelled_counts(known.seeds, known.settings)
+
+
+def spelled_counts(seeds: HoldRate | None, settings: HoldRate | None) -> str:
+    """Return both counts in words, those that do not hold by their verdict; empty where nothing was run."""
+    counted = {"fresh seeds": seeds, "settings": settings}
+    shares = [_spelled(rate, what) for what, rate in counted.items() if rate and rate.runs]
     return f"holds at {', '.join(shares)}" if shares else ""
+
+
+def _spelled(rate: HoldRate, what: str) -> str:
+    others = {
+        "fails" if rate.fails == 1 else "fail": rate.fails,
+        "undecided": rate.undecided,
+        "out of range": rate.out_of_range,
+    }
+    beside = ", ".join(f"{count} {verdict}" for verdict, count in others.items() if count)
+    return f"{rate.holds} of {rate.runs} {what}" + (f" ({beside})" if beside else "")
 
 
 def _counts(rate: HoldRate | None) -> dict[str, int] | None:

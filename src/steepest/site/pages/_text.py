@@ -97,10 +97,12 @@ def _paragraph(text: str) -> Markup:
 
 
 def ticks(text: str) -> Markup:
-    """A line of text: words between backquotes are code, one-letter indices and exponents are set as such.
+    """A line of text: words between backquotes are code, indices and exponents are set as such.
 
     >>> str(ticks("`a_b` where C_W² > ρ^(l+1), λ_max, not x_max"))
     '<code>a_b</code> where C<sub>W</sub>² &gt; ρ<sup>l+1</sup>, λ<sub>max</sub>, not x_max'
+    >>> str(ticks("ℓ_{2/L} of W_{l+1}, Σ_{i<d} s_i"))
+    'ℓ<sub>2/L</sub> of W<sub>l+1</sub>, Σ<sub>i&lt;d</sub> s<sub>i</sub>'
     """
     pieces = re.split(r"`{1,2}([^`]+)`{1,2}", text)
     return Markup("").join(
@@ -112,9 +114,9 @@ def ticks(text: str) -> Markup:
 def _indexed(text: str) -> Markup:
     letter = "[A-Za-z0-9α-ωΑ-Ω∞∥⊥*]"
     end = "(?![A-Za-z0-9_])"
-    safe = re.sub(
-        rf"((?<![A-Za-z0-9_])[^\W\d_]|[‖∥])_({letter}){end}", r"\1<sub>\2</sub>", str(escape(text))
-    )
+    symbol = r"((?<![A-Za-z0-9_])[^\W\d_]|[‖∥|])"
+    safe = re.sub(rf"{symbol}_\{{([^{{}}]{{1,20}})\}}", r"\1<sub>\2</sub>", str(escape(text)))
+    safe = re.sub(rf"{symbol}_({letter}){end}", r"\1<sub>\2</sub>", safe)
     safe = re.sub(rf"([α-ωΑ-Ω])_(min|max){end}", r"\1<sub>\2</sub>", safe)
     raised = re.sub(
         rf"(?<=[\w)>])\^(?:\(([^()\s]{{1,8}})\)|({letter}){end})", r"<sup>\1\2</sup>", safe

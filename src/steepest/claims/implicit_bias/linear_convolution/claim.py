@@ -1,7 +1,9 @@
 """Linear convolutions of L layers end at stationary points of ℓ_{2/L} of the spectrum, two layers at its ℓ1 margin.
 
-The function is linear, β a circular convolution of L filters, on a loss with an exponential tail. Two layers have a
-convex problem with one answer; fully connected layers of any depth end at the ℓ2 margin.
+The function is linear, β a circular convolution of L filters, and β̂ its Fourier transform. On a loss with an
+exponential tail β grows, and its direction tends to a point that satisfies the first-order (KKT) conditions of the
+smallest ‖β̂‖ in ℓ_{2/L} with all margins at least one. Two layers have a convex problem with one answer, the largest
+margin in ℓ1. It is run for two and three layers.
 """
 
 from collections.abc import Mapping
@@ -64,7 +66,7 @@ class LinearConvolution(kit.Claim[Setting]):
     }
     statement = (
         r"\beta=w_1\star\dots\star w_L:\quad\frac{\beta(t)}{\lVert\beta(t)\rVert}\to"
-        r"\text{a stationary point of}\ \min_\beta\lVert\hat\beta\rVert_{2/L}"
+        r"\text{the direction of a stationary point of}\ \min_\beta\lVert\hat\beta\rVert_{2/L}"
         r"\ \text{s.t.}\ y_i\langle\beta,x_i\rangle\ge1;\quad "
         r"L=2:\ \frac{\min_iy_i\langle\beta,x_i\rangle}{\lVert\hat\beta\rVert_1}\to\max"
     )
@@ -78,9 +80,10 @@ class LinearConvolution(kit.Claim[Setting]):
         "margin's gradient there, and of Σ q (u/min u − 1), the weight off the margin. It says nothing of frequencies "
         "that vanish. Those have no condition for L ≥ 3; at two layers the pull on them must be no larger than on the "
         "support, and the margin says so.",
-        "The exponent 2/L − 1 of |F(Σ q y x)| in |β̂| on the support is an identity once the direction rests, on any "
-        "loss: ŵ_l grow in proportion. It tells norms of neighbouring orders apart where residuals hardly do, and a "
-        "loss with a power's tail passes it. Where one frequency is left all norms agree.",
+        "The exponent 2/L − 1 of |F(Σ q y x)| in |β̂| on the support, with F the Fourier transform and q the weights of "
+        "the examples in the gradient, is an identity once the direction rests, on any loss: ŵ_l grow in proportion. "
+        "It tells norms of neighbouring orders apart where residuals hardly do, and a loss with a power's tail passes "
+        "it. Where one frequency is left all norms agree.",
         "The second of two filters starts at zero and the first with a flat spectrum: β = 0, no frequency is ahead, "
         "and the conserved differences |ŵ₁|² − |ŵ₂|² are equal. From Gaussian filters a real frequency (0 or d/2) "
         "whose two factors are nearly balanced cannot change its sign for long, and some sets stay far from the limit.",
@@ -162,7 +165,11 @@ class LinearConvolution(kit.Claim[Setting]):
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         arrived = observed["arrived"].mean()
-        return [kit.assume("flows that arrived", arrived, "==", 1, "lower --horizons")]
+        return [
+            kit.assume(
+                "share of flows that reached their horizon", arrived, "==", 1, "lower --horizons"
+            )
+        ]
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
         """Return spectra, slopes and KKT residuals of every set, and the margin of two layers over the largest."""

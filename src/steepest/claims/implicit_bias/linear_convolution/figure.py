@@ -28,8 +28,8 @@ def panels_of_depths(law: xarray.Dataset, seen: xarray.Dataset) -> tuple[kit.Pan
         ),
         _spectra(seen),
         kit.panel(
-            "Conditions of its norm are met, and not with a power's tail",
-            "share of sets",
+            "The conditions are met, but not on a loss with a power's tail",
+            "sets in order of their residual, as a share",
             "KKT residual; of the power's tail, weight off the margin",
             *(
                 kit.observed_curve(share, np.sort(row), f"{depth} layers", shade=shade)

@@ -4,7 +4,8 @@ With derivatives with respect to weights of unit variance, E Θ(x, x) = 2(L+1)�
 exact for Gaussian weights, by a recursion on five invariants of a layer. Networks are compared with it up to
 β = Σ 1/n_l = ¼ by plain means, and beyond, to β = 2 for equal widths and 3 for unequal ones, by networks that are
 drawn under the law tilted by the kernel's own growth. As widths grow at fixed β the recursion tends to exp(5β) times a
-factor between 1 and 1/3; at the widths here that limit is a sixth too high, which the data tell.
+factor between 1 and 1/3. At the widths here the logarithm of that limit is a third too high at small β and a sixth at
+β = 2, which the data tell.
 """
 
 from collections.abc import Mapping, Sequence
@@ -110,8 +111,9 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         "+ 6β)/(6β)²). The bounded factor is our derivation: two pairs of paths can recombine in three ways between "
         "the two layers whose weights are differentiated, so only a third of the growth is seen when these are far "
         "apart.",
-        "Plain means of Θ² are taken up to β = 1/4, where Θ² spreads by about ten times its mean (the lognormal "
-        "estimate); at β = 1 it would be ten thousand times, and plain means miss the tail. Beyond, Θ is replaced by "
+        "Plain means of Θ² are taken up to β = 1/4, where Θ² spreads by about five times its mean (that of a "
+        "lognormal law with the same logarithm); at β = 1 it would be a thousand times and more, and plain means miss "
+        "the tail. Beyond, Θ is replaced by "
         "ϑ = (2/n)(‖a‖² + ‖b‖²), the variance of a derivative in a Gaussian direction of the weights: ϑ has the same "
         "moments, exactly, and goes forward through the layers. Networks are weighed by the growth of ϑ^k in a layer "
         "and resampled, k = 1 or 2; the product of mean weights has the mean E Θ^k whatever their number. So both "
@@ -459,8 +461,8 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
         return [
             kit.control(
                 "other_widths",
-                "fluctuations depend on the widths, whatever their mean",
-                label="networks of even widths for those of uneven ones, and the other way round",
+                "fluctuations depend on every width",
+                label="networks of equal widths for those of unequal ones, and the other way round",
                 log_ratio=seen.uneven,
                 uneven=seen.log_ratio.isel(depth=shown, drop=True),
                 deep_ratio=seen.turns_ratio,
@@ -500,7 +502,7 @@ class NtkDepthToWidth(kit.Claim[jax.Array]):
                 log="xy",
             ),
             kit.panel(
-                "Its rate rises, to 5 in wide networks",
+                "Its rate rises, towards 5 in wide networks",
                 "β = Σ 1/n",
                 "log E Θ²/(E Θ)² / β",
                 kit.predicted_curve(beta, exact / beta, f"exact, width {self.width}"),
