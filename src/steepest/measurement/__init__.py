@@ -22,6 +22,7 @@ from steepest.measurement._quantities import QUANTITIES as QUANTITIES
 from steepest.measurement._report import BRIEF as BRIEF
 from steepest.measurement._report import ERRORS as ERRORS
 from steepest.measurement._report import Finding as Finding
+from steepest.measurement._report import FindingId as FindingId
 from steepest.measurement._report import Reading as Reading
 from steepest.measurement._report import Report as Report
 from steepest.measurement._report import errors as errors

@@ -2,13 +2,20 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from steepest.core.errors import UserError
 from steepest.core.records import plain
-from steepest.measurement._report import BRIEF, Finding, Reading, Report, read_report
+from steepest.measurement._report import (
+    BRIEF,
+    Finding,
+    FindingId,
+    Reading,
+    Report,
+    read_report,
+)
 
 MOST = 5
 FACTOR = 1.25  # by which a number that is neither good nor bad changes before it is worth a line
@@ -333,7 +340,7 @@ def _headlines(
     for finding in second.findings:
         if finding.sign == "!" and _counterpart(finding, first) is None:
             since = _since(finding, first)
-            drawn.append(Finding("!", f"new{since}: {finding.text}", finding.evidence))
+            drawn.append(replace(finding, text=f"new{since}: {finding.text}"))
     valued = [_valued(by_name[name]) for name in BETTER_LOWER if name in by_name]
     drawn += [finding for finding in valued if finding is not None and finding.sign == "!"]
     for finding in gone:
@@ -346,7 +353,7 @@ def _headlines(
                 ),
                 "",
             )
-            drawn.append(Finding("✓", f"no longer so: {finding.text}{now}", finding.evidence))
+            drawn.append(replace(finding, sign="✓", text=f"no longer so: {finding.text}{now}"))
     drawn += [finding for finding in valued if finding is not None and finding.sign != "!"]
     drawn += _neutral(changes)
     chosen: dict[str, Finding] = {}
@@ -354,7 +361,7 @@ def _headlines(
         chosen.setdefault(finding.evidence, finding)
     if not chosen:
         text = "nothing that both reports measured changed by more than its errors, or by a factor of 1.25"
-        return (Finding("?", text, changes[0].name),)
+        return (Finding("?", text, changes[0].name, FindingId.UNCHANGED),)
     kept = list(chosen.values())[:MOST]
     return tuple(sorted(kept, key=lambda finding: RANK[finding.sign]))
 
@@ -380,7 +387,7 @@ def _valued(change: Change) -> Finding | None:
     # held-out examples stand for all others, those given for themselves
     if change.over_examples is False and "held-out" in change.name:
         sign = "?"
-    return Finding(sign, _moved(change), change.name)
+    return Finding(sign, _moved(change), change.name, FindingId.CHANGED)
 
 
 def _neutral(changes: tuple[Change, ...]) -> list[Finding]:
@@ -404,7 +411,9 @@ def _neutral(changes: tuple[Change, ...]) -> list[Finding]:
     chosen: dict[str, Change] = {}
     for change in sorted(candidates, key=weight):
         chosen.setdefault(change.id or change.name, change)
-    return [Finding("?", _moved(change), change.name) for change in chosen.values()]
+    return [
+        Finding("?", _moved(change), change.name, FindingId.CHANGED) for change in chosen.values()
+    ]
 
 
 def _moved(change: Change) -> str:

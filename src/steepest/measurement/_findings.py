@@ -13,7 +13,7 @@ from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
 from steepest.measurement._optimizer import Rule
-from steepest.measurement._report import Finding, Reading, Regime
+from steepest.measurement._report import Finding, FindingId, Reading, Regime
 
 MOST = 5
 SMALL = 0.05  # of the stable step: far below it
@@ -102,6 +102,7 @@ def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Findi
             "the network is dead: all examples get the same outputs and no small change of the weights tells them "
             f"apart. Start again with a smaller step{advice}",
             "risk",
+            FindingId.DEAD,
         )
     learned = _has_learned(context, by_name)
     if learned is None:
@@ -115,9 +116,13 @@ def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Findi
             f"nothing has been learned{when}: the risk {risk:.4g} is no better than {guess:.4g}, that of a constant "
             "guess",
             "risk",
+            FindingId.NOTHING_LEARNED,
         )
     return Finding(
-        "✓", f"it has learned: the risk is {risk:.3g}, that of a constant guess {guess:.3g}", "risk"
+        "✓",
+        f"it has learned: the risk is {risk:.3g}, that of a constant guess {guess:.3g}",
+        "risk",
+        FindingId.LEARNED,
     )
 
 
@@ -133,7 +138,10 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         return None
     if context.optimizer.unknown and "sharpness" in by_name:
         return Finding(
-            "?", f"your step is not compared with a limit: {context.optimizer.unknown}", "sharpness"
+            "?",
+            f"your step is not compared with a limit: {context.optimizer.unknown}",
+            "sharpness",
+            FindingId.STEP_NOT_COMPARED,
         )
     steps = _limits(context, by_name)
     if not steps:
@@ -145,6 +153,7 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             "?",
             f"the largest stable step is {binding.size:.3g}, {binding.law}; give yours with --lr to compare it",
             binding.evidence,
+            FindingId.STEP_NOT_GIVEN,
         )
     ratio = lr / binding.size
     many = f"{ratio:.3g} times" if ratio >= 2 else f"{ratio:.2g} of"
@@ -155,18 +164,27 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             more = "a step raises the loss of its own batch on average"
         else:
             more = "full-batch descent leaves along the sharpest direction"
-        return Finding("!", f"{text}: {more}. Lower it, or expect spikes", binding.evidence)
+        return Finding(
+            "!",
+            f"{text}: {more}. Lower it, or expect spikes",
+            binding.evidence,
+            FindingId.STEP_TOO_LARGE,
+        )
     if ratio > 1 - NEAR:
         return Finding(
-            "?", f"{text}: the edge of stability, where long trainings often stay", binding.evidence
+            "?",
+            f"{text}: the edge of stability, where long trainings often stay",
+            binding.evidence,
+            FindingId.STEP_AT_THE_EDGE,
         )
     if ratio < SMALL and _has_learned(context, by_name):
         return Finding(
             "?",
             f"{text}: a larger one may train faster, try {TRY * binding.size:.1g}",
             binding.evidence,
+            FindingId.STEP_SMALL,
         )
-    return Finding("✓", text, binding.evidence)
+    return Finding("✓", text, binding.evidence, FindingId.STEP_STABLE)
 
 
 def _limits(context: Context, by_name: dict[str, Reading]) -> list[Step]:
@@ -223,6 +241,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         f"{sum(counts.values())} of {units} hidden units are dead, on no example does the loss depend on them "
         f"({layers}): {keeps}",
         "errors, first layer over last",
+        FindingId.DEAD_UNITS,
     )
 
 
@@ -244,6 +263,7 @@ def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             "?" if _has_learned(context, by_name) else "!",  # where it trained it did no great harm
             f"{' and '.join(said)}{_cure(context)}",
             "mean square of the last pre-activations",
+            FindingId.SIGNALS,
         )
     return _saturated(context, signals)
 
@@ -296,6 +316,7 @@ def _saturated(context: Context, signals: dict[str, NDArray]) -> Finding | None:
         f"units are saturated: at {max(shares):.0%} of a layer's inputs the activation is within 1 % of its end, and "
         f"gradients vanish there{_cure(context)}",
         "mean square of the last pre-activations",
+        FindingId.SATURATED,
     )
 
 
@@ -347,8 +368,9 @@ def _error_rates(by_name: dict[str, Reading]) -> Finding | None:
             "!",
             f"{text}: it does better on what it saw. More data, or a stop at the least held-out risk, would help",
             outside.name,
+            FindingId.MEMORIZED,
         )
-    return Finding("✓", text, outside.name)
+    return Finding("✓", text, outside.name, FindingId.ERROR_RATES)
 
 
 def _overfit(context: Context, by_name: dict[str, Reading]) -> Finding | None:
@@ -366,6 +388,7 @@ def _overfit(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         f"it overfits: the risk is {outside.value:.3g} on held-out examples, {inside:.3g} on those given, {worse} "
         f"{guess:.3g} of a constant guess. More data, weight decay, or a stop at the least held-out risk, would help",
         outside.name,
+        FindingId.OVERFITS,
     )
 
 
@@ -378,6 +401,7 @@ def _carried(by_name: dict[str, Reading]) -> Finding | None:
         "✓",
         f"the risk is {outside.value:.3g} on held-out examples, {by_name['risk'].value:.3g} on those given",
         outside.name,
+        FindingId.HELD_OUT_RISK,
     )
 
 
@@ -386,7 +410,7 @@ def _regime(by_name: dict[str, Reading]) -> Finding | None:
     reading = by_name.get("relative change of the tangent kernel")
     if reading is None or reading.regime in (None, Regime.UNKNOWN):
         return None
-    return Finding("✓", reading.interpretation, reading.name)
+    return Finding("✓", reading.interpretation, reading.name, FindingId.REGIME)
 
 
 def _running(context: Context, by_name: dict[str, Reading]) -> Finding | None:
@@ -404,6 +428,7 @@ def _running(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         f"{risk:.3g}: the running means and variances lag behind. A larger momentum of batch normalization, or some "
         "batches in training mode without a step, mend it",
         reading.name,
+        FindingId.RUNNING_STATISTICS,
     )
 
 
@@ -420,4 +445,5 @@ def _noise(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         f"{share:.0%} of your batches' mean squared gradient is noise: up to {upto}, twice the batch with "
         "twice the step needs nearly half the steps",
         reading.name,
+        FindingId.BATCH_NOISE,
     )

@@ -89,6 +89,56 @@ class Reading:
     regime: Regime | None = None
 
 
+class FindingId(StrEnum):
+    """What a finding is about, whatever its words."""
+
+    # of one measurement
+    DEAD = "dead"
+    NOTHING_LEARNED = "nothing-learned"
+    LEARNED = "learned"
+    STEP_NOT_COMPARED = "step-not-compared"
+    STEP_NOT_GIVEN = "step-not-given"
+    STEP_TOO_LARGE = "step-too-large"
+    STEP_AT_THE_EDGE = "step-at-the-edge"
+    STEP_SMALL = "step-small"
+    STEP_STABLE = "step-stable"
+    DEAD_UNITS = "dead-units"
+    SIGNALS = "signals"
+    SATURATED = "saturated"
+    MEMORIZED = "memorized"
+    OVERFITS = "overfits"
+    ERROR_RATES = "error-rates"
+    HELD_OUT_RISK = "held-out-risk"
+    REGIME = "regime"
+    RUNNING_STATISTICS = "running-statistics"
+    BATCH_NOISE = "batch-noise"
+    # of a training, besides these
+    DIVERGED = "diverged"
+    WARNED = "warned"
+    NO_LONGER_WARNED = "no-longer-warned"
+    RISK_RISEN = "risk-risen"
+    RISK_ABOVE_ITS_LOWEST = "risk-above-its-lowest"
+    LEAPT = "leapt"
+    FORGOTTEN = "forgotten"
+    MOVED = "moved"
+    NOT_MEASURED = "not-measured"
+    # of networks of several widths
+    NOT_PROPORTIONAL = "not-proportional"
+    UNSTABLE = "unstable"
+    SLOWER = "slower"
+    LAZY = "lazy"
+    LAYERS_THAT_DO_NOT_LEARN = "layers-that-do-not-learn"
+    TRANSFERS = "transfers"
+    NOT_DECIDED = "not-decided"
+    START_OF_A_LAYER = "start-of-a-layer"
+    START_OF_THE_LAST_LAYER = "start-of-the-last-layer"
+    LEARNING_RATE = "learning-rate"
+    LAYERS_NOT_SEEN = "layers-not-seen"
+    # of two reports
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
 @dataclass(frozen=True)
 class Finding:
     """One line to act on.
@@ -97,11 +147,13 @@ class Finding:
         sign: ``"!"`` to act on, ``"?"`` to know, ``"✓"`` for what is as it should be.
         text: what was found and what to try, in one sentence or two.
         evidence: name of the reading that it rests on.
+        id: what it is about; None in reports that were stored without.
     """
 
     sign: str
     text: str
     evidence: str
+    id: FindingId | None = None
 
 
 @dataclass(frozen=True)
@@ -308,7 +360,8 @@ def _reading(entry: Mapping[str, Any]) -> Reading:
 def _finding(entry: Mapping[str, Any]) -> Finding:
     if entry["sign"] not in ("!", "?", "✓"):
         raise ValueError(f"a finding has the sign {entry['sign']!r}")
-    return Finding(entry["sign"], _kept(entry["text"], str), _kept(entry["evidence"], str))
+    id = None if entry.get("id") is None else FindingId(entry["id"])
+    return Finding(entry["sign"], _kept(entry["text"], str), _kept(entry["evidence"], str), id)
 
 
 def _ends(pair: Any) -> tuple[float, float] | None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.measurement._health import LEARNED
-from steepest.measurement._report import Finding
+from steepest.measurement._report import Finding, FindingId
 
 if TYPE_CHECKING:
     from steepest.measurement.training._run import TrainingRun
@@ -55,7 +55,9 @@ def _divergence(run: "TrainingRun") -> Finding | None:
     steps = run.steps
     trouble = str(run.records[start]["trouble"])
     if not start:
-        return Finding("!", f"diverged before the first record: {trouble}", "trouble")
+        return Finding(
+            "!", f"diverged before the first record: {trouble}", "trouble", FindingId.DIVERGED
+        )
     warned = [step for step, _ in run.warnings if step < steps[start]]
     announced = f"; announced at step {warned[0]}" if warned else ""
     return Finding(
@@ -63,6 +65,7 @@ def _divergence(run: "TrainingRun") -> Finding | None:
         f"diverged by step {steps[start]}: last good step {steps[start - 1]}{announced}. Go back to a checkpoint "
         "before it, with a smaller step",
         "trouble",
+        FindingId.DIVERGED,
     )
 
 
@@ -80,6 +83,7 @@ def _failures(run: "TrainingRun") -> Finding | None:
         f"{len(failed)} of {len(run.records)} measurements failed, the last at step {failed[-1]['step']}: "
         f"{failed[-1]['trouble']}",
         "trouble",
+        FindingId.NOT_MEASURED,
     )
 
 
@@ -90,10 +94,17 @@ def _warnings(run: "TrainingRun") -> Finding | None:
     step, text = run.warnings[-1]
     if step == run.steps[-1]:
         since = _since(np.isin(run.steps, [warned for warned, _ in run.warnings]))
-        return Finding("!", f"warned since step {run.steps[since]}: {text}", "warnings")
+        return Finding(
+            "!", f"warned since step {run.steps[since]}: {text}", "warnings", FindingId.WARNED
+        )
     first = run.warnings[0][0]
     when = f"at step {step}" if step == first else f"between steps {first} and {step}"
-    return Finding("?", f"a divergence was announced {when}, and no longer is", "warnings")
+    return Finding(
+        "?",
+        f"a divergence was announced {when}, and no longer is",
+        "warnings",
+        FindingId.NO_LONGER_WARNED,
+    )
 
 
 def _risk(run: "TrainingRun") -> Finding | None:
@@ -113,15 +124,25 @@ def _risk(run: "TrainingRun") -> Finding | None:
         return _nothing(steps, risks, guess)
     beside = "" if np.isnan(guess) else f", that of a constant guess is {guess:.3g}"
     if len(risks) < 2:
-        return Finding("✓", f"the risk is {risks[-1]:.3g} at step {steps[-1]}{beside}", "risk")
+        return Finding(
+            "✓",
+            f"the risk is {risks[-1]:.3g} at step {steps[-1]}{beside}",
+            "risk",
+            FindingId.LEARNED,
+        )
     way = f"from {risks[0]:.3g} at step {steps[0]} to {risks[-1]:.3g} at step {steps[-1]}"
     if risks[-1] > risks[0]:
-        return Finding("?", f"the risk has risen {way}{beside}", "risk")
+        return Finding("?", f"the risk has risen {way}{beside}", "risk", FindingId.RISK_RISEN)
     lowest = int(risks.argmin())
     if risks[-1] > RISEN * risks[lowest]:
         above = f"; its lowest was {risks[lowest]:.3g}, at step {steps[lowest]}"
-        return Finding("?", f"the risk has fallen {way}{above}{beside}", "risk")
-    return Finding("✓", f"the risk has fallen {way}{beside}", "risk")
+        return Finding(
+            "?",
+            f"the risk has fallen {way}{above}{beside}",
+            "risk",
+            FindingId.RISK_ABOVE_ITS_LOWEST,
+        )
+    return Finding("✓", f"the risk has fallen {way}{beside}", "risk", FindingId.LEARNED)
 
 
 def _nothing(steps: NDArray, risks: NDArray, guess: float) -> Finding:
@@ -131,19 +152,26 @@ def _nothing(steps: NDArray, risks: NDArray, guess: float) -> Finding:
     if risks[lowest] >= FORGOT * guess:
         young = steps[-1] < YOUNG
         sign, yet = ("?", " yet") if young else ("!", "")
-        return Finding(sign, f"nothing has been learned{yet}: the risk is {now}", "risk")
+        return Finding(
+            sign,
+            f"nothing has been learned{yet}: the risk is {now}",
+            "risk",
+            FindingId.NOTHING_LEARNED,
+        )
     if risks[-2] < (1 - LEARNED) * guess:
         return Finding(
             "!",
             f"the risk has leapt from {risks[-2]:.3g} at step {steps[-2]} to {now}: a spike, or the loss of what was "
             "learned, which the next records tell",
             "risk",
+            FindingId.LEAPT,
         )
     return Finding(
         "!",
         f"what was learned is lost: the risk was {risks[lowest]:.3g} at step {steps[lowest]} and is {now}. Go back to "
         "a checkpoint, with a smaller step",
         "risk",
+        FindingId.FORGOTTEN,
     )
 
 
@@ -168,6 +196,7 @@ def _step(run: "TrainingRun") -> Finding | None:
             f"the step is {ratio[-1]:.3g} times the largest stable one at step {steps[-1]} ({law}){since}: expect "
             "spikes or divergence",
             series.name,
+            FindingId.STEP_TOO_LARGE,
         )
     if near[-1]:
         middle = float(np.median(ratio[_since(near) :]))
@@ -176,6 +205,7 @@ def _step(run: "TrainingRun") -> Finding | None:
             f"at the edge of stability since step {steps[_since(near)]}: {series.name} {middle:.3g} of "
             f"{series.theory}, where long trainings often stay",
             series.name,
+            FindingId.STEP_AT_THE_EDGE,
         )
     most = int(ratio.argmax())
     peak = ""
@@ -186,13 +216,15 @@ def _step(run: "TrainingRun") -> Finding | None:
         text = (
             f"no direction curves upwards at step {steps[-1]}: every step is stable to second order"
         )
-        return Finding("✓", text + peak, series.name)
+        return Finding("✓", text + peak, series.name, FindingId.STEP_STABLE)
     text = (
         f"the step is {ratio[-1]:.2g} of the largest stable one at step {steps[-1]} ({law}){peak}"
     )
     if ratio[-1] < SMALL and not peak and series.name == "sharpness":
-        return Finding("?", f"{text}: a larger one may train faster", series.name)
-    return Finding("✓", text, series.name)
+        return Finding(
+            "?", f"{text}: a larger one may train faster", series.name, FindingId.STEP_SMALL
+        )
+    return Finding("✓", text, series.name, FindingId.STEP_STABLE)
 
 
 def _movement(run: "TrainingRun") -> Finding | None:
@@ -207,7 +239,7 @@ def _movement(run: "TrainingRun") -> Finding | None:
     kernel = "relative change of the tangent kernel"
     if kernel in run.names and np.isfinite(_last(run[kernel].values)):
         text += f", the tangent kernel by {_last(run[kernel].values):.0%}"
-    return Finding("✓", text, name)
+    return Finding("✓", text, name, FindingId.MOVED)
 
 
 def _errors(run: "TrainingRun") -> Finding | None:
@@ -222,6 +254,7 @@ def _errors(run: "TrainingRun") -> Finding | None:
         "✓" if finite[-1] < finite[0] else "?",
         f"the error rate went from {finite[0]:.1%} to {finite[-1]:.1%}",
         "error rate",
+        FindingId.ERROR_RATES,
     )
 
 
@@ -233,7 +266,9 @@ def _absent(run: "TrainingRun") -> Finding | None:
     name, why = next(iter(missing.items()))
     why = str(why).removeprefix("not measured: ")
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return Finding("?", f"{name}{more} could not be measured: {why}", "not_measured")
+    return Finding(
+        "?", f"{name}{more} could not be measured: {why}", "not_measured", FindingId.NOT_MEASURED
+    )
 
 
 def _since(holds: NDArray[np.bool_]) -> int:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from steepest.core.checks import decide
 from steepest.core.intervals import Interval
 from steepest.core.words import Verdict
-from steepest.measurement._report import Finding
+from steepest.measurement._report import Finding, FindingId
 
 MOST = 5
 SHOWN = 3  # names of layers in a line
@@ -138,6 +138,7 @@ def _proportion(powers: Powers) -> Finding | None:
         f"the sizes of {powers.not_proportional} do not grow in proportion to the width: powers are those of the "
         "number that is given as width",
         f"change of the outputs {powers.after}",
+        FindingId.NOT_PROPORTIONAL,
     )
 
 
@@ -158,6 +159,7 @@ def _regime(powers: Powers) -> Finding:
             f"training diverges from width {powers.diverged:g} on: {powers.after} the risk is not finite, or more than "
             f"ten times that at the start; {meaning}",
             evidence,
+            FindingId.DIVERGED,
         )
     later = {evidence: outputs}
     later |= {f"change of {power.layer} {powers.after}": power for power in changes}
@@ -170,6 +172,7 @@ def _regime(powers: Powers) -> Finding:
             f"unstable in wide networks: the {name} grows like {worst}, so that a learning rate that is good for a "
             "narrow network is too large for a wide one",
             name,
+            FindingId.UNSTABLE,
         )
     falling = [power for power in changes if power.trend == "falls"]
     if outputs.trend == "falls":
@@ -177,6 +180,7 @@ def _regime(powers: Powers) -> Finding:
             "!",
             f"wide networks train slower: the change of the outputs {powers.after} falls like {outputs}",
             evidence,
+            FindingId.SLOWER,
         )
     if falling and len(falling) == len(changes):
         most = min(falling, key=lambda power: power.value)
@@ -185,6 +189,7 @@ def _regime(powers: Powers) -> Finding:
             f"lazy: what hidden layers write changes less in wider networks, that of layer {most.layer} like {most}, "
             f"while the outputs change like {outputs}; wide networks train as kernel machines and learn no features",
             f"change of {most.layer} {powers.after}",
+            FindingId.LAZY,
         )
     if falling:
         names = ", ".join(power.layer for power in falling)
@@ -193,6 +198,7 @@ def _regime(powers: Powers) -> Finding:
             f"not all layers learn in wide networks: the change of {names} {powers.after} falls, of "
             f"{falling[0].layer} like {falling[0]}",
             f"change of {falling[0].layer} {powers.after}",
+            FindingId.LAYERS_THAT_DO_NOT_LEARN,
         )
     if outputs.trend == "level" and all(power.trend == "level" for power in changes):
         what = (
@@ -204,18 +210,23 @@ def _regime(powers: Powers) -> Finding:
             "✓",
             f"{what} change alike at every width {powers.after}: powers of the width are within ±{HALFWAY:g} of µP's 0",
             evidence,
+            FindingId.TRANSFERS,
         )
     name, unclear = next(
         (name, power) for name, power in later.items() if power.trend in ("undecided", "none")
     )
     if unclear.trend == "none":
         return Finding(
-            "?", f"no power can be fitted to the {name}: it is zero in some networks", name
+            "?",
+            f"no power can be fitted to the {name}: it is zero in some networks",
+            name,
+            FindingId.NOT_DECIDED,
         )
     return Finding(
         "?",
         f"not decided: the {name} goes like {unclear}; wider networks or more seeds would tell",
         name,
+        FindingId.NOT_DECIDED,
     )
 
 
@@ -230,6 +241,7 @@ def _initial(powers: Powers) -> Finding | None:
                 f"{_worded(powers.roles[layer])} {layer} writes {power} at the start: its initial weights are too "
                 f"{large} by that power; a variance of 1/fan-in keeps the size",
                 f"{layer} at the start",
+                FindingId.START_OF_A_LAYER,
             )
     return None
 
@@ -244,6 +256,7 @@ def _last_layer(powers: Powers) -> Finding | None:
         f"outputs start like {powers.outputs}: for µP the last layer's initial weights are too large by "
         f"{_as_power(excess)}; give them variance 1/fan-in² in place of 1/fan-in, or start them at zero",
         "outputs at the start",
+        FindingId.START_OF_THE_LAST_LAYER,
     )
 
 
@@ -344,6 +357,7 @@ def _rate(powers: Powers, role: Role, correction: float | None, layers: Sequence
         f"{named}: by step {powers.early} {its} own weights change what {written} like {most}, where "
         f"µP has power 0{advice}",
         f"own update of {most.layer} in step {powers.early}",
+        FindingId.LEARNING_RATE,
     )
 
 
@@ -356,11 +370,12 @@ def _arrays(powers: Powers) -> Finding | None:
     most = max(off or powers.relative.values(), key=lambda power: abs(power.value))
     evidence = f"relative change of {most.layer} {powers.after}"
     if not off:
-        return Finding("?", text, evidence)
+        return Finding("?", text, evidence, FindingId.LAYERS_NOT_SEEN)
     return Finding(
         "?",
         f"{text}: {most.layer} changes beside its start like {most} in spectral norm, where µP has power 0",
         evidence,
+        FindingId.LAYERS_NOT_SEEN,
     )
 
 
