@@ -6,10 +6,10 @@ and measurement are paired by their coordinates. Nothing here passes over what i
 it is none.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -308,7 +308,7 @@ def ranks(
     means = np.asarray(_mean_along(_law_for(id, law, seen), (over,)))
     order = np.argsort(means, kind="stable")
     gaps = _gaps(seen, over, order)
-    points = _points(gaps, (over,), each=False)
+    points = _points(gaps, ("between",), each=False)
     rises = np.diff(means[order]) > 0
     # a law that is flat between two neighbours predicts no gap there
     positive = (
@@ -409,7 +409,7 @@ def _flattened(
     repetitions.sort(key=lambda dim: dim != named[0] if named else False)
     ordered = array.transpose(*repetitions, *axes)
     coordinates = [_coordinates(array, axis) for axis in axes]
-    where = [dict(zip(axes, place, strict=True)) for place in product(*coordinates)]
+    where = [dict(zip(axes, place, strict=True)) for place in itertools.product(*coordinates)]
     values = np.asarray(ordered.values, float)
     return where, values.reshape(*values.shape[: len(repetitions)], -1)
 
@@ -426,10 +426,8 @@ def _by_repetition(array: xarray.DataArray, axes: tuple[str, ...]) -> NDArray:
 
 
 def _gaps(seen: xarray.DataArray, over: str, order: NDArray) -> xarray.DataArray:
-    """Return the differences of neighbours in an order, along the axis, with both of them as its coordinate."""
-    names = [_named(value) for value in np.array(_coordinates(seen, over), object)[order]]
-    gaps = seen.isel({over: order}).drop_vars(over, errors="ignore").diff(over)
-    return gaps.assign_coords({over: [f"{a} → {b}" for a, b in pairwise(names)]})
+    sorted_ = seen.isel({over: order}).drop_vars(over, errors="ignore")
+    return sorted_.diff(over).rename({over: "between"})
 
 
 def _stands_in_order(values: xarray.DataArray, over: str, order: NDArray) -> bool:
@@ -598,11 +596,11 @@ def _scaled(points: _Points, typical: NDArray) -> _Points:
 
 
 def _said(where: Mapping[str, Any]) -> str:
-    return f"worst at {', '.join(f'{axis} = {_named(value)}' for axis, value in where.items())}"
-
-
-def _named(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float | int) else str(value)
+    places = (
+        f"{axis} = {value:g}" if isinstance(value, float | int) else f"{axis} = {value}"
+        for axis, value in where.items()
+    )
+    return f"worst at {', '.join(places)}"
 
 
 def _name_of(law: Any) -> str:

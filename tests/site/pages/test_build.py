@@ -145,7 +145,7 @@ def test_results_of_other_code_are_shown_as_stale(few, tmp_path, edited, old, ne
     edited(old, new)
     index = build(few, tmp_path / "atlas")
     page = (index.parent / "powerless" / "index.html").read_text("utf-8")
-    assert "<b>Stale.</b> This verdict was obtained on 20" in page
+    assert "<b>Stale.</b> This was observed on 20" in page
     assert "the claim, a part of it, or JAX or NumPy has changed since" in page
     text = index.read_text("utf-8")
     assert "1</b> stale: the code has changed since" in text

@@ -76,8 +76,8 @@ def _words(null: Null, name: str) -> str:
     return {
         "larger": f"{name} from a law half as large again",
         "smaller": f"{name} from a law of two thirds its size",
-        "flat": f"whether {name} depends on the {null.axis} at all",
-        "reversed": f"whether {name} rises or falls with the {null.axis}",
-        "steeper": f"{name} from a law that is steeper in the {null.axis} by a square root",
-        "shallower": f"{name} from a law that is shallower in the {null.axis} by a square root",
+        "flat": f"whether {name} depends on `{null.axis}` at all",
+        "reversed": f"whether {name} rises or falls with `{null.axis}`",
+        "steeper": f"{name} from a law that is steeper in `{null.axis}` by a square root",
+        "shallower": f"{name} from a law that is shallower in `{null.axis}` by a square root",
     }[null.kind]

@@ -440,7 +440,7 @@ class LinearRegressionRate(kit.Claim[Setting]):
             kit.control(
                 "other_schedule",
                 "how fast steps vanish decides",
-                label="the next schedule",
+                label="another schedule",
                 squares=seen.squares.roll(schedule=1, roll_coords=False),
                 late=seen.late.roll(schedule=1, roll_coords=False),
             ),

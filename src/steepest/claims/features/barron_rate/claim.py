@@ -275,7 +275,7 @@ class BarronRate(kit.Claim[None]):
             kit.control(
                 "next_dimension",
                 "in each dimension another share is kept",
-                label="proposals of the next dimension",
+                label="proposals of another dimension",
                 mass=("seed dimension", seen.mass.roll(dimension=1).values),
             ),
             kit.control(

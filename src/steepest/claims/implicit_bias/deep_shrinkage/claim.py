@@ -349,7 +349,7 @@ class DeepShrinkage(kit.Claim[Spectra]):
             kit.control(
                 "other_depth",
                 "depth decides",
-                label="networks of the next depth",
+                label="networks of another depth",
                 threshold=seen.threshold.roll(deep=1, roll_coords=False),
                 landing=seen.landing.roll(deep=1, roll_coords=False),
                 **next_depth,

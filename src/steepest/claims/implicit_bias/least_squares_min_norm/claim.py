@@ -283,7 +283,7 @@ class LeastSquaresMinNorm(kit.Claim[Setting]):
             kit.control(
                 "other_potential",
                 "the potential decides",
-                label="where descent in the next potential ends",
+                label="where descent in another potential ends",
                 limit=seen.limit.roll(law=1, roll_coords=False),
             ),
             kit.control(

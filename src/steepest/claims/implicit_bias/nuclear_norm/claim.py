@@ -552,7 +552,7 @@ class NuclearNorm(kit.Claim[Setting]):
             kit.control(
                 "other_starts",
                 "the limit and its exponents depend on the start",
-                label="each start's limit for that of the next",
+                label="each start's limit for that of another",
                 eigenvalues=flat("eigenvalues", [*range(1, count), 0]),
             ),
             kit.control(

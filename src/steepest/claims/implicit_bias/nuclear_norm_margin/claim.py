@@ -250,7 +250,7 @@ class NuclearNormMargin(kit.Claim[Sets]):
             kit.control(
                 "next_set",
                 "powers are those of a set's own dual matrix",
-                label="powers of the next set",
+                label="powers of another set",
                 power=seen.power.roll(seed=1),
             ),
         ]

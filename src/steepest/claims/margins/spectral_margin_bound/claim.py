@@ -234,7 +234,7 @@ class SpectralMarginBound(kit.Claim[Labelled]):
             kit.control(
                 "other_share",
                 "what a network keeps of its labels is lost",
-                label="networks of the next share in the place of each",
+                label="networks of another share in the place of each",
                 lipschitz=("noise seed record", np.roll(seen.lipschitz, 1, 0)),
                 margins=("noise seed record", np.roll(seen.margins, 1, 0)),
             ),

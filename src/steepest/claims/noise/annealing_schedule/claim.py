@@ -294,7 +294,7 @@ class AnnealingSchedule(kit.Claim[Values]):
             kit.control(
                 "next_c",
                 "c decides",
-                label="walkers at the next c",
+                label="walkers at another c",
                 met=seen.met.roll(c=1, roll_coords=False),
             ),
         ]

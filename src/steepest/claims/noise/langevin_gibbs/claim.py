@@ -628,7 +628,7 @@ class LangevinGibbs(kit.Claim[Setting]):
             kit.control(
                 "other_temperature",
                 "it sets the law, its shift and the gap",
-                label="walks at the next β",
+                label="walks at another β",
                 moments=turned(seen.moments),
                 logs=turned(seen.logs),
                 rates=turned(seen.rates),

@@ -369,7 +369,7 @@ class TwoSpeedCircle(kit.Claim[None]):
             kit.control(
                 "other_noise",
                 "what sets the steps decides",
-                label="walkers under the next kind of noise",
+                label="walkers under another kind of noise",
                 walkers=seen.cross_walkers,
                 zones=seen.zones.roll(noise=1, roll_coords=False),
             ),

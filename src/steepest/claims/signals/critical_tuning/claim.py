@@ -360,7 +360,7 @@ class CriticalTuning(kit.Claim[Setting]):
             kit.control(
                 "other_activation",
                 "each has a critical initialization of its own",
-                label="networks of the next activation in the place of each",
+                label="networks of another activation in the place of each",
                 **{name: seen[name].roll(activation=1) for name in names},
             ),
             kit.control(

@@ -271,7 +271,7 @@ class DepthScale(kit.Claim[Setting]):
             kit.control(
                 "other_point",
                 "C_W and C_b decide how fast networks forget",
-                label="networks of the next point in the place of each",
+                label="networks of another point in the place of each",
                 correlation=("point group depth pair", others),
             ),
         ]

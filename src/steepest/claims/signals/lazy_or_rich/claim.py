@@ -333,7 +333,7 @@ class LazyOrRich(kit.Claim[Setting]):
             kit.control(
                 "other_parameterization",
                 "the parameterization decides how far networks move",
-                label="networks of the next parameterization in the place of each",
+                label="networks of another parameterization in the place of each",
                 change=seen.change.roll(parameterization=1),
                 top=seen.top.roll(parameterization=1),
             ),
