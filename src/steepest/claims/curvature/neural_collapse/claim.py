@@ -1,8 +1,10 @@
 """Past zero error, features collapse onto their class means, which form a simplex with the classifier's rows.
 
-Where every example's features are free and decayed like the weights, this is the exact global minimum, and descent
-finds it from random starts. A network's features are not free. Trained far past zero error with the squared loss it
-collapses too; with cross-entropy the class means and the classifier do, and the spread inside the classes stays.
+Where every example's features are free and decayed like the weights, collapsed features with a simplex of centred means
+are the exact global minimum, and descent finds it from random starts; the classifier's rows are then the centred means
+with cross-entropy, and orthogonal with the squared loss without a bias. A network's features are not free. Trained far
+past zero error with the squared loss it collapses too; with cross-entropy the class means and the classifier do, or
+nearly, and the spread inside the classes falls two- to fourfold only.
 """
 
 import math
@@ -121,13 +123,15 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
     )
     remarks = (
         "Class means of a wide network are near a simplex whatever they are: independent random ones, once centred, "
-        "have mean |cos + 1/(C−1)| of about 0.8/√p, 0.13 here. So means count as a simplex whose angles are off by at "
-        "most 0.7 of what those of random means are, and whose lengths by 0.8. Networks have half of it in the angles "
-        "and six tenths in the lengths.",
-        "Nothing here goes to zero at a fixed decay. NC1 ends near 0.002 and NC3 near 0.2, which three times as many "
-        "steps leave between 0.17 and 0.2 (three networks). NC3 is 1 when the error becomes zero, and would be 0.46 if "
-        "rows were orthogonal and centred means a simplex, which is the minimum of free features without a bias: "
-        "asked is two thirds of that.",
+        "have mean |cos + 1/(C−1)| of about 0.75/√p, 0.13 here. So means count as a simplex whose angles are off by "
+        "at most 0.7 of what those of random means are, and whose lengths by 0.8. Networks have half of it in the "
+        "angles and six tenths in the lengths.",
+        "Limits are those of small decay: nothing here goes to zero at a fixed one. NC1 is the spread within classes "
+        "over that between them, NC2 is about angles and lengths of the centred means, NC3 is ‖W/‖W‖ − M/‖M‖‖ with M "
+        "of the means, NC4 the share of images that the classifier and the nearest class mean decide differently. NC1 "
+        "ends near 0.002 and NC3 near 0.2, which three times as many steps leave between 0.17 and 0.2 (three "
+        "networks). NC3 is 1 when the error becomes zero, and would be 0.46 if rows were orthogonal and centred means "
+        "a simplex, which is the minimum of free features without a bias: the bound is two thirds of that.",
         "Protocol of Papyan et al.: batches, momentum 0.9, decay of all parameters, a tenth of the step size after "
         "each third. Angles and NC3 settle on the clock step size/(1 − 0.9) × decay × steps, so fewer steps take a "
         "larger decay: the first third lasts about 4 units here and 6.7 in the full preset (after 0.5 units, angles "
@@ -370,7 +374,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
                 0.5,
                 absolute=True,
                 each=True,
-                label="dimensions of the class means",
+                label="dimensions of the centred class means",
             ),
         ]
 
@@ -404,7 +408,7 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
         return [
             kit.rival(
                 "orthogonal",
-                "so the notes say; true before centring",
+                "so the notes say; true before centring with the squared loss",
                 label="orthogonal class means",
                 cosine=0.0,
             ),
@@ -416,9 +420,9 @@ class NeuralCollapse(kit.Claim[np.ndarray]):
             ),
             kit.rival(
                 "full_rank",
-                "there are C means",
-                label="C dimensions of the class means",
-                dimensions=law.dimensions + 1,
+                "a class could end between others",
+                label="one dimension of the means is lost",
+                dimensions=law.dimensions - 1,
             ),
         ]
 

@@ -2,8 +2,9 @@
 
 On a quadratic, descent diverges from every start whose sharpness is above 2/η. On a two-layer linear network the loss
 grows by a factor of the width, and descent lands where the sharpness is far below 2/η (the catapult). A tanh network of
-two hidden layers on digits does neither. The directions that are too steep hold little of the risk: they oscillate, the
-sharpness falls within some hundred steps, and it ends where that of every other descent with this step size ends.
+two hidden layers on digits does neither. The risk never exceeds its start: the steepest directions seem to hold little
+of it. The sharpness falls, mostly within some ten steps, and ends where that of every other descent with this step size
+ends.
 """
 
 from collections.abc import Mapping
@@ -98,12 +99,12 @@ class BeyondTheEdge(kit.Claim[Setting]):
         "The loss is ½‖f − y‖², summed over ten outputs and averaged over images. Each run draws its images anew; the "
         "networks of one run share them.",
         "The step size is that of each network, 2s over the sharpness of its own start, which varies by a quarter.",
-        "The first direction holds little of the risk at the start. It oscillates and the risk does not rise: its "
-        "maximum over all steps is its start. The catapult of a linear network throws the risk up by orders.",
+        "The risk oscillates and never exceeds its start. That the first direction holds little of it is our "
+        "explanation, and not judged. The catapult of a linear network throws the risk up by orders.",
         "A changed world is the same start with steps of a quarter of the size: its sharpness stays above 2/η and "
         "rises later. So the sharpness falls because of the step size and not by itself.",
-        "Late means the mean of five readings over the last fifth of the steps. It lies a few percent above 2/η, and "
-        "the more the farther out the start.",
+        "Late means the mean of five readings over the last fifth of the steps. It lies 1 % above 2/η from s = 1.2 "
+        "and 3 % from farther out, at seed 0.",
         "Not tried: ReLU, cross-entropy, other data than digits.",
     )
     history = (

@@ -104,13 +104,14 @@ class Catapult(kit.Claim[Setting]):
         "λ + γ a r²(γλ − 4); at y = 1 the data reject that, and the printed form.",
     )
     remarks = (
-        "For ReLU networks theory gives no threshold. The law of thumb 12/λ₀ is shown beside the measurement and not "
-        "judged: where training ends depends on the data. On raw digits it is not even a divergence (the network "
-        "dies: no neuron is active any more); on centred digits it is one, and earlier. What is judged for ReLU is one "
-        "step size on raw digits: the loss rises, then converges below its start, and γλ ends below 2.",
+        "For ReLU networks theory gives no threshold. The rule of thumb 12/λ₀ is shown beside the measurement and not "
+        "judged: up to which step training works depends on the data. On raw digits its end is not even a divergence "
+        "(the network dies: no neuron is active any more); on centred digits it is one, and earlier. What is judged "
+        "for ReLU is one step size on raw digits: the loss rises, then converges below its start, and γλ ends below 2.",
         "That γλ ends below 2 is all but implied by converging. So the curvature at which descent ends is judged by "
         "itself, at each γλ₀: the recursion tells it of every network.",
-        "Close to two and to four the peak is too low, or comes too slowly, to measure its power of the width.",
+        "Close to two the peak is too low to measure its power of the width; close to four it comes within some four "
+        "steps, too few to measure its time.",
     )
     history = (
         kit.Version(1, "the recursion at y = 0, phases and scaling"),
@@ -134,9 +135,10 @@ class Catapult(kit.Claim[Setting]):
         ),
         kit.Version(
             6,
-            "from which γλ₀ on the loss rises, and by how much λ falls below; four widths in each choice of the scope",
-            "the lower line was drawn and not judged; with 200, 600 and 2000 neurons the interval of the peak's time "
-            "was wider than its margin, at 7 of 20 settings",
+            "judged too: from which γλ₀ on the loss rises, and by how much λ falls where γλ₀ < 2; four widths in each "
+            "choice of the scope",
+            "the threshold at 2 had been drawn and not judged; with 200, 600 and 2000 neurons the interval of the "
+            "peak's time was wider than its margin, at 7 of 20 settings",
         ),
     )
     ragged = ("end_flatness", "relu_loss", "relu_peak", "relu_flatness")

@@ -92,15 +92,15 @@ class MeanFieldLimit(kit.Claim[Setting]):
         "t = 1.5 and falls too.",
     )
     remarks = (
-        "Examples are the population: the two errors of the theorem are width and time there, not samples. A step of "
-        "one-pass SGD draws one of them anew.",
+        "The examples are the whole population: the theorem's two errors come from the width and the step, none from "
+        "sampling. A step of one-pass SGD draws one of them anew.",
         "The limit has neurons at the nodes of a lattice, with masses. F and G are no fits: the outputs of the limit "
         "are differentiated by the masses of neurons, whose chance is the start, and by the shares of examples in "
         "each step, whose chance is SGD. The slope of a neuron is written by hand there; networks are trained by "
         "automatic differentiation of their risk.",
-        "A second-layer sign is none of its own, as ±tanh⟨w, x⟩ = tanh⟨±w, x⟩.",
-        "The noise of SGD is judged at the largest width, as its next order is 1/N too: 64 neurons at ε = 0.125 had "
-        "1.2 ± 0.2 of it.",
+        "Signs in the second layer would add nothing, as ±tanh⟨w, x⟩ = tanh⟨±w, x⟩.",
+        "The noise of SGD, and with it the power of ε, is judged at the largest width, as its correction is of "
+        "relative order 1/N: 64 neurons at ε = 0.125 had 1.2 ± 0.2 times the predicted noise.",
         "Outputs at the start must be small beside the target: with a variance of 0.2 of it, neurons of the smallest "
         "network move by 10 % more than the limit's at first, as they follow its noise too.",
         "How the constants depend on the dimension of the inputs is not tested.",

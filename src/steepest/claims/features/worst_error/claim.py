@@ -1,9 +1,9 @@
 """A wider student's worst error, about 4.5 times its mean, moves with it: up with few neurons to learn, down with many.
 
 Errors are over the sphere, the mean is the root mean square. The source has the worst error go up while the mean falls:
-a trade of robustness for generalization. Neither of the two teachers has that. A narrow student finds three neurons and
-is nearly exact; a wide one hardly moves its own, and interpolates by its tangent kernel. Twenty neurons do not fit into
-eight, and the kernel does better than these.
+a trade of robustness for generalization. Neither of the two teachers has that. A narrow student usually finds three
+neurons and is then nearly exact; a wide one hardly moves its own, and interpolates by its tangent kernel. Twenty
+neurons do not fit into eight, and the kernel does better than these.
 """
 
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ class WorstError(kit.Claim[Lessons]):
     }
     statement = (
         r"\frac{\max_{\lVert x\rVert=1}|f(x)-f^*(x)|}{\sqrt{E|f-f^*|^2}}\approx4\text{ to }5;\qquad "
-        r"f\to K(\cdot,X)K(X,X)^{-1}f^*(X)\text{ for wide }f,\quad "
+        r"f\approx K(\cdot,X)K(X,X)^{-1}f^*(X)\text{ for wide }f,\quad "
         r"K=\kappa_1+\kappa_0\cos\varphi"
     )
     source = "Vempala's lecture in the notes [@vodrahalli2019], among the research directions"
@@ -78,11 +78,12 @@ class WorstError(kit.Claim[Lessons]):
         "without biases, and students start at zero by pairs of neurons that cancel.",
         "The worst point is found by ascent from the worst twenty of some thousand points: errors are linear on every "
         "cell. It is a lower bound of the worst error, as any search.",
-        "That the worst error is a fixed multiple of the mean is that of a random function of the kernel with zeros at "
-        "the samples; no proof is known to us. On functions of N dimensions it is √N times at most. A student that is "
-        "nearly exact errs in narrow cones, and its ratio is larger: the narrowest is not judged there.",
-        "Which student errs more is told by geometric means, as some narrow students are not exact: descent from their "
-        "start misses one of the three neurons.",
+        "A fixed multiple is what a random function with the kernel as covariance, conditioned to vanish at the "
+        "samples, would have; no proof is known to us. On a rotation-invariant space of functions of dimension N it "
+        "is √N at most. A student that is nearly exact errs in narrow cones, and in single ones its ratio is larger: "
+        "the narrowest is not judged there.",
+        "Which student errs more is told by geometric means, where the figure draws arithmetic ones, as some narrow "
+        "students are not exact: descent from their start misses one of the three neurons.",
         "The source adds that such points are easy to find. Here a search of some thousand points and twenty ascents "
         "finds them; how hard it is otherwise is not judged.",
     )
@@ -238,7 +239,7 @@ class WorstError(kit.Claim[Lessons]):
                 seen.widest,
                 0.25,  # by chance 0.1, and 128 neurons are no kernel
                 over="teacher",
-                label="worst error of the widest student, over that of kernel regression",
+                label="worst error of the widest student, beside that of kernel regression",
             ),
         ]
 

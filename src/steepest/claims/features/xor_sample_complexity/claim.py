@@ -82,7 +82,7 @@ class XorSampleComplexity(kit.Claim[None]):
     )
     remarks = (
         "n* is where the test error crosses 25 %: a monotone fit to errors at nested samples, then interpolation in "
-        "log n. What the sources say of small ε is an upper bound and not tested.",
+        "log n. What the sources say of small test errors is an upper bound and not tested.",
         "The sources have d times an unknown power of log d; one logarithm is ours. Its factor, 0.8, is measured and "
         "not predicted. The exponent in d is 1.24 in the mean of five drafts, where d log d has 1.29 at these "
         "dimensions: it may be less than one logarithm.",
@@ -90,8 +90,9 @@ class XorSampleComplexity(kit.Claim[None]):
         "0.02.",
         "The kernel is that of the NTK parameterization, inner + outer part. The wide limit of the network itself, "
         "from its balanced start, is inner + outer/d: by the learning curve its samples differ by −0.3, 1.1 and 3.0 % "
-        "at d = 12, 16 and 32. Of other kernels of wide two-layer ReLU networks the outer part alone needs 6 to 9 % "
-        "fewer there, the inner part alone from 1 % fewer to 3 % more.",
+        "at d = 12, 16 and 32. So “its tangent kernel” in the first sentence is that of another parameterization, by "
+        "so much. Of other kernels of wide two-layer ReLU networks the outer part alone needs 6 to 9 % fewer there, "
+        "the inner part alone from 1 % fewer to 3 % more.",
     )
     history = (
         kit.Version(1, "kernels up to d = 26", seeds="of 20 13 hold, 7 are inconclusive"),

@@ -1,10 +1,11 @@
 """Homogeneous networks never lose smoothed margin once they fit, and tend to a KKT point (for ReLU in Clarke's sense).
 
-Gradient flow with the exponential loss on a network of degree L keeps raising the smoothed margin
-log(1/Σexp(−u)) / ‖θ‖^L from the moment that the sum is below one, and its normalized weights tend to points where the
-optimality conditions of min ½‖θ‖² under margins of one hold. No convexity is needed, and none is there. How far the
-weights still are from such a point is paid for in margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle
-between θ and its velocity, and the distance of θ from the cone of gradients is no more than that angle allows.
+Gradient flow with the exponential loss on a network of degree L keeps raising the smoothed margin log(1/Σexp(−u)) /
+‖θ‖^L from the moment that the sum is below one, and its weights tend in direction to points where the optimality
+conditions of min ½‖θ‖² under margins of one hold (for ReLU that they are stationary is judged, and not that nothing
+weighs off the margin). No convexity is needed, and none is there. How far the weights still are from such a point is
+paid for in margin: (d log margin)/(d log ‖θ‖) is at least L tan² of the angle between θ and its velocity, and the
+distance of θ from the cone of gradients is no more than that angle allows.
 """
 
 from collections.abc import Mapping
@@ -114,7 +115,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
     }
     statement = (
         r"\frac{d}{dt}\frac{\log(1/\sum_i e^{-u_i(\theta)})}{\lVert\theta\rVert^L}\ge0,\qquad"
-        r"\frac{\theta}{\lVert\theta\rVert}\to\ \text{KKT points of}\ \min\tfrac12\lVert\theta\rVert^2"
+        r"\frac{\theta}{\lVert\theta\rVert}\to\ \text{directions of KKT points of}\ \min\tfrac12\lVert\theta\rVert^2"
         r"\ \text{s.t.}\ u_i(\theta)=y_if(x_i;\theta)\ge1,\qquad"
         r"\int\Bigl(\frac1{\cos^2\angle(\theta,\dot\theta)}-1\Bigr)\,d\log\lVert\theta\rVert\le"
         r"\frac1L\,\Delta\log\frac{\log(1/\sum_i e^{-u_i})}{\lVert\theta\rVert^L}"
@@ -126,10 +127,10 @@ class HomogeneousKkt(kit.Claim[Setting]):
         "The flow is followed in small steps, each of which lowers log R by --step to first order: an adaptive "
         "integrator gets stuck where the flow slides along the kink of a ReLU.",
         "There the gradient jumps, and the conditions hold for combinations of its two sides only (Clarke's "
-        "subdifferential). Residuals made of one side spring up to 0.3 and down again. So every kink has a multiplier "
-        "of its own, between 0 and that of its example. A neuron is at the kink of an image if two steps of the "
-        "descent reach it. One-sided gradients, and multipliers for as many other pairs of neurons and images, are "
-        "changed worlds.",
+        "subdifferential). Residuals made of one side spring up by a half and more and down again. So every kink has "
+        "a multiplier of its own, between 0 and that of its example. A neuron is at the kink of an image if two steps "
+        "of the descent reach it. One-sided gradients, and multipliers for as many other pairs of neurons and images, "
+        "are changed worlds.",
         "The distance is held against the margin gained in the same time, at the end and before: that bound, of Lyu "
         "and Li, has no constant of ours and no horizon. ReLU takes a quarter to a half of it, relu² two thirds. As "
         "the margin is bounded and ‖θ‖ is not, the distance tends to zero in the mean.",
@@ -546,7 +547,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
             kit.control(
                 "early",
                 "they fit, and that is all: their direction has not come to the limit",
-                label="the networks when they have just fitted",
+                label="the networks at the first reading that is compared",
                 stationarity=seen.stationarity.isel(moment=0, drop=True),
                 complementarity=seen.complementarity.isel(moment=0, drop=True),
                 size=seen.size.isel(reading=MOMENTS[0], drop=True),
@@ -604,7 +605,7 @@ class HomogeneousKkt(kit.Claim[Setting]):
                 log="x",
             ),
             kit.panel(
-                "Normalized by one degree more it would",
+                "Divided by ‖θ‖³ instead of ‖θ‖² it falls",
                 "fall of log R",
                 "log(1/Σexp(−u)) / ‖θ‖³",
                 kit.rival_curve(fall[fits], (smoothed / seen.size.values)[0][:, fits]),

@@ -79,11 +79,12 @@ class NuclearNormMargin(kit.Claim[Sets]):
         "neurons this holds but for exceptional starts.",
         "Why the powers: in the limit a singular direction of Σ q A with the value γσ grows like exp(γσs) in Z, and "
         "log(1/R) like exp(2γs); W is of second order in Z.",
-        "Powers are read over the last decade of the fall, where q is the only choice and 0.3 < σ < 0.98. With two "
-        "dual solutions the flow chooses one, and the program's is another. Corrections of a power are themselves "
-        "powers: most are off by less than 0.05 here, and a few by 0.1 to 0.2.",
-        "Some sets come near slowly, within the solution's own directions too: a few still "
-        "lack 1 % to 2 %, and in drafts with other starts one in a hundred lacked 5 %.",
+        "Powers are read over the last decade of the fall, where q is the only choice and 0.3 < σ < 0.98. With "
+        "several dual solutions the flow may tend to another than the solver returns. Corrections of a power are "
+        "themselves powers: most are off by less than 0.07 here, and a few by 0.1 to 0.25. So their root mean square "
+        "does not tell σ from σ² or √σ.",
+        "Some sets come near slowly, within the solution's own directions too: in drafts a few lacked 1 % to 2 % at "
+        "the end, and with other starts one in a hundred 5 %.",
     )
     history = (
         kit.Version(

@@ -1,8 +1,8 @@
-"""From a small start a network of squares learns k neurons from as many labels whatever its width: as least trace does.
+"""From a small start a network of squares learns k neurons from the labels that least trace needs, at every width.
 
-The network's output is ‖Wᵀx‖² with m neurons, so that labels of few examples fit many networks. Descent from small
-weights finds one whose trace, ‖W‖², is nearly the least, however many neurons it may use. So the number of
-examples from which it is the teacher is that of the convex program for the least trace, which knows no width.
+The network's output is ‖Wᵀx‖² with m neurons, so that many networks fit the labels of a few examples. Descent from
+small weights acts as if it took the one whose trace, ‖W‖², is the least, however many neurons it may use. So the number
+of examples from which it is the teacher is that of the convex program for the least trace, which knows no width.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
 
     kind = "empirical law"
     says = {
-        "from as many labels whatever its width: as least trace does": "needed",
+        "from the labels that least trace needs, at every width": "needed",
         "From a small start": "needed",
     }
     statement = (
@@ -67,10 +67,12 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
         "Li, Ma and Zhang prove that of the order of dk⁵ labels, up to logarithms, are enough at every width.",
         "Network and program see the same examples in the same order, and the check compares them on each. A teacher "
         "counts as learned from where on the relative error of WWᵀ is below 0.3.",
-        "Near that number descent is slow. Without momentum, at 3000 steps, networks need a third more examples than "
-        "the program for k = 1; at 24 000 steps as many.",
-        "A network as narrow as the teacher has minima that are not the best, and is not in the scope.",
-        "From weights that are not small it needs more labels: what the labels do not determine stays as it was.",
+        "Near that number descent is slow. So descent has momentum: without it, at 3000 steps, networks need a third "
+        "more examples than the program for k = 1, and at 24 000 steps the same number.",
+        "“Every width” is from one and a half times the teacher's on: a network as narrow as the teacher has minima "
+        "that are not the best, and is not in the scope.",
+        "From weights that are not small it needs more labels, as what the labels do not determine stays as it was; "
+        "this is told for one neuron, and hardly for four.",
     )
     history = (
         kit.Version(

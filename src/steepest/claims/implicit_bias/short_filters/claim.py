@@ -1,6 +1,6 @@
 """Two convolutions, one of k taps, reach the largest margin in a norm that goes from ℓ2 to ℓ1 of the spectrum with k.
 
-The norm of β is √Σ|β̂|²/p for the best nonnegative trigonometric polynomial p of degree k − 1 and mean one. It is
+The norm of β is √(Σ|β̂|²/p) for the best nonnegative trigonometric polynomial p of degree k − 1 and mean one. It is
 convex: a further channel gains nothing, and there is one largest margin for each k. Wavelets have no part in it.
 """
 
@@ -79,8 +79,9 @@ class ShortFilters(kit.Claim[Setting]):
     )
     remarks = (
         "Why it is a norm: for given w the shortest u has |û| = |β̂|/|ŵ|, and what k taps can have for |ŵ|² are, by "
-        "Fejér and Riesz, all nonnegative trigonometric polynomials of degree k − 1. They are a convex set, and |b|²/p "
-        "is convex in b and p together. The transform here is the unitary one, in the statement.",
+        "Fejér and Riesz, all nonnegative trigonometric polynomials of degree k − 1. They are a convex set, and "
+        "|b|²/p is convex in b and p together. β̂ and û are unitary transforms here; ŵ is without the factor 1/√d, so "
+        "that |ŵ|² has mean ‖w‖².",
         "The largest margin is found as that of the matrix Σ_c u_c w_cᵀ in the nuclear norm, with an input's shifts "
         "for its measurement, which is the norm of any number of channels. As one channel's norm is convex, both are "
         "the same; and one channel is seen to reach it.",
@@ -257,7 +258,7 @@ class ShortFilters(kit.Claim[Setting]):
                 log="x",
             ),
             kit.panel(
-                "With every number of taps networks near it",
+                "Networks approach the largest margin at every k",
                 "fall of log R",
                 "part that is missing, mean over sets",
                 *(

@@ -1,9 +1,10 @@
-"""Finding a predictor of accuracy ½ + ε takes about log 2/2ε² examples a bit of its name, however long other names are.
+"""A further bit of the names costs about (log 2)/2ε² examples; if names are charged, only bits of the right one do.
 
 With b bits one can name 2^b predictors. Each that is worthless is right on m examples as often as a fair coin, and the
-luckiest of them on m/2 + √(m b log 2/2) or so. The right one is ahead with (½ + ε)m once m exceeds b log 2/2ε²: the
-capacity of a class is the length of its names. If every name is charged √(length · log 2/2m), the luck of long names is
-paid for, and the right one needs what its own length asks for. Here names are sets of bits, and predictors parities.
+luckiest of them on m/2 + √(m b log 2/2) or so. For many bits the right one, of accuracy ½ + ε, is ahead with (½ + ε)m
+once m exceeds b (log 2)/2ε²: what counts of a class is the length of its names. If every name is charged √(length ·
+(log 2)/2m), the luck of long names is paid for, and what the right one needs is set by its own length, with a
+surcharge. Here names are sets of bits, and predictors parities.
 """
 
 from collections.abc import Mapping
@@ -48,12 +49,12 @@ class FiniteClassErm(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "about log 2/2ε² examples a bit": ("threshold", "price"),
-        "of its name, however long other names are": "own_name",
+        "A further bit of the names costs about (log 2)/2ε² examples": ("threshold", "price"),
+        "if names are charged, only bits of the right one do": "own_name",
     }
     statement = (
-        r"P(\text{right})=\sum_k P\big(B(m,\tfrac12+\varepsilon)=k\big)\,P\big(B(m,\tfrac12)<k\big)^{N},\qquad "
-        r"m\sim\frac{\log N}{2\varepsilon^2};\qquad "
+        r"P(\text{right})=\sum_k P\big(B(m,\tfrac12+\varepsilon)=k\big)\,P\big(B(m,\tfrac12)<k\big)^{N-1},\qquad "
+        r"m\approx\frac{\log N}{2\varepsilon^2}\ \text{for small }\varepsilon;\qquad "
         r"\text{with }\sqrt{\tfrac{\ell\log2}{2m}}\text{ charged for }\ell\text{ bits, }m\text{ is bounded for all }N"
     )
     source = (
@@ -67,14 +68,14 @@ class FiniteClassErm(kit.Claim[None]):
         "The formula is exact where the errors of worthless predictors are independent fair coins. Those of parities "
         "are so in pairs only; thresholds differ by less than one per cent.",
         "log 2/2ε² a bit is the order for many names and small ε. Between 5 and 11 bits a further one costs 8 to 13 "
-        "per cent less, as the tail of a coin is thinner than its exponential bound, and the first few bits cost less "
-        "still: b log 2/2ε² itself is a rival. Names are sent through a binary symmetric channel here, and as their "
-        "number grows a bit costs exactly one over its capacity, 1/(1 − h(½ + ε)).",
-        "Charged names need more for each own bit, by a quarter between 2 and 5 bits, as all lengths compete at once. "
-        "Their threshold grows a little with the longest name, and stops.",
-        "The lunch is free in examples only: the transform that minimizes the risk over parities takes 2^b operations, "
-        "and no way is known to learn noisy parities in polynomial time. Names of T bits stand for all programs of "
-        "that length; over them the least risk cannot even be computed.",
+        "per cent less by the formula, as the tail of a coin is thinner than its exponential bound, and the first few "
+        "bits cost less still: b log 2/2ε² itself is a rival. Names are sent through a binary symmetric channel here, "
+        "and as their number grows a bit costs exactly one over its capacity, 1/(1 − h(½ + ε)).",
+        "Charged names need a fifth more for each own bit between 2 and 5 bits, as all lengths compete at once. Their "
+        "threshold grows a little with the longest name, and stops.",
+        "The lunch is free in examples only: the transform that minimizes the risk over parities takes b 2^b "
+        "operations, and no way is known to learn noisy parities in polynomial time. Names of T bits stand for all "
+        "programs of that length; over them the least risk cannot even be computed.",
     )
     history = (kit.Version(1, "thresholds of empirical and of structural risk, for parities"),)
     not_told = {

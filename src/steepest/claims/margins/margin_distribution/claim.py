@@ -1,9 +1,10 @@
 """At equal risk and steps, margins over spectral complexity tell true labels from random ones; raw margins hardly do.
 
 Train a network twice from one start on the same digits, with true labels and with random ones, until no image is wrong
-and the risk is the same. True labels are learned in fewer steps, so that they are trained with a smaller step, to take
-as many. Then nearly every image has a larger margin under its true label, once margins are divided by the spectral
-complexity of Bartlett, Foster and Telgarsky (2017). As they are, margins order about three pairs of five.
+and the risk is the same. True labels are learned in fewer steps; to make the numbers of steps equal they are trained
+with a smaller step size. Then nearly every margin under true labels is larger than one under random labels, once
+margins are divided by the spectral complexity of Bartlett, Foster and Telgarsky (2017). As they are, margins order
+about three pairs of five.
 """
 
 import math
@@ -81,12 +82,14 @@ class MarginDistribution(kit.Claim[Pairs]):
         "many steps they order three pairs of five, more than chance.",
     )
     remarks = (
-        "The product of the layers' spectral norms alone tells as well. These data do not say that the rest of the "
-        "complexity, how far the weights have moved, is needed.",
+        "The product of the layers' spectral norms, which bounds the Lipschitz constant, tells as well alone. These "
+        "data do not say that the rest of the complexity, how far the weights have moved, is needed.",
         "That nineteen of twenty pairs is telling, and three of four hardly, are our words for the slides' picture: "
         "the theorem says neither.",
-        "The slides write ‖·‖_{2,1} without the paper's transposes: the norms of rows are added, one a neuron. ‖X‖_F/n "
-        "is the same for both labels.",
+        "R_W is Λ (Σ_i (‖W_i − W_i(0)‖_{2,1}/‖W_i‖₂)^(2/3))^(3/2), with Λ the product of the layers' spectral norms. "
+        "‖·‖_{2,1} adds the norms of the rows, one for each neuron, as on the slides, without the paper's transposes. "
+        "‖X‖_F/n is the same for both labels. A pair is any image of the network with true labels and any of that "
+        "with random ones.",
         "Depths cannot be compared so: three layers have smaller normalized margins than two.",
     )
     history = (

@@ -1,8 +1,9 @@
-"""ReLU networks of norm one have one neuron's Rademacher average at any width, 0.8/√n, and deep linear ones a vector's.
+"""Two-layer ReLU networks of norm one have one neuron's Rademacher average, about 0.8/√n; deep linear ones a vector's.
 
 The norm is ½‖θ‖², of all weights. As |v|‖w‖ ≤ ½(v² + ‖w‖²), a network of two layers is a mean of neurons ±relu⟨u, x⟩,
 ‖u‖ = 1, and a mean correlates with coin tosses no better than the best of them. With L layers the norm is ‖θ‖²/L, and a
-linear network is a vector of length one at most. So a margin bound, 2 Rad/θ, does not know how large the network is.
+linear network is a vector of length one at most. So a margin bound, 2 Rad over the margin, does not know how large the
+network is.
 """
 
 from collections.abc import Mapping
@@ -67,7 +68,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
 
     kind = "theorem"
     says = {
-        "one neuron's Rademacher average at any width": ("width", "above"),
+        "one neuron's Rademacher average": ("width", "above"),
         "0.8/√n": "rad",
         "deep linear ones a vector's": "depth",
     }
@@ -86,10 +87,12 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
         "The bound is the one of voting-margin-bound: with high probability P(error) ≤ P̂(margin ≤ θ) + 2 Rad/θ + a "
         "confidence term, for all networks of norm one and every θ of a list. Only Rad could know of the size. What is "
         "judged here is Rad; what margin a network has at norm one is another question.",
-        "0.8 is 0.82 of points without a direction, whose mean square length is one, and 0.80 of a flat cloud. One "
-        "vector has √π/2 = 0.89. That a ReLU contracts gives twice 0.89, for neurons of both signs.",
-        "The norm decides. With layers of spectral norm one the best correlation is up to "
-        "√2 times a neuron's, as a layer has room for a neuron in each of two directions.",
+        "0.8 is for points in the plane of mean square length one: 0.82 of points without a direction, whose mean "
+        "square length is one, and 0.80 of a flat cloud. One vector has √π/2 = 0.89. That a ReLU contracts gives "
+        "twice 0.89, for neurons of both signs.",
+        "The norm decides. With layers of spectral norm one the best correlation is at most √2 times a neuron's in "
+        "the plane, as a layer has room for a neuron in each of two directions; here it is 1 to 2 % above it, and "
+        "does not grow with width either.",
         "It is a theorem of two layers. On the corners of a hexagon with alternating signs no ReLU network of two "
         "layers without biases correlates at all, and one of three does. On Gaussian points ascent on three and five "
         "layers ended at a neuron's correlation, or below (36 of 36 samples in exploration, not judged).",
@@ -178,7 +181,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
                 seen.wide,
                 0.04,  # about one wide network in a hundred ends at a lower and broader maximum, by a tenth
                 over="size width",
-                label="correlation of a network with coin tosses, over that of the best neuron",
+                label="correlation of a network with coin tosses, beside that of the best neuron",
             ),
             kit.at_most(
                 "above",
@@ -203,7 +206,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
                 (0.99, 1 + ROUNDING),
                 over="size depth",
                 each=True,
-                label="correlation of a linear network with coin tosses, over ‖Σ σ_i x_i‖/n",
+                label="correlation of a linear network with coin tosses, beside ‖Σ σ_i x_i‖/n",
             ),
         ]
 
@@ -251,7 +254,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             kit.rival(
                 "contraction",
                 "a ReLU contracts: the average of neurons of one sign is no larger",
-                label="√π/2n, which is a vector's",
+                label="½√(π/n), which is a vector's",
                 rad=np.sqrt(np.pi / 4 / n),
             ),
             kit.rival(
@@ -262,7 +265,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             ),
             kit.rival(
                 "logarithm",
-                "dimensions are counted as √(log n/n)",
+                "bounds by a dimension have √(log n/n)",
                 label="∝ √(log n/n)",
                 rad=law.rad.isel(size=1, drop=True)
                 * np.sqrt(np.log(n) / n / (np.log(n) / n)[1]).drop_vars("size"),
@@ -297,7 +300,7 @@ class SizeIndependentBound(kit.Claim[list[Sample]]):
             ),
             kit.control(
                 "relu",
-                "half of the points are dead to a neuron",
+                "a neuron sees the points of one half plane, and may correlate more than any vector",
                 label="ReLU in place of linear layers",
                 deep=seen.deep_relu,
             ),

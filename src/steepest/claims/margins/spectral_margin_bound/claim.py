@@ -1,9 +1,10 @@
-"""The more labels are random, the larger are Lipschitz constants and the smaller margins, at no error and equal steps.
+"""The more labels are random, the larger the product of spectral norms, the smaller margins; no error, equal steps.
 
-Bartlett, Foster and Telgarsky (2017) bound the excess risk by the product of the layers' spectral norms over the
-margin, times a nuisance factor and ‖X‖_F/n. The value of that bound, and of the VC bound, is far above one. But of
-networks that have been trained for the same steps, and make no error on their training images, those with more random
-labels have larger Lipschitz constants and smaller margins: the bound puts them in the order of their excess risk.
+Bartlett, Foster and Telgarsky (2017) bound the test error, less the share of training margins below γ, by the product Λ
+of the layers' spectral norms over γ, times a nuisance factor and ‖X‖_F/n. The value of that bound, and of the VC bound,
+is far above one. But of networks that have been trained for the same steps, and make no error on their training images,
+those with more random labels have a larger Λ and smaller margins: Λ/γ, the bound's leading factor, has the order of
+their share of random labels. Their excess risk, test less training error, has it in the figure, and is not judged.
 """
 
 import math
@@ -61,7 +62,7 @@ class SpectralMarginBound(kit.Claim[Labelled]):
 
     kind = "empirical law"
     says = {
-        "the larger are Lipschitz constants": "lipschitz",
+        "the larger the product of spectral norms": "lipschitz",
         "the smaller margins": ("margin", "ratio"),
     }
     statement = (

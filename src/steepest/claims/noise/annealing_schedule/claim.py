@@ -1,10 +1,11 @@
 """Cooled like c/log k, a walk finds the deeper of two wells iff c is at least the depth D of the other.
 
-At step k it leaves the other well with chance k^(−D/c)/4: at the temperature T = c/log k this is e^(−D/T)/4. The sum of
-these chances is infinite just if c ≥ D. Beyond, the walk keeps up with Gibbs's law at its temperature, and is in the
-wrong well with chance k^(−Δ/c), where Δ is the difference of both bottoms: the best c is just above D. At D the chance
-decays like k^(−1/4), by the number of tries that it takes over the pass; below, a part of the walks stays for ever.
-How deep the deeper well is has no say: with c below D + Δ a walk even leaves it a last time.
+A walk starts at the bottom of the other well. At step k it leaves that well with chance k^(−D/c)/4: at the temperature
+T = c/log k this is e^(−D/T)/4. The sum of these chances is infinite just if c ≥ D. Above D the walk in the end keeps up
+with Gibbs's law at its temperature, and its chance to be in the wrong well falls like k^(−Δ/c), where Δ is the
+difference of both bottoms: the best c is just above D. At D it falls like k^(−1/4) where Δ > D/4, as a try at a pass
+without a barrier would succeed with chance ¼. Below D a part of the walks stays for ever. The depth D + Δ of the deeper
+well does not matter: with c below D + Δ a walk leaves that one only finitely often.
 """
 
 from collections.abc import Callable, Mapping
@@ -91,12 +92,13 @@ class AnnealingSchedule(kit.Claim[Values]):
     )
     remarks = (
         "Right means the well, not its bottom site: within a well the sites above its bottom have Gibbs's weights too.",
-        "Both passes of the ring differ. If they had one height, tries would be twice as many, and the exponent at "
-        "c = D min(1/2, Δ/D). There it depends on the lattice: a quarter is half of the steps at a pass's foot that go "
-        "up, times half of those at its top that go down on the other side.",
-        "Exact laws up to 10¹² steps: one temperature serves while k grows by 3 %, and the power of a matrix is taken "
-        "by squaring; with blocks of 6 % late chances must agree within a third of the margin. Theory is the chain of "
-        "two states whose rates are those of a network of resistors, at every step.",
+        "Both passes of the ring differ in height. If they did not, tries would be twice as many, and the chance at c "
+        "= D would fall like k^(−min(1/2, Δ/D)). That exponent depends on the lattice: a quarter is the half of the "
+        "steps from the bottom that try the way to the lower pass, times the half of those at its top that go down on "
+        "the other side.",
+        "Exact laws up to 10¹² steps: the temperature is held while k grows by 3 %, so that such a block of steps is "
+        "a power of one matrix; with blocks of 6 % late chances must change by less than a third of the margin. "
+        "Theory is the chain of two states whose rates are those of a network of resistors, at every step.",
         "With more wells D is the largest depth of any that is not the best, and Δ the least difference of a bottom "
         "from the best one; they need not belong to one well. Here there are two.",
         "Exponents are taken over the last decade, where the neighbouring powers of k have died down.",

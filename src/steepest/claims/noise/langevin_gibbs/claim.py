@@ -1,8 +1,8 @@
 """Langevin dynamics tends to exp(−βf) at its spectral gap; steps ε shift its log density by ε(β|∇f|²/4 − Δf/2).
 
 The walk X' = X − ε∇f + √(2ε/β) ξ is descent with noise. Its own stationary law is not Gibbs's: on a parabola of
-curvature λ the variance is too large by 1/(1 − ελ/2), in general the mean of an observable is off by its covariance
-with β|∇f|²/4 − Δf/2, times ε.
+curvature λ the variance is too large by the factor 1/(1 − ελ/2). The log density is shifted by ε(β|∇f|²/4 − Δf/2), up
+to a constant, and the mean of an observable by ε times its covariance with β|∇f|²/4 − Δf/2.
 """
 
 from collections.abc import Mapping
@@ -147,8 +147,8 @@ class LangevinGibbs(kit.Claim[Setting]):
         "Exact laws of the walk are stationary vectors of its transfer matrix, on grids that end where βf = 36. "
         "Strictly, the walk in a quartic has no stationary law: from beyond √(1 + 2/ε) it runs away. For the steps "
         "used here that takes longer than any computer runs.",
-        "Chains at five step sizes, in the plane four, are extrapolated to ε = 0; the last two orders must differ by "
-        "less than a third of each margin.",
+        "Chains at five step sizes, in the plane four, are extrapolated to ε = 0; of moments and rates the last two "
+        "orders must differ by less than a third of each margin.",
         "The log density is judged on the line, at places between −1.8 and 1.8, and is no sample: it is the same at "
         "every seed. Of the plane and of the real data only moments are judged.",
         "On the real data walkers start from Gibbs's law: directions of small curvature need thousands of steps to "
@@ -156,7 +156,8 @@ class LangevinGibbs(kit.Claim[Setting]):
         "The number of walkers is large since E x(t) falls to a quarter before its rate is known.",
         "The excess on the rugged parabola x²/2 − ½ cos 4(x − 0.3) is an integral over exp(−βf), not a sample. It is "
         "1/2β + a/β² + …, with a = 5f‴²/24f″³ − f⁗/8f″² at the minimum; the next order is 0.2 % at β = 20, from where "
-        "on it is judged. The paper's bound is three times as large there and more, and not judged in the headline.",
+        "on it is judged. The paper's bound is seven to nine times as large there, three times at β = 2, and not "
+        "judged in the headline.",
         "The talk's Wasserstein bound, c √KL e^(−t/c_LS), is not tested, nor that c_LS is exponential in dimension "
         "generically: no sharp constant is known for these potentials.",
     )
@@ -614,7 +615,7 @@ class LangevinGibbs(kit.Claim[Setting]):
             ),
             kit.rival(
                 "equipartition",
-                "it is the leading order, and at most that of any β",
+                "it is the leading order for large β",
                 label="E f − f* is d/2β",
                 excess=1 / (2 * betas),
                 excess_bound=1 / (2 * betas),
@@ -627,7 +628,7 @@ class LangevinGibbs(kit.Claim[Setting]):
         return [
             kit.control(
                 "other_temperature",
-                "it sets the law, its shift and the gap",
+                "β sets the law, its shift and the gap",
                 label="walks at another β",
                 moments=turned(seen.moments),
                 logs=turned(seen.logs),

@@ -2,8 +2,8 @@
 
 Steps of mean zero and variance σ²(θ) that depends on where they start have the stationary density 1/σ², up to a
 constant: Itô's convention, Σ ∂_i∂_j(C_ij p) = 0. On a ring of N sites the share is 4N/(5N + 4) exactly if four divides
-N. In two dimensions time is not inverse to the trace of the covariance C: noise along one coordinate whose size
-depends on the other one alone leaves the uniform law as it is.
+N. In two dimensions time is not in general inverse to the trace of the covariance C: noise along one coordinate whose
+size depends on the other one alone leaves the uniform law as it is.
 """
 
 from collections.abc import Mapping
@@ -87,13 +87,13 @@ class TwoSpeedCircle(kit.Claim[None]):
         "coordinate depends on the other one alone, the stationary law is uniform, and tr C has no say.",
     )
     remarks = (
-        "The share on N sites is proved in `lattice_share`: each half of the fast sites, even and odd, has a mass that "
-        "is linear in the place, so that their density is a sawtooth, flat only on average over two neighbours. "
-        "For N = 2 modulo 4 it is 4(N − 2)/(5N − 6).",
+        "The share on N sites is proved in `lattice_share`: on the fast half of the ring the mass rises linearly "
+        "along the even sites and falls along the odd ones, or the other way round, so that the density is a "
+        "sawtooth, flat only on average over two neighbours. For N = 2 modulo 4 it is 4(N − 2)/(5N − 6).",
         "Waiting does what stepping does: a walk of steps ±1 that stays where it is three times out of four on one "
         "half has the share 4/5 at every N, by detailed balance (run at the largest N). What matters is the variance, "
-        "and that it is taken where the step starts: "
-        "with the same variances but one chance for both ways across an edge (the control) the law is uniform.",
+        "and that it is taken where the step starts: a walk with the same variances that crosses each edge with one "
+        "probability in both directions (the control) has the uniform law.",
         "On the torus the coordinates move one after the other; then the laws on the lattice are exact products. Under "
         "isotropic noise, long where both coordinates are on their fast half, one of them moves at a time, drawn by a "
         "fair coin, and the law is no product: it is solved for on the two-dimensional lattice, and extrapolated to "

@@ -1,9 +1,10 @@
 """NTK networks grow lazy with width: features move like n^(-1/2), the kernel like 1/n; under µP both keep moving.
 
 Networks are trained until the loss first falls below a fixed value. In the NTK parameterization the output changes by
-order one, each hidden pre-activation by n^(-1/2) and the tangent kernel by 1/n; in the mean-field parameterization and
-µP, where the last layer starts smaller and steps are larger, all of them change by order one. A last layer that starts
-smaller is not enough: with one step size for all layers, as the notes print the remedy, features move less than before.
+order one, each hidden pre-activation by n^(-1/2) and the tangent kernel by 1/n; in µP, where the last layer starts
+smaller and hidden layers take steps n times as large, and in the mean-field parameterization, which is the same without
+biases, all of them change by order one. A last layer that starts smaller is not enough: with one step size for all
+layers, as the notes print the remedy, features move less than before.
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,8 +103,8 @@ class LazyOrRich(kit.Claim[Setting]):
         "Changes are root mean squares over examples and neurons; the kernel's is the Frobenius norm of the change "
         "over that of the initial kernel. Those of features and kernel are judged per change of the output: how far an "
         "output goes depends on where it starts, which is chance, and says nothing of laziness.",
-        "Older bounds say n^(-1/2) for the kernel. Its first derivative in time is odd in the last layer's weights, so "
-        "that its mean vanishes, and is of size 1/n.",
+        "Older bounds say n^(-1/2) for the kernel. Its first derivative in time is odd in the last layer's weights, "
+        "so that the mean of that derivative vanishes; what is left is a fluctuation of size 1/n.",
         "Without biases the mean-field parameterization and µP are the same networks with the same steps, written "
         "differently; the full preset runs both.",
     )
@@ -345,7 +346,7 @@ class LazyOrRich(kit.Claim[Setting]):
         narrow = seen.change.isel(width=[0] * len(self.widths))
         return kit.control(
             "one_width",
-            "they are all as wide",
+            "they all have the same width",
             label="the narrowest networks in the place of all",
             change=narrow.assign_coords(width=seen.width),
         )

@@ -1,10 +1,10 @@
 """Outputs of wide random networks become a Gaussian process with kernel K^(L+1), off by departures like 1/n.
 
 Given the last hidden layer the outputs are independent Gaussians with a random covariance Σ. As the hidden widths n
-grow Σ tends to K^(L+1) of the layerwise recursion. Its fluctuations and the shift of its mean, both of order 1/n, are
-carried through the L hidden layers by the derivatives of that recursion. They are the excess kurtosis of an output, and
-the departure of the joint law at several inputs. Networks whose weights are signs have the same limit with another
-kurtosis.
+grow Σ tends to K^(L+1) of the layerwise recursion. Its variance and the shift of its mean, both of order 1/n, are
+carried through the L hidden layers by the derivatives of that recursion. They give the excess kurtosis of an output,
+and the departure of the joint law at several inputs. For ReLU, networks whose weights are signs have an excess kurtosis
+that falls like 1/n too, with another factor.
 """
 
 from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ class NngpLimit(kit.Claim[Setting]):
     }
     statement = (
         r"n\to\infty:\quad\left(z^{(L+1)}_{i\alpha}\right)\to\mathrm{GP}\left(0,\delta_{ij}K^{(L+1)}\right),"
-        r"\quad \frac{\mathbb{E}z^4}{(\mathbb{E}z^2)^2}-3=\frac{3\,\mathrm{Var}\,\Sigma}{K^2}=O(1/n)"
+        r"\quad \frac{\mathbb{E}z^4}{(\mathbb{E}z^2)^2}-3=\frac{3\,\mathrm{Var}\,\Sigma}{(\mathbb{E}\,\Sigma)^2}=O(1/n)"
     )
     source = "Lecture of 21 September in [@hanin2022]; [@neal1996]; [@lee2018]; [@roberts2022], chapter 4"
     remarks = (
