@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from steepest.measurement import measure
+from steepest.measurement import FindingId, measure
 from steepest.site.pages import report_page
 from tests.extras import need
 
@@ -136,8 +136,31 @@ def test_held_out_examples_tell_memory():
     assert report["error rate on held-out examples"].value > 0.4
     (memory,) = about(report.findings, "error rate on held-out examples")
     assert memory.sign == "!"
+    # true labels of new examples carry over, some errors more than on those given notwithstanding
+    small = trained(chain(width=200), 3000, n=100)
+    learned = measure(
+        small,
+        cross_entropy,
+        (X[:100], Y[:100]),
+        held_out=(X[100:], Y[100:]),
+        what=["risk", "margins"],
+    )
+    (usual,) = about(learned.findings, "error rate on held-out examples")
+    assert (usual.sign, usual.id) == ("?", FindingId.MEMORIZED)
     same = measure(model, cross_entropy, seen_data, held_out=seen_data, what=["risk", "margins"])
     assert about(same.findings, "error rate on held-out examples")[0].sign == "✓"
+
+
+def test_held_out_examples_that_were_given_are_told():
+    some = (X[40:120], Y[40:120])
+    leaking = lines(chain(), held_out=some)
+    assert [finding.id for finding in leaking if "among those given" in finding.text] == [
+        FindingId.LEAKING
+    ]
+    first = measure(chain(), cross_entropy, (X[:60], Y[:60]), held_out=some, what=WHAT)
+    assert any(finding.text.startswith("20 of 80 held-out") for finding in first.findings)
+    apart = measure(chain(), cross_entropy, (X[:40], Y[:40]), held_out=some, what=WHAT)
+    assert all(finding.id != FindingId.LEAKING for finding in apart.findings)
 
 
 def test_findings_are_in_json_on_the_page_and_in_the_terminal(tmp_path, capsys):

@@ -11,6 +11,7 @@ from steepest.core.errors import UserError
 from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
+from steepest.measurement._fingerprint import count_shared
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
 from steepest.measurement._optimizer import Rule
 from steepest.measurement._report import Finding, FindingId, Reading, Regime
@@ -18,6 +19,7 @@ from steepest.measurement._report import Finding, FindingId, Reading, Regime
 MOST = 5
 SMALL = 0.05  # of the stable step: far below it
 DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
+MANY_DEAD = 0.3  # of them, from which they are something to act on: usual starts leave a sixth
 STEEP = 3.0  # factor a layer by which signals or errors grow or shrink before it is said
 FAR = 30.0  # the same over all layers
 ALIKE = 1e-3  # below which 1 − cosine of the mean pair of examples has lost them
@@ -63,7 +65,10 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
     if dead and lost is not None and _gradients_reach_the_first_layer(context):
         start = "the network is dead, all examples get the same outputs"
         return (replace(lost, sign="!", text=f"{start}: {lost.text}"),)
-    rules: list[Callable[[], Finding | None]] = [lambda: _learned(context, by_name, dead)]
+    rules: list[Callable[[], Finding | None]] = [
+        lambda: _learned(context, by_name, dead),
+        lambda: _leaking(context),
+    ]
     if lost is not None and not dead:
         rules.append(lambda: lost)
     if not dead:  # what is measured of a dead network tells nothing else
@@ -221,6 +226,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if not (last != 0).any():  # then no loss depends on anything, and units are not to blame
         return None
     counts = {}
+    most = 0.0
     units = 0
     for name in names[:-1]:
         rows = np.asarray(errors[name])
@@ -230,6 +236,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         silent = int((rows == 0).all(0).sum())
         if silent >= DEAD_SHARE * rows.shape[1]:
             counts[name] = silent
+            most = max(most, silent / rows.shape[1])
     if not counts:
         return None
     layers = ", ".join(f"{count} in {name}" for name, count in counts.items())
@@ -237,7 +244,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if context.optimizer.stepped is False:
         keeps = "a start with smaller biases keeps them"
     return Finding(
-        "!",
+        "!" if most >= MANY_DEAD else "?",
         f"{sum(counts.values())} of {units} hidden units are dead, on no example does the loss depend on them "
         f"({layers}): {keeps}",
         "errors, first layer over last",
@@ -346,14 +353,18 @@ def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     """Say whether held-out examples do as well as those given, of a network that has learned."""
     if _has_learned(context, by_name) is False:
         return None
-    errors = _error_rates(by_name)
-    if errors is not None and errors.sign == "!":
+    errors = _error_rates(context, by_name)
+    if errors is not None and errors.id == FindingId.MEMORIZED:
         return errors
     return _overfit(context, by_name) or errors or _carried(by_name)
 
 
-def _error_rates(by_name: dict[str, Reading]) -> Finding | None:
-    """Compare the error rates of a classifier, beyond both intervals."""
+def _error_rates(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Compare the error rates of a classifier, beyond both intervals.
+
+    To do better on the examples given is usual; it is something to act on where less than half of what was learned on
+    them, beside always guessing the most frequent class, is so on the held-out ones.
+    """
     inside = by_name.get("error rate")
     outside = by_name.get("error rate on held-out examples")
     if inside is None or outside is None:
@@ -364,13 +375,22 @@ def _error_rates(by_name: dict[str, Reading]) -> Finding | None:
         f"{outside.value:.1%} of the held-out examples are wrong, {inside.value:.1%} of those given"
     )
     if outside.interval[0] > max(MEMORIZED * inside.value, inside.interval[1]):
+        blind = _error_of_the_most_frequent(context)
+        little = blind - outside.value < CARRIED * (blind - inside.value)
         return Finding(
-            "!",
+            "!" if little else "?",
             f"{text}: it does better on what it saw. More data, or a stop at the least held-out risk, would help",
             outside.name,
             FindingId.MEMORIZED,
         )
     return Finding("✓", text, outside.name, FindingId.ERROR_RATES)
+
+
+def _error_of_the_most_frequent(context: Context) -> float:
+    """Return the share of the examples given that are wrong if always their most frequent class is guessed."""
+    _, targets = context.outputs
+    counts = np.unique(np.asarray(targets), return_counts=True)[1]
+    return 1 - float(counts.max() / counts.sum())
 
 
 def _overfit(context: Context, by_name: dict[str, Reading]) -> Finding | None:
@@ -389,6 +409,23 @@ def _overfit(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         f"{guess:.3g} of a constant guess. More data, weight decay, or a stop at the least held-out risk, would help",
         outside.name,
         FindingId.OVERFITS,
+    )
+
+
+def _leaking(context: Context) -> Finding | None:
+    """Count held-out examples that are among those given."""
+    if context.held_out is None:
+        return None
+    shared = count_shared(context.subject.batches, context.held_out.batches)
+    if not shared:
+        return None
+    held_out = sum(count for _, count in context.held_out.batches)
+    return Finding(
+        "!",
+        f"{shared} of {held_out} held-out examples are among those given: they do not tell learning from memorizing. "
+        "Take them out of one of the two",
+        "risk on held-out examples",
+        FindingId.LEAKING,
     )
 
 

@@ -1,7 +1,7 @@
-"""A digest of the examples, so that two reports know whether they are about the same."""
+"""Digests of examples, by which reports know whether they are about the same, and which were held out in earnest."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from steepest.measurement.adapters import Batches
 
 SIZE = 16  # bytes of a digest
+NO_NUMBERS = (TypeError, ValueError, RuntimeError, IndexError, AttributeError)
+"""What examples of something else than numbers raise."""
 
 
 def digest_of(batches: Batches) -> str:
@@ -24,18 +26,36 @@ def digest_of(batches: Batches) -> str:
     >>> digest_of(Batches((x, y))) == digest_of(Batches((x, y[::-1])))
     False
     """
-    total = 0
     try:
-        for batch, count in batches:
-            arrays = _arrays(batch)
-            for row in range(count):
-                one = hashlib.blake2b(digest_size=SIZE)
-                for array in arrays:
-                    one.update(array[row].tobytes() if array.ndim else array.tobytes())
-                total += int.from_bytes(one.digest(), "big")
-    except (TypeError, ValueError, RuntimeError, IndexError, AttributeError):
+        total = sum(int.from_bytes(one, "big") for one in _digests(batches))
+    except NO_NUMBERS:
         return ""
     return f"{total % 256**SIZE:0{2 * SIZE}x}"
+
+
+def count_shared(given: Batches, held_out: Batches) -> int:
+    """Count the held-out examples, inputs and targets, that are among those given; none where they are no numbers.
+
+    >>> x, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 2])
+    >>> count_shared(Batches((x, y)), Batches((x[::-1], np.array([2, 1, 1]))))
+    2
+    """
+    try:
+        known = set(_digests(given))
+        return sum(one in known for one in _digests(held_out))
+    except NO_NUMBERS:
+        return 0
+
+
+def _digests(batches: Batches) -> Iterator[bytes]:
+    """Yield the digest of each example."""
+    for batch, count in batches:
+        arrays = _arrays(batch)
+        for row in range(count):
+            one = hashlib.blake2b(digest_size=SIZE)
+            for array in arrays:
+                one.update(array[row].tobytes() if array.ndim else array.tobytes())
+            yield one.digest()
 
 
 def _arrays(batch: Any) -> list[NDArray]:

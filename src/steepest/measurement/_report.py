@@ -109,6 +109,7 @@ class FindingId(StrEnum):
     OVERFITS = "overfits"
     ERROR_RATES = "error-rates"
     HELD_OUT_RISK = "held-out-risk"
+    LEAKING = "leaking"
     REGIME = "regime"
     RUNNING_STATISTICS = "running-statistics"
     BATCH_NOISE = "batch-noise"

@@ -1,0 +1,354 @@
+"""Whether ``measure`` finds faults that were planted, and is silent beside networks that are in order.
+
+Five networks of torch learn small data, at each seed once in order and once with each fault. A *hit* is a finding whose
+id is one that the fault should have, with another sign than ✓. A *false alarm* is a finding with the sign ``!`` of a
+network that is in order, as it starts or after its training. The faults, and what they should have, were written down
+before anything ran; seeds 0 and 1 showed bugs of this file. The figures of ``docs/benchmarks.md`` are of seeds 1000 on.
+
+Beside it stand two tests that people make by hand: a *learning-rate range test*, which says that a step is too large
+where the loss of a few steps ends above its start, and *gradient histograms*, which say that something is wrong where
+the root mean squares of two layers' gradients differ by a factor of a thousand, or one of them is zero.
+"""
+
+import argparse
+import copy
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, mse_loss
+from torch.utils.data import DataLoader, TensorDataset
+
+from steepest import measure
+from steepest.measurement import FindingId
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "measure"))
+import gpt_torch
+import lstm_torch
+import mlp_torch
+import resnet_torch
+
+HELD_OUT = 300
+RANGE = 5  # steps of the range test
+APART = 1e3  # factor between the gradients of two layers
+Pair = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network and how it is trained.
+
+    Attributes:
+        build: the untrained network.
+        loss: of outputs and targets.
+        given: examples to train on.
+        held_out: others.
+        lr: a step that trains well.
+        momentum: of descent.
+        batch: examples of a batch.
+        epochs: passes over the examples.
+    """
+
+    build: Callable[[], nn.Module]
+    loss: Callable[[Tensor, Tensor], Tensor]
+    given: Pair
+    held_out: Pair
+    lr: float
+    momentum: float
+    batch: int
+    epochs: int
+
+
+def split(pair: Pair, n: int) -> tuple[Pair, Pair]:
+    """Draw n examples to train on, and others that are held out."""
+    x, y = pair
+    order = torch.randperm(len(x))
+    first, second = order[:n], order[n : n + HELD_OUT]
+    return (x[first], y[first]), (x[second], y[second])
+
+
+def classifier() -> Case:
+    given, held_out = split(mlp_torch.data(), 600)
+    return Case(mlp_torch.mlp, cross_entropy, given, held_out, 0.1, 0.9, 64, 15)
+
+
+def residual() -> Case:
+    given, held_out = split(resnet_torch.data(), 600)
+    build = lambda: resnet_torch.resnet(8)
+    return Case(build, cross_entropy, given, held_out, 0.05, 0.9, 64, 5)
+
+
+def recurrent() -> Case:
+    given, held_out = split(lstm_torch.data(), 600)
+    return Case(lstm_torch.Reader, cross_entropy, given, held_out, 0.2, 0.9, 64, 20)
+
+
+def language() -> Case:
+    given, held_out = split(gpt_torch.data(), 70)
+    return Case(gpt_torch.Gpt, gpt_torch.next_character, given, held_out, 0.1, 0.9, 16, 20)
+
+
+def regression() -> Case:
+    """A deep network of tanh that learns a smooth function of eight numbers."""
+    x = torch.randn(1000, 8)
+    y = torch.sin(x[:, :1] + x[:, 1:2] * x[:, 2:3])
+    given, held_out = split((x, y), 600)
+    return Case(deep, mse_loss, given, held_out, 0.02, 0.9, 64, 20)
+
+
+def deep() -> nn.Module:
+    sizes = [8, 32, 32, 32, 32]
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs), nn.Tanh()]
+    return nn.Sequential(*layers, nn.Linear(32, 1))
+
+
+NETWORKS = {
+    "classifier": classifier,
+    "residual network": residual,
+    "LSTM": recurrent,
+    "GPT": language,
+    "tanh regression": regression,
+}
+
+
+def train(case: Case, model: nn.Module) -> torch.optim.Optimizer:
+    """Descend with momentum on shuffled batches."""
+    optimizer = torch.optim.SGD(
+        [p for p in model.parameters() if p.requires_grad], case.lr, momentum=case.momentum
+    )
+    x, y = case.given
+    for _ in range(case.epochs):
+        for rows in torch.randperm(len(x)).split(case.batch):
+            if len(rows) < case.batch:
+                continue
+            optimizer.zero_grad()
+            case.loss(model(x[rows]), y[rows]).backward()
+            optimizer.step()
+    return optimizer
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, and what should be found.
+
+    Attributes:
+        should: ids of which one must be found.
+        plant: makes a case, its network and whether it is trained worse; returns None where there is no such fault.
+    """
+
+    should: tuple[FindingId, ...]
+    plant: Callable[[Case, nn.Module], tuple[Case, nn.Module, bool] | None]
+
+
+def too_large(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool]:
+    """Take thirty times the step that trains well, at a network that has been trained with it."""
+    train(case, model)
+    return replace(case, lr=30 * case.lr), model, False
+
+
+def shuffled(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool]:
+    """Learn labels of other examples by heart."""
+    x, y = case.given
+    return replace(case, given=(x, y[torch.randperm(len(y))]), epochs=4 * case.epochs), model, True
+
+
+def leaking(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool]:
+    """Hold out a tenth of the examples that are given, among others."""
+    n = len(case.given[0]) // 10
+    both = zip(case.held_out, case.given, strict=True)
+    x, y = (torch.cat([held[n:], given[:n]]) for held, given in both)
+    return replace(case, held_out=(x, y)), model, True
+
+
+def dead(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool] | None:
+    """Shut half of the units of a hidden layer before a ReLU."""
+    if case.build is not mlp_torch.mlp:
+        return None
+    with torch.no_grad():
+        model[2].bias[::2] = -100.0
+    return case, model, True
+
+
+def initialized(factor: float) -> Callable[[Case, nn.Module], tuple[Case, nn.Module, bool]]:
+    """Multiply the first weights of all matrices and filters."""
+
+    def plant(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool]:
+        with torch.no_grad():
+            for weights in model.parameters():
+                if weights.ndim > 1:
+                    weights *= factor
+        return case, model, False
+
+    return plant
+
+
+def unscaled(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool] | None:
+    """Give inputs a hundred times too large."""
+    if not case.given[0].is_floating_point():
+        return None
+    larger = [(100 * x, y) for x, y in (case.given, case.held_out)]
+    return replace(case, given=larger[0], held_out=larger[1]), model, False
+
+
+def lagging(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool] | None:
+    """Let running statistics follow a hundred times too slowly."""
+    norms = [layer for layer in model.modules() if isinstance(layer, nn.BatchNorm2d)]
+    if not norms:
+        return None
+    for norm in norms:
+        norm.momentum = 0.001
+    return case, model, True
+
+
+def frozen(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool]:
+    """Leave the first matrix where it is."""
+    next(weights for weights in model.parameters() if weights.ndim > 1).requires_grad_(False)
+    return case, model, True
+
+
+def halved(case: Case, model: nn.Module) -> tuple[Case, nn.Module, bool]:
+    """Train weights in bfloat16 with a step a hundred times too small, most of which rounding swallows."""
+    slow = replace(case, lr=0.01 * case.lr)
+    low = model.to(torch.bfloat16)
+    as_low = lambda pair: tuple(
+        part.bfloat16() if part.is_floating_point() else part for part in pair
+    )
+    train(replace(slow, given=as_low(case.given)), low)
+    return slow, low.float(), False
+
+
+STEP = (FindingId.STEP_TOO_LARGE,)
+START = (FindingId.SIGNALS, FindingId.SATURATED, FindingId.DEAD)
+FAULTS = {
+    "step thirty times too large": Fault(STEP, too_large),
+    "labels of other examples": Fault((FindingId.MEMORIZED, FindingId.OVERFITS), shuffled),
+    "held-out examples among those given": Fault((FindingId.LEAKING,), leaking),
+    "half of a layer dead": Fault((FindingId.DEAD_UNITS,), dead),
+    "first weights four times too large": Fault((*START, *STEP), initialized(4.0)),
+    "first weights four times too small": Fault(START, initialized(0.25)),
+    "inputs not scaled": Fault((*START, *STEP), unscaled),
+    "running statistics that lag": Fault((FindingId.RUNNING_STATISTICS,), lagging),
+    "first layer frozen": Fault((), frozen),
+    "weights in bfloat16, small steps": Fault(
+        (FindingId.NOTHING_LEARNED, FindingId.STEP_SMALL), halved
+    ),
+}
+"""``()``: nothing that ``measure`` says is about this fault, so that it cannot be hit."""
+
+
+def found(case: Case, model: nn.Module, optimizer: torch.optim.Optimizer) -> list:
+    """Return what ``measure`` finds with its defaults."""
+    loader = DataLoader(TensorDataset(*case.given), batch_size=case.batch)
+    report = measure(model, case.loss, loader, held_out=case.held_out, optimizer=optimizer)
+    return list(report.findings)
+
+
+def range_test(case: Case, model: nn.Module) -> bool:
+    """Tell whether a few steps of the case's size end above the loss that they start from."""
+    model = copy.deepcopy(model).train()
+    optimizer = torch.optim.SGD(model.parameters(), case.lr)
+    x, y = (part[: case.batch] for part in case.given)
+    losses = []
+    for _ in range(RANGE + 1):
+        optimizer.zero_grad()
+        loss = case.loss(model(x), y)
+        losses.append(float(loss.detach()))
+        loss.backward()
+        optimizer.step()
+    return not losses[-1] < losses[0]
+
+
+def histograms(case: Case, model: nn.Module) -> bool:
+    """Tell whether gradients of layers are of sizes far apart, or zero."""
+    model = copy.deepcopy(model).train()
+    x, y = (part[: case.batch] for part in case.given)
+    case.loss(model(x), y).backward()
+    matrices = [weights for weights in model.parameters() if weights.ndim > 1]
+    sizes = [0.0 if w.grad is None else float(w.grad.square().mean()) ** 0.5 for w in matrices]
+    return not min(sizes) > 0 or max(sizes) > APART * min(sizes)
+
+
+def in_order(name: str, seed: int) -> dict[str, list[str]]:
+    """Return the alarms of a network that is in order, at its start and after its training, by who gives them."""
+    torch.manual_seed(seed)
+    case = NETWORKS[name]()
+    model = case.build()
+    alarms: dict[str, list[str]] = {"measure": [], "range test": [], "histograms": []}
+    for trained in (False, True):
+        optimizer = train(case if trained else replace(case, epochs=0), model)
+        alarms["measure"] += [f.id for f in found(case, model, optimizer) if f.sign == "!"]
+        alarms["range test"] += ["step"] * range_test(case, model)
+        alarms["histograms"] += ["layers"] * histograms(case, model)
+    return alarms
+
+
+def planted(name: str, fault: Fault, seed: int) -> dict[str, bool | list[str]] | None:
+    """Return who finds a fault, and all that ``measure`` finds; None where the network cannot have it."""
+    torch.manual_seed(seed)
+    case = NETWORKS[name]()
+    worse = fault.plant(case, case.build())
+    if worse is None:
+        return None
+    case, model, trains = worse
+    optimizer = train(case if trains else replace(case, epochs=0), model)
+    ids = [finding.id for finding in found(case, model, optimizer) if finding.sign != "✓"]
+    return {
+        "measure": any(id in fault.should for id in ids),
+        "range test": range_test(case, model),
+        "histograms": histograms(case, model),
+        "ids": ids,
+    }
+
+
+def main() -> None:
+    """Print a line for each fault, and one for networks in order."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--first", type=int, default=1000, help="seed")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--networks", nargs="*", default=list(NETWORKS))
+    parser.add_argument("--faults", default="", help="those whose name contains this")
+    parser.add_argument("--json", type=Path, help="also write all that was found here")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    seeds = range(options.first, options.first + options.seeds)
+    whole: dict[str, dict] = {}
+    for what, fault in FAULTS.items():
+        if options.faults not in what:
+            continue
+        runs = {
+            f"{name}, {seed}": run
+            for name in options.networks
+            for seed in seeds
+            if (run := planted(name, fault, seed)) is not None
+        }
+        whole[what] = runs
+        count = lambda who, runs=runs: sum(bool(run[who]) for run in runs.values())
+        print(
+            what,
+            len(runs),
+            *(count(who) for who in ("measure", "range test", "histograms")),
+            flush=True,
+        )
+    for name in options.networks:
+        runs = {f"{name}, {seed}": in_order(name, seed) for seed in seeds}
+        whole[f"in order: {name}"] = runs
+        count = lambda who, runs=runs: sum(bool(run[who]) for run in runs.values())
+        print(
+            f"in order: {name}",
+            len(runs),
+            *(count(who) for who in ("measure", "range test", "histograms")),
+            flush=True,
+        )
+    if options.json:
+        options.json.write_text(json.dumps(whole, indent=1))
+
+
+if __name__ == "__main__":
+    main()
