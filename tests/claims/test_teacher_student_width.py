@@ -3,8 +3,18 @@
 import jax
 import numpy as np
 import pytest
+from numpy.polynomial.hermite_e import hermeval
+from scipy.integrate import quad
+from scipy.stats import norm
 
+from steepest.catalogue import load
 from steepest.claims.descent._shares import equal_share, wilson
+from steepest.claims.descent.teacher_student_width.designed import (
+    ascend,
+    draw_examples,
+    hermite_slopes,
+    measure_ends,
+)
 from steepest.claims.descent.teacher_student_width.experiment import (
     WidthPoint,
     split,
@@ -66,3 +76,67 @@ def test_boundaries_follow_the_axes():
     along = point.boundaries("ratio", "teacher")
     np.testing.assert_array_equal(across[0].x, along[0].y)
     assert point.boundaries("teacher", "lr") == ()
+
+
+@pytest.mark.parametrize(("degree", "constant"), [(2, 1.0), (3, 0.0), (4, -1.0)])
+def test_moments_of_a_neuron_with_hermite_polynomials(degree, constant):
+    """√(2π) E relu(⟨a, x⟩) He_k(⟨b, x⟩) is a constant times ⟨a, b⟩^k: by quadrature over the two Gaussians."""
+    he = lambda w: hermeval(w, np.eye(degree + 1)[degree])
+    for c in (0.3, 0.8, 1.0):
+        s = np.sqrt(1 - c**2)
+
+        def given(w, c=c, s=s):  # E relu(cw + sv) over a normal v
+            return c * w * norm.cdf(c * w / s) + s * norm.pdf(c * w / s) if s else max(w, 0)
+
+        moment = quad(lambda w: given(w) * he(w) * norm.pdf(w), -12, 12, points=[0.0])[0]
+        assert np.sqrt(2 * np.pi) * moment == pytest.approx(constant * c**degree, abs=1e-7)
+
+
+def test_slopes_are_those_of_moments_with_hermite_polynomials():
+    """By He_k itself on the labels less what a polynomial fits, found by another least squares."""
+    rng = np.random.default_rng(2)
+    _, x, y = draw_examples(rng, 4, 3000)
+    slopes = hermite_slopes(x.astype(float), y.astype(float))
+    pairs = [x[:, i] * x[:, j] for i in range(4) for j in range(i, 4)]
+    b = rng.standard_normal((3, 4))
+    b /= np.linalg.norm(b, axis=1, keepdims=True)
+    for degree, sign in ((2, 1), (3, 1), (4, -1)):
+        basis = np.c_[np.ones(3000), x, *([] if degree == 2 else pairs)].astype(float)
+        left = y - basis @ np.linalg.lstsq(basis, y.astype(float))[0]
+        he = hermeval(x @ b.T, np.eye(degree + 1)[degree])
+        direct = sign * np.sqrt(2 * np.pi) * (left @ he) / 3000
+        np.testing.assert_allclose((b * slopes[degree](b)).sum(1), direct, atol=1e-6)
+
+
+def test_ascents_of_the_exact_objective_come_to_all_neurons_as_the_law_says():
+    """With Σ⟨a_i, b⟩³a_i for a slope; and the law by the chance of each subset."""
+    rng = np.random.default_rng(3)
+    k = 15
+    law = load("teacher-student-width")().predict(None)
+    teacher = np.linalg.qr(rng.standard_normal((k, k)))[0]
+    starts = rng.standard_normal((90 * 200, k))
+    starts /= np.linalg.norm(starts, axis=1, keepdims=True)
+    assert ((starts @ teacher.T) ** 4).sum(1).mean() == pytest.approx(law["height"][0], rel=0.01)
+    ends = ascend(lambda b: (b @ teacher.T) ** 3 @ teacher, starts)
+    tries = (5, 15, 45, 90)
+    near, reached = measure_ends(ends, teacher, tries)
+    assert near.mean() > 0.999
+    np.testing.assert_allclose(reached, law["reached"], rtol=0.02)
+    neurons = rng.integers(k, size=(4000, 90))
+    for place, number in enumerate(tries):
+        different = np.mean([len(set(row[:number])) for row in neurons])
+        assert different == pytest.approx(law["reached"][place], rel=0.01)
+
+
+def test_ascents_of_other_degrees_come_to_no_neuron():
+    rng = np.random.default_rng(4)
+    teacher, x, y = draw_examples(rng, 12, 20_000)
+    slopes = hermite_slopes(x, y)
+    starts = rng.standard_normal((90, 12))
+    starts /= np.linalg.norm(starts, axis=1, keepdims=True)
+    shares = {
+        k: measure_ends(ascend(slope, starts), teacher, (90,))[0].mean()
+        for k, slope in slopes.items()
+    }
+    assert shares[4] > 0.9
+    assert max(shares[2], shares[3]) < 0.1
