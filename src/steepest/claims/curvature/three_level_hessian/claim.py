@@ -3,18 +3,39 @@
 For the cross-entropy, G is the second moment of the gradients that each example would have under each label. Averages
 over the examples of a class and over wrong labels split it, exactly, into a class part of rank C, a cross-class part of
 rank C(C − 2), what is left within the classes, and the terms of the true labels. The first two make the outliers; the
-notes give them to the class part alone, which is so only where features of different classes are orthogonal.
+notes give them to the class part alone, which is so only where features of different classes are orthogonal. They
+bound the rank of the Hessian by the number of examples, but each of them brings C − 1 to that of G.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import jax
 import numpy as np
 import xarray
 
 from steepest import kit
 from steepest.claims.curvature._trained import Setting, Training, lanes, trained_and_resolved
 from steepest.claims.curvature.three_level_hessian.experiment import LEVELS, REMOVED, split
+from steepest.claims.curvature.three_level_hessian.ranks import (
+    IMAGES,
+    INPUTS,
+    LABELS,
+    NEURONS,
+    ZERO,
+    draw_small,
+    gauss_newton_rank,
+    hessian_rank,
+    measure_ranks,
+)
 
+RANK_AXES = {  # of what is counted on small networks
+    "gauss_rank": "draw images labels",
+    "squared_gauss_rank": "draw images labels",
+    "hessian_rank": "draw labels",
+    "squared_hessian_rank": "draw labels",
+    "counted": "matrix",
+    "uncounted": "matrix",
+}
 AXES = {  # of what is measured of each network
     "error": "",
     "eigenvalues": " rank",
@@ -66,7 +87,8 @@ class ThreeLevelHessian(kit.Claim[Setting]):
     }
     statement = (
         r"G=\sum_c w_c\,g_c g_c^\top+\sum_{c\neq c'}w_{cc'}(g_{cc'}-g_c)(g_{cc'}-g_c)^\top"
-        r"+\sum_{i,\,c'\neq y_i}w_{ic'}(g_{ic'}-g_{y_ic'})(\cdot)^\top+G_{c=c'}"
+        r"+\sum_{i,\,c'\neq y_i}w_{ic'}(g_{ic'}-g_{y_ic'})(\cdot)^\top+G_{c=c'};\qquad"
+        r"\operatorname{rank}G=\min\big(n(C-1),\,h(d+C-2)\big)\text{ for }h\text{ neurons on }d\text{ inputs}"
     )
     source = "Lecture of 5 October in [@hanin2022]; [@papyan2019]; [@papyan2020a]"
     corrections = (
@@ -75,6 +97,8 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         "In the notes' G_cross the second factor subtracts g_c', where it is g_c, and in G_within g_ic', where it is "
         "g_cc'. (Both corrections are algebra, not tested here beyond the sum of the parts.)",
         "The notes give the outliers to the class part alone.",
+        "The notes bound the rank of the Hessian by the smaller of the numbers of data and parameters. G has n(C − 1) "
+        "already, until the weights bound it, and on many inputs the Hessian has more.",
     )
     remarks = (
         "We began with the notes' statement, that without the class part the outliers are gone, and with ten classes "
@@ -95,6 +119,12 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         "− e_c') have rank C − 1. An eigenvalue that is left counts where it lies above the middle of the gap after "
         "the first C − 1.",
         "Training is that of hessian-outliers, where its choice is told.",
+        "Ranks are counted on dense matrices of networks with one hidden layer at random weights, on Gaussian inputs. "
+        "What bounds them is not the number p of weights: each of h neurons can be scaled against the weights that "
+        "leave it, and one number be added to all of these, which leaves the probabilities as they are. G has p − 2h = "
+        "h(d + C − 2) at most. Scalings move the gradient, unless it vanishes, so that the Hessian may have p − h. "
+        "That these bounds are reached is what is judged; for fewer inputs, and for deeper networks, the Hessian's "
+        "rank is not predicted.",
         "Weight decay is essential. Without it the risk falls to 10⁻² or less, the weights p_{i,c'} sit on the few "
         "hardest examples, and the spectrum is theirs: no gap at C − 1. Tanh networks had none with decay either.",
     )
@@ -115,34 +145,79 @@ class ThreeLevelHessian(kit.Claim[Setting]):
             "is drawn; eight networks for five",
             "the choice of what is removed changed the statement, and one of the two fails; five networks that agree "
             "leave room for another in half of all",
+            seeds="18 of 20 hold, 2 undecided; of settings 20",
+        ),
+        kit.Version(
+            4,
+            "ranks of G and of the Hessian of small networks",
+            "the notes bound the rank by the number of data, which algebra denies and no check did",
         ),
     )
     tiny = {"classes": 3, "seeds": 3, "n": 30, "width": 8, "depth": 2, "batch": 10, "steps": 200}
     full = {"seeds": 8, "n": 450, "width": 48, "steps": 3000}
     out_of_scope = {"steps": 5, "seeds": 3}
 
-    def axes(self) -> dict[str, tuple[str, ...]]:
-        return {"removed": tuple(REMOVED), "level": LEVELS}
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "removed": tuple(REMOVED),
+            "level": LEVELS,
+            "images": IMAGES,
+            "labels": LABELS,
+        }
 
     def setting(self, key: kit.Key) -> Setting:
         training = Training(self.width, self.depth, self.lr, self.decay, self.batch, self.steps)
         return Setting(training, lanes(key, (self.classes,), self.seeds, self.n))
 
     def predict(self, setting: Setting) -> kit.Prediction:
-        c = self.classes
+        gauss = [[gauss_newton_rank(n, c) for c in LABELS] for n in IMAGES]
         return kit.law(
-            outliers=c - 1.0,
-            left=("removed", [0.0, c - 1.0]),
-            share=c / (2 * (c - 1)),  # of each outlier, with a common feature the class part has it
-            by_level=("level", [2, 1, 0]),  # places in the order of mean eigenvalues
+            **self.of_levels(),
+            gauss_rank=("images labels", gauss),
+            hessian_rank=("labels", [hessian_rank(c) for c in LABELS]),
         )
 
+    def of_levels(self) -> dict[str, Any]:
+        """Return what is said of the levels of large networks."""
+        c = self.classes
+        return {
+            "outliers": c - 1.0,
+            "left": ("removed", [0.0, c - 1.0]),
+            # of each outlier, with a common feature the class part has it
+            "share": c / (2 * (c - 1)),
+            "by_level": ("level", [2, 1, 0]),  # places in the order of mean eigenvalues
+        }
+
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
-        arrays = split(setting, key, self.classes, self.steps)
-        return kit.seen(**{name: (f"seed{axes}", arrays[name]) for name, axes in AXES.items()})
+        for_digits, for_small = jax.random.split(key)
+        arrays = split(setting, for_digits, self.classes, self.steps)
+        ranks = measure_ranks(draw_small(kit.numpy_generator(for_small)))
+        return kit.seen(
+            **{name: (f"seed{axes}", arrays[name]) for name, axes in AXES.items()},
+            **{name: (RANK_AXES[name], numbers) for name, numbers in ranks.items()},
+        )
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        return trained_and_resolved(observed["error"], observed["residual"])
+        conditions = trained_and_resolved(observed["error"], observed["residual"])
+        if "counted" not in observed:
+            return conditions
+        return [
+            *conditions,
+            kit.assume(
+                "least eigenvalue that counts / largest",
+                float(observed["counted"].min()),
+                ">",
+                10 * ZERO,
+                "rounding would hide it",
+            ),
+            kit.assume(
+                "largest eigenvalue that does not count / largest",
+                float(observed["uncounted"].max()),
+                "<",
+                ZERO / 10,
+                "it may not be zero",
+            ),
+        ]
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> dict[str, xarray.DataArray]:
         c = self.classes
@@ -160,6 +235,34 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         }
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [*self.judge_levels(law, seen), *self.judge_ranks(law, seen)]
+
+    def judge_ranks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare ranks of small networks, each of which must be as predicted."""
+        axes = f"for h = {NEURONS}, d = {INPUTS}"
+        return [
+            kit.follows(
+                "rank",
+                law.gauss_rank,
+                seen.gauss_rank.astype(float),
+                0.5,
+                absolute=True,
+                each=True,
+                label=f"rank of G {axes}",
+            ),
+            kit.follows(
+                "hessian_rank",
+                law.hessian_rank,
+                seen.hessian_rank.astype(float),
+                0.5,
+                absolute=True,
+                each=True,
+                label=f"rank of the Hessian on {max(IMAGES)} inputs {axes}",
+            ),
+        ]
+
+    def judge_levels(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare the parts of G of trained networks, and its outliers."""
         # ± ½ around a whole number: one outlier more or less, on average over networks, is refuted
         return [
             kit.idle(
@@ -198,6 +301,50 @@ class ThreeLevelHessian(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        return [*self.rivals_of_levels(law), *self.rivals_of_ranks(law)]
+
+    def rivals_of_ranks(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the ranks of small networks."""
+        n = law.images
+        c = law.labels
+        weights = NEURONS * (INPUTS + c)
+        printed = np.minimum(n, weights)
+        return [
+            kit.rival(
+                "data_or_weights",
+                "so the notes, of the Hessian",
+                label="rank min(n, p)",
+                gauss_rank=printed,
+                hessian_rank=printed.isel(images=-1, drop=True),
+            ),
+            kit.rival(
+                "every_label",
+                "each label has a gradient",
+                label="rank of G: nC in place of n(C − 1)",
+                gauss_rank=np.minimum(n * c, weights - 2 * NEURONS),
+            ),
+            kit.rival(
+                "all_weights",
+                "n(C − 1), until the weights are fewer",
+                label="rank of G: min(n(C − 1), p)",
+                gauss_rank=np.minimum(n * (c - 1), weights),
+            ),
+            kit.rival(
+                "scaled_neurons",
+                "as for outputs that are compared as they are",
+                label="rank of G: min(n(C − 1), p − h)",
+                gauss_rank=np.minimum(n * (c - 1), weights - NEURONS),
+            ),
+            kit.rival(
+                "no_more_than_gauss",
+                "G is most of the Hessian where the network fits",
+                label="the Hessian has the rank of G",
+                hessian_rank=law.gauss_rank.isel(images=-1, drop=True),
+            ),
+        ]
+
+    def rivals_of_levels(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of outliers and levels."""
         return [
             kit.rival(
                 "one_a_class",
@@ -227,14 +374,22 @@ class ThreeLevelHessian(kit.Claim[Setting]):
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         names = ("carried", "class_share", "left", "trace")
-        return [
-            kit.control(
-                "random_groups",
-                "their means are not those of classes",
-                label="random groups of images in place of classes",
-                **{name: seen[f"random_{name}"] for name in names},
-            )
-        ]
+        of_levels = kit.control(
+            "random_groups",
+            "their means are not those of classes",
+            label="random groups of images in place of classes",
+            **{name: seen[f"random_{name}"] for name in names},
+        )
+        if "squared_gauss_rank" not in seen:
+            return [of_levels]
+        of_ranks = kit.control(
+            "squared_loss",
+            "each output counts by itself: C for each image, and no number can be added to all",
+            label="the squared loss in place of the cross-entropy",
+            gauss_rank=seen.squared_gauss_rank,
+            hessian_rank=seen.squared_hessian_rank,
+        )
+        return [of_levels, of_ranks]
 
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: object

@@ -98,6 +98,16 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
     def assumed(self, networks: Networks) -> tuple[str, ...]:
         return undecided_decay(networks)
 
+    def predict(self, setting: Networks) -> kit.Prediction:
+        return kit.law(**self.of_levels())
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge the levels alone: dense matrices are for small networks."""
+        return self.judge_levels(law, seen)
+
+    def rivals(self, setting: Networks, law: xarray.Dataset) -> list[kit.Rival]:
+        return self.rivals_of_levels(law)
+
     @property
     def most(self) -> int:
         """Return how many eigenvalues of the Gauss–Newton matrix are found."""
