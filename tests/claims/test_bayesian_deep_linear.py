@@ -8,9 +8,14 @@ from steepest import kit
 from steepest.bayes import posterior_scale
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear import theory
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.claim import BayesianDeepLinear
-from steepest.claims.bayes_and_transfer.bayesian_deep_linear.data import data_of_size
+from steepest.claims.bayes_and_transfer.bayesian_deep_linear.data import (
+    Examples,
+    data_of_size,
+    draw_digits,
+)
 from steepest.claims.bayes_and_transfer.bayesian_deep_linear.experiment import (
     PRIOR_DRAWS,
+    deviations,
     evidence_ratios,
     prior_scales,
     spread_by_chain,
@@ -40,7 +45,9 @@ def test_prior_scales_are_products_of_chi_squares():
 
 
 def _data(inputs, points, rng):
-    return data_of_size(rng.standard_normal((inputs, points)), rng.standard_normal(points), 3.0)
+    x = rng.standard_normal((inputs, points))
+    y = rng.standard_normal(points)
+    return data_of_size(Examples(x, y, rng.standard_normal((inputs, 4))), 3.0)
 
 
 def test_gibbs_over_layers_has_the_exact_scale_where_layers_are_wider_than_the_data():
@@ -96,7 +103,8 @@ def test_gibbs_over_layers_keeps_the_joint_law():
             for rows, columns in ((9, 12), (9, 9), (1, 9))
         ]
         y = (start[2] @ start[1] @ start[0])[0, 0, 0] @ x
-        data = data_of_size(x, y, 12 * ((y @ np.linalg.pinv(x)) ** 2).sum() / 6)
+        size = 12 * ((y @ np.linalg.pinv(x)) ** 2).sum() / 6
+        data = data_of_size(Examples(x, y, x), size)
         scales = gibbs_over_layers([data], (9, 9), 1, 8, rng, start).scale[0, 0]
         before.append(scales[0])
         after.append(scales[-1])
@@ -112,6 +120,27 @@ def test_moments_of_the_scale_are_those_of_the_posterior():
     assert theory.scale_moments((), 6, 2.0) == (1.0, 1.0)
 
 
+def test_predictions_of_a_row_that_is_there():
+    """Interpolants with a θ_⊥ of N(0, sI/n_0), s of two values: by outputs, and by moments of the mixture."""
+    rng = np.random.default_rng(8)
+    for data in (_data(12, 6, rng), data_of_size(draw_digits(14, 6, rng), 0.5)):
+        n = len(data.x)
+        off = np.eye(n) - data.x @ data.inverse
+        s = np.array([1.0, 3.0]).repeat(20_000)
+        perp = rng.standard_normal((len(s), n)) * np.sqrt(s / n)[:, None] @ off
+        theta = data.interpolant + perp
+        np.testing.assert_allclose(theta @ data.x, np.broadcast_to(data.y, (len(s), 6)), atol=1e-8)
+        apart = deviations((theta @ data.new).T[None, None], [data])[0, 0]
+        np.testing.assert_allclose(
+            apart, (perp @ data.new).T / data.new_lengths[:, None], atol=1e-8
+        )
+        by_projection = np.linalg.norm(off @ data.new, axis=0)
+        np.testing.assert_allclose(data.new_lengths, by_projection)
+        assert (apart**2).mean() == pytest.approx(2 / n, rel=0.03)
+        ratio = (apart**4).mean() / (apart**2).mean() ** 2
+        assert ratio == pytest.approx(3 * 5 / 4, rel=0.04)  # E s² = 5, (E s)² = 4
+
+
 def test_spread_by_chain_has_the_ratio_as_its_mean():
     square = np.random.default_rng(0).exponential(size=(2, 50, 200))
     ratio = (square**2).mean((1, 2)) / square.mean((1, 2)) ** 2
@@ -121,7 +150,11 @@ def test_spread_by_chain_has_the_ratio_as_its_mean():
 def test_untaught_networks_have_the_moments_of_the_prior():
     drawn = untaught_networks((6, 9), 12, 8, 50, np.random.default_rng(7))
     assert drawn.scale.shape == (50, PRIOR_DRAWS)
-    for measured, exact in ((drawn.scale, 1.0), (drawn.square, 8 / 12)):
+    for measured, exact in (
+        (drawn.scale, 1.0),
+        (drawn.square, 8 / 12),
+        (drawn.deviation**2, 1 / 12),
+    ):
         error = measured.std() / np.sqrt(measured.size)
         assert measured.mean() == pytest.approx(exact, abs=4 * error)
 
@@ -130,7 +163,7 @@ def as_predicted(claim):
     """Return an observation that follows the law, with some scatter between repetitions."""
     law = claim.predict(None)
     scatter = 1 + 0.01 * np.linspace(-1, 1, 8)
-    posterior = ("scale", "perp", "spread")
+    posterior = ("scale", "perp", "spread", "prediction", "tails")
     dims = "kind size network chain"
     untaught = 3 * np.ones((len(claim.architectures), 1)) * scatter
     return kit.seen(

@@ -3,7 +3,9 @@
 All hidden layers enter through one number, the squared length s of their product: given s the weights are Gaussian, and
 the data weigh s by s^(−P/2)e^(−PA/2s), which knows them by their size A alone. Posterior and evidence are therefore
 integrals over s, exact at finite size. Depth acts like learning the prior's variance; at finite P it is not free: of
-data larger than the prior expects, A > 1, the evidence rises with depth and then falls.
+data larger than the prior expects, A > 1, the evidence rises with depth and then falls. A prediction f(x) is not
+Gaussian, though the notes print it so: it has the variance E s‖x_⊥‖²/n_0, where x_⊥ is the part of x off the data's
+span, and a fourth moment that is larger by E s²/(E s)².
 
 A Gibbs chain over all matrices judges the posterior: it knows only X, y and the Gaussian prior, and integrates nothing.
 The evidence is a mean over networks of the prior, each weighed by the Gaussian density of y given its upper layers.
@@ -97,6 +99,7 @@ class BayesianDeepLinear(kit.Claim[Setting]):
     statement = (
         r"\theta=\theta_\parallel+\theta_\perp,\qquad "
         r"\theta_\perp\,|\,s\sim N\big(0,\tfrac{s}{n_0}\Pi_\perp\big),\qquad "
+        r"f(x)\,|\,s\sim N\big(\theta_\parallel^\top x,\tfrac{s}{n_0}\|x_\perp\|^2\big),\qquad "
         r"p(s\,|\,X,y)\propto s^{-P/2}e^{-PA/2s}\,p\Big(s=\prod_{l=1}^{L}\frac{\chi^2_{n_l}}{n_l}\Big),\qquad "
         r"\frac{Z(L)}{Z(0)}=\mathbb E\,s^{-P/2}e^{PA/2-PA/2s}"
     )
@@ -105,6 +108,8 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         "The notes let ‖θ_⊥‖ tend to ‖θ_∥‖²/α as λ → ∞ (as far as the scan can be read). It is "
         "‖θ_⊥‖² → ‖θ_∥‖²(1 − α)/α; ‖θ_∥‖²/α is the best prior variance, α = P/n_0. That limit is algebra and not "
         "tested here; the factor 1 − α is, at finite depth.",
+        "The notes print a normal law for f(x). At finite size it is a mixture of them, whose fourth moment is "
+        "3E s²/(E s)² times the square of the second.",
         "The notes call λ → ∞ optimal. That is so as P → ∞; at finite P the evidence has a best depth and falls "
         "beyond it.",
         "The best prior variance is A for every architecture only as P → ∞. At finite size its logarithm is larger by "
@@ -116,8 +121,9 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         "The Gibbs chain draws every matrix in turn from its Gaussian conditional on exact interpolation of X and y, "
         "given the others. The digits' targets are labels, scaled to the size A, and their inputs are the most "
         "variable pixels.",
-        "Off the data's span θ has no direction of its own, by symmetry of the prior: only the length of θ_⊥ is "
-        "tested.",
+        "Off the data's span θ has no direction of its own, by symmetry of the prior: the length of θ_⊥ is tested, and "
+        "predictions at ten new inputs, in units of their ‖x_⊥‖. In D = n_0 − P dimensions the two say "
+        "E(f − θ_∥ᵀx)² = ‖x_⊥‖² E‖θ_⊥‖²/D, and 3D/(D + 2) times the ratio of ‖θ_⊥‖⁴ is that of predictions.",
         "With P = n = 20 and A = 3 the evidence is largest near L = 8: log Z(L)/Z(0) = 4.7, 6.4, 6.6, 6.5, 5.5 for "
         "L = 1, 4, 8, 16, 64. At P = n = 8 it is largest between 2 and 4. Where A = 1 every hidden layer lowers it.",
         "The Gibbs chain needs n_l > P. Where n_l ≤ P, W^(l)⋯W^(1)X has rank n_l, and interpolation pins the row "
@@ -160,6 +166,11 @@ class BayesianDeepLinear(kit.Claim[Setting]):
             "the clause of the limit compared two formulas, slices assumed the weight of s that they were to test, and "
             "no changed world failed the evidence; slices at three seeds and the evidence at one were undecided",
             seeds="18 of 20 hold, 2 are inconclusive; of 20 settings 16 hold, 4 are inconclusive",
+        ),
+        kit.Version(
+            6,
+            "predictions at new inputs, their second and fourth moments",
+            "the notes' normal law of a prediction had no check",
         ),
     )
     shared = {"claim.BayesianDeepLinear.off": "n_0 − P, the difference of two fields"}
@@ -272,6 +283,8 @@ class BayesianDeepLinear(kit.Claim[Setting]):
             "scale": first,
             "perp": first * self.off / self.inputs,
             "spread": theory.spread(first, second, self.off),
+            "prediction": first / self.inputs,
+            "tails": 3 * second / first**2,
         }
         return {name: ("kind size network", law) for name, law in laws.items()}
 
@@ -339,6 +352,20 @@ class BayesianDeepLinear(kit.Claim[Setting]):
             kit.follows("scale", law.scale, seen.scale, 0.03, label="E s"),
             kit.follows("perp", law.perp, seen.perp, 0.03, label="E‖θ_⊥‖²"),
             kit.follows("spread", law.spread, seen.spread, 0.03, label="E‖θ_⊥‖⁴/(E‖θ_⊥‖²)²"),
+            kit.follows(
+                "prediction",
+                law.prediction,
+                seen.prediction,
+                0.04,  # the interval is 2 %
+                label="E(f(x) − θ_∥ᵀx)²/‖x_⊥‖² at new inputs",
+            ),
+            kit.follows(
+                "tails",
+                law.tails,
+                seen.tails,
+                0.05,  # the interval is 2 to 2.5 %, and a normal law is 16 % away
+                label="its fourth moment over the square",
+            ),
         ]
 
     def judge_evidence(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
@@ -411,6 +438,18 @@ class BayesianDeepLinear(kit.Claim[Setting]):
                 spread=xarray.full_like(law.spread, (self.off + 2) / self.off),
             ),
             kit.rival(
+                "normal_prediction",
+                "so the notes; it has the right variance",
+                label="a normal law of each prediction",
+                tails=xarray.full_like(law.tails, 3.0),
+            ),
+            kit.rival(
+                "one_length",
+                "a direction by chance, and ‖θ_⊥‖ that is nearly constant",
+                label="θ_⊥ of one length, in any direction",
+                tails=xarray.full_like(law.tails, 3 * self.off / (self.off + 2)),
+            ),
+            kit.rival(
                 "power_less",
                 "a direction less is constrained",
                 label="weight s^(−(P−1)/2)e^(−PA/2s)",
@@ -440,6 +479,8 @@ class BayesianDeepLinear(kit.Claim[Setting]):
                 scale=on_all_data(seen.prior_scale),
                 perp=on_all_data(seen.prior_perp),
                 spread=on_all_data(seen.prior_spread),
+                prediction=on_all_data(seen.prior_prediction),
+                tails=on_all_data(seen.prior_tails),
             ),
             kit.control(
                 "expected_size",

@@ -27,7 +27,7 @@ def draw_setting(
     """Draw Gaussian data and digits, each scaled to every size: the sizes of one kind stand side by side."""
     rng = kit.numpy_generator(key)
     kinds = (draw_gaussian(inputs, points, rng), draw_digits(inputs, points, rng))
-    return tuple(data_of_size(*kind, size) for kind in kinds for size in sizes)
+    return tuple(data_of_size(kind, size) for kind in kinds for size in sizes)
 
 
 def sample_posterior(
@@ -54,23 +54,34 @@ def sample_posterior(
     scale = np.stack([one.scale[..., burn:] for one in sampled], 1).reshape(shape)
     square = np.stack([one.square[..., burn:] for one in sampled], 1).reshape(shape)
     residual = np.stack([one.residual.max(-1) for one in sampled], 1).reshape(shape[:-1])
+    apart = np.stack([deviations(layers.outputs[..., burn:], data) for layers in sampled], 1)
+    apart = (apart**2).reshape(*shape[:-1], -1)  # of all new inputs and records of a chain
     times = np.array([correlation_time(series) for series in scale.reshape(-1, *scale.shape[-2:])])
     dims = "kind size network"
     return {
         "scale": (f"{dims} chain", scale.mean(-1)),
         "perp": (f"{dims} chain", square.mean(-1)),
         "spread": (f"{dims} chain", spread_by_chain(square)),
+        "prediction": (f"{dims} chain", apart.mean(-1)),
+        "tails": (f"{dims} chain", spread_by_chain(apart)),
         "residual": (f"{dims} chain", residual),
         "time": (dims, times.reshape(shape[:-2])),
         "first_scales": ("chain record", scale[0, 0, 0]),
     }
 
 
+def deviations(outputs: kit.Values, data: Sequence[Data]) -> kit.Values:
+    """Return (f(x) − θ_∥ᵀx)/‖x_⊥‖ at the new inputs of every data, ``(data, chains, new, records)``."""
+    least = np.stack([data_set.interpolant @ data_set.new for data_set in data])
+    lengths = np.stack([data_set.new_lengths for data_set in data])
+    return (outputs - least[:, None, :, None]) / lengths[:, None, :, None]
+
+
 def spread_by_chain(square: kit.Values) -> kit.Values:
-    """Return E‖θ_⊥‖⁴/(E‖θ_⊥‖²)² as one linearized value a chain, whose mean is the ratio over all chains.
+    """Return E q²/(E q)² as one linearized value a chain, whose mean is the ratio over all chains.
 
     Args:
-        square: ‖θ_⊥‖², shape ``(..., chains, records)``.
+        square: q, such as ‖θ_⊥‖², shape ``(..., chains, records)``.
     """
     second = square.mean(-1)
     fourth = (square**2).mean(-1)
@@ -98,15 +109,17 @@ def correlation_time(series: kit.Values) -> float:
 
 
 class Untaught(NamedTuple):
-    """Networks that never saw the data, each ``(chains, draws)``.
+    """Networks that never saw the data, each ``(chains, draws)``, deviations with an axis of new inputs.
 
     Attributes:
         scale: s.
         square: ‖θ_⊥‖².
+        deviation: (f(x) − θ_∥ᵀx)/‖x_⊥‖ at new inputs, as many as directions off the data.
     """
 
     scale: kit.Values
     square: kit.Values
+    deviation: kit.Values
 
 
 def untaught_networks(
@@ -118,7 +131,9 @@ def untaught_networks(
         matrix = rng.standard_normal((chains, PRIOR_DRAWS, row.shape[-1], fan_in))
         row = row @ matrix / np.sqrt(fan_in)
     last = rng.standard_normal((chains, PRIOR_DRAWS, row.shape[-1], off))
-    return Untaught((row**2).sum((2, 3)), ((row @ last) ** 2).sum((2, 3)) / inputs)
+    theta = row @ last / np.sqrt(inputs)
+    # x_⊥ of the new inputs is along the axes off the data
+    return Untaught((row**2).sum((2, 3)), (theta**2).sum((2, 3)), theta[..., 0, :])
 
 
 def sample_prior(
@@ -131,10 +146,13 @@ def sample_prior(
     """Read the same moments off networks of every architecture that never saw the data."""
     networks = [untaught_networks(widths, inputs, off, chains, rng) for widths in architectures]
     square = np.stack([draws.square for draws in networks])
+    apart = np.stack([draws.deviation.reshape(chains, -1) ** 2 for draws in networks])
     return {
         "prior_scale": ("network chain", np.stack([draws.scale.mean(-1) for draws in networks])),
         "prior_perp": ("network chain", square.mean(-1)),
         "prior_spread": ("network chain", spread_by_chain(square)),
+        "prior_prediction": ("network chain", apart.mean(-1)),
+        "prior_tails": ("network chain", spread_by_chain(apart)),
     }
 
 

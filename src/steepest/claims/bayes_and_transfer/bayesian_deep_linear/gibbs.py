@@ -18,11 +18,13 @@ class Layers(NamedTuple):
         scale: s = ‖W^(L+1)⋯W^(2)‖².
         square: ‖θ_⊥‖².
         residual: ‖Xᵀθ − y‖/‖y‖.
+        outputs: f(x) at the new inputs, with an axis of these before the last.
     """
 
     scale: kit.Values
     square: kit.Values
     residual: kit.Values
+    outputs: kit.Values
 
 
 def gibbs_over_layers(
@@ -76,11 +78,15 @@ def gibbs_over_layers(
 
 
 class _Problem(NamedTuple):
-    """All data: inputs ``(data, chains, n_0, P)``, targets ``(data, chains, 1, P)``, inverses ``(data, 1, P, n_0)``."""
+    """All data: inputs ``(data, chains, n_0, P)``, targets ``(data, chains, 1, P)``, inverses ``(data, 1, P, n_0)``.
+
+    New inputs have the shape ``(data, 1, n_0, new)``.
+    """
 
     x: kit.Values
     y: kit.Values
     inverse: kit.Values
+    new: kit.Values
 
 
 def _problem(data: Sequence[Data], chains: int) -> _Problem:
@@ -92,6 +98,7 @@ def _problem(data: Sequence[Data], chains: int) -> _Problem:
         np.broadcast_to(inputs, (*lanes, *inputs.shape[2:])),
         np.broadcast_to(targets, (*lanes, *targets.shape[2:])),
         inverses,
+        np.stack([data_set.new for data_set in data])[:, None],
     )
 
 
@@ -112,7 +119,7 @@ def _least_change(gap: kit.Values, below: kit.Values, pinned: bool) -> kit.Value
 
 
 def _read(weights: Sequence[kit.Values], problem: _Problem) -> tuple[kit.Values, ...]:
-    """Return s, ‖θ_⊥‖² and the relative residual of every chain."""
+    """Return s, ‖θ_⊥‖², the relative residual and the outputs at new inputs of every chain."""
     row = _rows_above(weights)[0]
     theta = row @ weights[0]
     off = theta - problem.y @ problem.inverse
@@ -121,4 +128,5 @@ def _read(weights: Sequence[kit.Values], problem: _Problem) -> tuple[kit.Values,
         (row**2).sum((-1, -2)),
         (off**2).sum((-1, -2)),
         gap / np.linalg.norm(problem.y, axis=(-1, -2)),
+        (theta @ problem.new)[..., 0, :],
     )
