@@ -5,7 +5,7 @@ import numpy as np
 from scipy.special import erf
 
 from steepest.catalogue import load
-from steepest.claims.kernels.ntk_concentration.claim import gaussian_norm
+from steepest.claims.kernels.ntk_concentration.theory import gaussian_norm
 
 
 def test_the_norm_of_one_number_and_of_large_matrices():

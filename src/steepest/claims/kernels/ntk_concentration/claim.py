@@ -15,14 +15,14 @@ import numpy as np
 import xarray
 
 from steepest import kit
+from steepest.claims.kernels.ntk_concentration.figure import SETS, panels
+from steepest.claims.kernels.ntk_concentration.theory import gaussian_norm
 from steepest.kernels import bernstein_tail, hidden_kernel, sampled_hidden_kernel
 from steepest.nn.activations import activation, gaussian_mean
 from steepest.nn.data import digits
 from steepest.nn.types import Values
 
-SETS = ("orthonormal inputs", "digits")
 FEW = 16  # neurons that count in a changed world, whatever n
-DRAWS = 400  # of Gaussian matrices
 
 
 class Setting(NamedTuple):
@@ -419,61 +419,4 @@ class NtkConcentration(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        widths = np.array(self.widths)
-        sizes = np.array(self.sizes)
-        s = np.array(self.deviations)
-        wide = seen.by_width.mean("seed").values
-        many = seen.by_size.mean("draw").values
-        images = many[1, 0] * law.digits_size / law.digits_size[0]
-        rates = [seen.many_failed.mean("trial").values, seen.one_failed.mean("trial_one").values]
-        shown = [np.where(rate > 0, rate, np.nan) for rate in rates]
-        return (
-            kit.panel(
-                "The distance falls like n^{-1/2}",
-                "width n",
-                "‖K − E K‖",
-                kit.observed_curve(widths, wide[0], SETS[0], kind="points"),
-                kit.predicted_curve(widths, law.of_width, "Gaussian matrix"),
-                kit.observed_curve(widths, wide[1], SETS[1], shade=1.0),
-                kit.context_curve(widths, law.largest[0], "Bernstein's bound"),
-                log="xy",
-            ),
-            kit.panel(
-                "On digits it grows like m",
-                "inputs m",
-                "‖K − E K‖",
-                kit.observed_curve(sizes, many[0], SETS[0], kind="points"),
-                kit.predicted_curve(sizes, law.of_size, "Gaussian matrix"),
-                kit.observed_curve(sizes, many[1], SETS[1], kind="points", shade=1.0),
-                kit.predicted_curve(sizes, images, "∝ √(m‖E K‖)", shade=1.0),
-                kit.rival_curve(sizes, many[1, 0] * np.sqrt(sizes / sizes[0]), "√m"),
-                log="xy",
-            ),
-            kit.panel(
-                "Failure rates stay below the bound",
-                "t / √U",
-                "probability",
-                kit.observed_curve(s, shown[0], f"m = {self.inputs}"),
-                kit.predicted_curve(s, law.chance[0]),
-                kit.observed_curve(s, shown[1], "m = 1", shade=1.0),
-                kit.predicted_curve(s, law.chance[1], shade=1.0),
-                kit.rival_curve(s, np.exp(-(s**2)), "as printed"),
-                log="y",
-                ylim=(1e-5, 2),
-            ),
-        )
-
-
-def gaussian_norm(m: int, off: float, on: float) -> float:
-    """Return the mean norm of a symmetric Gaussian matrix of m rows.
-
-    Args:
-        m: rows.
-        off: standard deviation of entries off the diagonal, which are independent but for the symmetry.
-        on: that of entries on the diagonal.
-    """
-    drawn = np.random.default_rng(0).standard_normal((DRAWS, m, m))
-    upper = off * np.triu(drawn, 1)
-    diagonal = on * np.einsum("sii,ij->sij", drawn, np.eye(m))
-    values = np.linalg.eigvalsh(upper + upper.swapaxes(1, 2) + diagonal)
-    return float(np.abs(values[:, [0, -1]]).max(1).mean())
+        return panels(self, law, seen)
