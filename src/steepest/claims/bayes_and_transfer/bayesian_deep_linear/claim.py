@@ -169,7 +169,8 @@ class BayesianDeepLinear(kit.Claim[Setting]):
         ),
         kit.Version(
             6,
-            "predictions at new inputs, their second and fourth moments",
+            "predictions at new inputs, their second and fourth moments; margins went from 3 to 4 and 5 % after two "
+            "drafts",
             "the notes' normal law of a prediction had no check",
         ),
     )
