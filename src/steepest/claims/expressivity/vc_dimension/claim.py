@@ -14,7 +14,6 @@ import xarray
 from steepest import kit
 from steepest.claims.expressivity.vc_dimension.experiment import (
     all_tables,
-    counting_bound,
     fitted,
     halfspace_dichotomies,
     shallow_reader,
@@ -23,13 +22,8 @@ from steepest.claims.expressivity.vc_dimension.experiment import (
     spaced_patterns,
     wrong_labels,
 )
-from steepest.geometry import (
-    bit_reader,
-    bits_needed,
-    central_cell_count,
-    general_position,
-    weights_used,
-)
+from steepest.claims.expressivity.vc_dimension.figure import TRAINED, panels_of_dichotomies
+from steepest.geometry import bits_needed, central_cell_count, general_position, weights_used
 from steepest.nn.data import digits
 from steepest.nn.types import Values
 
@@ -37,8 +31,6 @@ HALF = 0.5  # counts are whole numbers
 WIDE = 4.0  # steps of a control's network, in units of the right ones
 SMALL = (3, 3)
 """Rows and columns of a table of which all 512 are tried."""
-TRAINED = (0.25, 0.5, 0.75, 1.0, 1.25)
-"""Points for each weight in sets on which a network is trained."""
 STARTS = 4
 DOUBLE = 53
 """Binary digits of a double."""
@@ -407,52 +399,7 @@ class VcDimension(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        m = np.array(self.numbers)
-        cases = np.array(self.cases)
-        weights = seen.weights.values
-        bounds = [counting_bound(bit_reader(np.ones((self.rows * n, n), int))) for n in self.bits]
-        halfspaces = []
-        for place, d in enumerate(self.dimensions):
-            own = cases[:, 0] == d
-            shade = place / len(self.dimensions)
-            halfspaces += [
-                kit.observed_curve(
-                    cases[own, 1], seen.halfspaces.values[own].T, kind="points", shade=shade
-                ),
-                kit.predicted_curve(
-                    cases[own, 1], law.halfspaces.values[own], f"d = {d}", shade=shade
-                ),
-            ]
-        return (
-            kit.curves(
-                "Equally spaced points are not shattered",
-                law.spaced,
-                seen.spaced,
-                over="m",
-                y="dichotomies by sin ωx",
-                more=(kit.rival_curve(m, 2.0**m, "2^m"),),
-                log="y",
-                ylim=(1, 4 * float(seen.spaced.max())),
-            ),
-            kit.panel("Halfspaces on digits", "m", "dichotomies of m digits", *halfspaces, log="y"),
-            kit.panel(
-                "Networks that look labels up",
-                "weights p",
-                "points that are shattered",
-                kit.observed_curve(weights, seen.points, "by construction", kind="points"),
-                kit.predicted_curve(weights, law.surplus * weights, "mn"),
-                kit.rival_curve(weights, weights, "p"),
-                kit.predicted_curve(weights, bounds, "upper bound", shade=0.6),
-                log="xy",
-            ),
-            kit.panel(
-                f"Training fits random labels: {self.width} neurons on the plane",
-                "points m / weights p",
-                "share of labellings that are fitted",
-                kit.observed_curve(TRAINED, seen.fitted.mean("labelling"), "best of four starts"),
-                ylim=(-0.05, 1.05),
-            ),
-        )
+        return panels_of_dichotomies(self.cases, self.rows, self.width, law, seen)
 
 
 def _totient(q: int) -> int:
