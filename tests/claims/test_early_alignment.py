@@ -6,13 +6,14 @@ import numpy as np
 import xarray
 from scipy.integrate import solve_ivp
 
-from steepest.claims.implicit_bias.early_alignment.claim import (
-    EarlyAlignment,
+from steepest.claims.implicit_bias.early_alignment.claim import EarlyAlignment
+from steepest.claims.implicit_bias.early_alignment.experiment import (
     Setting,
-    _meeting,
-    _one_sided,
-    _polar,
+    meeting,
+    one_sided,
+    polar,
 )
+from steepest.claims.implicit_bias.early_alignment.theory import selection_times
 from steepest.nn.networks import Neurons
 
 
@@ -31,8 +32,8 @@ def test_selection_times_are_those_of_a_neuron_that_one_example_pulls():
     """dw/dt = p‖w‖x₁ until ⟨w, x₂⟩ = 0; with an odd n the two examples have unequal shares p."""
     claim = EarlyAlignment(n=5, dimension=3, seeds=4, width=8)
     setting = made_up(claim)
-    times = claim.selection(setting)
-    waiting = _one_sided(setting)
+    times = selection_times(setting, claim.copies)
+    waiting = one_sided(setting)
     assert 4 <= waiting.sum() < waiting.size
     for i, j in zip(*np.nonzero(waiting), strict=True):
         w = np.asarray(setting.start.w)[i, j]
@@ -51,8 +52,8 @@ def test_waiting_times_grow_like_the_logarithm_of_one_over_mu():
     claim = EarlyAlignment(n=6, dimension=3, seeds=3, width=8, least_mu=3e-5)
     setting = made_up(claim)
     same = setting.start.w.at[:].set(jnp.array([0.5, -0.7, 0.3]))
-    times = claim.selection(setting._replace(start=Neurons(same, setting.start.v)))
-    assert _one_sided(setting._replace(start=Neurons(same, setting.start.v))).all()
+    times = selection_times(setting._replace(start=Neurons(same, setting.start.v)), claim.copies)
+    assert one_sided(setting._replace(start=Neurons(same, setting.start.v))).all()
     added = np.diff(times[::-1], axis=0)[-1] / np.log(claim.mus[1] / claim.mus[0])
     np.testing.assert_allclose(added, 2.0, rtol=2e-3)  # one over the share ½
 
@@ -63,8 +64,8 @@ def test_meetings_are_read_before_the_kink():
     line = 0.1 * (times - 1.234)
     least = np.where(line > 0, 20 * line, line)
     products = np.stack([np.sqrt(np.maximum(1 - least**2, 0)), least], -1)[None, :, None]
-    np.testing.assert_allclose(_meeting(times, products), 1.234)
-    assert np.isinf(_meeting(times, -np.abs(products))).all()
+    np.testing.assert_allclose(meeting(times, products), 1.234)
+    assert np.isinf(meeting(times, -np.abs(products))).all()
 
 
 def test_a_neuron_that_sees_its_class_turns_and_grows_at_the_predicted_rate():
@@ -79,7 +80,7 @@ def test_a_neuron_that_sees_its_class_turns_and_grows_at_the_predicted_rate():
         path = solve_ivp(grow, (0, 40), start, t_eval=[20, 30, 40], rtol=1e-10, atol=1e-14).y.T
         weights = xarray.DataArray(path, dims=("time", "unknown"))
         target = xarray.DataArray(predicted["target"][0, place], dims="unknown")
-        size, cosine, tangent = _polar(weights, target)
+        size, cosine, tangent = polar(weights, target)
         np.testing.assert_allclose(np.cos(2 * np.arctan(np.exp(tangent))), cosine, atol=1e-12)
         rate = predicted["turning"][0, place]
         np.testing.assert_allclose(np.diff(tangent) / -10, rate, rtol=1e-3)

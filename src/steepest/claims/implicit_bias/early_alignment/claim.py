@@ -10,7 +10,6 @@ sees after a time of order log(1/μ). Sources bound such times by (log n)/μ or 
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +17,24 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.dynamics import flow
+from steepest.claims.implicit_bias.early_alignment.experiment import (
+    Setting,
+    flows,
+    logarithm,
+    mean_of,
+    meeting,
+    one_sided,
+    over_class_mean,
+    polar,
+)
+from steepest.claims.implicit_bias.early_alignment.figure import panels_of_alignment
+from steepest.claims.implicit_bias.early_alignment.theory import (
+    other_waits,
+    relative_lengths,
+    selection_times,
+)
 from steepest.nn.data import orthogonal_separability, orthogonally_separable
-from steepest.nn.losses import exponential, log_margin_risk, margin_risk
-from steepest.nn.networks import Neurons, two_layer
+from steepest.nn.networks import two_layer
 from steepest.nn.types import Values
 from steepest.programs import hard_margin
 
@@ -29,18 +42,7 @@ CLASSES = ("positive", "negative")
 BETWEEN = (0.5, 0.9)  # parts of the window between which neurons turn and grow at their rate
 EVEN = 6.0  # readings are even in time up to this many log(1/ε), past the fall of the loss, and then in log(1 + t)
 LATER = 0.3  # of all readings, by which a changed world is looked at later
-SMALL = 1e-5  # error of a weight that counts as none, over the scale of the start
-TINY = 1e-300  # under logarithms and divisions of what may be zero
 LATE = 0.8  # part of the horizon from which on the risk is followed
-
-
-class Setting(NamedTuple):
-    """Data and initial networks of scale one, one a seed; and as many sets of two examples, repeated to n."""
-
-    x: Values  # (seeds, n, d)
-    y: Values  # (seeds, n)
-    start: Neurons  # (seeds, h, d) and (seeds, h)
-    pairs: Values  # the two examples of each set, of unit length, (seeds, 2, d)
 
 
 @kit.claim
@@ -134,9 +136,9 @@ class EarlyAlignment(kit.Claim[Setting]):
         ),
     )
     shared = {
-        "claim._one_sided": "it says which neurons of the start see one example, and computes no time",
+        "experiment.one_sided": "it says which neurons of the start see one example, and computes no time",
         "claim.EarlyAlignment.copies": "it says which example stands where, a given of both",
-        "claim._mean_of": "a mean over neurons, of times that both sides come to by themselves",
+        "experiment.mean_of": "a mean over neurons, of times that both sides come to by themselves",
     }
     tiny = {
         "scales": (1e-5, 1e-4),
@@ -223,7 +225,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             ),
             kit.assume(
                 "fewest neurons that see one of two examples",
-                int(_one_sided(setting).sum(1).min()),
+                int(one_sided(setting).sum(1).min()),
                 ">=",
                 1,
                 "raise --width",
@@ -239,7 +241,7 @@ class EarlyAlignment(kit.Claim[Setting]):
         fastest = rate.max(1)
         scales = np.array(self.scales)
         late = self.log_times[self.late]
-        one_sided = _one_sided(setting)
+        waiting = one_sided(setting)
         return kit.law(
             target=("seed class unknown", sums / sizes),
             turning=("seed class", rate),
@@ -249,44 +251,12 @@ class EarlyAlignment(kit.Claim[Setting]):
             length=("seed example", relative_lengths(x, y, sums)),
             alive=1.0,
             late_risk=("late", np.exp(-late) / late),
-            wait=("mu", _mean_of(self.selection(setting), one_sided)),
+            wait=("mu", mean_of(selection_times(setting, self.copies), waiting)),
         )
 
-    def selection(self, setting: Setting) -> np.ndarray:
-        """Return when a neuron that sees one of two examples meets the other, shape ``(seeds, h)``; one for all others.
-
-        While it sees x₁ only, ``dw/dt = p v x₁`` with ``v = ‖w‖``, so that ``dθ/dt = −p sin θ``.
-        """
-        pairs = np.asarray(setting.pairs)
-        starts = np.asarray(setting.start.w)
-        directions = starts / np.linalg.norm(starts, axis=-1, keepdims=True)
-        cosines = np.einsum("shd,sed->seh", directions, pairs)
-        mu = (pairs[:, 0] * pairs[:, 1]).sum(-1)[:, None]
-        nearer = cosines.max(1)
-        farther = cosines.min(1)
-        angle = np.arccos(nearer)
-        beside = (farther - mu * nearer) / np.sin(angle)
-        meets = np.arctan2(mu, -beside)
-        share = np.where(cosines.argmax(1) == 0, (self.copies == 0).mean(), self.copies.mean())
-        with np.errstate(invalid="ignore", divide="ignore"):
-            times = np.log(np.tan(angle / 2) / np.tan(meets / 2)) / share
-        return np.where(_one_sided(setting), times, 1.0)
-
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
-        net = two_layer(self.dimension, self.width)
         readings = self.log_times
-
-        def follow(
-            x: jax.Array, y: jax.Array, start: Neurons, readings: jax.Array, scale: jax.Array
-        ) -> tuple:
-            params = jax.tree.map(lambda leaf: scale * leaf, start)
-            risks = [make(exponential, net.apply, x, y) for make in (margin_risk, log_margin_risk)]
-            settings = {"observe": {"w": lambda p: p.w}, "rtol": 1e-4, "atol": SMALL * scale}
-            path = flow(risks[0], params, readings, "log", risks[1], **settings)
-            return path.log_risk, path.observed["w"]
-
-        over_scales = jax.vmap(follow, (None, None, None, None, 0))
-        over_seeds = kit.compiled(jax.vmap(over_scales, (0, 0, 0, None, None)))
+        over_seeds = flows(two_layer(self.dimension, self.width))
         scales = np.array(self.scales)
         log_risk, every_scale = map(np.asarray, over_seeds(*setting[:3], readings, scales))
         x, y, start, pairs = setting
@@ -300,7 +270,7 @@ class EarlyAlignment(kit.Claim[Setting]):
         features = np.maximum(np.einsum("srhd,snd->srhn", weights, x), 0.0)
         active = features > 0
         own_class = y[:, None] * start.v[..., None] > 0
-        one_sided = _one_sided(setting)
+        waiting = one_sided(setting)
         return kit.seen(
             log_risk=("seed scale reading", log_risk),
             weights=("seed reading neuron unknown", weights),
@@ -310,7 +280,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             feature_size=("seed reading example", np.linalg.norm(features, axis=2)),
             label=("seed example", y),
             late_risk=("seed late", np.exp(log_risk[:, 0, self.late])),
-            wait=("mu", _mean_of(_meeting(times, toward), one_sided)),
+            wait=("mu", mean_of(meeting(times, toward), waiting)),
         )
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
@@ -319,7 +289,7 @@ class EarlyAlignment(kit.Claim[Setting]):
         window = self.window(law)
         first, second, last = (self.reading_at(part * window) for part in (*BETWEEN, 1.0))
         target = xarray.where(seen.positive, *(law.target.sel({"class": sign}) for sign in CLASSES))
-        size, cosine, tangent = _polar(seen.weights, target)
+        size, cosine, tangent = polar(seen.weights, target)
         counted = seen.own & seen.alive.isel(reading=second)
         duration = time[second] - time[first]
 
@@ -339,7 +309,7 @@ class EarlyAlignment(kit.Claim[Setting]):
             "cosine": cosine,
             "unaligned": (1 - cosine.isel(reading=last)).where(living, 0.0),
             "turning": -rate(tangent),
-            "growing": 2 * rate(_log(size)),
+            "growing": 2 * rate(logarithm(size)),
             "delay": xarray.DataArray(
                 delays, dims=("seed", "smaller"), coords={"smaller": law.smaller}
             ),
@@ -497,33 +467,7 @@ class EarlyAlignment(kit.Claim[Setting]):
                 label="the risk falls like 1/t",
                 late_risk=1 / law.late,
             ),
-            *self.other_waits(law),
-        ]
-
-    def other_waits(self, law: xarray.Dataset) -> list[kit.Rival]:
-        """Return other laws of the time until neurons see both of two examples."""
-        # a power of μ in place of the logarithm, from the largest μ on
-        logarithm = np.log1p(2 / self.mus)
-        power = lambda order: (self.mus[-1] / self.mus) ** order * logarithm[-1] / logarithm
-        return [
-            kit.rival(
-                "selection_root",
-                "the bound of the paper",
-                label="neurons see both after a time ∝ 1/√μ",
-                wait=law.wait * power(0.5),
-            ),
-            kit.rival(
-                "selection_inverse",
-                "the bound of the talk",
-                label="neurons see both after a time ∝ 1/μ",
-                wait=law.wait * power(1.0),
-            ),
-            kit.rival(
-                "selection_sum",
-                "it is the rate C of the window",
-                label="the pull of both examples from the start",
-                wait=law.wait * 0.5 / np.sqrt((1 + self.mus) / 2),
-            ),
+            *other_waits(law),
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
@@ -549,126 +493,5 @@ class EarlyAlignment(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        log_times = self.log_times
-        few = log_times <= 6
-        time = np.expm1(log_times[few])
         window = float(self.window(law)[0])
-        cosines = seen.cosine[0].transpose("neuron", "reading").values[:, few]
-        norms = np.linalg.norm(seen.weights[0].values, axis=-1).T[:, few]
-        risks = [
-            kit.observed_curve(
-                log_times, np.exp(path), f"ε = {scale:g}", shade=i / len(self.scales)
-            )
-            for i, (scale, path) in enumerate(
-                zip(self.scales, seen.log_risk[0].values, strict=True)
-            )
-        ]
-        end = float(seen.log_risk[0, 0, -1]) + log_times[-1] + np.log(log_times[-1])
-        later = log_times > 4
-        law_of_risk = np.exp(end - log_times[later]) / log_times[later]
-        at_end = lambda low: kit.predicted_curve((window, window), (low, 1), "end of the window")
-        wait = law.wait.values
-        return (
-            kit.panel(
-                "Neurons turn to the sum of their class",
-                "time",
-                "cosine",
-                kit.observed_curve(time, cosines, "neurons"),
-                at_end(-1),
-            ),
-            kit.panel(
-                "Meanwhile norms stay small",
-                "time",
-                "‖w‖",
-                kit.observed_curve(time, norms, "neurons"),
-                at_end(norms.min()),
-                log="y",
-            ),
-            kit.panel(
-                "The smaller the start, the later the fall",
-                "log(1 + t)",
-                "risk",
-                *risks,
-                kit.predicted_curve(log_times[later], law_of_risk, "1/(t log t)"),
-                log="y",
-                ylim=(1e-9, 3),
-            ),
-            kit.panel(
-                "Two examples: the time until both are seen is logarithmic",
-                "μ",
-                "mean time",
-                kit.observed_curve(self.mus, seen.wait, "neurons that see one", kind="points"),
-                kit.predicted_curve(self.mus, wait, "closed form"),
-                kit.rival_curve(self.mus, wait[-1] * np.sqrt(self.mus[-1] / self.mus), "1/√μ"),
-                log="xy",
-            ),
-        )
-
-
-def relative_lengths(x: Values, y: Values, sums: Values) -> Values:
-    """Return ⟨x_±, x_i⟩ over its mean in the class of each example, ``(seeds, n)``.
-
-    Args:
-        x: examples, shape ``(seeds, n, d)``.
-        y: labels ±1, shape ``(seeds, n)``.
-        sums: the sum of each class, the positive one first, shape ``(seeds, 2, d)``.
-    """
-    products = np.einsum("snd,scd->snc", x, sums)
-    positive = y > 0
-    of_class = np.where(positive, products[..., 0], products[..., 1])
-    means = [
-        np.where(mine, of_class, 0.0).sum(1, keepdims=True) / mine.sum(1, keepdims=True)
-        for mine in (positive, ~positive)
-    ]
-    return of_class / np.where(positive, *means)
-
-
-def over_class_mean(size: xarray.DataArray, label: xarray.DataArray) -> xarray.DataArray:
-    """Return sizes over their mean in the class of each example, ``(seed, example)``."""
-    means = [size.where(mine).mean("example") for mine in (label > 0, label < 0)]
-    return size / xarray.where(label > 0, *means)
-
-
-def _polar(
-    weights: xarray.DataArray, target: xarray.DataArray
-) -> tuple[xarray.DataArray, xarray.DataArray, xarray.DataArray]:
-    """Return sizes of weights, cosines of their angles to targets of unit length, and log tan of half of these."""
-    size = (weights**2).sum("unknown") ** 0.5
-    unit = weights / size.clip(TINY)
-    # by chords, which are exact for small angles
-    near, far = ((((unit - sign * target) ** 2).sum("unknown")) ** 0.5 for sign in (1, -1))
-    return size, (unit * target).sum("unknown"), _log(near) - _log(far)
-
-
-def _log(array: xarray.DataArray) -> xarray.DataArray:
-    """Return the logarithm of what may be zero."""
-    return xarray.DataArray(np.log(array.clip(TINY)))
-
-
-def _mean_of(times: Values, chosen: Values) -> Values:
-    """Return the mean over the chosen neurons of each set, ``(sets,)``."""
-    return np.where(chosen, times, 0.0).sum(1) / np.maximum(chosen.sum(1), 1)
-
-
-def _one_sided(setting: Setting) -> np.ndarray:
-    """Which neurons with a positive output weight see exactly one of the two examples, shape ``(seeds, h)``."""
-    products = np.einsum("shd,sed->she", np.asarray(setting.start.w), np.asarray(setting.pairs))
-    return ((products > 0).sum(-1) == 1) & (np.asarray(setting.start.v) > 0)
-
-
-def _meeting(times: np.ndarray, products: np.ndarray) -> np.ndarray:
-    """Return when a neuron first sees both examples, shape ``(seeds, h)``; infinite where it does not.
-
-    The least of its two products, over the norm that they give, is continued in a straight line from the two readings
-    before: at the meeting the second example begins to pull, which is a kink.
-    """
-    least = (products / np.linalg.norm(products, axis=-1, keepdims=True)).min(-1)
-    first = (least > 0).argmax(1)  # of the readings
-    before = np.maximum(first - 1, 1)
-    seed, neuron = np.indices(first.shape)
-    one = least[seed, before - 1, neuron]
-    two = least[seed, before, neuron]
-    step = times[before] - times[before - 1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        met = times[before] + step * two / (one - two)
-    return np.where(first > 0, met, np.inf)
+        return panels_of_alignment(self.scales, self.log_times, window, law, seen)

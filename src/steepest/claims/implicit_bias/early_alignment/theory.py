@@ -1,0 +1,75 @@
+"""When a neuron meets the second of two examples, and how long features of aligned neurons are."""
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.implicit_bias.early_alignment.experiment import Setting, one_sided
+from steepest.nn.types import Values
+
+
+def selection_times(setting: Setting, copies: Values) -> Values:
+    """Return when a neuron that sees one of two examples meets the other, shape ``(seeds, h)``; one for all others.
+
+    While it sees x₁ only, ``dw/dt = p v x₁`` with ``v = ‖w‖``, so that ``dθ/dt = −p sin θ``.
+    """
+    pairs = np.asarray(setting.pairs)
+    starts = np.asarray(setting.start.w)
+    directions = starts / np.linalg.norm(starts, axis=-1, keepdims=True)
+    cosines = np.einsum("shd,sed->seh", directions, pairs)
+    mu = (pairs[:, 0] * pairs[:, 1]).sum(-1)[:, None]
+    nearer = cosines.max(1)
+    farther = cosines.min(1)
+    angle = np.arccos(nearer)
+    beside = (farther - mu * nearer) / np.sin(angle)
+    meets = np.arctan2(mu, -beside)
+    share = np.where(cosines.argmax(1) == 0, (copies == 0).mean(), copies.mean())
+    with np.errstate(invalid="ignore", divide="ignore"):
+        times = np.log(np.tan(angle / 2) / np.tan(meets / 2)) / share
+    return np.where(one_sided(setting), times, 1.0)
+
+
+def relative_lengths(x: Values, y: Values, sums: Values) -> Values:
+    """Return ⟨x_±, x_i⟩ over its mean in the class of each example, ``(seeds, n)``.
+
+    Args:
+        x: examples, shape ``(seeds, n, d)``.
+        y: labels ±1, shape ``(seeds, n)``.
+        sums: the sum of each class, the positive one first, shape ``(seeds, 2, d)``.
+    """
+    products = np.einsum("snd,scd->snc", x, sums)
+    positive = y > 0
+    of_class = np.where(positive, products[..., 0], products[..., 1])
+    means = [
+        np.where(mine, of_class, 0.0).sum(1, keepdims=True) / mine.sum(1, keepdims=True)
+        for mine in (positive, ~positive)
+    ]
+    return of_class / np.where(positive, *means)
+
+
+def other_waits(law: xarray.Dataset) -> list[kit.Rival]:
+    """Return other laws of the time until neurons see both of two examples."""
+    mus = law.mu.values
+    # a power of μ in place of the logarithm, from the largest μ on
+    logarithm = np.log1p(2 / mus)
+    power = lambda order: (mus[-1] / mus) ** order * logarithm[-1] / logarithm
+    return [
+        kit.rival(
+            "selection_root",
+            "the bound of the paper",
+            label="neurons see both after a time ∝ 1/√μ",
+            wait=law.wait * power(0.5),
+        ),
+        kit.rival(
+            "selection_inverse",
+            "the bound of the talk",
+            label="neurons see both after a time ∝ 1/μ",
+            wait=law.wait * power(1.0),
+        ),
+        kit.rival(
+            "selection_sum",
+            "it is the rate C of the window",
+            label="the pull of both examples from the start",
+            wait=law.wait * 0.5 / np.sqrt((1 + mus) / 2),
+        ),
+    ]
