@@ -15,7 +15,6 @@ import xarray
 from steepest import kit
 from steepest.claims.expressivity._random_networks import random_network
 from steepest.claims.expressivity.narrow_networks.experiment import (
-    DEEP,
     ROUNDING,
     WIDEST,
     NarrowPoint,
@@ -30,6 +29,7 @@ from steepest.claims.expressivity.narrow_networks.experiment import (
     running_maximum,
     train,
 )
+from steepest.claims.expressivity.narrow_networks.figure import POLYGONS, panels_of_networks
 from steepest.geometry import Layer, preactivations
 from steepest.nn.data import digits
 from steepest.nn.networks import folding
@@ -41,7 +41,6 @@ WIDER = (3, 4)  # widths above the input's
 WIDER_DEPTH = 5
 WIDER_C_B = 0.1  # of theirs: with larger biases their extrema are outside the square
 LEAST_NETWORKS = 100  # of which some of width three have an extremum inside
-POLYGONS = (3, 4, 6, 8, 16, 32)  # directions of the running maximum
 SEARCHED = (
     0.005  # what the points at which ‖x‖ is compared may miss of the supremum, for slopes up to 3
 )
@@ -422,42 +421,7 @@ class NarrowNetworks(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        folds = np.arange(1, self.folds + 1)
-
-        def sorted_points(name: str, label: str, shade: float = 0.0) -> kit.Curve:
-            values = np.sort(seen[name].values)
-            rank = (np.arange(len(values)) + 0.5) / len(values)
-            return kit.observed_curve(rank, values, label, kind="points", shade=shade)
-
-        return (
-            kit.panel(
-                f"Trained on ‖x‖, {DEEP} hidden layers",
-                "networks, sorted",
-                "error in the supremum",
-                sorted_points("error", f"width {self.width}"),
-                sorted_points("wide_error", "width 4", 1.0),
-                kit.predicted_curve((0, 1), (0.5, 0.5), "½"),
-                ylim=(0, 1.2),
-            ),
-            kit.panel(
-                "Trained on the disc: chains give up",
-                "networks, sorted",
-                "share right",
-                sorted_points("disc_right", f"width {self.width}"),
-                sorted_points("residual_right", "residual, one neuron", 1.0),
-            ),
-            kit.panel(
-                "Two constructions for ‖x‖",
-                "hidden layers or blocks",
-                "error in the supremum",
-                kit.observed_curve(POLYGONS, seen.width_three, "width three", kind="points"),
-                kit.observed_curve(folds, seen.folding, "folding", kind="points", shade=1.0),
-                kit.predicted_curve(POLYGONS, law.width_three, "1 − cos π/K, 1 − cos π/2^m"),
-                kit.predicted_curve(folds, law.folding),
-                kit.rival_curve(folds, 2.0 ** (1 - folds), "each fold halves"),
-                log="y",
-            ),
-        )
+        return panels_of_networks(self.width, law, seen)
 
 
 def _components(rng: np.random.Generator, number: int) -> tuple[Values, Values]:
