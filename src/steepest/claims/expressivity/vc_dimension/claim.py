@@ -3,6 +3,8 @@
 Parameters do not count what a class can do. Halfspaces of d dimensions, with d + 1 parameters, have the VC dimension
 d + 1. The sine with one parameter has an infinite one, though not on equally spaced points. A ReLU network of depth L
 that takes one bit after the other off a number reads more labels than its p weights: about a seventh of pL of them.
+On a moment curve h threshold units in a layer, with a threshold on top, make just the dichotomies that halfspaces of
+hd dimensions make.
 """
 
 from collections.abc import Mapping
@@ -14,8 +16,11 @@ import xarray
 from steepest import kit
 from steepest.claims.expressivity.vc_dimension.experiment import (
     all_tables,
+    dichotomies_of_layers,
     fitted,
+    group_units,
     halfspace_dichotomies,
+    moment_curve,
     shallow_reader,
     shallow_weights,
     sine_signs,
@@ -34,6 +39,13 @@ SMALL = (3, 3)
 STARTS = 4
 DOUBLE = 53
 """Binary digits of a double."""
+LAYERS = ((1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2))
+"""d and h of layers of threshold units."""
+CURVES = tuple((d, h, n) for d, h in LAYERS for n in range(h * d, h * d + 4))
+"""The same with the numbers of points on a moment curve."""
+CROWDS = (7, 10, 13, 20, 25)
+"""Numbers of digits that are separated in groups, in ``CROWD`` principal components."""
+CROWD = 3
 
 
 class Setting(NamedTuple):
@@ -41,6 +53,8 @@ class Setting(NamedTuple):
 
     tables: list[Values]  # (labellings, rows, columns) of each size
     points: list[Values]  # (seeds, most, d) for each d
+    places: Values  # of points on a moment curve, in [−1, 1], (seeds, most)
+    crowd: Values  # (seeds, most, CROWD)
     plane: Values  # normal points for training, (most, 2)
     labels: Values  # ±1, (labellings, most)
     starts: Values  # normal numbers, (starts, width, 4)
@@ -94,7 +108,7 @@ class VcDimension(kit.Claim[Setting]):
     )
     source = (
         "The lectures [@telgarsky2019], for Θ(pL ln p); the sine: [@shalev2014], chapter 6; [@bartlett2019]; "
-        "[@cover1965]"
+        "[@cover1965]; threshold units: [@baum1988]"
     )
     remarks = (
         "Srebro's talk, in K. Vodrahalli's notes of MIT's workshop on deep learning theory, 2019, says “Usually with d "
@@ -114,6 +128,14 @@ class VcDimension(kit.Claim[Setting]):
         "denominator up to m: there are 2 Σ_{q≤m} φ(q) dichotomies with Euler's φ, all 8 of three points and 12 of the "
         "16 of four. + + − + is missing: there cos ω > 0 by the second sign, cos ω < ½ by the third, cos ω > 1/√2 by "
         "the fourth.",
+        "Threshold units in one layer. A hyperplane meets a moment curve in at most d points, so that along it what h "
+        "units say changes at most hd times, whatever is computed from them; and every labelling that does so is made. "
+        "Of n points these are 2 Σ_{k≤hd} C(n − 1, k), as many as halfspaces of hd dimensions make: hd + 1 points are "
+        "shattered, and no hd + 2. That is no VC dimension: digits off a curve are shattered in larger numbers, in "
+        "the plane nine by three units, of 13 weights.",
+        "In general position two units take a group of up to d points from all others, so that 2⌈r/d⌉ units do for r "
+        "points of the rarer label (Baum), and an even number h for any hd + 1 points. They are enough, and may be "
+        "more than needed; what is judged is that no larger groups do.",
         "All sums of the network are exact in double precision, which 2 log₂ m + n binary digits allow up to n = 32.",
     )
     history = (
@@ -125,6 +147,13 @@ class VcDimension(kit.Claim[Setting]):
             3,
             "every law along its axis; networks of one hidden layer as a changed world",
             "one number stood for all sizes",
+            seeds="20 of 20 hold; of settings 20",
+        ),
+        kit.Version(
+            4,
+            "layers of threshold units: all dichotomies of points of a moment curve, and digits that are separated in "
+            "groups",
+            "the lectures name threshold units too, and no check had any; counts have no margin",
         ),
     )
     shared = {
@@ -179,6 +208,8 @@ class VcDimension(kit.Claim[Setting]):
             "case": tuple(f"d = {d}, {m} points" for d, m in self.cases),
             "dimension": self.dimensions,
             "bits": self.bits,
+            "curve": tuple(f"d = {d}, {h} units, {n} points" for d, h, n in CURVES),
+            "n": CROWDS,
         }
 
     def setting(self, key: kit.Key) -> Setting:
@@ -196,9 +227,14 @@ class VcDimension(kit.Claim[Setting]):
             chosen = [rng.permutation(len(scores))[: d + self.beyond] for _ in range(self.seeds)]
             points.append(scores[np.array(chosen), :d] / scores.std())
         most = int(self.trained_sizes[-1])
+        even = np.linspace(-1, 1, max(n for *_, n in CURVES))
+        near = even + rng.uniform(-0.3, 0.3, (self.seeds, even.size)) * (even[1] - even[0])
+        crowd = [rng.permutation(len(scores))[: CROWDS[-1]] for _ in range(self.seeds)]
         return Setting(
             tables,
             points,
+            rng.permuted(near, axis=1),
+            scores[np.array(crowd), :CROWD] / scores.std(),
             rng.standard_normal((most, 2)),
             rng.choice([-1.0, 1.0], (self.labellings, most)),
             rng.standard_normal((STARTS, self.width, 4)),
@@ -206,7 +242,9 @@ class VcDimension(kit.Claim[Setting]):
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         least = min(
-            general_position(draw, np.ones(len(draw))) for draws in setting.points for draw in draws
+            general_position(draw, np.ones(len(draw)))
+            for draws in (*setting.points, setting.crowd)
+            for draw in draws
         )
         return [
             kit.assume(
@@ -241,6 +279,11 @@ class VcDimension(kit.Claim[Setting]):
             shattered=("dimension", np.array(self.dimensions) + 1.0),
             wrong=0.0,
             surplus=("bits", self.surplus),
+            # along the curve a labelling changes at most hd times, as a hyperplane meets the curve at d points; any
+            # labelling that does so is made, by units whose signs change in turn
+            thresholds=("curve", [float(central_cell_count(n, h * d + 1)) for d, h, n in CURVES]),
+            # a hyperplane through d points of the rarer label meets none of the others (Baum)
+            groups=("n", [2.0 * -(-(n // 2) // CROWD) for n in CROWDS]),
         )
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
@@ -254,7 +297,14 @@ class VcDimension(kit.Claim[Setting]):
         spaced = [len(spaced_patterns(np.arange(1, m + 1))) for m in self.numbers]
         sizes = self.trained_sizes
         right = fitted(setting.plane, setting.labels, sizes, setting.starts, self.steps)
+        crowd = setting.crowd
+        curves = [[moment_curve(draw, d) for draw in setting.places] for d in range(1, CROWD + 1)]
+        scattered = [crowd[..., :d] for d in range(1, CROWD + 1)]
         return kit.seen(
+            thresholds=("curve draw", dichotomies_of_layers(curves, CURVES)),
+            scattered=("curve draw", dichotomies_of_layers(scattered, CURVES)),
+            groups=("n draw", group_units(crowd, CROWDS)),
+            groups_on_a_line=("n draw", group_units(crowd[..., :1] * np.ones(CROWD), CROWDS)),
             sine=least,
             sine_patterns=float(patterns),
             bare_sine=sine_signs(self.sine_points, offset=0.0)[0],
@@ -317,6 +367,10 @@ class VcDimension(kit.Claim[Setting]):
                 0.01,  # a second difference of the numbers is sometimes zero, which saves a weight
                 label="points that networks shatter for each weight, mn/p",
             ),
+            counted(
+                "thresholds", "dichotomies of a moment curve by h threshold units", seen.thresholds
+            ),
+            counted("groups", "threshold units that separate n digits in groups", seen.groups),
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
@@ -366,6 +420,37 @@ class VcDimension(kit.Claim[Setting]):
                 label="a network shatters as many points as it has weights",
                 surplus=law.surplus**0,
             ),
+            *self.rivals_of_thresholds(law),
+        ]
+
+    def rivals_of_thresholds(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return other laws of what layers of threshold units do."""
+        r = law.n // 2
+        return [
+            kit.rival(
+                "no_more_than_groups",
+                "h units around groups of d take hd points of both labels",
+                label="h units shatter hd points of a curve, and no more",
+                thresholds=("curve", [float(central_cell_count(n, h * d)) for d, h, n in CURVES]),
+            ),
+            kit.rival(
+                "as_many_as_weights",
+                "there are h(d + 2) + 1 of them, no fewer than the points",
+                label="h units make all dichotomies of a curve",
+                thresholds=("curve", [2.0**n for *_, n in CURVES]),
+            ),
+            kit.rival(
+                "whole_hyperplanes",
+                "a halfspace has d + 1 parameters",
+                label="d + 1 points a group",
+                groups=2 * np.ceil(r / (CROWD + 1)),
+            ),
+            kit.rival(
+                "one_unit_a_group",
+                "a hyperplane is one unit",
+                label="one unit a group",
+                groups=np.ceil(r / CROWD),
+            ),
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
@@ -393,6 +478,18 @@ class VcDimension(kit.Claim[Setting]):
                 "each change of the label takes neurons of its own",
                 label="networks of one hidden layer that read the same tables",
                 weights=seen.shallow_weights,
+            ),
+            kit.control(
+                "off_the_curve",
+                "no order of the points says how often labels change",
+                label="digits in place of points of a curve",
+                thresholds=seen.scattered,
+            ),
+            kit.control(
+                "on_a_line",
+                "a hyperplane through two of them has all",
+                label="digits on a line",
+                groups=seen.groups_on_a_line,
             ),
         ]
 
