@@ -6,6 +6,7 @@ import xarray
 from steepest import kit
 from steepest.claims.implicit_bias.early_alignment.experiment import Setting, one_sided
 from steepest.nn.types import Values
+from steepest.programs import hard_margin
 
 
 def selection_times(setting: Setting, copies: Values) -> Values:
@@ -45,6 +46,68 @@ def relative_lengths(x: Values, y: Values, sums: Values) -> Values:
         for mine in (positive, ~positive)
     ]
     return of_class / np.where(positive, *means)
+
+
+def rivals_of_window(setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    """Return other laws of how neurons turn and grow, and of when and how the loss falls."""
+    best = [hard_margin(x, y).direction for x, y in zip(setting.x, setting.y, strict=True)]
+    on_example = np.einsum("shd,snd->shn", setting.start.w, setting.x) > 0
+    same = setting.y[:, None] * setting.start.v[..., None] > 0
+    on_own = (on_example & same).any(-1)
+    pure = on_own & ~(on_example & ~same).any(-1)
+    longest = xarray.DataArray(np.linalg.norm(setting.x, axis=-1).max(1), dims="seed")
+    return [
+        kit.rival(
+            "norms",
+            "norms, and not their squares, grow like exp(Ct)",
+            label="log ‖w‖² rises at the rate C",
+            growing=law.growing / 2,
+        ),
+        kit.rival(
+            "longest_example",
+            "it is the constant of the source",
+            label="C = max‖x_i‖",
+            turning=law.turning * 0 + longest,
+            growing=2 * (law.growing * 0 + longest),
+            delay=law.delay * law.turning.max("class") / longest,
+        ),
+        kit.rival(
+            "larger_sum",
+            "it is the constant of the window",
+            label="both classes turn at the larger rate",
+            turning=law.turning.max("class"),
+        ),
+        kit.rival(
+            "early_fall",
+            "norms are then still of order √ε",
+            label="the fall comes at the window's end",
+            delay=law.delay / 2,
+        ),
+        kit.rival(
+            "maximal_margin",
+            "that is where linear classifiers end",
+            label="neurons turn to the maximal margin",
+            target=("seed class unknown", [(w, -w) for w in best]),
+        ),
+        kit.rival(
+            "collapse",
+            "alignment is called a proof of neural collapse",
+            label="all features of a class become equal",
+            length=xarray.ones_like(law.length),
+        ),
+        kit.rival(
+            "mixed_die",
+            "the other class pulls them off all examples, as those die that it holds alone",
+            label="neurons that start on both classes die",
+            alive=pure.sum() / on_own.sum(),
+        ),
+        kit.rival(
+            "one_over_t",
+            "it is what the source says",
+            label="the risk falls like 1/t",
+            late_risk=1 / law.late,
+        ),
+    ]
 
 
 def other_waits(law: xarray.Dataset) -> list[kit.Rival]:
