@@ -6,6 +6,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
+from steepest.claims.implicit_bias.early_alignment.experiment import by_class, polar
 from steepest.nn.types import Values
 
 
@@ -27,7 +28,8 @@ def panels_of_alignment(
     """
     few = log_times <= 6
     time = np.expm1(log_times[few])
-    cosines = seen.cosine[0].transpose("neuron", "reading").values[:, few]
+    target = by_class(law.target[:1], seen.positive.values[:1])
+    cosines = polar(seen.weights.values[0, few], target)[1].T
     norms = np.linalg.norm(seen.weights[0].values, axis=-1).T[:, few]
     risks = [
         kit.observed_curve(log_times, np.exp(path), f"ε = {scale:g}", shade=i / len(scales))

@@ -1,7 +1,10 @@
-"""When a neuron meets the second of two examples, and how long features of aligned neurons are."""
+"""When a neuron meets the second of two examples, how long features of aligned neurons are, and aims with biases."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import xarray
+from scipy.optimize import lsq_linear
 
 from steepest import kit
 from steepest.claims.implicit_bias.early_alignment.experiment import Setting, one_sided
@@ -134,5 +137,62 @@ def other_waits(law: xarray.Dataset) -> list[kit.Rival]:
             "it is the rate C of the window",
             label="the pull of both examples from the start",
             wait=law.wait * 0.5 / np.sqrt((1 + mus) / 2),
+        ),
+    ]
+
+
+def bordered_targets(
+    setting: Setting, constants: Sequence[float], bounds: tuple[float, float] = (0.0, 1.0)
+) -> Values:
+    """Return where neurons turn to if examples of length one have a constant as a further coordinate.
+
+    While losses are flat a neuron of the positive class climbs ``Σ_+ σ(⟨w, x_i⟩) − Σ_− σ(⟨w, x_j⟩)`` over directions.
+    Where it sees all of its class that is ``⟨x_+, w⟩`` less a convex function, with one maximum: the shortest of all
+    ``x_+ − Σ_− α_j x_j`` with α_j in [0, 1]. It is x_+ where ⟨x_+, x_j⟩ ≤ 0 for all j.
+
+    Args:
+        setting: data.
+        constants: of the further coordinate, c.
+        bounds: of the α_j.
+
+    Returns:
+        of length one, positive class first, shape ``(seeds, constants, 2, d + 1)``.
+    """
+    x = setting.x / np.linalg.norm(setting.x, axis=-1, keepdims=True)
+    targets = np.empty((len(x), len(constants), 2, x.shape[2] + 1))
+    for seed, at, place in np.ndindex(targets.shape[:3]):
+        mine = setting.y[seed] == (1, -1)[place]
+        bordered = np.pad(x[seed], ((0, 0), (0, 1)), constant_values=constants[at])
+        total = bordered[mine].sum(0)
+        against = bordered[~mine].T
+        shortest = total - against @ lsq_linear(against, total, bounds, method="bvls").x
+        targets[seed, at, place] = shortest / np.linalg.norm(shortest)
+    return targets
+
+
+def other_bordered(setting: Setting, constants: Sequence[float]) -> list[kit.Rival]:
+    """Return other laws of where neurons turn to with a constant as a further coordinate."""
+    dims = "seed constant class bordered"
+    sums = bordered_targets(setting, constants, (0.0, 1e-9))
+    share = sums[..., -1:] / np.where(setting.y > 0, 1, 0).sum(1)[:, None, None, None]
+    flat = np.concatenate([sums[..., :-1], share], -1)
+    return [
+        kit.rival(
+            "homogeneous",
+            "biases are weights of a constant",
+            label="the sums of the classes, whatever the constant",
+            wider_target=(dims, sums),
+        ),
+        kit.rival(
+            "one_constant",
+            "one coordinate of a neuron is its bias",
+            label="(x_±, c) in place of (x_±, n_± c)",
+            wider_target=(dims, flat / np.linalg.norm(flat, axis=-1, keepdims=True)),
+        ),
+        kit.rival(
+            "whole_pull",
+            "all examples that a neuron could see pull at it",
+            label="x_+ − x_−",
+            wider_target=(dims, bordered_targets(setting, constants, (1.0 - 1e-9, 1.0))),
         ),
     ]
