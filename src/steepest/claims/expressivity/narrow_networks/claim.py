@@ -25,14 +25,15 @@ from steepest.claims.expressivity.narrow_networks.experiment import (
     chain_starts,
     distance_to_norm,
     extremes,
+    folding_error,
+    principal_components,
     residual_starts,
     running_maximum,
+    share_right,
     train,
 )
 from steepest.claims.expressivity.narrow_networks.figure import POLYGONS, panels_of_networks
-from steepest.geometry import Layer, preactivations
-from steepest.nn.data import digits
-from steepest.nn.networks import folding
+from steepest.geometry import Layer
 from steepest.nn.types import Values
 
 GRID = 17  # points a side, of what is trained on
@@ -178,7 +179,7 @@ class NarrowNetworks(kit.Claim[Setting]):
         ball = np.stack([radius * np.cos(turn), radius * np.sin(turn)], -1).reshape(-1, 2)
         side = np.linspace(-HALF, HALF, GRID)
         square = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
-        pixels, zero = _components(rng, len(square))
+        pixels, zero = principal_components(rng, len(square))
         wider = [draw((width,) * WIDER_DEPTH, WIDER_C_B) for width in WIDER]
         return Setting(narrow, wider, ball, square, pixels, zero)
 
@@ -211,9 +212,15 @@ class NarrowNetworks(kit.Claim[Setting]):
             disc_excess=("start", [extremes(one, HALF).excess for one in disc]),
             disc_bounded=("start", [float(bounded(one)) for one in disc]),
             digits_excess=("three", [extremes(one, reach).excess for one in zeros]),
-            digits_right=("three", [_right(one, setting.pixels, setting.zero) for one in zeros]),
-            disc_right=("start", [_right(one, setting.square, inside) for one in disc]),
-            residual_right=("residual", [_right(one, setting.square, inside) for one in residuals]),
+            digits_right=(
+                "three",
+                [share_right(one, setting.pixels, setting.zero) for one in zeros],
+            ),
+            disc_right=("start", [share_right(one, setting.square, inside) for one in disc]),
+            residual_right=(
+                "residual",
+                [share_right(one, setting.square, inside) for one in residuals],
+            ),
             residual_excess=("residual", [extremes(one, HALF).excess for one in residuals]),
             residual_bounded=(
                 "residual",
@@ -222,7 +229,7 @@ class NarrowNetworks(kit.Claim[Setting]):
             width_three=("polygon", [distance_to_norm(running_maximum(k)) for k in POLYGONS]),
             folding=(
                 "fold",
-                [_folding_error(folds) for folds in range(1, self.folds + 1)],
+                [folding_error(folds) for folds in range(1, self.folds + 1)],
             ),
         )
 
@@ -422,25 +429,3 @@ class NarrowNetworks(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         return panels_of_networks(self.width, law, seen)
-
-
-def _components(rng: np.random.Generator, number: int) -> tuple[Values, Values]:
-    """Return two principal components of images of digits, of variance one together, and ±1 for zeros and others."""
-    images = digits()
-    x = np.asarray(images.x)
-    x = x - x.mean(0)
-    _, _, directions = np.linalg.svd(x, full_matrices=False)
-    seen = x @ directions[:2].T
-    chosen = rng.permutation(len(x))[:number]
-    zero = np.where(np.asarray(images.y).argmax(1) == 0, 1.0, -1.0)
-    return seen[chosen] / seen.std(), zero[chosen]
-
-
-def _right(layers: list[Layer], x: Values, y: Values) -> float:
-    """Return the share of inputs on the right side."""
-    return float((np.sign(preactivations(layers, x)[-1][:, 0]) == y).mean())
-
-
-def _folding_error(folds: int) -> float:
-    """Return the largest |f(x) − ‖x‖| of a folding; the points of the circle include the edges of its wedge."""
-    return distance_to_norm(blocks_layers(folding(folds)))

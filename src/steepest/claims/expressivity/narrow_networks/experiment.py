@@ -19,8 +19,9 @@ from steepest.geometry import (
     residual_layers,
 )
 from steepest.kit.points import Arrays, bound
+from steepest.nn.data import digits
 from steepest.nn.losses import logistic
-from steepest.nn.networks import ResidualBlocks, residual_outputs
+from steepest.nn.networks import ResidualBlocks, folding, residual_outputs
 
 SQUARE = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
 DEEP = 4  # hidden layers of the trained chains
@@ -153,6 +154,28 @@ def blocks_layers(params: ResidualBlocks) -> list[Layer]:
     """Return one trained residual network as layers of NumPy."""
     inner, bias, outer, readout, offset = (np.asarray(part) for part in params)
     return residual_layers(inner, bias, outer, readout, float(offset))
+
+
+def principal_components(rng: np.random.Generator, number: int) -> tuple[kit.Values, kit.Values]:
+    """Return two principal components of images of digits, of variance one together, and ±1 for zeros and others."""
+    images = digits()
+    x = np.asarray(images.x)
+    x = x - x.mean(0)
+    _, _, directions = np.linalg.svd(x, full_matrices=False)
+    scores = x @ directions[:2].T
+    chosen = rng.permutation(len(x))[:number]
+    zero = np.where(np.asarray(images.y).argmax(1) == 0, 1.0, -1.0)
+    return scores[chosen] / scores.std(), zero[chosen]
+
+
+def share_right(layers: list[Layer], x: kit.Values, y: kit.Values) -> float:
+    """Return the share of inputs on the right side."""
+    return float((np.sign(preactivations(layers, x)[-1][:, 0]) == y).mean())
+
+
+def folding_error(folds: int) -> float:
+    """Return the largest |f(x) − ‖x‖| of a folding; the points of the circle include the edges of its wedge."""
+    return distance_to_norm(blocks_layers(folding(folds)))
 
 
 def adam(risk: Callable[[Any], jax.Array], start: Any, steps: int, lr: float) -> Any:
