@@ -1,5 +1,7 @@
 """The covariance of examples' gradients beside the Hessian, all matrices dense."""
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 
@@ -57,6 +59,57 @@ def compare(
         "sharp": within[-1] / values[-1],
         "flattest": within[0] / values[-1],
         "risk": unit * classes / (classes - 1) * classes,
+    }
+
+
+def compare_labels(
+    hessian: Values,
+    jacobian: Values,
+    probabilities: Values,
+    labels: Values,
+    numbers: Sequence[int],
+    rng: np.random.Generator,
+) -> dict[str, Values]:
+    """Compare second moments of cross-entropy's gradients, with labels of several kinds, with the mean Hessian.
+
+    Args:
+        hessian: mean over labels that the model draws, shape ``(P, P)``.
+        jacobian: of the logits, shape ``(n, K, P)``.
+        probabilities: of the model, shape ``(n, K)``.
+        labels: of the data, one-hot, shape ``(n, K)``.
+        numbers: labels of each image, rising.
+        rng: draws labels.
+
+    Returns:
+        gap, even_gap: one less the cosine between the Hessian and the mean moment of so many labels an image, from the
+        model and with even chances, shape ``(numbers,)``. data_gap: the same with the data's labels, of every number.
+        ratio, data_ratio: trace of the moment over the Hessian's, of all labels from the model and of the data's.
+    """
+
+    def moment(targets: Values) -> Values:
+        gradients = np.matmul((probabilities - targets)[:, None], jacobian)[:, 0]
+        return gradients.T @ gradients / len(gradients)
+
+    def average(chances: Values) -> tuple[list[float], Values]:
+        """Return gaps after each number of labels, and the mean moment of all."""
+        total = np.zeros_like(hessian)
+        gaps = []
+        for number in range(1, numbers[-1] + 1):
+            below = np.cumsum(chances[:, :-1], 1) < rng.random((len(chances), 1))
+            total += moment(np.eye(chances.shape[1])[below.sum(1)])
+            if number in numbers:
+                gaps.append(1 - _cosine(total, hessian))
+        return gaps, total / numbers[-1]
+
+    gaps, model = average(probabilities)
+    even_gaps, _ = average(np.full_like(probabilities, 1 / probabilities.shape[1]))
+    data = moment(labels)
+    return {
+        "gap": np.array(gaps),
+        "even_gap": np.array(even_gaps),
+        "data_gap": np.full(len(numbers), 1 - _cosine(data, hessian)),
+        "ratio": np.trace(model) / np.trace(hessian),
+        "data_ratio": np.trace(data) / np.trace(hessian),
     }
 
 
