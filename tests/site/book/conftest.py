@@ -65,6 +65,9 @@ steepest run plain-decay --rate 0.25
 
 :::{claims} first_steps
 :::
+
+:::{formulas} first_steps
+:::
 """
 
 

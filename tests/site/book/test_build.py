@@ -46,6 +46,14 @@ def test_a_claim_shows_what_would_refute_it(chapter):
         assert part in told
 
 
+def test_the_formula_of_each_claim_is_listed(chapter):
+    listed = chapter.split('class="formulas"')[1].split("</dl>")[0]
+    assert listed.count("<dt>") == len(listed.split('class="formula"')) - 1
+    assert 'href="../claims/plain-decay.html"' in listed
+    assert "<math" in listed
+    assert "not run yet" in listed
+
+
 def test_a_claim_without_result_says_how_to_get_one(chapter):
     told = chapter.split('aria-label="The claim unrun"')[1].split("</aside>")[0]
     assert "not run yet" in told

@@ -16,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from steepest import catalogue
 from steepest.core.errors import UserError
 from steepest.core.words import LOOKS
+from steepest.engine.descriptions import description
 from steepest.site.pages import Run, formula
 
 from . import _html
@@ -51,6 +52,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("claim", _ClaimDirective)
     app.add_directive("claim-page", _ClaimPage)
     app.add_directive("claims", _Overview)
+    app.add_directive("formulas", _Formulas)
     app.add_directive("tally", _Tally)
     app.add_directive("statements", _Statements)
     app.add_directive("statement-counts", _StatementCounts)
@@ -206,19 +208,34 @@ class _Moving(_Directive):
         return self.html(shown)
 
 
-class _Overview(_Directive):
-    """All claims of some chapters of the catalogue, with their verdicts."""
+class _OfChapters(_Directive):
+    """Something about all claims of some chapters of the catalogue."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
-    def run(self) -> list[nodes.Node]:
+    def names(self) -> list[str]:
+        """Return the claims.
+
+        Raises:
+            UserError: none is in the chapters.
+        """
         wanted = self.arguments[0].split()
         names = [name for name, line in catalogue.built_in().items() if line.chapter in wanted]
         if not names:
-            return self.wrong(
-                f"no claim is in {' or '.join(wanted)}; chapters are {catalogue.CHAPTERS}"
-            )
+            chapters = catalogue.CHAPTERS
+            raise UserError(f"no claim is in {' or '.join(wanted)}; chapters are {chapters}")
+        return names
+
+
+class _Overview(_OfChapters):
+    """All claims of some chapters, with their verdicts."""
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            names = self.names()
+        except UserError as trouble:
+            return self.wrong(trouble)
         above = [
             name
             for chapter in chapters(Path(self.config.steepest_docs))
@@ -227,6 +244,18 @@ class _Overview(_Directive):
         ]
         runs = [self.shelf.run(Asked(name)) for name in names]
         return self.html(_html.overview(names, runs, self.root, above))
+
+
+class _Formulas(_OfChapters):
+    """The formula of each claim of some chapters, with its verdict."""
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            lines = {name: description(catalogue.entry(name)).statement for name in self.names()}
+        except UserError as trouble:
+            return self.wrong(trouble)
+        runs = {name: self.shelf.run(Asked(name)) for name in lines}
+        return self.html(_html.formulas(lines, runs, self.root))
 
 
 class _Tally(_Directive):

@@ -152,6 +152,18 @@ def overview(
     return Markup(template.render(lines=lines, root=root, above=set(above)))
 
 
+def formulas(lines: Mapping[str, str], runs: Mapping[str, Run | None], root: str) -> Markup:
+    """Return an index of formulas: of each claim what it states, with its verdict.
+
+    Args:
+        lines: the formulas by the claim's name, as LaTeX.
+        runs: the result of each claim, None where nothing is stored.
+        root: the way from the page to the book's folder.
+    """
+    rows = [(catalogue.entry(name), formula, runs[name]) for name, formula in lines.items()]
+    return Markup(environment().get_template("formulas.html").render(rows=rows, root=root))
+
+
 def tally(verdicts: Sequence[str]) -> Markup:
     """Return how many verdicts there are of each kind, in one line."""
     counts = [(word, verdicts.count(word)) for word in (*LOOKS, "missing") if word in verdicts]
