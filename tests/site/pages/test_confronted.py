@@ -61,5 +61,5 @@ def test_what_is_left_open_is_said_by_the_name_of_the_check():
     assert list(not_judged(SimpleNamespace(checks=(mine,), nulls=nulls))) == [
         ("how large “the step” is", ""),
         ("whether “the step” depends on `width` at all", "it hardly falls"),
-        ("`drawn` from a law that is steeper in the width by a square root", ""),
+        ("`drawn` from a law that is steeper in `width` by a square root", ""),
     ]
