@@ -14,15 +14,15 @@ from tests.extras import EXTRA_OF, EXTRAS, ROOT, MissingPackage, missing_package
 
 OPTIONAL = [extra for extra in EXTRAS if extra != "test"]
 WITHOUT = """
-import sys
+from importlib.machinery import PathFinder
 
-class Missing:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in {blocked!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+found = PathFinder.find_spec
 
-sys.meta_path.insert(0, Missing)
+@classmethod
+def find_spec(cls, name, path=None, target=None):
+    return None if name.partition(".")[0] in {blocked!r} else found(name, path, target)
+
+PathFinder.find_spec = find_spec
 """
 """What makes every Python process that starts with it one of a machine where some packages are not installed."""
 

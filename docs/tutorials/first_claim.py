@@ -104,8 +104,8 @@ for check in result.checks:
 #
 # ## What would have been noticed?
 #
-# A check that agrees with everything is worth nothing. Beside each check stands the smallest error of the prediction
-# that these data would have refuted.
+# A check that agrees with everything is worth nothing. Beside each check stands how far from the prediction the truth
+# would have to be for an interval of this width to miss the margin.
 
 # %%
 for check in result.checks:
@@ -118,10 +118,10 @@ for check in result.checks:
 # %%
 from steepest.claims.descent.catapult.claim import Catapult
 
-judge = Catapult().judge
+claim = Catapult()
 for error in (0.0, 0.002, 0.005, 0.02, 0.05):
     wrong = result.predicted.replace(threshold=4.0 * (1 + error))
-    checks = {check.id: check for check in judge(wrong, result.observed)}
+    checks = {check.id: check for check in claim.checks(wrong, result.observed)}
     print(f"threshold wrong by {error:6.1%}: {checks['threshold'].verdict}")
 
 # %% [markdown]

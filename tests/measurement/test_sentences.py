@@ -430,7 +430,9 @@ def test_a_training_that_diverges_is_logged_and_goes_on(tmp_path):
     records = read_log(tmp_path / "log")
     assert [each["step"] for each in records] == [0, 1, 2, 3]
     for each in records[1:3]:
-        assert each["quantities"] == {} and "'2.weight' are not finite" in each["trouble"]
+        # what is read of the training itself is kept: nothing of it needs a gradient
+        assert each["quantities"].keys() <= {"largest update over weight of a layer"}
+        assert "'2.weight' are not finite" in each["trouble"]
         assert each["last_good"] == {"step": 0, "quantities": good["quantities"]}
     assert np.isfinite(records[3]["quantities"]["sharpness"]["value"])
 

@@ -166,8 +166,11 @@ def room_of_norm(
     """Return by how much, relatively, the program's ℓ1 norm may exceed the least one.
 
     Where every |β_i| ≫ α²θ₀², Q = L‖β‖₁ + E(β) with L = log 1/α² and E = Σ |β|(log |β|/θ₀² − 1). Since Q is least at
-    the program's β, its norm exceeds that of the sparse one by (E(sparse) − E(β))/L at most.
+    the program's β, its norm exceeds that of the sparse one by (E(sparse) − E(β))/L at most. Nothing is said from α = 1
+    on, where L is not positive.
     """
+    if alpha >= 1:
+        return float("inf")
     size = lambda end: np.maximum(np.abs(end), 1e-300)
     entropy = lambda end: float((np.abs(end) * (np.log(size(end) / shape**2) - 1)).sum())
     return (entropy(sparse) - entropy(beta)) / (np.log(alpha**-2.0) * np.abs(sparse).sum())
