@@ -189,7 +189,7 @@ class SpectralMarginBound(kit.Claim[Labelled]):
                 law.lipschitz,
                 seen.log_lipschitz,
                 over="noise",
-                label="log Λ, Lipschitz constants, rising with the share of random labels",
+                label="log Λ, product of spectral norms, rising with the share of random labels",
             ),
             kit.ranks(
                 "margin",
@@ -215,7 +215,7 @@ class SpectralMarginBound(kit.Claim[Labelled]):
             kit.rival(
                 "fitted_alike",
                 "all networks fit their training images",
-                label="margins and Lipschitz constants do not depend on the labels",
+                label="margins and norms do not depend on the labels",
                 lipschitz=flat,
                 margin=flat,
                 ratio=flat,
@@ -269,13 +269,13 @@ class SpectralMarginBound(kit.Claim[Labelled]):
         return (
             kit.panel(
                 "More noise, more of both",
-                "Lipschitz constant / margin at the end",
+                "Λ / margin at the end",
                 "excess risk",
                 *ends,
                 log="x",
             ),
             kit.panel(
-                "Lipschitz constants grow with noise",
+                "Products of norms grow with noise",
                 "step",
                 "Π‖W‖₂",
                 *along(seen.lipschitz),
