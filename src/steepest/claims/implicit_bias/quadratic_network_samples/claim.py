@@ -80,6 +80,12 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
             "two widths on labels of one and of four neurons",
             "sizes, steps, momentum and the margin were set on draft seeds 1101 to 1110; teachers of two and three "
             "neurons did not tell how the number depends on k, and left the scope",
+            seeds="16 of 20 hold, 4 are inconclusive; of 20 settings 18 hold, 2 are inconclusive",
+        ),
+        kit.Version(
+            2,
+            "a margin of 22 % for 25 %",
+            "it rejects a law that is wrong by a root of two at both ends, and starts that are not small",
         ),
     )
     tiny = {"d": 6, "neurons": (1, 2), "widths": (4, 8), "steps": 500, "seeds": 3}
@@ -139,7 +145,7 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
                 "needed",
                 xarray.ones_like(law.needed),
                 seen.relative,
-                0.25,  # the interval takes 0.15, descent that has not ended 0.05
+                0.22,  # the interval takes 0.15, descent that has not ended 0.05
                 over="neurons width",
                 label="examples from which the network is the teacher, over those from which least trace is",
             ),
