@@ -152,14 +152,14 @@ def test_held_out_examples_tell_memory():
 
 
 def test_held_out_examples_that_were_given_are_told():
-    some = (X[40:120], Y[40:120])
-    leaking = lines(chain(), held_out=some)
+    overlapping = (X[40:120], Y[40:120])
+    leaking = lines(chain(), held_out=overlapping)
     assert [finding.id for finding in leaking if "among those given" in finding.text] == [
         FindingId.LEAKING
     ]
-    first = measure(chain(), cross_entropy, (X[:60], Y[:60]), held_out=some, what=WHAT)
+    first = measure(chain(), cross_entropy, (X[:60], Y[:60]), held_out=overlapping, what=WHAT)
     assert any(finding.text.startswith("20 of 80 held-out") for finding in first.findings)
-    apart = measure(chain(), cross_entropy, (X[:40], Y[:40]), held_out=some, what=WHAT)
+    apart = measure(chain(), cross_entropy, (X[:40], Y[:40]), held_out=overlapping, what=WHAT)
     assert all(finding.id != FindingId.LEAKING for finding in apart.findings)
 
 

@@ -226,7 +226,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if not (last != 0).any():  # then no loss depends on anything, and units are not to blame
         return None
     counts = {}
-    most = 0.0
+    largest_share = 0.0
     units = 0
     for name in names[:-1]:
         rows = np.asarray(errors[name])
@@ -236,7 +236,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         silent = int((rows == 0).all(0).sum())
         if silent >= DEAD_SHARE * rows.shape[1]:
             counts[name] = silent
-            most = max(most, silent / rows.shape[1])
+            largest_share = max(largest_share, silent / rows.shape[1])
     if not counts:
         return None
     layers = ", ".join(f"{count} in {name}" for name, count in counts.items())
@@ -244,7 +244,7 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if context.optimizer.stepped is False:
         keeps = "a start with smaller biases keeps them"
     return Finding(
-        "!" if most >= MANY_DEAD else "?",
+        "!" if largest_share >= MANY_DEAD else "?",
         f"{sum(counts.values())} of {units} hidden units are dead, on no example does the loss depend on them "
         f"({layers}): {keeps}",
         "errors, first layer over last",

@@ -27,7 +27,7 @@ def digest_of(batches: Batches) -> str:
     False
     """
     try:
-        total = sum(int.from_bytes(one, "big") for one in _digests(batches))
+        total = sum(int.from_bytes(digest, "big") for digest in _digests(batches))
     except NO_NUMBERS:
         return ""
     return f"{total % 256**SIZE:0{2 * SIZE}x}"
@@ -41,8 +41,8 @@ def count_shared(given: Batches, held_out: Batches) -> int:
     2
     """
     try:
-        known = set(_digests(given))
-        return sum(one in known for one in _digests(held_out))
+        digests = set(_digests(given))
+        return sum(digest in digests for digest in _digests(held_out))
     except NO_NUMBERS:
         return 0
 
@@ -52,10 +52,10 @@ def _digests(batches: Batches) -> Iterator[bytes]:
     for batch, count in batches:
         arrays = _arrays(batch)
         for row in range(count):
-            one = hashlib.blake2b(digest_size=SIZE)
+            example = hashlib.blake2b(digest_size=SIZE)
             for array in arrays:
-                one.update(array[row].tobytes() if array.ndim else array.tobytes())
-            yield one.digest()
+                example.update(array[row].tobytes() if array.ndim else array.tobytes())
+            yield example.digest()
 
 
 def _arrays(batch: Any) -> list[NDArray]:
