@@ -35,6 +35,7 @@ ORDER = (
     "regions",
     "sweep",
     "monitor",
+    "faults",
     "normalization",
     "divergence",
     "mutants",
