@@ -9,6 +9,7 @@ from steepest import catalogue, record
 from steepest.app import recording
 from steepest.app.cli import main
 from steepest.core.words import Verdict
+from steepest.engine.rates import spelled_counts
 from steepest.record import HoldRate, Record
 from tests.engine.trials.falling import write_falling
 from tests.small import SOURCE
@@ -121,7 +122,8 @@ def test_the_record_takes_the_counts_and_every_run(ours, tmp_path, capsys):
     assert [run["seed"] for run in runs] == [1000, 1001, 1500, 1501, 1502]
     assert set(runs[0]) == {"claim", "version", "kind", "seed", "fields", "verdict", "reason"}
     capsys.readouterr()
-    rates = f"holds at 2 of 2 fresh seeds, {recorded.settings.holds} of 3 settings"
+    rates = spelled_counts(recorded.seeds, recorded.settings)
+    assert rates.startswith(f"holds at 2 of 2 fresh seeds, {recorded.settings.holds} of 3 settings")
     main(["show", ours])
     assert rates in capsys.readouterr().out
     main(["run", ours, "--json"])
