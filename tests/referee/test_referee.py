@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
 import pytest
 
 from steepest import kit
+from steepest.core.arrays import Prediction
 from steepest.core.words import Verdict
-from steepest.engine.referee import Flaw, Severity, bench_of, judge_arrays, proposals, review
+from steepest.engine.referee import Flaw, Severity, _laws, bench_of, judge_arrays, proposals, review
 from steepest.engine.run import execute, ready
 from steepest.engine.store import Store
 from tests.kit.decay import Decay
@@ -461,3 +463,10 @@ def test_the_referee_leaves_the_precision_as_it_was():
     before = jax.config.read("jax_enable_x64")
     judge_arrays(case(Plain()))
     assert jax.config.read("jax_enable_x64") == before
+
+
+def test_a_law_that_hardly_differs_between_repetitions_has_no_other_order():
+    """It was asked for all the same, and the review ended with a KeyError."""
+    predicted = Prediction(step=("seed", np.array([1.0, 1.01])))
+    bench = SimpleNamespace(result=SimpleNamespace(predicted=predicted), along=lambda *_: (0, 1))
+    assert list(_laws._repeated(bench, "step", "seed", ("step",))) == []

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from steepest.core.words import Verdict
-from steepest.engine.referee._axes import varies
 from steepest.engine.referee._bench import Bench, Checks, Outcome
 from steepest.engine.referee._findings import Finding, Flaw, Severity
 from steepest.engine.referee._mutants import SIZES
@@ -68,11 +67,8 @@ def _axis(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> Itera
 
 def _repeated(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> Iterator[Finding]:
     """Yield that a law which differs between repetitions is judged through its mean over them alone."""
-    if not varies(bench.result.predicted.quantity(name), axis, ()):
-        return
-    outcomes = {
-        kind: bench.outcome(bench.with_law(name, kind, axis)) for kind in ("flat", "reversed")
-    }
+    kinds = [kind for kind in _kinds(bench, name, axis) if kind in ("flat", "reversed")]
+    outcomes = {kind: bench.outcome(bench.with_law(name, kind, axis)) for kind in kinds}
     holding = [kind for kind, outcome in outcomes.items() if outcome.holds]
     if holding:
         severity = _weight(bench, readers, Severity.WEAK)
