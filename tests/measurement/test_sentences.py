@@ -431,7 +431,7 @@ def test_a_training_that_diverges_is_logged_and_goes_on(tmp_path):
     assert [each["step"] for each in records] == [0, 1, 2, 3]
     for each in records[1:3]:
         # what is read of the training itself is kept: nothing of it needs a gradient
-        assert each["quantities"].keys() <= {"largest update over weight of a layer"}
+        assert each["quantities"] == {}
         assert "'2.weight' are not finite" in each["trouble"]
         assert each["last_good"] == {"step": 0, "quantities": good["quantities"]}
     assert np.isfinite(records[3]["quantities"]["sharpness"]["value"])

@@ -308,7 +308,7 @@ def ranks(
     means = np.asarray(_mean_along(_law_for(id, law, seen), (over,)))
     order = np.argsort(means, kind="stable")
     gaps = _gaps(seen, over, order)
-    points = _points(gaps, ("between",), each=False)
+    points = _points(gaps, (over,), each=False)
     rises = np.diff(means[order]) > 0
     # a law that is flat between two neighbours predicts no gap there
     positive = (
@@ -426,8 +426,11 @@ def _by_repetition(array: xarray.DataArray, axes: tuple[str, ...]) -> NDArray:
 
 
 def _gaps(seen: xarray.DataArray, over: str, order: NDArray) -> xarray.DataArray:
-    sorted_ = seen.isel({over: order}).drop_vars(over, errors="ignore")
-    return sorted_.diff(over).rename({over: "between"})
+    """Return by how much each neighbour in an order exceeds the one before, at points that name both."""
+    sorted_ = seen.isel({over: order})
+    names = [_spelled(value) for value in _coordinates(sorted_, over)]
+    pairs = [f"{first} to {second}" for first, second in itertools.pairwise(names)]
+    return sorted_.drop_vars(over, errors="ignore").diff(over).assign_coords({over: pairs})
 
 
 def _stands_in_order(values: xarray.DataArray, over: str, order: NDArray) -> bool:
@@ -596,11 +599,17 @@ def _scaled(points: _Points, typical: NDArray) -> _Points:
 
 
 def _said(where: Mapping[str, Any]) -> str:
-    places = (
-        f"{axis} = {value:g}" if isinstance(value, float | int) else f"{axis} = {value}"
-        for axis, value in where.items()
-    )
+    places = (f"{axis} = {_spelled(value)}" for axis, value in where.items())
     return f"worst at {', '.join(places)}"
+
+
+def _spelled(value: Any) -> str:
+    """Spell a coordinate, a number in short.
+
+    >>> _spelled(0.30000000000000004), _spelled("relu")
+    ('0.3', 'relu')
+    """
+    return f"{value:g}" if isinstance(value, float | int) else str(value)
 
 
 def _name_of(law: Any) -> str:

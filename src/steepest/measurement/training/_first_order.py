@@ -68,9 +68,12 @@ class FirstOrder:
         if not looks:
             return []
         weights, updates, gradients = (self._table(looks, name) for name in Norms._fields)
+        size = _total(weights)
+        # no layer has the largest update where another has no size
+        whole = np.where(np.isfinite(size), 1.0, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = updates / weights
-            overall = _total(updates) / _total(weights)
+            shares = updates / weights * whole[:, None]
+            overall = _total(updates) / size
         columns = zip(self.names, shares.T, strict=True)
         medians = {name: _median(column) for name, column in columns}
         layers = {name: value for name, value in medians.items() if value is not None}

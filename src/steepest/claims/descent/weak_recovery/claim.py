@@ -73,8 +73,9 @@ class WeakRecovery(kit.Claim[None]):
         "That cannot be tested by running some; here only spectra are.",
         "That no T does with fewer examples is derived; of T as drawn 45 are tried, and none sees a share of 0.3 at "
         "0.3 kd. Nothing is run between 0.3 and 1 kd: that the factor is one half is told by shares above it, and by "
-        "the examples at which half is seen. They state most of it for complex signals, where the threshold is d: as "
-        "for two real neurons.",
+        "the examples at which half is seen.",
+        "Mondelli and Montanari state most of their theorems for complex signals, whose threshold is d: that of two "
+        "real neurons.",
         "Second layers with unequal weights are not tested: their directions have thresholds of their own.",
         "Below the threshold the share that is seen is not zero in a finite dimension: at d = 400 and 0.3 kd it is "
         "0.02 to 0.09, and falls slowly with d. At the threshold itself it is 0.08 to 0.14.",

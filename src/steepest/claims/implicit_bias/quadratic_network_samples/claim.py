@@ -163,9 +163,9 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
             ),
             kit.rival(
                 "own_weights",
-                "a network needs as many labels as it has weights",
-                label="md, or d(d + 1)/2 if less",
-                needed=np.minimum(everything, self.d * law.width),
+                "the matrices of m neurons have so many numbers",
+                label="md − m(m − 1)/2, or d(d + 1)/2 where m ≥ d",
+                needed=theory.numbers_of_rank(law.width, self.d) + 0 * law.needed,
             ),
             kit.rival(
                 "teacher_numbers",

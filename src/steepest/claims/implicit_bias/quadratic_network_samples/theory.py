@@ -1,5 +1,7 @@
 """From how many labels the positive matrix of least trace is the teacher's: by a convex program, no network."""
 
+from typing import Any
+
 import numpy as np
 
 LEVEL = 0.3  # relative error from which a teacher counts as learned
@@ -59,3 +61,13 @@ def all_numbers(dimension: int) -> int:
     6
     """
     return dimension * (dimension + 1) // 2
+
+
+def numbers_of_rank(rank: Any, dimension: int) -> Any:
+    """Return how many numbers a symmetric matrix has whose rank is no larger, elementwise over ranks.
+
+    >>> numbers_of_rank(np.array([1, 2, 3, 5]), 3)
+    array([3, 5, 6, 6])
+    """
+    rank = np.minimum(rank, dimension)
+    return rank * dimension - rank * (rank - 1) // 2

@@ -139,7 +139,8 @@ class NtkConcentration(kit.Claim[Setting]):
         kit.Version(
             6,
             "the least weights that fit labels, over the width",
-            "a source says that a ball of weights comes to fit every function, and no check told how far it grows",
+            "a source says that a ball of weights comes to fit every function, and no check told how far it grows; its "
+            "margins were set after drafts at seeds of their own",
         ),
     )
     shared = {

@@ -373,12 +373,6 @@ class NoiseAndCurvature(kit.Claim[Setting]):
                 silent=1.0,
             ),
             kit.rival(
-                "inverse_fisher",
-                "that is the covariance of the best weights",
-                label="H is minus the inverse of C",
-                ratio=-1.0,
-            ),
-            kit.rival(
                 "free_labels",
                 "K probabilities add up to one, so that K − 1 are free",
                 label="labels from the network: tr C = K/(K − 1) tr H",

@@ -219,16 +219,12 @@ class CriticalTuning(kit.Claim[Setting]):
             growth_across=("off_c_w", np.log([point.chi_perpendicular for point in off])),
         )
 
-    def recursion(
-        self, setting: Setting, factor: float = 1.0, c_w: float = 0.0, c_b: float | None = None
-    ) -> dict[str, Any]:
-        """Return the recursion from the critical cases' first layers, at their C_W times a factor or at another."""
+    def recursion(self, setting: Setting, factor: float = 1.0) -> dict[str, Any]:
+        """Return the recursion from the critical cases' first layers, at their C_W times a factor."""
         paths = []
         for case in setting.critical:
             start = first_layer(case.inputs, case.c_w, case.c_b)
-            weights = c_w or factor * case.c_w
-            biases = case.c_b if c_b is None else c_b
-            paths.append(propagate(case.activation, weights, biases, start, self.depth))
+            paths.append(propagate(case.activation, factor * case.c_w, case.c_b, start, self.depth))
         return moments_of(np.array(paths))
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
@@ -322,14 +318,12 @@ class CriticalTuning(kit.Claim[Setting]):
                 "it is for ReLU, and GELU resembles it",
                 label="C_W = 2 without biases for every activation",
                 c_w=2.0,
-                **self.recursion(setting, c_w=2.0, c_b=0.0),
             ),
             kit.rival(
                 "tanh_gain",
                 "the gain 5/3 that libraries recommend for tanh",
                 label="C_W = (5/3)² for every activation",
                 c_w=gain,
-                **self.recursion(setting, c_w=gain, c_b=0.0),
             ),
             kit.rival(
                 "one_percent_more",
