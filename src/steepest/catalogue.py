@@ -36,6 +36,7 @@ CHAPTERS = (
     "features",
     "expressivity",
     "bayes_and_transfer",
+    "training",
 )
 """The chapters of this package, in the order of the book."""
 GROUP = "steepest.claims"
