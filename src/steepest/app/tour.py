@@ -21,6 +21,7 @@ TOUR = (
     "class-covariances",
     "contrastive-transfer",
     "alignment-time",
+    "update-size",
 )
 """A claim of each chapter, in the order in which they start, as ``benchmarks/cold`` measures them. The first three are
 quick, so that there is something to look at; then the expensive ones, as what starts last is waited for."""

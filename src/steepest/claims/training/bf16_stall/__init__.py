@@ -1,0 +1,1 @@
+"""The claim bf16-stall: what it says, and its experiment."""

@@ -1,0 +1,310 @@
+"""In bfloat16, rounded to nearest, a weight stops where its step is under half a spacing: the risk left grows as 1/η².
+
+A weight w in [2^e, 2^(e+1)) has the spacing u = 2^(e−7). On ½h(w − w*)² it stops at a distance of at most u/2ηh, so
+that a smaller step ends at a larger risk. Rounded at random its mean moves on, and hu²/12 is left at every step size;
+noise in the gradient of more than a spacing a step lets it move on as well.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training.bf16_stall.experiment import DIGITS, Ends, Lane, descend
+
+KINDS = ("nearest", "at_random", "float32", "dithered", "dithered_float32")
+
+
+class Setting(NamedTuple):
+    """What weights lie between, in powers of two."""
+
+    spacings: kit.Values  # u at each size
+
+
+@kit.claim
+class Bf16Stall(kit.Claim[Setting]):
+    """Weights in bfloat16 that descend, each on a parabola of its own, with the three ways to round."""
+
+    etas: tuple[kit.Positive, ...] = kit.param(
+        (0.04, 0.08, 0.16, 0.32),
+        "η",
+        scope=kit.choices((0.04, 0.08, 0.16, 0.32), (0.05, 0.1, 0.3), (0.06, 0.2, 0.4)),
+    )
+    exponents: tuple[int, ...] = kit.param(
+        (-3, 0, 2),
+        "e: weights lie between 2^e and 2^(e+1)",
+        scope=kit.choices((-3, 0, 2), (-6, -1), (-2, 1, 5)),
+    )
+    curvature: kit.Positive = kit.param(1.0, "h", scope=kit.between(0.8, 2.0))
+    noise: kit.Positive = kit.param(
+        1.0,
+        "of the noisy gradients: deviation of a step over the spacing",
+        scope=kit.between(0.7, 2),
+    )
+    weights: kit.Count = kit.param(2000, "of each descent", unit="weights")
+    steps: kit.Count = kit.param(600, "of each descent", unit="steps")
+    seeds: kit.Seeds = kit.param(8, "draws of starts and minima")
+
+    kind = "theorem"
+    says = {
+        "stops where its step is under half a spacing": "furthest",
+        "the risk left grows as 1/η²": "left",
+    }
+    statement = (
+        r"w'=\mathrm{round}(w-\eta h(w-w^*)),\ c=\frac{u}{2\eta h}:\quad |w-w^*|\le c,\quad "
+        r"\mathrm E\,R=\tfrac h2\Bigl(c^2-cu+\tfrac{u^2}3\Bigr);\qquad \text{rounded at random: }\ \mathrm E\,R="
+        r"\tfrac{hu^2}{12}"
+    )
+    source = "[@gupta2015] for rounding at random; [@zamirai2020] for weights in bfloat16; the laws are derived here"
+    remarks = (
+        "From far away the last steps are one spacing u each, until the distance is at most c: so it ends evenly "
+        "spread between c − u and c. That is 1/η² where c is many spacings, and the check has all of it.",
+        "Rounded at random a weight hops between the two neighbours of w*, up and down with chances in the ratio of "
+        "their distances, so that the step size cancels: θ(1 − θ)u² on average over time, u²/6 on average over θ.",
+        "Noise of a spacing a step makes the rounding an even error of its own, of variance u²/12: the risk is that of "
+        "descent with noise, (η²σ² + u²/12)/(4η − 2η²h).",
+        "One weight on one parabola, with a gradient in float32. In a network gradients of other weights move on, so "
+        "that a weight may start again; what is exact there is that no weight moves whose step is under half its "
+        "spacing.",
+    )
+    history = (kit.Version(1, "weights that are rounded to nearest, at random, and beside noise"),)
+    tiny = {"etas": (0.1, 0.3), "exponents": (0, 2), "weights": 40, "steps": 150, "seeds": 3}
+    full = {"weights": 20_000, "steps": 5000}
+    out_of_scope = {"etas": (0.001, 0.3)}
+    precision = "float32"
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"eta": self.etas, "size": tuple(2.0**e for e in self.exponents)}
+
+    def setting(self, key: kit.Key) -> Setting:
+        return Setting(2.0 ** (np.array(self.exponents) + 1 - DIGITS))
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        slowest = min(self.etas) * self.curvature
+        relative = float(setting.spacings[0]) / 2.0 ** self.exponents[0]
+        return [
+            kit.assume(
+                "largest ηh",
+                max(self.etas) * self.curvature,
+                "<",
+                0.9,
+                "near one a weight arrives in one step",
+            ),
+            kit.assume(
+                "distance at which weights stop, over that of the nearest start",
+                relative / (2 * slowest) / 0.55,
+                "<=",
+                0.5,
+                "they must start farther off: raise the smallest step size",
+            ),
+            kit.assume(
+                "steps in units of 1/ηh",
+                self.steps * slowest,
+                ">=",
+                14,
+                "half of the steps must be behind the start: raise --steps",
+            ),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        u = setting.spacings
+        eta = np.array(self.etas)[:, None]
+        h = self.curvature
+        reach = u / (2 * eta * h)
+        step = self.noise * u  # of the noise, ησ
+        return kit.law(
+            furthest=("eta size", reach),
+            left=("eta size", h / 2 * (reach**2 - reach * u + u**2 / 3)),
+            at_random=("eta size", h * u**2 / 12 + 0 * eta),
+            dithered=("eta size", (step**2 + u**2 / 12) / (4 * eta - 2 * eta**2 * h)),
+        )
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        eta, u = np.meshgrid(self.etas, setting.spacings, indexing="ij")
+        sizes = u * 2.0 ** (DIGITS - 1)
+        still = Lane(*(jnp.asarray(a.ravel(), jnp.float32) for a in (eta, sizes, 0 * eta)))
+        noisy = still._replace(noise=jnp.asarray((self.noise * u / eta).ravel(), jnp.float32))
+
+        def ends(key: kit.Key) -> list[Ends]:
+            of_kind = lambda lanes, rounding, key: jax.lax.map(
+                lambda key: self.of_lanes(lanes, key, rounding), jax.random.split(key, self.seeds)
+            )
+            kinds = [(still, "nearest"), (still, "at_random"), (still, "float32")]
+            kinds += [(noisy, "nearest"), (noisy, "float32")]
+            return [
+                of_kind(lanes, rounding, key)
+                for (lanes, rounding), key in zip(kinds, kit.keys(key, len(kinds)), strict=True)
+            ]
+
+        shape = (self.seeds, *eta.shape)
+        read = lambda values: ("seed eta size", np.asarray(values, float).reshape(shape))
+        of_kinds = dict(zip(KINDS, kit.compiled(ends)(key), strict=True))
+        measured = {f"{kind}_furthest": read(of.furthest) for kind, of in of_kinds.items()}
+        risks = {kind: read(of.risk) for kind, of in of_kinds.items()}
+        return kit.seen(**measured, **risks)
+
+    def of_lanes(self, lanes: Lane, key: kit.Key, rounding: str) -> Ends:
+        """Return the ends of every lane of one kind, each with draws of its own."""
+        keys = jax.random.split(key, len(lanes.step))
+        run = lambda lane, key: descend(
+            lane, key, rounding, self.curvature, self.weights, self.steps
+        )
+        return jax.vmap(run)(lanes, keys)
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "furthest",
+                law.furthest,
+                seen.nearest_furthest,
+                0.02,  # the last of a thousand weights is within u/1000, and c is 1.6 u at least
+                label="largest distance at which a weight stops",
+            ),
+            kit.follows(
+                "left",
+                law.left,
+                seen.nearest,
+                0.04,  # where c = 1.6 u a thousand weights have an interval of 2 %
+                label="risk that is left, rounded to nearest",
+            ),
+            kit.follows(
+                "at_random",
+                law.at_random,
+                seen.at_random,
+                0.04,  # the interval takes 1 %
+                label="risk that is left, rounded at random",
+            ),
+            kit.follows(
+                "dithered",
+                law.dithered,
+                seen.dithered,
+                0.03,  # the interval takes 1 %
+                label="risk beside gradient noise, rounded to nearest",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        u = xarray.DataArray(setting.spacings, {"size": law.size}, ("size",))
+        eta = law.eta
+        h = self.curvature
+        as_noise = u**2 / 12 / (4 * eta - 2 * eta**2 * h)
+        whole = u / (eta * h)
+        return [
+            kit.rival(
+                "whole_spacing",
+                "a weight needs a step of one spacing to move",
+                label="it stops where ηh|w − w*| < u",
+                furthest=whole,
+                left=h / 2 * (whole**2 - whole * u + u**2 / 3),
+            ),
+            kit.rival(
+                "as_noise",
+                "rounding is an even error of variance u²/12 in each step",
+                label="the risk of noise u²/12 a step, ∝ 1/η",
+                left=as_noise,
+                at_random=as_noise,
+            ),
+            kit.rival(
+                "of_storage",
+                "it is the error of rounding once",
+                label="hu²/24 at every step size",
+                left=h * u**2 / 24 + 0 * law.left,
+                at_random=h * u**2 / 24 + 0 * law.at_random,
+            ),
+            kit.rival(
+                "at_the_edge",
+                "it stops as soon as it is as near as that",
+                label="all weights stop at u/2ηh",
+                left=h / 2 * law.furthest**2,
+            ),
+            kit.rival(
+                "noise_alone",
+                "noise undoes the rounding",
+                label="the risk of the noise, without rounding",
+                dithered=law.dithered / (1 + 1 / (12 * self.noise**2)),
+            ),
+            kit.rival(
+                "by_relative_size",
+                "bfloat16 has 8 bits, as all weights do",
+                label="the same spacing at every size",
+                furthest=law.furthest.isel(size=0, drop=True) + 0 * law.furthest,
+                left=law.left.isel(size=0, drop=True) + 0 * law.left,
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "float32",
+                "spacings are 2¹⁶ times smaller",
+                label="weights in float32",
+                nearest=seen.float32,
+                nearest_furthest=seen.float32_furthest,
+                at_random=seen.float32,
+                dithered=seen.dithered_float32,
+            ),
+            kit.control(
+                "rounded_at_random",
+                "its mean moves on",
+                label="rounded at random in place of to nearest",
+                nearest=seen.at_random,
+                nearest_furthest=seen.at_random_furthest,
+            ),
+            kit.control(
+                "without_noise",
+                "it is the noise that lets weights move on",
+                label="gradients without noise",
+                dithered=seen.nearest,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        one = {"size": float(law.size[len(self.exponents) // 2])}
+        wrong = {"as noise, 1/η": rivals["as_noise"].left.sel(one)} if rivals else {}
+        return (
+            kit.curves(
+                "Rounded to nearest, a smaller step ends higher",
+                law.left.sel(one),
+                seen.nearest.sel(one),
+                over="eta",
+                x="step size η",
+                y="risk that is left",
+                rivals=wrong,
+                more=(
+                    kit.observed_curve(
+                        self.etas,
+                        seen.at_random.sel(one).mean("seed"),
+                        "rounded at random",
+                        shade=0.7,
+                    ),
+                    kit.predicted_curve(self.etas, law.at_random.sel(one).values),
+                ),
+                log="xy",
+            ),
+            kit.curves(
+                "How far from the minimum weights stop",
+                law.furthest,
+                seen.nearest_furthest,
+                over="eta",
+                by="size",
+                x="step size η",
+                y="largest distance",
+                name="weights from {}",
+                log="xy",
+            ),
+            kit.curves(
+                "Gradient noise of a spacing lets them move on",
+                law.dithered.sel(one),
+                seen.dithered.sel(one),
+                over="eta",
+                x="step size η",
+                y="risk beside noise",
+                log="xy",
+            ),
+        )

@@ -1,0 +1,1 @@
+"""The claim synthetic-data: what it says, its experiment and its theory."""

@@ -1,0 +1,313 @@
+"""A linear model refitted to its own labels errs n times as much after n rounds; with all data kept, less than twice.
+
+One fit with d weights and T examples errs by σ²d/(T − d − 1). Where all labels are kept as they were, round k adds only
+(T − d − 1)/(k(kT − d − 1)) of that. With a share α of fresh true labels in every round the error stays at
+(2α² − 2α + 1)/(2α − α²), which is least at the golden ratio, 0.618, for α and for the error.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training.synthetic_data import experiment, theory
+from steepest.claims.training.synthetic_data.experiment import Sizes
+
+BOUND = np.pi**2 / 6
+"""Of the error where all data are kept, for T ≫ d."""
+
+
+class Setting(NamedTuple):
+    """Nothing is drawn that both sides see."""
+
+
+@kit.claim
+class SyntheticData(kit.Claim[Setting]):
+    """Least squares on Gaussian inputs, and on digits, refitted to labels of its own with noise."""
+
+    dimension: kit.Count = kit.param(10, "d, weights", scope=kit.between(8, 20))
+    examples: kit.Count = kit.param(
+        40, "T, of each round", unit="examples", scope=kit.between(36, 60)
+    )
+    rounds: kit.Count = kit.param(8, "n, of refitting", unit="rounds", scope=kit.between(6, 12))
+    shares: tuple[kit.Fraction, ...] = kit.param(
+        (0.4, 0.5, 0.6, 0.7, 0.85),
+        "α of the true labels",
+        scope=kit.choices((0.4, 0.5, 0.6, 0.7, 0.85), (0.35, 0.5, 0.65, 0.8, 0.95)),
+    )
+    runs: kit.Count = kit.param(250, "of each kind, a seed", unit="runs")
+    seeds: kit.Seeds = kit.param(12, "groups of runs")
+
+    kind = "theorem"
+    says = {
+        "refitted to its own labels errs n times as much after n rounds": ("replaced", "digits"),
+        "with all data kept, less than twice": "kept",
+    }
+    statement = (
+        r"\frac{\mathrm E\lVert w_n-w^*\rVert^2}{\sigma^2d/(T-d-1)}=n\ \text{(replaced)},\qquad "
+        r"\sum_{k\le n}\frac{T-d-1}{k(kT-d-1)}\ \text{(kept)},\qquad "
+        r"\frac{2\alpha^2-2\alpha+1}{2\alpha-\alpha^2}\ \text{(a share }\alpha\text{ of true labels)}"
+    )
+    source = (
+        "[@gerstgrasser2024] for both, the second as the bound π²/6; [@he2025] for shares of true labels and the "
+        "golden ratio"
+    )
+    corrections = (
+        "With all data kept the paper bounds the error by π²/6 of the first fit's. It is Σ (T − d − 1)/(k(kT − d − 1)) "
+        "exactly (derived in theory.py): 1.4 after twelve rounds at d = 20 and T = 60.",
+    )
+    remarks = (
+        "That n rounds err n times as much needs no Gaussian inputs: each round adds a fit's own error to what it "
+        "starts from. It is judged on digits too, by the error over that of the first round.",
+        "A share α is the weight of a fit to T true labels in a mean of two fits, as in the source; the other is to T "
+        "labels of the model's own.",
+        "Noise is added to the model's labels, of the same variance as that of true ones. Without it nothing is lost.",
+    )
+    history = (kit.Version(1, "labels replaced, kept, and mixed with true ones"),)
+    tiny = {
+        "dimension": 3,
+        "examples": 12,
+        "rounds": 3,
+        "shares": (0.4, 0.6, 0.8, 0.9),
+        "runs": 20,
+        "seeds": 4,
+    }
+    full = {"runs": 2000, "rounds": 12}
+    out_of_scope = {"dimension": 30, "examples": 33}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"round": tuple(range(1, self.rounds + 1)), "alpha": self.shares}
+
+    def check_fields(self) -> None:
+        if len(self.shares) < 4:
+            raise kit.UserError(
+                f"shares need four values for a cubic, got {self.shares}; try --shares 0.4 0.5 0.6 0.8"
+            )
+
+    def setting(self, key: kit.Key) -> Setting:
+        return Setting()
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "T − d",
+                self.examples - self.dimension,
+                ">=",
+                8,
+                "errors need a finite spread: raise --examples",
+            ),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        one = self.dimension / (self.examples - self.dimension - 1)
+        shares = np.array(self.shares)
+        return kit.law(
+            replaced=("round", one * theory.replaced(self.rounds)),
+            kept=("round", one * theory.kept(self.rounds, self.dimension, self.examples)),
+            mixed=("alpha", one * theory.mixed(shares, self.rounds)),
+            best=theory.GOLDEN,
+            digits=("round", theory.replaced(self.rounds)),
+        )
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        gaussian = experiment.gaussian(rng)
+        of_digits = experiment.of_digits(rng, self.dimension)
+        sizes = Sizes(self.seeds * self.runs, self.examples, self.dimension, self.rounds)
+        means = lambda each: each.reshape(self.seeds, self.runs, -1).mean(1)
+        of_shares = lambda fresh: np.concatenate(
+            [
+                means(experiment.mix(rng, gaussian, sizes, share, fresh=fresh))
+                for share in self.shares
+            ],
+            1,
+        )
+        kept = lambda refreshed: means(experiment.keep(rng, gaussian, sizes, refreshed=refreshed))
+        return kit.seen(
+            replaced=("seed round", means(experiment.replace(rng, gaussian, sizes))),
+            kept=("seed round", kept(refreshed=False)),
+            refreshed=("seed round", kept(refreshed=True)),
+            mixed=("seed alpha", of_shares(fresh=True)),
+            stale=("seed alpha", of_shares(fresh=False)),
+            on_digits=("seed round", means(experiment.replace(rng, of_digits, sizes))),
+            digits_kept=(
+                "seed round",
+                means(experiment.keep(rng, of_digits, sizes, refreshed=False)),
+            ),
+        )
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return errors on digits over those of the first round, and the best share of each group of runs."""
+        shares = np.array(self.shares)
+        best = [theory.best_share(shares, errors) for errors in seen.mixed.values]
+        return {
+            "digits": seen.on_digits / seen.on_digits.isel(round=0, drop=True).mean("seed"),
+            "best": xarray.DataArray(best, dims="seed"),
+        }
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "replaced",
+                law.replaced,
+                seen.replaced,
+                0.05,  # the interval takes 2 to 3 %
+                label="error where labels are replaced",
+            ),
+            kit.follows(
+                "digits",
+                law.digits,
+                seen.digits,
+                0.06,  # the interval of the first round comes to that of the others
+                label="the same on digits, over that of the first round",
+            ),
+            kit.follows(
+                "kept",
+                law.kept,
+                seen.kept,
+                0.05,  # the interval takes 2 to 3 %
+                label="error where all are kept",
+            ),
+            kit.follows(
+                "mixed",
+                law.mixed,
+                seen.mixed,
+                0.05,  # the interval takes 2 to 3 %
+                label="error with a share of true labels",
+            ),
+            kit.follows(
+                "best",
+                law.best,
+                seen.best,
+                0.04,  # the cubic takes 0.001, the interval 0.02
+                absolute=True,
+                label="share at which the error is least",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        one = law.replaced / law["round"]
+        n = law["round"]
+        harmonic = (1 / n).cumsum("round")
+        alpha = law.alpha
+        first = float(law.replaced[0])
+        return [
+            kit.rival(
+                "random_walk",
+                "errors of rounds are independent, and their distance grows like the root",
+                label="√n times as much",
+                replaced=one * n**0.5,
+                digits=n**0.5,
+            ),
+            kit.rival(
+                "compounds",
+                "each round has the last one's errors and adds as many",
+                label="twice as much each round",
+                replaced=one * 2.0 ** (n - 1),
+                digits=2.0 ** (n - 1),
+            ),
+            kit.rival(
+                "bound",
+                "the paper's bound is its value",
+                label="π²/6 from the second round on",
+                kept=one * xarray.where(n > 1, BOUND, 1.0),
+            ),
+            kit.rival(
+                "harmonic",
+                "the k-th round is one of k",
+                label="Σ 1/k",
+                kept=one * harmonic,
+            ),
+            kit.rival(
+                "truth_alone",
+                "a model's own labels hold nothing that it does not know",
+                label="least error with true labels alone",
+                mixed=first * (1 + (1 - alpha)),
+                best=1.0,
+            ),
+            kit.rival(
+                "half",
+                "both fits see as many labels",
+                label="best at one half",
+                best=0.5,
+            ),
+            kit.rival(
+                "as_true",
+                "labels of a good model are as good as true ones",
+                label="α² + (1 − α)²",
+                mixed=first * (alpha**2 + (1 - alpha) ** 2),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "kept",
+                "the first labels are true, and stay",
+                label="all data kept in the place of replaced",
+                replaced=seen.kept,
+                on_digits=seen.digits_kept,
+            ),
+            kit.control(
+                "refreshed",
+                "then no label is as it was",
+                label="old inputs with new labels of the last model",
+                kept=seen.refreshed,
+            ),
+            kit.control(
+                "stale",
+                "the same true labels in each round leave their error",
+                label="true labels of the first round alone",
+                mixed=seen.stale,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        first = float(law.replaced[0])
+        rounds = np.arange(1, self.rounds + 1)
+        wrong = {"bound π²/6": rivals["bound"].kept / first} if rivals else {}
+        shares = np.linspace(0.3, 1.0, 60)
+        return (
+            kit.curves(
+                "Refitted to its own labels, a model errs n times as much",
+                law.replaced / first,
+                seen.replaced / first,
+                over="round",
+                x="round n",
+                y="error / error of one fit",
+                more=(
+                    kit.observed_curve(
+                        rounds,
+                        seen.digits.mean("seed").values,
+                        "digits",
+                        kind="points",
+                        shade=0.7,
+                    ),
+                ),
+                ylim=(0, None),
+            ),
+            kit.curves(
+                "With all data kept it hardly errs more",
+                law.kept / first,
+                seen.kept / first,
+                over="round",
+                x="round n",
+                y="error / error of one fit",
+                rivals=wrong,
+                ylim=(0, 2),
+            ),
+            kit.panel(
+                "A share of true labels: best at the golden ratio",
+                "share α of true labels",
+                "error / error of one fit",
+                kit.observed_curve(
+                    self.shares, seen.mixed.mean("seed").values / first, kind="points"
+                ),
+                kit.predicted_curve(shares, theory.mixed(shares, self.rounds), "theory"),
+                kit.context_curve((theory.GOLDEN, theory.GOLDEN), (0.5, 1.0), "0.618"),
+            ),
+        )

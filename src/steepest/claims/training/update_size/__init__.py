@@ -1,0 +1,1 @@
+"""The claim update-size: what it says, its experiment and its theory."""
