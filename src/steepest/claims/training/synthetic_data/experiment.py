@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steepest.nn.data import digits
-from steepest.nn.types import Values
 
 PIXELS = 64
 
@@ -20,7 +20,7 @@ class Sizes(NamedTuple):
     rounds: int
 
 
-Inputs = Callable[[Sizes], Values]
+Inputs = Callable[[Sizes], NDArray]
 """Draws the inputs of a round, ``(runs, T, d)``."""
 
 
@@ -38,24 +38,24 @@ def of_digits(rng: np.random.Generator, dimension: int) -> Inputs:
     return lambda sizes: images[rng.integers(len(images), size=(sizes.runs, sizes.examples))]
 
 
-def fit(x: Values, y: Values) -> Values:
+def fit(x: NDArray, y: NDArray) -> NDArray:
     """Return the weights of least squares, ``(runs, d)``."""
     across = x.swapaxes(1, 2)
     return np.linalg.solve(across @ x, across @ y[..., None])[..., 0]
 
 
-def labels(rng: np.random.Generator, x: Values, weights: Values) -> Values:
+def labels(rng: np.random.Generator, x: NDArray, weights: NDArray) -> NDArray:
     """Return a model's outputs with noise of variance one, ``(runs, T)``."""
     outputs = (x @ weights[..., None])[..., 0]
     return outputs + rng.standard_normal(outputs.shape)
 
 
-def errors(weights: Values) -> Values:
+def errors(weights: NDArray) -> NDArray:
     """Return ‖w − w*‖² of each run; the truth is zero, as errors do not depend on it."""
     return (weights**2).sum(1)
 
 
-def replace(rng: np.random.Generator, inputs: Inputs, sizes: Sizes) -> Values:
+def replace(rng: np.random.Generator, inputs: Inputs, sizes: Sizes) -> NDArray:
     """Fit each round to labels of the last model alone; return errors ``(runs, rounds)``."""
     weights = np.zeros((sizes.runs, sizes.dimension))
     path = []
@@ -66,7 +66,7 @@ def replace(rng: np.random.Generator, inputs: Inputs, sizes: Sizes) -> Values:
     return np.stack(path, 1)
 
 
-def keep(rng: np.random.Generator, inputs: Inputs, sizes: Sizes, *, refreshed: bool) -> Values:
+def keep(rng: np.random.Generator, inputs: Inputs, sizes: Sizes, *, refreshed: bool) -> NDArray:
     """Fit each round to all data so far; return errors ``(runs, rounds)``.
 
     Args:
@@ -93,7 +93,7 @@ def keep(rng: np.random.Generator, inputs: Inputs, sizes: Sizes, *, refreshed: b
 
 def mix(
     rng: np.random.Generator, inputs: Inputs, sizes: Sizes, share: float, *, fresh: bool
-) -> Values:
+) -> NDArray:
     """Weigh a fit to true labels with one to labels of the last model; return errors after the last round.
 
     Args:

@@ -1,0 +1,1 @@
+"""The claim group-policy-gradient: what it says, its experiment and its theory."""

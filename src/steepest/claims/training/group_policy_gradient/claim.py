@@ -1,0 +1,237 @@
+"""Group policy gradients need a time ∝ 1/p₀; divided by the group's deviation it is ∝ p₀^(−½) where p₀ ≫ 1/G only.
+
+p₀ is the chance of the right answer at first, G the number of answers that are sampled in a step. The time to one half
+is an integral of the drift: p(1 − p)(1 − 1/G) where the advantage is the reward less the group's mean, and
+E √(q(1 − q)), q the share of right answers in the group, where that is divided by the group's deviation, as in GRPO.
+Below 1/G most groups agree and teach nothing, so that the time is ∝ 1/p₀ again.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training.group_policy_gradient import experiment, theory
+from steepest.claims.training.group_policy_gradient.experiment import Lanes
+
+RULES = ("mean", "deviation")
+
+
+class Setting(NamedTuple):
+    """Nothing is drawn that both sides see."""
+
+
+@kit.claim
+class GroupPolicyGradient(kit.Claim[Setting]):
+    """Softmax policies over a few answers to single questions, taught by sampled groups with verifiable rewards."""
+
+    groups: tuple[kit.Count, ...] = kit.param(
+        (8, 64),
+        "G, answers sampled in a step",
+        scope=kit.choices((8, 64), (6, 32), (12, 100)),
+    )
+    starts: tuple[kit.Fraction, ...] = kit.param(
+        (0.2, 0.06, 0.02, 0.01),
+        "p₀",
+        scope=kit.choices((0.2, 0.06, 0.02, 0.01), (0.15, 0.05, 0.015), (0.1, 0.04, 0.012)),
+    )
+    answers: kit.Count = kit.param(4, "K", scope=kit.between(3, 8))
+    lr: kit.Positive = kit.param(0.04, "η", scope=kit.between(0.03, 0.05))
+    questions: kit.Count = kit.param(40, "of each kind, a seed", unit="questions")
+    seeds: kit.Seeds = kit.param(8, "groups of questions")
+
+    kind = "theorem"
+    says = {
+        "need a time ∝ 1/p₀": ("time", "slope"),
+        "∝ p₀^(−½) where p₀ ≫ 1/G only": ("time", "slope"),
+    }
+    statement = (
+        r"T=\frac{K-1}K\int_{p_0}^{1/2}\frac{dp}{p(1-p)\,c(p)},\qquad c(p)=p(1-p)\Bigl(1-\frac1G\Bigr)\ \text{(mean)},"
+        r"\quad c(p)=\mathrm E\sqrt{q(1-q)},\ Gq\sim\mathrm{Bin}(G,p)\ \text{(deviation)}"
+    )
+    source = "[@shao2024] for the rule; [@mei2020] for softmax policy gradients; the law is derived in theory.py"
+    corrections = (
+        "It is said that division by the deviation turns p(1 − p) into √(p(1 − p)), so that hard questions are learned "
+        "in a time ∝ p₀^(−½). That is for groups without end: with G = 8 and p₀ = 0.01 the time is more than twice as long.",
+    )
+    remarks = (
+        "One question at a time, with a logit for each answer: nothing is shared between questions. No clipping and no "
+        "penalty towards the first policy; both matter for longer steps.",
+        "The deviation is that of the group as it is, with G in its denominator; with G − 1 in it times are longer by "
+        "√(G/(G − 1)), which a rival has.",
+        "Cross-entropy on the right answer needs log(1/p₀): it is shown beside.",
+        "Times are η times the steps, and the law is that of small η: at 0.04 they are off by less than a percent.",
+    )
+    history = (kit.Version(1, "times of both rules over groups and starts, and their slope"),)
+    tiny = {"groups": (4, 8), "starts": (0.3, 0.2), "lr": 0.2, "questions": 6, "seeds": 3}
+    full = {"questions": 1000, "lr": 0.02}
+    out_of_scope = {"starts": (0.6, 0.1)}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"rule": RULES, "group": self.groups, "start": self.starts}
+
+    def setting(self, key: kit.Key) -> Setting:
+        return Setting()
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        return [
+            kit.assume("largest p₀", max(self.starts), "<", 0.5, "choose smaller --starts"),
+            kit.assume("η", self.lr, "<=", 0.5, "the law is of small steps: lower --lr"),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        of_groups = [
+            self.times([theory.mean_of_group(group), theory.deviation_of_group(group)])
+            for group in self.groups
+        ]
+        times = np.stack(of_groups, 1)
+        return kit.law(
+            time=("rule group start", times), slope=("rule group", theory.slope(times, self.starts))
+        )
+
+    def times(self, drifts: list[theory.Drift]) -> kit.Values:
+        """Return times of some rules from each start, ``(rules, starts)``."""
+        return theory.times(drifts, self.starts, self.answers)
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+
+        def times(rules: tuple[int, ...], told: bool) -> tuple[str, kit.Values]:
+            axes = (np.arange(self.seeds), rules, self.groups, self.starts, np.ones(self.questions))
+            grid = np.meshgrid(*axes, indexing="ij")
+            rule, group, start = (grid[axis].ravel() for axis in (1, 2, 3))
+            lanes = Lanes(rule, group.astype(int), start, np.full(start.shape, told))
+            # four over p₀ is more than the slowest takes; what says nothing is waited for no longer than a fourth
+            longest = (4 if told else 1) / min(self.starts)
+            arrived = experiment.learn(rng, lanes, self.answers, self.lr, longest)
+            arrived = arrived.reshape(grid[0].shape).mean(-1)
+            return "seed rule group start", np.repeat(arrived, len(RULES) // len(rules), 1)
+
+        return kit.seen(
+            time=times((experiment.MEAN, experiment.DEVIATION), told=True),
+            raw=times((experiment.RAW,), told=True),
+            tossed=times((experiment.MEAN,), told=False),
+        )
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        """Return slopes of times between the smallest two starts."""
+        times = seen.time.transpose(..., "start")
+        slopes = xarray.zeros_like(times.isel(start=0, drop=True))
+        return {"slope": slopes + theory.slope(times.values, self.starts)}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "time",
+                law.time,
+                seen.time,
+                0.05,  # the interval takes 3 %, the step 1 %
+                label="time until the right answer has the chance ½",
+            ),
+            kit.follows(
+                "slope",
+                law.slope,
+                seen.slope,
+                0.09,  # the interval of both times over the logarithm of their starts' ratio takes 0.05
+                absolute=True,
+                label="exponent of the time in p₀, at the smallest two",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        def of(mean: theory.Drift, deviation: theory.Drift) -> dict[str, object]:
+            times = self.times([mean, deviation])
+            each = np.repeat(times[:, None], len(self.groups), 1)
+            slopes = theory.slope(each, self.starts)
+            return {"time": ("rule group start", each), "slope": ("rule group", slopes)}
+
+        exact = law.time.values
+        unbiased = np.sqrt(law.group / (law.group - 1))
+        return [
+            kit.rival(
+                "large_groups",
+                "the share of right answers in a group is p",
+                label="p(1 − p) and √(p(1 − p)) for every G",
+                **of(theory.mean_of_group(np.inf), theory.large_group),
+            ),
+            kit.rival(
+                "sample_deviation",
+                "libraries divide by G − 1",
+                label="the deviation with G − 1 in its denominator",
+                time=(
+                    "rule group start",
+                    np.stack([exact[0], exact[1] * unbiased.values[:, None]]),
+                ),
+            ),
+            kit.rival(
+                "root_always",
+                "division by the deviation makes hard questions easy",
+                label="T ∝ p₀^(−½) at every G",
+                slope=law.slope.copy(
+                    data=np.stack([law.slope.values[0], 0 * exact[1, :, 0] - 0.5])
+                ),
+            ),
+            kit.rival(
+                "as_imitation",
+                "the right answer is raised each time it is seen",
+                label="T ∝ log(1/p₀)",
+                **of(theory.imitation, theory.imitation),
+            ),
+            kit.rival(
+                "alike",
+                "dividing by a number is a step size",
+                label="both rules have the same slope",
+                slope=law.slope.copy(data=np.repeat(law.slope.values[:1], 2, 0)),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "tossed",
+                "rewards say nothing of the answer",
+                label="rewards by tossing coins",
+                time=seen.tossed,
+            ),
+            kit.control(
+                "raw",
+                "the group's mean holds each answer's own reward",
+                label="rewards without their mean, in place of both rules",
+                time=seen.raw,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        starts = np.geomspace(min(self.starts), max(self.starts), 20)
+        own = [theory.time_to_half(theory.imitation, start, self.answers) for start in starts]
+        copied = kit.context_curve(starts, own, "imitation")
+        panels = []
+        for rule, title in (
+            ("mean", "The reward less its mean: time ∝ 1/p₀"),
+            ("deviation", "Divided by the deviation: faster, while p₀ ≫ 1/G"),
+        ):
+            wrong = (
+                {"G = ∞": rivals["large_groups"].time.isel(group=0).sel(rule=rule)}
+                if rivals
+                else {}
+            )
+            panels.append(
+                kit.curves(
+                    title,
+                    law.time.sel(rule=rule, drop=True),
+                    seen.time.sel(rule=rule, drop=True),
+                    over="start",
+                    by="group",
+                    x="p₀, chance of the right answer at first",
+                    y="time to ½",
+                    name="G = {}",
+                    rivals=wrong,
+                    more=(copied,),
+                    log="xy",
+                )
+            )
+        return tuple(panels)

@@ -1,0 +1,1 @@
+"""The claim lora-rank: what it says, its experiment and its theory."""

@@ -1,0 +1,242 @@
+"""An adapter of rank r changes outputs in its first step by γ²η√(r(r+1)a + rb) under SGD, by γη√(rc + r(r−1)e) in Adam.
+
+γ multiplies the adapter, which starts from Gaussian weights behind and zeros in front; a, b, c and e are known from the
+inputs and errors of the batch. Above r* = b/a, an effective rank of the inputs, the change is the same at each rank
+with γ ∝ 1/√r under SGD, and with γ ∝ 1/r under Adam; below r* it falls with r.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training.lora_rank import experiment, theory
+from steepest.claims.training.lora_rank.experiment import DigitsLayer
+from steepest.claims.training.lora_rank.theory import Batch, Sizes
+
+KINDS = ("white", "spread", "digits")
+POWERS = (0.0, 1.0)  # of the variances of the first two kinds
+
+
+class Setting(NamedTuple):
+    """The batches of each kind of inputs, and inputs of other examples."""
+
+    batches: tuple[Batch, ...]
+    others: tuple[kit.Values, ...]
+    digits: DigitsLayer
+
+
+@kit.claim
+class LoraRank(kit.Claim[Setting]):
+    """Adapters of a linear layer on Gaussian inputs and in a ReLU network on digits, with SGD and Adam of optax."""
+
+    ranks: tuple[kit.Count, ...] = kit.param(
+        (1, 2, 4, 8, 32),
+        "r of the adapters",
+        scope=kit.choices((1, 2, 4, 8, 32), (1, 3, 6, 16, 40), (2, 4, 10, 24)),
+    )
+    inputs: kit.Count = kit.param(48, "n of the layer", scope=kit.between(40, 64))
+    outputs: kit.Count = kit.param(16, "of the layer", scope=kit.between(12, 24))
+    examples: kit.Count = kit.param(
+        24, "m of the batch", unit="examples", scope=kit.between(16, 32)
+    )
+    draws: kit.Count = kit.param(2000, "of each adapter, a seed")
+    seeds: kit.Seeds = kit.param(8, "groups of draws")
+
+    kind = "theorem"
+    says = {
+        "γ²η√(r(r+1)a + rb) under SGD": "sgd",
+        "γη√(rc + r(r−1)e) in Adam": "adam",
+    }
+    statement = (
+        r"\mathrm E\lVert\gamma BAX\rVert^2=(\gamma^2\eta)^2\,\bigl(r(r+1)\,a+r\,b\bigr)\ \text{(SGD)},\quad "
+        r"(\gamma\eta)^2\,\bigl(r\,c+r(r-1)\,e\bigr)\ \text{(Adam)};\quad \Gamma=\tfrac1nX^\top X,\ "
+        r"a=\tfrac1{m^2}\mathrm{tr}\,Y\Gamma^2Y^\top,\ b=\tfrac1{m^2}\mathrm{tr}\,\Gamma\,\mathrm{tr}\,Y\Gamma Y^\top,"
+        r"\ c=k\,\mathrm{tr}\,\Gamma,\ e=\tfrac2\pi\sum_i\frac{\lVert(Y\Gamma)_i\rVert^2}{(Y\Gamma Y^\top)_{ii}}"
+    )
+    source = "Derived in theory.py; [@hu2022] for adapters with γ = α/r, [@kalajdzievski2023] for α/√r, at large r"
+    corrections = (
+        "Kalajdzievski asks for γ ∝ 1/√r at every rank. That keeps the first step's change under SGD, and above r* "
+        "alone: below it the change falls like 1/√r with it. Under Adam, whose step does not shrink with the gradient, "
+        "it is γ ∝ 1/r that keeps the change above its own r*.",
+    )
+    remarks = (
+        "Outputs and errors are those of one batch, at the start: B is zero, so that A does not move in this step. "
+        "Later steps are not judged.",
+        "Adam's first step is the sign of the gradient, by its bias correction. Later steps average gradients.",
+        "r* is where a(r + 1) = b: at white inputs about m/(1 + m/n), and a few for digits.",
+        "On inputs of other batches the change is smaller than on the batch's own.",
+    )
+    history = (
+        kit.Version(1, "the first step of both optimizers over ranks, on three kinds of inputs"),
+    )
+    tiny = {
+        "ranks": (1, 2, 4),
+        "inputs": 10,
+        "outputs": 4,
+        "examples": 6,
+        "draws": 20,
+        "seeds": 3,
+    }
+    full = {"draws": 4000}
+    out_of_scope = {"ranks": (1, 100), "inputs": 48}
+    precision = "float32"
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"kind": KINDS, "r": self.ranks}
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
+        sizes = (self.inputs, self.outputs, self.examples)
+        drawn = [experiment.drawn(rng, *sizes, power) for power in POWERS]
+        others = [experiment.drawn(rng, *sizes, power).x for power in POWERS]
+        digits = DigitsLayer(rng, *sizes)
+        return Setting((*drawn, digits.batch()), (*others, digits.other), digits)
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "largest rank over inputs",
+                max(self.ranks) / self.inputs,
+                "<=",
+                1,
+                "more than n directions there are not: lower --ranks",
+            ),
+            kit.assume("errors of digits", float(abs(setting.batches[-1].y).max()), ">", 0),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        of_kinds = [theory.sizes(batch) for batch in setting.batches]
+        rank = np.array(self.ranks, float)
+        return kit.law(
+            sgd=("kind r", [theory.by_descent(of, rank) / rank**2 for of in of_kinds]),
+            adam=("kind r", [theory.by_adam(of, rank) / rank**2 for of in of_kinds]),
+        )
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        risks = [*map(experiment.linear, setting.batches[:2]), setting.digits.risk]
+
+        def changes(ranks: jax.Array, keys: jax.Array) -> list[dict[str, jax.Array]]:
+            def of_seed(key: jax.Array, risk: Any, batch: Batch, other: kit.Values) -> Any:
+                shape = (self.draws, max(self.ranks), self.inputs)
+                down = jax.random.normal(key, shape) / self.inputs**0.5
+                step = lambda down: experiment.first_steps(
+                    risk, batch.x, other, self.outputs, ranks, down
+                )
+                return jax.tree.map(lambda values: values.mean(0), jax.vmap(step)(down))
+
+            return [
+                jax.lax.map(lambda key, of=of: of_seed(key, *of), keys)
+                for of in zip(risks, setting.batches, setting.others, strict=True)
+            ]
+
+        keys = jax.random.split(key, self.seeds)
+        measured = kit.compiled(changes)(jnp.asarray(self.ranks, jnp.float32), keys)
+        names = ("sgd", "adam", "sgd_elsewhere", "adam_elsewhere")
+        stacked = {
+            name: np.stack([np.asarray(of[name], float) for of in measured], 1) for name in names
+        }
+        return kit.seen(**{name: ("seed kind r", values) for name, values in stacked.items()})
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "sgd",
+                law.sgd,
+                seen.sgd,
+                0.2,  # of the square; the interval takes 0.1 at rank one, whose changes are of fourth order in normals
+                label="SGD with γ = 1/√r: mean square change of outputs",
+            ),
+            kit.follows(
+                "adam",
+                law.adam,
+                seen.adam,
+                0.06,  # the interval takes 0.03
+                label="Adam with γ = 1/r: mean square change of outputs",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        of_kinds = [theory.sizes(batch) for batch in setting.batches]
+        rank = np.array(self.ranks, float)
+        last = max(self.ranks)
+        of = lambda change: ("kind r", [change(sizes) / rank**2 for sizes in of_kinds])
+        largest = lambda array: array.isel(r=-1, drop=True) + 0 * array
+
+        def without(name: str) -> Any:
+            return lambda sizes: theory.by_descent(sizes._replace(**{name: 0.0}), rank)
+
+        def one_sign(sizes: Sizes) -> kit.Values:
+            return theory.by_adam(sizes._replace(e=sizes.e * np.pi / 2), rank)
+
+        return [
+            kit.rival(
+                "same_at_every_rank",
+                "that is what γ ∝ 1/√r was chosen for",
+                label="SGD with γ = 1/√r changes outputs alike at every rank",
+                sgd=largest(law.sgd),
+            ),
+            kit.rival(
+                "adam_alike",
+                "that is what γ ∝ 1/r was chosen for",
+                label="Adam with γ = 1/r changes outputs alike at every rank",
+                adam=largest(law.adam),
+            ),
+            kit.rival(
+                "independent",
+                "the r terms are independent",
+                label="the change grows like √r before γ",
+                sgd=largest(law.sgd) * last / law.r,
+                adam=largest(law.adam) * last / law.r,
+            ),
+            kit.rival(
+                "no_fluctuation",
+                "AᵀA is its mean",
+                label="SGD without b",
+                sgd=of(without("b")),
+            ),
+            kit.rival(
+                "signs_all_alike",
+                "a sign is worth its gradient",
+                label="Adam without 2/π",
+                adam=of(one_sign),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "elsewhere",
+                "a and e are of the batch's own inputs",
+                label="the change at inputs of other examples",
+                sgd=seen.sgd_elsewhere,
+                adam=seen.adam_elsewhere,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        largest = lambda array: array.isel(r=-1, drop=True)
+        panels = []
+        for name, title in (
+            ("sgd", "SGD with γ = 1/√r: alike above r* alone"),
+            ("adam", "Adam with γ = 1/r: the same"),
+        ):
+            panels.append(
+                kit.curves(
+                    title,
+                    law[name] / largest(law[name]),
+                    seen[name] / largest(law[name]),
+                    over="r",
+                    by="kind",
+                    x="rank r",
+                    y="mean square change / that of the largest rank",
+                    log="xy",
+                )
+            )
+        return tuple(panels)

@@ -1,0 +1,64 @@
+"""Adapters: constants against draws of the step itself, errors of digits against autodiff."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.claims.training.lora_rank import experiment, theory
+from steepest.claims.training.lora_rank.theory import Batch
+
+RNG = np.random.default_rng(0)
+INPUTS, OUTPUTS, EXAMPLES = 7, 3, 4
+
+
+def batch():
+    return experiment.drawn(RNG, INPUTS, OUTPUTS, EXAMPLES, 1.0)
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_constants_by_the_step_itself(rank):
+    x, y = batch()
+    down = RNG.standard_normal((60_000, rank, INPUTS)) / INPUTS**0.5
+    gradient = y @ x.T @ down.swapaxes(1, 2) / EXAMPLES
+    of = theory.sizes(Batch(x, y))
+    for step, law in ((gradient, theory.by_descent), (np.sign(gradient), theory.by_adam)):
+        drawn = ((step @ down @ x) ** 2).mean((1, 2))
+        error = 4 * drawn.std() / len(drawn) ** 0.5
+        assert law(of, rank) == pytest.approx(drawn.mean(), abs=error)
+
+
+def test_one_example_has_rank_one():
+    x, y = experiment.drawn(RNG, INPUTS, OUTPUTS, 1, 0.0)
+    assert theory.sizes(Batch(x, y)).rank == pytest.approx(1)
+
+
+def test_outputs_without_an_error_do_not_move_under_adam():
+    x, y = batch()
+    y[0] = 0
+    of = theory.sizes(Batch(x, y))
+    others = theory.sizes(Batch(x, y[1:]))
+    assert of.c == pytest.approx(others.c * 2 / 3)
+    assert of.e == pytest.approx(others.e * 2 / 3)
+
+
+def test_errors_of_digits_by_autodiff():
+    layer = experiment.DigitsLayer(RNG, 12, 6, 5)
+    each = jax.grad(lambda change: layer.risk(change))(jnp.zeros((6, 5)))
+    np.testing.assert_allclose(layer.batch().y, 5 * each, atol=1e-12)
+
+
+def test_steps_of_optax_are_the_formula():
+    x, y = batch()
+    down = jnp.asarray(RNG.standard_normal((4, INPUTS)))
+    ranks = jnp.array([1.0, 3.0])
+    risk = experiment.linear(Batch(x, y))
+    moved = experiment.first_steps(risk, x, x, OUTPUTS, ranks, down)
+    for place, rank in enumerate((1, 3)):
+        a = np.asarray(down)[:rank]
+        gradient = y @ x.T @ a.T / EXAMPLES
+        sgd = (gradient @ a @ x / rank) ** 2
+        adam = (np.sign(gradient) @ a @ x / rank) ** 2
+        assert float(moved["sgd"][place]) == pytest.approx(sgd.mean())
+        assert float(moved["adam"][place]) == pytest.approx(adam.mean())
+    np.testing.assert_allclose(moved["sgd"], moved["sgd_elsewhere"])
