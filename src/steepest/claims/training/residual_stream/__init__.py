@@ -1,0 +1,1 @@
+"""The claim residual-stream: what it says, and its experiment."""

@@ -1,0 +1,295 @@
+"""A Pre-LN stream has variance 1 + l/2 after l blocks; block l's gradient falls as (1 + l/2)^(−½) at any depth.
+
+At the start of training, with ReLU and matrices of variance 1/d. Each block adds ½ to the variance of the stream, and
+the gradient that reaches a block grows on its way by the factors that the stream has grown by. So no block's gradient
+depends on how many blocks stand behind it. Under Post-LN the last block's gradient is √(d/3) at every depth.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training.residual_stream import experiment
+from steepest.claims.training.residual_stream.experiment import Signals
+
+SHALLOW = (1, 2, 4, 8)  # blocks that all networks have
+ADDED = 0.5  # variance that a block adds
+
+
+class Setting(NamedTuple):
+    """Nothing is drawn that both sides see."""
+
+
+@kit.claim
+class ResidualStream(kit.Claim[Setting]):
+    """Random residual networks of several depths, each on one input, with normalization before or behind the blocks."""
+
+    width: kit.Count = kit.param(
+        192, "d of the stream and of each block", unit="neurons", scope=kit.between(160, 320)
+    )
+    depths: tuple[kit.Count, ...] = kit.param(
+        (8, 16, 32),
+        "L",
+        unit="blocks",
+        scope=kit.choices((8, 16, 32), (12, 24), (10, 40)),
+    )
+    networks: kit.Count = kit.param(5, "of a seed, over which squares are averaged")
+    seeds: kit.Seeds = kit.param(24, "groups of networks")
+
+    kind = "limit"
+    says = {
+        "variance 1 + l/2 after l blocks": "stream",
+        "block l's gradient falls as (1 + l/2)^(−½) at any depth": ("gradient", "last"),
+    }
+    statement = (
+        r"x_{l}=x_{l-1}+W_2\,\mathrm{relu}(W_1\,\mathrm{LN}(x_{l-1})):\quad \tfrac1d\lVert x_l\rVert^2=1+\tfrac l2,"
+        r"\qquad \lVert\nabla_{W_2^{(l)}}\rVert_F=\sqrt{\tfrac d2}\,\bigl(1+\tfrac l2\bigr)^{-1/2}\ \text{for each }L"
+    )
+    source = (
+        "[@xiong2020] bounds the last block's gradient by O(d√(ln d/L)) for Pre-LN and O(d√ln d) for Post-LN, which "
+        "is in agreement; the law for each block is derived here. [@sun2025] for the growth of the stream"
+    )
+    corrections = (
+        "It is said that the variance of a Pre-LN stream grows exponentially with depth. At the start it grows like "
+        "1 + l/2, and with 1/√l before each block like 1 + ½ Σ 1/k.",
+    )
+    remarks = (
+        "Backward: a block multiplies the square of a gradient by 1 + ½/(1 + (l − 1)/2), and the product of these from "
+        "l to L cancels against the last normalization's 1/(1 + L/2).",
+        "Gradients are those of one example, and of the blocks' second matrix; over a batch the gradients of several "
+        "examples add up as far as their streams are alike, more so in deep blocks.",
+        "Networks as they start. In training blocks grow at different rates.",
+        "Attention blocks are not tested. At the start a head with equal weights averages over positions, and its "
+        "variance depends on how alike these are.",
+    )
+    history = (kit.Version(1, "streams and gradients of three depths, and Post-LN's last block"),)
+    tiny = {"width": 24, "depths": (8, 10), "networks": 2, "seeds": 3}
+    full = {"width": 512, "depths": (8, 16, 64), "seeds": 40}
+    out_of_scope = {"depths": (8, 64), "width": 24}
+    precision = "float32"
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        deepest = max(self.depths)
+        blocks = tuple(sorted({*SHALLOW, *(b for b in (16, 32) if b < deepest), deepest}))
+        return {"block": blocks, "shallow": SHALLOW, "depth": self.depths}
+
+    def check_fields(self) -> None:
+        if min(self.depths) < max(SHALLOW):
+            raise kit.UserError(
+                f"networks have at least {max(SHALLOW)} blocks, got depths {self.depths}; try --depths 8 16"
+            )
+
+    def setting(self, key: kit.Key) -> Setting:
+        return Setting()
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "depth over width",
+                max(self.depths) / self.width,
+                "<=",
+                0.3,
+                "the law is for d ≫ L: raise --width",
+            )
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        axes = self.axes()
+        grown = lambda name: 1 + ADDED * np.array(axes[name], float)
+        falls = grown("shallow") ** -0.5
+        return kit.law(
+            stream=("block", grown("block")),
+            gradient=("depth shallow", np.broadcast_to(falls, (len(self.depths), len(falls)))),
+            last=("depth", grown("depth") ** -0.5),
+            post=("depth", np.full(len(self.depths), (1 + ADDED) ** -0.5)),
+        )
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        deepest = max(self.depths)
+
+        def all_signals(keys: jax.Array) -> dict[str, Any]:
+            def of_one(key: jax.Array) -> dict[str, Any]:
+                drawn = experiment.draw(key, self.width, deepest)
+                of = lambda step, depth: experiment.signals(*drawn, depth, step)
+                return {
+                    "pre": [of(experiment.pre, depth) for depth in self.depths],
+                    "post": [of(experiment.post, depth) for depth in self.depths],
+                    "plain": of(experiment.plain, deepest).variance,
+                    "damped": of(experiment.damped, deepest).variance,
+                }
+
+            return jax.lax.map(of_one, keys)
+
+        keys = jax.random.split(key, self.seeds * self.networks)
+        measured = jax.tree.map(self.averaged, kit.compiled(all_signals)(keys))
+        pre: list[Signals] = measured["pre"]
+        post: list[Signals] = measured["post"]
+        whole = pre[int(np.argmax(self.depths))]
+        blocks = np.array(self.axes()["block"]) - 1
+        few = np.array(SHALLOW) - 1
+        early = lambda of_depths: np.sqrt(np.stack([of.square[:, few] for of in of_depths], 1))
+        ends = lambda of_depths: np.sqrt(np.stack([of.square[:, -1] for of in of_depths], 1))
+        return kit.seen(
+            stream=("seed block", whole.variance[:, blocks]),
+            gradient=("seed depth shallow", early(pre)),
+            last=("seed depth", ends(pre)),
+            post=("seed depth", ends(post)),
+            post_gradient=("seed depth shallow", early(post)),
+            plain_stream=("seed block", measured["plain"][:, blocks]),
+            damped_stream=("seed block", measured["damped"][:, blocks]),
+        )
+
+    def averaged(self, values: jax.Array) -> kit.Values:
+        """Return means over the networks of each seed, ``(seeds, …)``."""
+        array = np.asarray(values, float)
+        return array.reshape(self.seeds, self.networks, *array.shape[1:]).mean(1)
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "stream",
+                law.stream,
+                seen.stream,
+                0.08,  # exact in the mean; the interval takes 4 %
+                label="variance of the stream",
+            ),
+            kit.follows(
+                "gradient",
+                law.gradient,
+                seen.gradient,
+                0.12,  # the interval takes 5 %, L/d a few
+                label="gradient of a block over √(d/2), Pre-LN",
+            ),
+            kit.follows(
+                "last",
+                law.last,
+                seen.last,
+                0.08,  # the interval takes 3 %
+                label="gradient of the last block over √(d/2), Pre-LN",
+            ),
+            kit.follows(
+                "post",
+                law.post,
+                seen.post,
+                0.07,  # the interval takes 2 %, L/d as much
+                label="gradient of the last block over √(d/2), Post-LN",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        block = law.block
+        deepest = max(self.depths)
+        return [
+            kit.rival(
+                "exponential",
+                "each block adds half of the variance that it reads",
+                label="(3/2)^l",
+                stream=(1 + ADDED) ** block,
+            ),
+            kit.rival(
+                "scaled_branches",
+                "blocks are often divided by √L",
+                label="(1 + 1/2L)^l",
+                stream=(1 + ADDED / deepest) ** block,
+            ),
+            kit.rival(
+                "by_depth",
+                "the bound for the last block has 1/√L",
+                label="(1 + L/2)^(−½) for every block",
+                gradient=law["last"] + 0 * law.gradient,
+            ),
+            kit.rival(
+                "all_alike",
+                "residual connections pass gradients on as they are",
+                label="the same gradient at every block",
+                gradient=xarray.full_like(law.gradient, (1 + ADDED) ** -0.5),
+                last=law.post,
+            ),
+            kit.rival(
+                "post_falls",
+                "normalization divides gradients in both",
+                label="Post-LN like Pre-LN",
+                post=law["last"],
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "post",
+                "its stream is normalized at every block",
+                label="Post-LN in the place of Pre-LN",
+                gradient=seen.post_gradient,
+                last=seen.post,
+            ),
+            kit.control(
+                "pre",
+                "its last block adds to a stream that has grown",
+                label="Pre-LN in the place of Post-LN",
+                post=seen["last"],
+            ),
+            kit.control(
+                "plain",
+                "nothing is normalized",
+                label="no normalization",
+                stream=seen.plain_stream,
+            ),
+            kit.control(
+                "damped",
+                "a block adds 1/2l",
+                label="blocks divided by √l",
+                stream=seen.damped_stream,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        blocks = np.array(self.axes()["block"], float)
+        damped = seen.damped_stream.mean("seed").values
+        wrong = {"(3/2)^l": rivals["exponential"].stream} if rivals else {}
+        depths = np.array(self.depths, float)
+        return (
+            kit.curves(
+                "The stream grows like 1 + l/2",
+                law.stream,
+                seen.stream,
+                over="block",
+                x="block l",
+                y="variance of the stream",
+                rivals=wrong,
+                more=(kit.context_curve(blocks, damped, "divided by √l"),),
+                log="xy",
+                ylim=(0.8, 100),
+            ),
+            kit.curves(
+                "A block's gradient does not depend on the depth",
+                law.gradient,
+                seen.gradient,
+                over="shallow",
+                by="depth",
+                x="block l",
+                y="gradient / √(d/2)",
+                name="L = {}",
+                log="xy",
+            ),
+            kit.curves(
+                "Last block: Pre-LN falls with depth, Post-LN does not",
+                law["last"],
+                seen["last"],
+                over="depth",
+                x="depth L",
+                y="gradient / √(d/2)",
+                more=(
+                    kit.observed_curve(
+                        depths, seen.post.mean("seed").values, "Post-LN", kind="points", shade=0.7
+                    ),
+                    kit.predicted_curve(depths, np.full_like(depths, float(law.post[0]))),
+                ),
+                log="xy",
+            ),
+        )

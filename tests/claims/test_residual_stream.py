@@ -1,0 +1,75 @@
+"""Residual streams: the law by its recursion forth and back, signals against torch-like loops and finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.claims.training.residual_stream import experiment
+from steepest.claims.training.residual_stream.claim import ResidualStream, Setting
+from steepest.core.errors import UserError
+
+KEY = jax.random.key(0)
+
+
+def law():
+    return ResidualStream().predict(Setting())
+
+
+def test_gradients_by_the_recursion_backwards():
+    """From behind the last normalization each block multiplies the square by 1 + ½/v, v what it normalizes."""
+    for depth in (8, 32):
+        variances = 1 + 0.5 * np.arange(depth + 1)
+        square = 1 / variances[-1]
+        squares = [square]
+        for variance in variances[-2:0:-1]:
+            square *= 1 + 0.5 / variance
+            squares.append(square)
+        place = ResidualStream().depths.index(depth)
+        at = [squares[depth - block] for block in (1, 2, 4, 8)]
+        np.testing.assert_allclose(law()["gradient"][place], np.sqrt(at))
+
+
+@pytest.mark.parametrize("step", [experiment.pre, experiment.post, experiment.damped])
+def test_signals_by_loops(step):
+    weights, start, end = experiment.draw(KEY, 6, 3)
+    found = experiment.signals(weights, start, end, 3, step)
+    x = np.asarray(start)
+    norm = lambda x: (x - x.mean()) / x.std()
+    for number in range(1, 4):
+        first, second = (np.asarray(matrices[number - 1]) for matrices in weights)
+        read = x if step is experiment.post else norm(x)
+        added = second @ np.maximum(first @ read, 0)
+        x = x + added / (number**0.5 if step is experiment.damped else 1)
+        x = norm(x) if step is experiment.post else x
+        assert float(found.variance[number - 1]) == pytest.approx((x**2).mean())
+
+
+def test_gradients_by_differences():
+    weights, start, end = experiment.draw(KEY, 5, 2)
+    found = experiment.signals(weights, start, end, 2, experiment.pre)
+
+    def output(second):
+        x = start
+        for number in range(2):
+            x = experiment.pre(x, number + 1.0, weights.first[number], second[number])
+        return float(end @ experiment.normalized(x))
+
+    slopes = np.zeros((5, 5))
+    for place in np.ndindex(5, 5):
+        moved = [output(weights.second.at[0, *place].add(s * 1e-5)) for s in (1, -1)]
+        slopes[place] = (moved[0] - moved[1]) / 2e-5
+    assert float(found.square[0]) == pytest.approx((slopes**2).sum() / 2.5, rel=1e-5)
+
+
+def test_fewer_blocks_are_the_first_ones():
+    weights, start, end = experiment.draw(KEY, 6, 4)
+    long = experiment.signals(weights, start, end, 4, experiment.pre)
+    short = experiment.signals(weights, start, end, 2, experiment.pre)
+    np.testing.assert_allclose(short.variance, long.variance[:2])
+    assert jnp.isfinite(long.square).all()
+
+
+def test_shallow_networks_are_refused():
+    with pytest.raises(UserError, match="at least 8 blocks"):
+        ResidualStream(depths=(4, 8))
