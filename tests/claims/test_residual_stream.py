@@ -1,4 +1,4 @@
-"""Residual streams: the law by its recursion forth and back, signals against torch-like loops and finite differences."""
+"""Residual streams: the law by its recursion backwards, signals by loops and by finite differences."""
 
 import jax
 import jax.numpy as jnp
