@@ -1,0 +1,1 @@
+"""The claim rotational-equilibrium: what it says, its experiment and its theory."""
