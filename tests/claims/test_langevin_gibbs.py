@@ -3,7 +3,8 @@
 import jax
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, sparse, special
+from scipy.sparse.linalg import eigsh
 
 from steepest.claims.noise._double_well import well
 from steepest.claims.noise.langevin_gibbs.claim import LangevinGibbs
@@ -20,9 +21,18 @@ from steepest.claims.noise.langevin_gibbs.experiment import (
     rugged_excess,
     rugged_second,
 )
+from steepest.claims.noise.langevin_gibbs.transport import (
+    AWAY,
+    SLOPE,
+    parabola_distances,
+    tied_gap,
+    wasserstein,
+    well_rate,
+    wells_gap,
+)
 from steepest.core.errors import UserError
 from steepest.kit import compiled
-from steepest.noise import gibbs, stationary, transfer_matrix
+from steepest.noise import gibbs, spectral_gap, stationary, transfer_matrix
 
 
 def test_the_expansion_on_a_parabola_is_the_known_variance():
@@ -151,6 +161,82 @@ def test_the_excess_on_the_rugged_parabola_is_expanded_by_laplace():
     assert 2 * seconds[2] - seconds[1] == pytest.approx(rugged_second(), rel=2e-3)
     assert rugged_excess(7.0, 0.0) == pytest.approx(1 / 14, rel=1e-9)
     assert (rugged_bound(betas) > 3 * np.array([rugged_excess(beta) for beta in betas])).all()
+
+
+def test_the_distance_of_normal_laws_is_the_known_one():
+    x = np.linspace(-12, 12, 8001)
+    first = np.exp(-((x - 1) ** 2) / (2 * 0.5))
+    second = 3 * np.exp(-((x + 0.5) ** 2) / (2 * 2.0))
+    expected = np.hypot(1.5, 2**0.5 - 0.5**0.5)
+    assert wasserstein(first, second, x) == pytest.approx(expected, rel=1e-5)
+
+
+def test_distances_on_a_parabola_are_those_of_the_walks_normal_law():
+    step, beta, steps = 0.05, 4.0, 20
+    gibbs_variance = 1 / (beta * SLOPE)
+    for narrow in (False, True):
+        mean, variance = AWAY, gibbs_variance
+        if narrow:
+            # r − 1 − log r = βm a² for the ratio of the variances
+            ratio = -special.lambertw(-np.exp(-1 - beta * SLOPE * AWAY**2)).real
+            mean, variance = 0.0, ratio * gibbs_variance
+        for _ in range(steps):
+            mean *= 1 - step * SLOPE
+            variance = variance * (1 - step * SLOPE) ** 2 + 2 * step / beta
+        expected = np.hypot(mean, variance**0.5 - gibbs_variance**0.5)
+        found = parabola_distances(step, beta, [steps * step], narrow=narrow)
+        assert found[0] == pytest.approx(expected, rel=3e-5)
+
+
+def test_the_bound_on_the_parabola_is_the_distance_of_the_flow():
+    claim = LangevinGibbs()
+    times = np.array([0.0, 1.0, 3.0])
+    assert claim.distance_bound(times) == pytest.approx(AWAY * np.exp(-SLOPE * times))
+
+
+def test_the_late_rate_of_distances_is_that_of_the_walk():
+    x = np.linspace(-3.2, 3.2, 101)
+    sizes = np.linalg.eigvals(transfer_matrix(x, -0.1 * (x**3 - x), 0.05))
+    second = np.sort(np.abs(sizes))[-2]
+    for about in (0.15, 0.2):
+        assert well_rate(0.1, 4.0, about) == pytest.approx(-np.log(second) / 0.1, rel=1e-4)
+
+
+def test_the_gap_of_several_wells_by_another_discretization():
+    gap = spectral_gap(well, 2.0, np.linspace(-3.5, 3.5, 6001))
+    assert [wells_gap(d, 0.0) for d in (1, 2)] == pytest.approx([gap, gap], rel=1e-6)
+    # two wells by jumps between neighbours on a grid, whose error is of second order in the spacing
+    found = []
+    for count in (41, 81):
+        x = np.linspace(-2.6, 2.6, count)
+        first, second = np.meshgrid(x, x, indexing="ij")
+        energy = well(first) + well(second) + 2.5 * (first - second) ** 2 / 4
+        found.append(_gap_by_jumps(2.0 * energy, 1 / (2.0 * (x[1] - x[0]) ** 2)))
+    limit = (4 * found[1] - found[0]) / 3
+    assert wells_gap(2, 2.5) == pytest.approx(limit, rel=2e-3)
+
+
+def _gap_by_jumps(exponents, pace):
+    """Return the gap of jumps to neighbours at the rate ``pace exp(−ΔE/2)``, by the symmetric form."""
+    places = np.arange(exponents.size).reshape(exponents.shape)
+    rows, columns = [], []
+    for one, other in ((places[1:], places[:-1]), (places[:, 1:], places[:, :-1])):
+        rows += [one.ravel(), other.ravel()]
+        columns += [other.ravel(), one.ravel()]
+    i, j = np.concatenate(rows), np.concatenate(columns)
+    flat = exponents.ravel()
+    leaving = np.bincount(i, pace * np.exp((flat[i] - flat[j]) / 2), flat.size)
+    matrix = sparse.coo_matrix((np.full(len(i), -pace), (i, j))).tocsc() + sparse.diags(leaving)
+    values = eigsh(matrix, k=2, sigma=-0.1, return_eigenvectors=False)
+    return np.ptp(values)
+
+
+def test_tied_wells_tend_to_one_well_at_a_lower_temperature_with_an_error_of_second_order():
+    errors = [wells_gap(2, k) / tied_gap(2, k) - 1 for k in (5.0, 10.0)]
+    assert errors[0] / errors[1] > 4
+    rigid = spectral_gap(well, 4.0, np.linspace(-3.5, 3.5, 6001))
+    assert tied_gap(2, 1e4) == pytest.approx(rigid, rel=1e-3)
+    assert tied_gap(1, 7.0) == pytest.approx(spectral_gap(well, 2.0, np.linspace(-3.5, 3.5, 6001)))
 
 
 @pytest.mark.parametrize(
