@@ -9,11 +9,13 @@ from steepest.claims.bayes_and_transfer.contrastive_transfer.claim import Contra
 from steepest.claims.bayes_and_transfer.contrastive_transfer.experiment import (
     CLASSES,
     block_slacks,
+    covariance_forms,
     few_label_accuracy,
     images_by_class,
     leading_slack,
     mean_slack,
     pair_accuracy,
+    several_negatives,
     zipf,
 )
 from steepest.core.errors import UserError
@@ -73,6 +75,56 @@ def test_blocks_of_one_have_the_exact_slack(images):
     ]
     error = 4 * np.std(draws, ddof=1) / np.sqrt(10)
     assert np.mean(draws) == pytest.approx(slack(features, zipf(0.0)), abs=error)
+
+
+def test_the_losses_of_two_negatives_are_those_of_all_tuples():
+    rng = np.random.default_rng(7)
+    features = rng.standard_normal((2, 3, 2))
+    rows, means = features.reshape(6, 2), features.mean(1)
+    found = several_negatives(features, (1, 2), 400_000, rng)
+    left, without = [], []
+    for at, positive, first, second in np.ndindex(6, 3, 6, 6):
+        own = at // 3
+        bits = lambda *points, at=at, top: np.log2(
+            1 + sum(np.exp(-rows[at] @ (top - point)) for point in points)
+        )
+        of_means = bits(means[first // 3], means[second // 3], top=means[own])
+        left.append(bits(rows[first], rows[second], top=rows[3 * own + positive]) - of_means)
+        # with two classes all negatives of others are of the other class
+        others = (
+            rows[(first + 3 * (first // 3 == own)) % 6],
+            rows[(second + 3 * (second // 3 == own)) % 6],
+        )
+        without.append(bits(*others, top=rows[3 * own + positive]) - of_means)
+    assert found.left[1] == pytest.approx(np.mean(left), abs=0.01)
+    assert found.slack[1] == pytest.approx(np.mean(left), abs=0.01)
+    assert found.without_own[1] == pytest.approx(np.mean(without), abs=0.01)
+
+
+def test_the_leading_slack_of_several_negatives_by_the_expansion_of_their_loss(images):
+    claim = ContrastiveTransfer(per_class=6, seeds=3)
+    setting = claim.setting(jax.random.key(0))
+    law = claim.several_slack(setting, shared=True)[0]
+    features = claim.small_features(setting)[0]
+    # one negative: the slack of a pair, less what is divided by 1 − τ
+    assert law[0] == pytest.approx(leading_slack(features, zipf(0.0)).total * (1 - 0.1), rel=1e-9)
+    # 2: second derivatives of the loss by differences, and variances by sums over images
+    bits = lambda v: np.log2(1 + np.exp(-v).sum())
+    step = 1e-3
+    corners = [(i, j) for i in (1, -1) for j in (1, -1)]
+    cross = sum(i * j * bits(step * np.array([i, j])) for i, j in corners) / (4 * step**2)
+    twice = (
+        bits(np.array([step, 0])) - 2 * bits(np.zeros(2)) + bits(np.array([-step, 0]))
+    ) / step**2
+    own, of_any = covariance_forms(features)
+    assert law[1] == pytest.approx((own + of_any) * twice + own * cross, rel=1e-5)
+    variances = [
+        np.var(features[c, i] @ features[d].T)
+        for c in range(10)
+        for i in range(6)
+        for d in range(10)
+    ]
+    assert of_any == pytest.approx(np.mean(variances))
 
 
 def test_images_are_disjoint_and_centred():

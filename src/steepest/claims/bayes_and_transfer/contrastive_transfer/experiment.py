@@ -82,6 +82,26 @@ def leading_slack(features: kit.Values, shares: kit.Values) -> Slack:
     return _weighted(forms, shares)
 
 
+class Forms(NamedTuple):
+    """Means of fᵀΣf over equal classes.
+
+    Attributes:
+        own: with Σ of x's class.
+        any: with Σ of any class.
+    """
+
+    own: float
+    any: float
+
+
+def covariance_forms(features: kit.Values) -> Forms:
+    """Return means of fᵀΣ_d f over x of class c, for d = c and for every d; features have shape ``(10, n, k)``."""
+    centred = features - features.mean(1, keepdims=True)
+    own = np.einsum("cik,cjk->cij", features, centred)
+    any_class = np.einsum("cik,djk->cidj", features, centred)
+    return Forms(float((own**2).mean()), float((any_class**2).mean()))
+
+
 def _weighted(forms: kit.Values, shares: kit.Values) -> Slack:
     """Return the parts from mean forms fᵀΣ_d f over x of class c, shape ``(10, 10)``."""
     pairs = pair_weights(shares)
@@ -136,6 +156,60 @@ def block_slacks(
         )
         slacks.append(excess.mean() / (1 - collision))
     return np.array(slacks)
+
+
+class Several(NamedTuple):
+    """What is left between contrastive losses of several negatives and those of class means, for each number of them.
+
+    Attributes:
+        slack: the difference, by draws whose tangent has been subtracted, with little noise.
+        left: the difference itself.
+        without_own: the same where no negative is of x's own class, though the losses of means have such.
+    """
+
+    slack: kit.Values
+    left: kit.Values
+    without_own: kit.Values
+
+
+def several_negatives(
+    features: kit.Values, numbers: tuple[int, ...], draws: int, rng: np.random.Generator
+) -> Several:
+    """Return what is left between losses ℓ(v) = log₂(1 + Σ_i e^(−v_i)) of k negatives and of class means.
+
+    Class means stand for the positive and for every negative, so that one of x's own class is a tie, with v_i = 0. All
+    classes are alike.
+
+    Args:
+        features: shape ``(10, n, k)``.
+        numbers: of negatives, each of any class.
+        draws: of x, its positive and its negatives.
+        rng: source of randomness.
+    """
+    classes, n, width = features.shape
+    rows = features.reshape(-1, width)
+    products = rows @ rows.T
+    of_means = rows @ features.mean(1).T
+    own = rng.integers(classes, size=draws)
+    x = own * n + rng.integers(n, size=draws)
+    positive = products[x, own * n + rng.integers(n, size=draws)][:, None]
+    shape = (draws, max(numbers))
+    any_class = rng.integers(classes, size=shape)
+    other = (own[:, None] + rng.integers(1, classes, size=shape)) % classes
+    one_of = lambda classes: products[x[:, None], classes * n + rng.integers(n, size=shape)]
+    v = positive - one_of(any_class)
+    v_of_others = positive - one_of(other)
+    centre = of_means[x, own][:, None] - of_means[x[:, None], any_class]
+    results = []
+    for k in numbers:
+        weights = np.exp(-centre[:, :k])
+        total = 1 + weights.sum(1)
+        tangent = -(weights * (v - centre)[:, :k]).sum(1) / total / LOG_TWO
+        bits = lambda margins, k=k: np.log2(1 + np.exp(-margins[:, :k]).sum(1))
+        left = bits(v) - np.log2(total)
+        without = bits(v_of_others) - np.log2(total)
+        results.append([(left - tangent).mean(), left.mean(), without.mean()])
+    return Several(*np.array(results).T)
 
 
 def triple_loss(weights: jax.Array, x: jax.Array, positive: jax.Array, negative: jax.Array) -> Any:
