@@ -13,11 +13,19 @@ from steepest.claims.features.mean_field_limit.experiment import (
     KERNEL,
     Setting,
     draw_examples,
+    examples_for,
+    on_sphere,
+    paired_start,
     risk_of,
     risk_of_draws,
+    slope_of_square,
     train_all,
 )
-from steepest.claims.features.mean_field_limit.theory import limit_of, relative_difference
+from steepest.claims.features.mean_field_limit.theory import (
+    limit_of,
+    noise_of_labels,
+    relative_difference,
+)
 from steepest.core.errors import UserError
 from steepest.engine.run import execute, ready
 
@@ -150,6 +158,7 @@ def test_flows_are_those_of_another_solver_and_narrow_steps_are_near_them():
         key = jax.random.split(jax.random.key(1), 2)[0]
         start = np.asarray(jax.random.normal(jax.random.fold_in(key, 6), (6, 2)))
     outputs, movement = follow(start, TIMES)
+    found = {name: values for name, (_, values) in found.items()}
     np.testing.assert_allclose(found["flows"][0, 0, :, 0], outputs, atol=1e-3)
     np.testing.assert_allclose(found["moved"][0, 0, :, 0], movement, rtol=1e-2)
     np.testing.assert_allclose(found["whole"][0, 0, :, 0], outputs, atol=0.02)
@@ -170,6 +179,8 @@ def test_examples_are_on_a_circle_with_an_odd_target():
         ({"times": (1.0, 1.0)}, "times must increase"),
         ({"times": (1e5,), "rates": (0.1,)}, "more than 100000 steps"),
         ({"times": (0.25,), "rates": (0.1,)}, "a whole number of steps"),
+        ({"dimensions": (2, 4)}, "must be three or more"),
+        ({"neurons": (5, 8)}, "even"),
     ],
 )
 def test_refused(fields, sentence):
@@ -184,3 +195,53 @@ def test_out_of_range(fields):
     tiny = load("mean-field-limit").tiny
     asked = ready("mean-field-limit", "tiny", changes={**tiny, **fields})
     assert execute(asked).verdict == "out-of-range"
+
+
+def test_slopes_by_hand_are_those_of_automatic_differentiation():
+    w, x, y = RNG.normal(size=(3, 6, 4)), RNG.normal(size=(3, 4)), RNG.normal(size=3)
+    square = lambda w, x, y: 6 * 0.5 * (jnp.tanh(w @ x).mean() - y) ** 2
+    with jax.enable_x64(True):
+        expected = jax.vmap(jax.grad(square))(w, x, y)
+    np.testing.assert_allclose(slope_of_square(w, x, y), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [3, 9])
+def test_noise_of_labels_is_that_of_a_sampled_kernel(dimension):
+    """tr K(1 − e^(−2Kt)) by eigenvalues of the kernel at 2000 examples, its means over neurons by 40 × 40 nodes."""
+    x = on_sphere(RNG, (2000,), dimension).astype(float)
+    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
+    mass = mass / mass.sum()
+    u = np.linspace(-1, 1, 201)
+    other = u[:, None, None] * nodes[:, None] + np.sqrt(1 - u**2)[:, None, None] * nodes
+    slopes = np.einsum("i,j,i,uij->u", mass, mass, 1 / np.cosh(nodes) ** 2, 1 / np.cosh(other) ** 2)
+    products = x @ x.T
+    kernel = products * np.interp(products / dimension, u, slopes)
+    values = np.linalg.eigvalsh(kernel / len(x))
+    expected = [0.18 * (values * -np.expm1(-2 * values * t)).sum() for t in (0.5, 2.0)]
+    # the largest eigenvalues of a sample are off by √(1/2000) each, their mean by the share of D in the sample
+    np.testing.assert_allclose(
+        noise_of_labels([dimension], (0.5, 2.0), 0.6)[0], expected, rtol=0.02
+    )
+
+
+def test_early_and_late_noise_in_closed_form():
+    """Early it is τ² t · E K(x, x')², late τ²/2 · E K(x, x) = τ²/2 · D E σ'² but for degrees that are slow."""
+    x = on_sphere(RNG, (400_000, 2), 5).astype(float)
+    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
+    mass = mass / mass.sum()
+    product = (x[:, 0] * x[:, 1]).sum(-1)
+    u = np.linspace(-1, 1, 201)
+    other = u[:, None, None] * nodes[:, None] + np.sqrt(1 - u**2)[:, None, None] * nodes
+    slopes = np.einsum("i,j,i,uij->u", mass, mass, 1 / np.cosh(nodes) ** 2, 1 / np.cosh(other) ** 2)
+    square = ((product * np.interp(product / 5, u, slopes)) ** 2).mean()
+    early, late = noise_of_labels([5], (1e-4, 1e7), 1.0)[0]
+    assert early == pytest.approx(1e-4 * square, rel=0.01)
+    assert late == pytest.approx(2.5 * mass @ (1 / np.cosh(nodes) ** 4), rel=2e-3)
+
+
+def test_paired_starts_put_out_nothing_and_examples_are_on_the_sphere():
+    w = paired_start(RNG, 2, 6, 5)
+    x = on_sphere(RNG, (2,), 5)
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 5**0.5, rtol=1e-6)
+    np.testing.assert_allclose(np.tanh((w @ x[:, :, None])[..., 0]).sum(1), 0, atol=1e-6)
+    assert examples_for(8, 2.0) == 80

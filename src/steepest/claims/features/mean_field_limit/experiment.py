@@ -21,6 +21,14 @@ KERNEL = 0.5
 """The same power in the kernel regime."""
 BATCH = 25
 """Starts that are trained at a time."""
+LABELS = 0.5
+"""Size of labels that are fair signs, for networks in several dimensions."""
+SMALLNESS = 0.2
+"""ε times the dimension, of their steps."""
+RUNS = 8
+"""Of them, in each group."""
+POINTS = 64
+"""At which their outputs are read."""
 
 
 class Setting(NamedTuple):
@@ -120,7 +128,7 @@ def train_all(
     rates: Sequence[float],
     seeds: int,
     starts: int,
-) -> kit.Observation:
+) -> dict[str, tuple[str, kit.Values]]:
     """Train every start by gradient flow and by SGD, and the first of each seed also in worlds that are no limit."""
     readings = np.array(times)
 
@@ -140,11 +148,93 @@ def train_all(
     flows = {name: values[: keys.size] for name, values in paths.items()}
     kernel = {name: values[keys.size :] for name, values in paths.items()}
     of_starts = lambda values: values.reshape(seeds, starts, *values.shape[1:])
-    return kit.seen(
-        flows=("seed start time width example", of_starts(flows["outputs"])),
-        moved=("seed start time width", of_starts(flows["moved"])),
-        sgd=("seed start rate time width example", of_starts(steps)),
-        kernel=("seed time width example", kernel["outputs"]),
-        kernel_moved=("seed time width", kernel["moved"]),
-        whole=("seed rate time width example", whole),
-    )
+    return {
+        "flows": ("seed start time width example", of_starts(flows["outputs"])),
+        "moved": ("seed start time width", of_starts(flows["moved"])),
+        "sgd": ("seed start rate time width example", of_starts(steps)),
+        "kernel": ("seed time width example", kernel["outputs"]),
+        "kernel_moved": ("seed time width", kernel["moved"]),
+        "whole": ("seed rate time width example", whole),
+    }
+
+
+def examples_for(dimension: int, time: float) -> int:
+    """Return how many examples one-pass SGD takes in a time, at a step in inverse proportion to the dimension."""
+    return round(time * dimension / SMALLNESS)
+
+
+def on_sphere(rng: np.random.Generator, shape: Sequence[int], dimension: int) -> kit.Values:
+    """Draw points on the sphere of length √D, in single precision, ``(*shape, D)``."""
+    points = rng.standard_normal((*shape, dimension), dtype=np.float32)
+    return points * np.float32(dimension**0.5) / np.linalg.norm(points, axis=-1, keepdims=True)
+
+
+def paired_start(rng: np.random.Generator, runs: int, neurons: int, dimension: int) -> kit.Values:
+    """Draw networks of neurons ±w with w ~ N(0, I/D), whose outputs vanish, ``(runs, neurons, D)``."""
+    half = rng.standard_normal((runs, neurons // 2, dimension), dtype=np.float32)
+    half /= np.float32(dimension**0.5)
+    return np.concatenate([half, -half], 1)
+
+
+def slope_of_square(w: kit.Values, x: kit.Values, y: kit.Values) -> kit.Values:
+    """Return the gradient of ½(f(x) − y)² of one example for each network, times N, by hand, ``(runs, neurons, D)``."""
+    active = np.tanh((w @ x[:, :, None])[..., 0])
+    error = active.mean(1) - y
+    return (error[:, None] * (1 - active**2))[..., None] * x[:, None]
+
+
+def train_on_noise(
+    rng: np.random.Generator,
+    runs: int,
+    neurons: int,
+    dimension: int,
+    times: Sequence[float],
+    length: int,
+) -> kit.Values:
+    """Train networks by one-pass SGD on labels that are fair signs, and return mean f²/ε, ``(runs, times)``.
+
+    Args:
+        rng: of starts, examples, labels and points.
+        runs: networks.
+        neurons: of each, even.
+        dimension: of the examples, which are uniform on a sphere.
+        times: at which outputs are read.
+        length: the number of examples is as for so many dimensions, and ε the time over it.
+    """
+    w = paired_start(rng, runs, neurons, dimension)
+    points = on_sphere(rng, (runs, POINTS), dimension)
+    lr = np.float32(SMALLNESS / length)
+    reads = [examples_for(length, time) for time in times]
+    squares = []
+    for step in range(reads[-1]):
+        x = on_sphere(rng, (runs,), dimension)
+        y = np.float32(LABELS) * rng.choice(np.array([-1, 1], np.float32), runs)
+        w -= lr * slope_of_square(w, x, y)
+        if step + 1 in reads:
+            outputs = np.tanh(w @ points.swapaxes(1, 2)).mean(1)
+            squares.append((outputs**2).mean(1) / lr)
+    return np.stack(squares, 1)
+
+
+def noise_in_dimensions(
+    rng: np.random.Generator,
+    *,
+    seeds: int,
+    dimensions: Sequence[int],
+    neurons: Sequence[int],
+    times: Sequence[float],
+) -> dict[str, tuple[str, kit.Values]]:
+    """Train groups of networks on noise, in every dimension, and as often in the fewest for as many examples."""
+    fewest = min(dimensions)
+
+    def in_world(dimension: int, length: int) -> kit.Values:
+        found = [
+            train_on_noise(rng, seeds * RUNS, number, dimension, times, length)
+            for number in neurons
+        ]
+        return np.stack(found, 1).reshape(seeds, RUNS, len(neurons), len(times))
+
+    own = [in_world(dimension, dimension) for dimension in dimensions]
+    flat = [in_world(fewest, dimension) for dimension in dimensions]
+    axes = "seed draw neurons time dimension"
+    return {"sampling": (axes, np.stack(own, -1)), "flat": (axes, np.stack(flat, -1))}

@@ -58,4 +58,19 @@ def panels_of_distances(
             y="movement of neurons",
             name="N = {}",
         ),
+        kit.curves(
+            "In D dimensions the squared noise of the steps is ε times about D",
+            law.sampling.isel(neurons=-1, drop=True),
+            seen.sampling.isel(neurons=-1, drop=True),
+            over="dimension",
+            by="time",
+            x="dimension D",
+            y="squared distance from a limit at rest, over ε",
+            name="t = {}",
+            rivals={
+                name: array.isel(neurons=-1, drop=True)
+                for name, array in wrong("dimension_twice", "D²", "sampling").items()
+            },
+            log="xy",
+        ),
     )
