@@ -9,10 +9,14 @@ import pytest
 
 from steepest.catalogue import load
 from steepest.claims.signals.nngp_limit.experiment import (
+    GROWTH_C_W,
     _signs,
     draw_covariances,
     draw_relu_outputs,
+    draw_wide,
+    largest_shares,
     moments,
+    of_variance,
     three_images,
 )
 from steepest.claims.signals.nngp_limit.theory import (
@@ -20,6 +24,7 @@ from steepest.claims.signals.nngp_limit.theory import (
     Case,
     characteristic,
     characteristic_shift,
+    exponential_kernel,
     first_order,
     frequencies,
     kurtosis,
@@ -143,3 +148,58 @@ def test_a_departure_like_another_power_is_refuted():
     assert verdict["joint_exponent"] != "holds"
     fewer = law.replace(departure=("activation width", law["departure"] / 2))
     assert {c.id: str(c.verdict) for c in claim.checks(fewer, seen)}["joint_departure"] == "fails"
+
+
+def test_the_kernel_of_exponentials_by_quadrature():
+    """E exp(z_a + z_b) by 40 × 40 nodes, layer by layer."""
+    inputs = of_variance(INPUTS, 0.8)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    weights = weights / weights.sum()
+    kernel = GROWTH_C_W * inputs @ inputs.T / 64
+    assert kernel.diagonal().max() == pytest.approx(0.8)
+    for _ in range(2):
+        after = np.empty((3, 3))
+        for a, b in itertools.product(range(3), repeat=2):
+            if a == b:
+                z = np.sqrt(kernel[a, a]) * nodes
+                after[a, a] = GROWTH_C_W * weights @ np.exp(z) ** 2
+                continue
+            root = np.linalg.cholesky(kernel[np.ix_([a, b], [a, b])])
+            first = root[0, 0] * nodes[:, None]
+            second = root[1, 0] * nodes[:, None] + root[1, 1] * nodes
+            after[a, b] = GROWTH_C_W * weights @ (np.exp(first) * np.exp(second)) @ weights
+        kernel = after
+    found = matrix_of(exponential_kernel(GROWTH_C_W, inputs, 2))
+    np.testing.assert_allclose(found, kernel, rtol=1e-6)
+    bare = GROWTH_C_W * np.exp(GROWTH_C_W * inputs @ inputs.T / 64)
+    found = matrix_of(exponential_kernel(GROWTH_C_W, inputs, 1, bare=True))
+    np.testing.assert_allclose(found, bare)
+
+
+def test_wide_draws_are_those_of_explicit_networks():
+    """With neurons |z|, and outputs by explicit matrices: 4000 networks of 5 neurons a layer."""
+    rng = np.random.default_rng(4)
+    inputs = of_variance(INPUTS, 0.8)
+    u = frequencies(GROWTH_C_W**2 * np.ones(6))
+    found = draw_wide(lambda z: np.log(np.abs(z)), inputs, u, (10, 400, 5), rng)
+    scale = np.sqrt(GROWTH_C_W / 5)
+    z = np.sqrt(GROWTH_C_W / 64) * inputs @ rng.standard_normal((4000, 64, 5))
+    z = scale * np.abs(z) @ rng.standard_normal((4000, 5, 5))
+    z = scale * np.abs(z) @ rng.standard_normal((4000, 5, 1))
+    cosines = np.cos(z[..., 0] @ u.T)
+    errors = np.hypot(cosines.std(0) / 4000**0.5, found.cosine.std(0) / 10**0.5)
+    assert (np.abs(cosines.mean(0) - found.cosine.mean(0)) < 4 * errors).all()
+    assert found.cosine.mean() < 0.9
+
+
+def test_shares_are_those_of_sums():
+    """At a small variance nothing overflows: five networks by plain sums, and one alone."""
+    deep, shallow = largest_shares(0.2, (3,), 4, 1, np.random.default_rng(0))
+    np.testing.assert_allclose([deep, shallow], 1.0)
+    deep, shallow = largest_shares(0.2, (3,), 1, 5, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    one = GROWTH_C_W * np.exp(0.2**0.5 * rng.standard_normal((5, 3))) ** 2
+    variance = one.mean(1)
+    two = GROWTH_C_W * (np.exp(variance[:, None] ** 0.5 * rng.standard_normal((5, 3))) ** 2).mean(1)
+    assert shallow[0, 0] == pytest.approx(variance.max() / variance.sum())
+    assert deep[0, 0] == pytest.approx(two.max() / two.sum())

@@ -5,6 +5,9 @@ grow Σ tends to K^(L+1) of the layerwise recursion. Its variance and the shift 
 carried through the L hidden layers by the derivatives of that recursion. They give the excess kurtosis of an output,
 and the departure of the joint law at several inputs. For ReLU, networks whose weights are signs have an excess kurtosis
 that falls like 1/n too, with another factor.
+
+The limit needs no bound on the growth of σ: for σ = exp, with two hidden layers, outputs have it too. But the mean of
+their covariance is infinite at every width, so that averages over neurons have moments by such a bound alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +18,16 @@ import xarray
 
 from steepest import kit
 from steepest.claims.signals.nngp_limit.experiment import (
+    GROWTH_C_W,
     Moments,
     Setting,
     draw_covariances,
     draw_relu_outputs,
+    draw_wide,
     excess_kurtosis,
+    largest_shares,
     moments,
+    of_variance,
     three_images,
 )
 from steepest.claims.signals.nngp_limit.figure import panels_of_limit
@@ -29,6 +36,7 @@ from steepest.claims.signals.nngp_limit.theory import (
     Case,
     characteristic,
     characteristic_shift,
+    exponential_kernel,
     first_kernel,
     first_order,
     frequencies,
@@ -48,6 +56,22 @@ KURTOSIS = (0.85, 1.15)
 """Factors: where only the order 1/n is known the next one takes up to 5 % at 32 neurons, sampling the rest."""
 SIGNS = 0.3
 """Of the kurtosis of signs: at 32 neurons it is a half, and known to 0.1."""
+TYPICAL = 0.08
+"""Of the median covariance of σ = exp: at 512 neurons the next order takes 4 %, sampling 2 %."""
+ONE_NETWORK = 0.1
+"""Of a share: in one sum of twenty two networks are as large, and the interval takes 0.03."""
+GENTLE = 0.8
+"""Largest variance of the first layer, for σ = exp: its limit is seen at hundreds of neurons."""
+STEEP = 4.0
+"""The same where its infinite mean is seen in hundreds of networks."""
+SUMS = 10
+"""Of such networks in each group."""
+EXPONENTIAL_WIDTHS = (8, 16, 32)
+"""Of these."""
+WIDTH = 512
+"""Of networks near their limit for σ = exp."""
+NARROW = 16
+"""Of a changed world."""
 
 
 @kit.claim
@@ -90,6 +114,9 @@ class NngpLimit(kit.Claim[Setting]):
         unit="neurons",
         scope=kit.choices((8, 16, 32), (8, 24, 48), why="narrower ones are off by higher orders"),
     )
+    exponentials: Annotated[int, kit.Within(2)] = kit.param(
+        400, "networks with σ = exp in a group near their limit, and in each sum of narrow ones"
+    )
     networks: Annotated[int, kit.Within(2)] = kit.param(
         1000, "random networks of the smallest width in a group, more of others like n"
     )
@@ -128,6 +155,11 @@ class NngpLimit(kit.Claim[Setting]):
         "Signs have fourth moment 1 in place of 3. For ReLU with two hidden layers that makes 18/n − 9/n² of 30/n + "
         "75/n². The limit does not depend on the law of the weights, the first correction does. Their first layer is "
         "Gaussian, as 64 pixels are no limit.",
+        "For σ = exp K_ab ↦ C_W exp((K_aa + K_bb)/2 + K_ab). Given the first layer, Σ has the mean C_W exp(2S), with "
+        "S a mean of n lognormal numbers, and E exp(2S) = ∞. Its tail, like exp(−(log log s)²/2K) at s, varies so "
+        "slowly that the largest of many networks is nearly all of their sum (Darling 1952). Inputs are longer there, "
+        "so that hundreds of networks show it: the first layer has the variance 4, and 0.8 where the limit is seen.",
+        "For σ = exp(z²/2) and variances of ½ or more in the first layer E σ² = ∞: there is no K, and no such limit.",
     )
     history = (
         kit.Version(1, "Gaussian outputs only, and no joint law"),
@@ -150,11 +182,24 @@ class NngpLimit(kit.Claim[Setting]):
             "a scope of widths that are a factor of four apart at least",
             "five of the six undecided settings had a factor of three, the sixth the narrowest networks of signs",
         ),
+        kit.Version(
+            5,
+            "networks with σ = exp: their limit, and that a single network is nearly all of a mean covariance",
+            "no activation that grows faster than a polynomial was run; the variance of 4, and ten sums in each "
+            "group, are from drafts at seeds 1101 to 1104: at 1 the largest of 3000 networks had a share of 0.7 to "
+            "0.9, at 3 of 1000 one of 0.98, but of 0.2 in some sums",
+        ),
     )
     shared = {
         "steepest.nn.activations._activation.activation": "theory takes Gaussian expectations, the experiment values",
     }
-    tiny = {"widths": (32, 48, 64), "networks": 50, "sign_networks": 50, "seeds": 4}
+    tiny = {
+        "widths": (32, 48, 64),
+        "exponentials": 20,
+        "networks": 50,
+        "sign_networks": 50,
+        "seeds": 4,
+    }
     full = {
         "activations": ("relu", "tanh", "gelu"),
         "c_w": (2.0, 1.5, 1.9),
@@ -171,6 +216,7 @@ class NngpLimit(kit.Claim[Setting]):
             "sign_width": self.sign_widths,
             "entry": tuple(f"{a + 1}{b + 1}" for a, b in ENTRIES),
             "frequency": tuple(f"u{i + 1}" for i in range(13)),
+            "exponential_width": EXPONENTIAL_WIDTHS,
         }
 
     def check_fields(self) -> None:
@@ -181,7 +227,14 @@ class NngpLimit(kit.Claim[Setting]):
         cases = [Case(activation(name), *variances) for name, *variances in named]
         inputs = three_images()
         kernels = [kernel_after(case, inputs, self.hidden) for case in cases]
-        return Setting(cases, inputs, np.stack([frequencies(kernel) for kernel in kernels]))
+        gentle = of_variance(inputs, GENTLE)
+        return Setting(
+            cases,
+            inputs,
+            np.stack([frequencies(kernel) for kernel in kernels]),
+            gentle,
+            frequencies(exponential_kernel(GROWTH_C_W, gentle, 2)),
+        )
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         return [
@@ -201,6 +254,7 @@ class NngpLimit(kit.Claim[Setting]):
         kurtoses = [
             kurtosis(case, setting.inputs, self.widths, self.hidden) for case in setting.cases
         ]
+        fast = exponential_kernel(GROWTH_C_W, setting.gentle, 2)
         return kit.law(
             kernel=("activation entry", np.stack([order.kernel for order in orders])),
             joint=(
@@ -213,6 +267,9 @@ class NngpLimit(kit.Claim[Setting]):
                 "sign_width",
                 np.array([kurtosis_of_signs(n, self.hidden) for n in self.sign_widths]),
             ),
+            exponential=("frequency", characteristic(fast, setting.gentle_frequencies)),
+            typical=("entry", fast),
+            largest=("exponential_width", np.ones(len(EXPONENTIAL_WIDTHS))),
         )
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
@@ -231,7 +288,34 @@ class NngpLimit(kit.Claim[Setting]):
             kurtosis_short=("activation width seed", short[2]),
             sign_kurtosis=("seed sign_width", signs),
             gaussian_kurtosis=("seed sign_width", gaussian),
+            **self.observe_growth(setting, rng),
         )
+
+    def observe_growth(
+        self, setting: Setting, rng: np.random.Generator
+    ) -> dict[str, tuple[str, np.ndarray]]:
+        """Return moments of wide networks with σ = exp and of two changed worlds, and shares of narrow ones."""
+        draw = lambda log_neuron, width: draw_wide(
+            log_neuron,
+            setting.gentle,
+            setting.gentle_frequencies,
+            (self.seeds, self.exponentials, width),
+            rng,
+        )
+        worlds = {
+            "": draw(lambda z: z, WIDTH),
+            "_narrow": draw(lambda z: z, NARROW),
+            "_square": draw(lambda z: z**2 / 2, WIDTH),
+        }
+        groups = self.seeds * SUMS
+        shares = largest_shares(STEEP, EXPONENTIAL_WIDTHS, groups, self.exponentials, rng)
+        of_sums = [share.reshape(self.seeds, SUMS, -1) for share in shares]
+        axes = "seed draw exponential_width"
+        seen = {"largest": (axes, of_sums[0]), "largest_shallow": (axes, of_sums[1])}
+        for name, world in worlds.items():
+            seen[f"exponential{name}"] = ("seed frequency", world.cosine)
+            seen[f"typical{name}"] = ("seed entry", world.median)
+        return seen
 
     def observe_moments(self, setting: Setting, rng: np.random.Generator) -> list[Moments]:
         """Return moments of networks, of them one layer earlier, and with outputs of three networks at three inputs."""
@@ -326,6 +410,29 @@ class NngpLimit(kit.Claim[Setting]):
                 SIGNS,
                 label="ReLU, weights that are signs: excess kurtosis",
             ),
+            kit.follows(
+                "exponential_law",
+                law.exponential,
+                seen.exponential,
+                FREQUENCY,
+                absolute=True,
+                label=f"σ = exp: characteristic function at three inputs, {WIDTH} neurons",
+            ),
+            kit.follows(
+                "exponential_median",
+                law.typical,
+                seen.typical,
+                TYPICAL,
+                label=f"σ = exp: median covariance of an output over networks, {WIDTH} neurons",
+            ),
+            kit.follows(
+                "exponential_mean",
+                law.largest,
+                seen.largest,
+                ONE_NETWORK,
+                absolute=True,
+                label="σ = exp: share of the largest network in the mean variance of many",
+            ),
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
@@ -352,6 +459,35 @@ class NngpLimit(kit.Claim[Setting]):
                 departure=law.departure * growth,
             ),
             *self.rivals_of_depth(law),
+            *self.rivals_of_growth(setting, law),
+        ]
+
+    def rivals_of_growth(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of networks with σ = exp."""
+        u = setting.gentle_frequencies
+        bare = exponential_kernel(GROWTH_C_W, setting.gentle, 2, bare=True)
+        short = exponential_kernel(GROWTH_C_W, setting.gentle, 1)
+        return [
+            kit.rival(
+                "bare_exponential",
+                "σ = exp as a kernel of its own, the variances forgotten",
+                label="σ = exp: K ↦ C_W exp K",
+                exponential=("frequency", characteristic(bare, u)),
+                typical=("entry", bare),
+            ),
+            kit.rival(
+                "one_exponential_short",
+                "a network with two hidden layers has three matrices",
+                label="σ = exp: one layer short",
+                exponential=("frequency", characteristic(short, u)),
+                typical=("entry", short),
+            ),
+            kit.rival(
+                "moments_exist",
+                "the proposition without its hypothesis: averages over neurons have bounded means",
+                label="σ = exp: no network counts among many",
+                largest=0 * law.largest,
+            ),
         ]
 
     def rivals_of_kernel(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
@@ -439,6 +575,26 @@ class NngpLimit(kit.Claim[Setting]):
                 "their fourth moment is 3",
                 label="networks with Gaussian matrices in the place of those of signs",
                 sign_kurtosis=seen.gaussian_kurtosis,
+            ),
+            kit.control(
+                "narrow_exponentials",
+                "they are far from the limit",
+                label=f"σ = exp, {NARROW} neurons",
+                exponential=seen.exponential_narrow,
+                typical=seen.typical_narrow,
+            ),
+            kit.control(
+                "no_kernel",
+                "E σ² = ∞, so that there is no K",
+                label="σ = exp(z²/2) for σ = exp",
+                exponential=seen.exponential_square,
+                typical=seen.typical_square,
+            ),
+            kit.control(
+                "one_hidden_layer",
+                "the covariance is a mean of lognormal numbers, which have moments",
+                label="σ = exp with one hidden layer",
+                largest=seen.largest_shallow,
             ),
         ]
 

@@ -1,10 +1,11 @@
 """Random networks: the covariance of their outputs given the last hidden layer, and outputs where weights are signs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import logsumexp
 
 from steepest import kit
 from steepest.claims.signals.nngp_limit.theory import ENTRIES, Case
@@ -12,14 +13,23 @@ from steepest.nn.data import digits
 
 CHUNK = 1000
 """Networks drawn at once."""
+GROWTH_C_W = 0.1
+"""C_W of networks whose activation grows faster than polynomials; they have no biases."""
+HIGHEST = 300.0
+"""Logarithm of a neuron that is told from larger ones."""
 
 
 class Setting(NamedTuple):
-    """The cases, three images, and the frequencies u of the characteristic functions E cos(u·z) of each case."""
+    """The cases, three images, and the frequencies u of the characteristic functions E cos(u·z) of each case.
+
+    For σ = exp images are scaled, and have frequencies of their own.
+    """
 
     cases: list[Case]
     inputs: kit.Values  # (3, 64)
     frequencies: kit.Values  # (cases, 13, 3)
+    gentle: kit.Values  # (3, 64)
+    gentle_frequencies: kit.Values  # (13, 3)
 
 
 def three_images() -> np.ndarray:
@@ -111,3 +121,80 @@ def _signs(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
 def _sizes(count: int) -> list[int]:
     whole, remainder = divmod(count, CHUNK)
     return [CHUNK] * whole + [remainder] * (remainder > 0)
+
+
+def of_variance(inputs: np.ndarray, largest: float) -> np.ndarray:
+    """Return inputs of a length at which the first layer's largest variance is this, for C_W = ``GROWTH_C_W``."""
+    squares = GROWTH_C_W * (inputs**2).mean(1)
+    return inputs * np.sqrt(largest / squares.max())
+
+
+class Wide(NamedTuple):
+    """Of networks with two hidden layers whose neurons are exponentials, in every group."""
+
+    cosine: np.ndarray  # E cos(u·z), (groups, 13)
+    median: np.ndarray  # of the entries of Σ, (groups, 6)
+
+
+def draw_wide(
+    log_neuron: Callable[[np.ndarray], np.ndarray],
+    inputs: np.ndarray,
+    u: np.ndarray,
+    shape: tuple[int, int, int],
+    rng: np.random.Generator,
+) -> Wide:
+    """Draw networks of neurons exp(h(z)) at three inputs, and integrate the last Gaussian weights.
+
+    Args:
+        log_neuron: h, cut at ``HIGHEST``.
+        inputs: shape ``(3, n_0)``.
+        u: frequencies, shape ``(13, 3)``.
+        shape: groups, networks of each, and neurons of a hidden layer.
+        rng: of the networks.
+    """
+    groups, networks, width = shape
+    start = GROWTH_C_W * inputs @ inputs.T / inputs.shape[1]
+
+    def neurons(covariance: np.ndarray) -> np.ndarray:
+        # with jitter, as a single huge neuron makes it singular
+        scale = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
+        root = np.linalg.cholesky(covariance + 1e-12 * scale * np.eye(3))
+        z = root @ rng.standard_normal((networks, 3, width))
+        return np.exp(np.minimum(log_neuron(z), HIGHEST))
+
+    cosines, medians = [], []
+    for _ in range(groups):
+        covariance = np.broadcast_to(start, (networks, 3, 3))
+        features = neurons(covariance)
+        features = neurons(GROWTH_C_W / width * features @ features.swapaxes(1, 2))
+        squares = ((u @ features) ** 2).mean(2)
+        cosines.append(np.exp(-GROWTH_C_W * squares / 2).mean(0))
+        products = np.stack([features[:, a] * features[:, b] for a, b in ENTRIES], 1).mean(2)
+        medians.append(GROWTH_C_W * np.median(products, 0))
+    return Wide(np.stack(cosines), np.stack(medians))
+
+
+def largest_shares(
+    variance: float, widths: Sequence[int], groups: int, networks: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of the largest network in a group's sum of Σ, at one input and for σ = exp.
+
+    Two hidden layers and one hidden layer, ``(groups, widths)`` each. Sums are of logarithms, as Σ overflows.
+
+    Args:
+        variance: of the first layer.
+        widths: of the hidden layers.
+        groups: how many.
+        networks: of each group.
+        rng: of the networks.
+    """
+    share = lambda logs: np.exp(logs.max(1) - logsumexp(logs, axis=1))
+    deep, shallow = [], []
+    for width in widths:
+        draw = lambda width=width: rng.standard_normal((groups, networks, width))
+        one = np.log(GROWTH_C_W / width) + logsumexp(2 * variance**0.5 * draw(), axis=2)
+        z = np.exp(one / 2)[..., None] * draw()
+        two = np.log(GROWTH_C_W / width) + logsumexp(2 * z, axis=2)
+        deep.append(share(two))
+        shallow.append(share(one))
+    return np.stack(deep, 1), np.stack(shallow, 1)

@@ -168,3 +168,24 @@ def kurtosis_of_signs(n: int, hidden: int) -> float:
         m = (features + (n - 1) * m) / n
         q = 3 * m - 2 * features / n
     return q - 3
+
+
+def exponential_kernel(
+    c_w: float, inputs: np.ndarray, hidden: int, *, bare: bool = False
+) -> np.ndarray:
+    """Return K of the outputs for σ = exp without biases, ``(6,)``.
+
+    E exp(z + z') is exp of half the variance of the sum: ``K_ab ← C_W exp((K_aa + K_bb)/2 + K_ab)``.
+
+    Args:
+        c_w: C_W.
+        inputs: shape ``(3, n_0)``.
+        hidden: layers.
+        bare: whether the variances are forgotten, exp(K_ab), a wrong theory.
+    """
+    kernel = c_w * inputs @ inputs.T / inputs.shape[1]
+    for _ in range(hidden):
+        half = np.diag(kernel) / 2
+        variances = 0.0 if bare else half[:, None] + half
+        kernel = c_w * np.exp(variances + kernel)
+    return np.array([kernel[pair] for pair in ENTRIES])
