@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
+from scipy.special import i0
 
 from steepest.claims.noise.annealing_near_convex.claim import (
     PROPOSAL,
@@ -23,6 +24,7 @@ from steepest.claims.noise.annealing_near_convex.experiment import (
     bumpy,
     fall,
     far_starts,
+    langevin_steps,
     ripples,
     valley,
     worst_mean,
@@ -160,3 +162,40 @@ def test_large_bumps_are_out_of_range():
         ]
         assert not held[2]
     assert not held[3]
+
+
+def mobility(ratio, step, nodes=128):
+    """Return how fast the phase ωx of a step drifts, over its tilt, by the stationary law of its chain on the circle.
+
+    The chain is φ ← φ + s sin φ + τ + √(2s T/a) N(0, 1), with s = aω²/2L and τ the tilt.
+    """
+    phase = 2 * np.pi * np.arange(nodes) / nodes
+    orders = np.arange(-50, 51)
+    spread = np.exp(-(orders**2) * step / ratio)
+
+    def velocity(tilt):
+        mean = phase + step * np.sin(phase) + tilt
+        waves = spread * np.exp(-1j * np.multiply.outer(mean, orders))
+        chances = (waves @ np.exp(1j * np.multiply.outer(orders, phase))).real / nodes
+        equations = np.vstack([chances.T - np.eye(nodes), np.ones(nodes)])
+        law = np.linalg.lstsq(equations, np.append(np.zeros(nodes), 1.0), rcond=None)[0]
+        return tilt + step * (law @ np.sin(phase))
+
+    return (velocity(1e-3) - velocity(-1e-3)) / 2e-3
+
+
+@pytest.mark.parametrize("ratio", [0.25, 0.5, 1.0])
+def test_the_mobility_of_noisy_descent_by_the_chain_of_its_phase(ratio):
+    """With short steps it is 1/I₀², and with those of 1/2L, s = ½, up to 5 % more."""
+    assert 1 / mobility(ratio, 0.02) == pytest.approx(i0(ratio) ** 2, rel=2e-3)
+    faster = mobility(ratio, 0.5) * i0(ratio) ** 2
+    assert 1 < faster < 1.05
+
+
+def test_noisy_descents_take_the_steps_of_their_mobility():
+    rng = np.random.default_rng(3)
+    steps = langevin_steps(rng, 1.0, 16.0, 20, 200)
+    expected = 2 * 257 / mobility(1.0, 256 / 514)
+    assert abs(steps.mean() - expected) < 4 * steps.std() / 20**0.5 + 0.01 * expected
+    smooth = langevin_steps(rng, 1.0, 16.0, 20, 200, smooth=True)
+    assert smooth.mean() == pytest.approx(2 * 257, rel=0.05)

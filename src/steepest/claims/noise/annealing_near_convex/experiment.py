@@ -21,6 +21,7 @@ STEEP = 12.0  # slope of the ripples: they hold against the slope of f wherever 
 PROPOSAL = 2.4  # times √(T/d): the best scale for a normal law
 NEEDLE = 6.0  # each coordinate of the needle's place
 THIN = 2e-4  # twice the variance of the needle's shape: too thin to be met on the way down, in two dimensions too
+OUTSET = 4.0  # times √T, of descents with noise
 DEPTH = 25.0  # times d, of the needle of the walkers who have one: there F is −7d, up to δ
 
 
@@ -141,6 +142,48 @@ def fall(
         x -= lr * (x - amplitude * frequency * np.sin(frequency * x))
     slope = x - amplitude * frequency * np.sin(frequency * x)
     return x, float(np.abs(slope).max())
+
+
+def langevin_steps(
+    rng: np.random.Generator,
+    ratio: float,
+    frequency: float,
+    groups: int,
+    walkers: int,
+    *,
+    smooth: bool = False,
+) -> kit.Values:
+    """Return the step at which the mean of x over walkers has fallen by e, for descent with noise, ``(groups,)``.
+
+    F = x²/2 + a cos(ωx) in one dimension, in units of T: x in √T, and a by its ratio to T. Steps are 1/2L, and
+    the walk ends after e^{2a/T} times as many as take two units of time.
+
+    Args:
+        rng: of starts and noise.
+        ratio: a/T.
+        frequency: ω √T.
+        groups: how many.
+        walkers: of each group.
+        smooth: whether ripples are left out, at the same steps.
+    """
+    lr = 0.5 / (1 + ratio * frequency**2)
+    period = 2 * np.pi / frequency
+    x = (OUTSET + period * (rng.random((groups, walkers)) - 0.5)).astype(np.float32)
+    keep, push, kick = np.array(
+        [1 - lr, 0 if smooth else lr * ratio * frequency, (2 * lr) ** 0.5], np.float32
+    )
+    steps = np.full(groups, np.nan)
+    for step in range(int(2 * np.exp(2 * ratio) / lr)):
+        before = x.mean(1)
+        x = keep * x + push * np.sin(np.float32(frequency) * x)
+        x += kick * rng.standard_normal(x.shape, np.float32)
+        after = x.mean(1)
+        arrived = np.isnan(steps) & (after < OUTSET / np.e)
+        share = (before[arrived] - OUTSET / np.e) / (before[arrived] - after[arrived])
+        steps[arrived] = step + share
+        if not np.isnan(steps).any():
+            break
+    return steps
 
 
 def valley(start: kit.Values, dimension: int, delta: float) -> tuple[kit.Values, kit.Values]:
