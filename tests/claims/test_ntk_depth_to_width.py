@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from steepest import kit
-from steepest.claims.signals.ntk_depth_to_width.claim import NtkDepthToWidth, tangent_kernels
+from steepest.claims.signals.ntk_depth_to_width.claim import (
+    EXCESSES,
+    NtkDepthToWidth,
+    tangent_kernels,
+)
 from steepest.kernels import empirical_ntk
 from steepest.nn.networks import mlp, ntk_moments, sample_ntk
 
@@ -29,6 +33,7 @@ def ideal(law):
     typical = ("depth draw", scattered(law["mean"] * np.exp(-law["log_ratio"] / 2)))
     return kit.seen(
         typical=typical,
+        tail=("depth excess draw", scattered(law["tail"])),
         uneven=("draw", scattered(law["uneven"])),
         top=("draw", scattered(law["top"])),
         **depth,
@@ -102,3 +107,23 @@ def test_explicit_networks_have_the_law_of_those_drawn_neuron_by_neuron():
     for drawn in (theta, other):
         assert drawn.mean() == pytest.approx(mean, rel=0.03)
         assert (drawn.astype(float) ** 2).mean() == pytest.approx(square, rel=0.08)
+
+
+def test_the_tail_of_one_hidden_layer_by_active_neurons():
+    """Θ/E Θ is Σ gate (g² + h²)/n, with g the signal and h the readout of a neuron, both normal."""
+    rng = np.random.default_rng(5)
+    g, h = rng.standard_normal((2, 100_000, CLAIM.width))
+    theta = ((g > 0) * (g**2 + h**2)).mean(1)
+    shares = [(theta >= 1 + excess).mean() for excess in EXCESSES]
+    expected = CLAIM.tail(1, np.nan)
+    assert (np.abs(shares - expected) < 4 * np.sqrt(expected / 100_000)).all()
+
+
+def test_the_lognormal_tail_has_the_moments():
+    rng = np.random.default_rng(6)
+    log_ratio = 0.8
+    theta = np.exp(log_ratio**0.5 * rng.standard_normal(400_000) - log_ratio / 2)
+    assert theta.mean() == pytest.approx(1, abs=0.01)
+    assert (theta**2).mean() == pytest.approx(np.exp(log_ratio), rel=0.03)
+    shares = [(theta >= 1 + excess).mean() for excess in EXCESSES]
+    np.testing.assert_allclose(CLAIM.tail(4, log_ratio), shares, rtol=0.02)
