@@ -13,8 +13,8 @@ from steepest.nn.losses import cross_entropy, mean_risk
 from steepest.nn.networks import Mlp
 from steepest.programs import network_margins, weight_matrices
 
-ROUNDS = 6
-"""Trainings with true labels at most, each with a better step size."""
+ROUNDS = 12
+"""Trainings with true labels at most, each with a better step size: four are enough at most seeds."""
 EQUAL = 0.02
 """Relative difference of the numbers of steps that is small enough."""
 DAMPING = 0.7
@@ -28,6 +28,7 @@ class Pairs(NamedTuple):
     x: kit.Values  # (seeds, images, pixels)
     true: kit.Values  # (seeds, images, classes)
     random: kit.Values  # the same shape
+    isotropic: kit.Values  # Gaussian inputs as large as the images, (seeds, images, pixels)
 
 
 class Goal(NamedTuple):
@@ -48,12 +49,19 @@ class Trained(NamedTuple):
 
 
 def draw(rng: np.random.Generator, x: np.ndarray, y: np.ndarray, seeds: int, n: int) -> Pairs:
-    """Draw images for each seed, centred, and an order in which their labels become random."""
+    """Draw images for each seed, centred, and an order in which their labels become random.
+
+    Gaussian inputs without a direction have the mean and the Frobenius norm of the images.
+    """
     rows = np.stack([rng.choice(len(x), n, replace=False) for _ in range(seeds)])
     other = np.stack([rng.permutation(chosen) for chosen in rows])
     images = x[rows]
     # the mean image makes the risk sharp in one direction; with it some runs die at half this step size
-    return Pairs(images - images.mean(1, keepdims=True), y[rows], y[other])
+    images = images - images.mean(1, keepdims=True)
+    isotropic = rng.standard_normal(images.shape)
+    isotropic = isotropic - isotropic.mean(1, keepdims=True)
+    size = [np.linalg.norm(part, axis=(1, 2), keepdims=True) for part in (images, isotropic)]
+    return Pairs(images, y[rows], y[other], isotropic * size[0] / size[1])
 
 
 def train_both(
@@ -61,16 +69,19 @@ def train_both(
 ) -> dict[str, Trained]:
     """Train on random labels, and on true ones with the steps that take as many of them.
 
-    ``"further"`` is a third training, on true labels at that step size to a tenth of the risk.
+    ``"further"`` is a third training, on true labels at that step size to a tenth of the risk, and ``"isotropic"`` one
+    on random labels of Gaussian inputs.
     """
     seeds = len(pairs.x)
     starts = kit.keys(key, seeds)
-    x, true, random = (jnp.asarray(part, jnp.float32) for part in pairs)
+    x, true, random, other = (jnp.asarray(part, jnp.float32) for part in pairs)
     train = kit.compiled(jax.vmap(partial(_descend, net)))
 
-    def trained(labels: jax.Array, steps: np.ndarray, total: float) -> Trained:
+    def trained(
+        labels: jax.Array, steps: np.ndarray, total: float, inputs: jax.Array = x
+    ) -> Trained:
         settings = np.full((seeds, 3), (momentum, total / pairs.x.shape[1], goal.most))
-        ends = train(starts, x, labels, steps.astype("float32"), settings)
+        ends = train(starts, inputs, labels, steps.astype("float32"), settings)
         margins, matrices, begin, risk, taken = jax.tree.map(np.asarray, ends)
         lipschitz = np.prod([_spectral_norms(layer) for layer in matrices], axis=0)
         return Trained(margins, _complexities(matrices, begin), lipschitz, risk, taken)
@@ -85,7 +96,12 @@ def train_both(
             break
         step = step * ratio ** (DAMPING if i else 1.0)
         truth = trained(true, step, goal.total)
-    return {"true": truth, "random": noise, "further": trained(true, step, goal.total / 10)}
+    return {
+        "true": truth,
+        "random": noise,
+        "further": trained(true, step, goal.total / 10),
+        "isotropic": trained(random, common, goal.total, other),
+    }
 
 
 def _descend(
