@@ -1,13 +1,14 @@
 """vc-dimension: dichotomies by exact arithmetic, by random frequencies and by linear programs; and bad input."""
 
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from steepest.claims.expressivity.vc_dimension.claim import VcDimension, _totient
+from steepest.claims.expressivity.vc_dimension.claim import VcDimension, _cover, _totient
 from steepest.claims.expressivity.vc_dimension.experiment import (
     all_labels,
     all_tables,
@@ -18,6 +19,8 @@ from steepest.claims.expressivity.vc_dimension.experiment import (
     halfspace_patterns,
     moment_curve,
     read_labels,
+    separated,
+    separated_features,
     shallow_reader,
     sine_frequencies,
     sine_signs,
@@ -104,9 +107,26 @@ def test_the_counting_bound_is_where_patterns_reach_all_labellings():
 def test_training_fits_two_points_and_not_a_point_with_two_labels():
     points = np.array([[1.0, 0.0], [-1.0, 0.5], [1.0, 0.0]])
     labels = np.array([[1.0, -1.0, -1.0], [1.0, 1.0, -1.0]])
-    starts = RNG.standard_normal((3, 4, 4))
-    right = fitted(points, labels, np.array([2, 3]), starts, 200)
-    assert right.tolist() == [[True, True], [False, False]]
+    starts = (
+        RNG.standard_normal((1, 2, 3, 5, 4)) * (np.arange(5) < 4)[:, None]
+    )  # the last one is idle
+    right = fitted(np.tile(points, (2, 1, 1)), labels, np.array([[2, 3]]), starts, 200)
+    assert right.tolist() == [[[True, True], [False, False]]]
+
+
+def test_frozen_features_are_separated_as_cover_says():
+    """Halves by symmetry at 2p points; the formula by sums of binomials; and a linear program by its answer."""
+    assert _cover(20, 10) == 0.5
+    assert _cover(7, 3) == sum(math.comb(6, k) for k in range(3)) / 2**6
+    assert _cover(3, 3) == 1
+    features = RNG.standard_normal((12, 4))
+    weights = RNG.standard_normal(4)
+    assert separated(features, np.sign(features @ weights))
+    doubled = np.concatenate([features, features])
+    assert not separated(doubled, np.repeat([1.0, -1.0], 12))
+    shares = separated_features(np.random.default_rng(0), (5,), (0.8, 2.0, 4.0), 60, "tanh")
+    expected = [_cover(n, 5) for n in (4, 10, 20)]
+    np.testing.assert_allclose(shares.mean(-1)[0], expected, atol=0.2)
 
 
 def test_threshold_functions_are_as_many_as_are_known():

@@ -4,7 +4,9 @@ Parameters do not count what a class can do. Halfspaces of d dimensions, with d 
 d + 1. The sine with one parameter has an infinite one, though not on equally spaced points. A ReLU network of depth L
 that takes one bit after the other off a number reads more labels than its p weights: about a seventh of pL of them.
 On a moment curve h threshold units in a layer, with a threshold on top, make just the dichotomies that halfspaces of
-hd dimensions make.
+hd dimensions make. What descent finds is another matter: Adam fits about as many random labels as a network of one
+hidden layer has weights, between half and twice as many, and p weights on frozen features separate those of 2p points
+half of the time.
 """
 
 from collections.abc import Mapping
@@ -21,13 +23,14 @@ from steepest.claims.expressivity.vc_dimension.experiment import (
     group_units,
     halfspace_dichotomies,
     moment_curve,
+    separated_features,
     shallow_reader,
     shallow_weights,
     sine_signs,
     spaced_patterns,
     wrong_labels,
 )
-from steepest.claims.expressivity.vc_dimension.figure import TRAINED, panels_of_dichotomies
+from steepest.claims.expressivity.vc_dimension.figure import panels_of_dichotomies
 from steepest.geometry import bits_needed, central_cell_count, general_position, weights_used
 from steepest.nn.data import digits
 from steepest.nn.types import Values
@@ -36,7 +39,17 @@ HALF = 0.5  # counts are whole numbers
 WIDE = 4.0  # steps of a control's network, in units of the right ones
 SMALL = (3, 3)
 """Rows and columns of a table of which all 512 are tried."""
-STARTS = 4
+WIDTHS = (0.5, 1.0, 2.0)
+"""Of the networks that are trained, in units of ``width``."""
+INPUTS = 5
+"""Dimensions of their inputs."""
+STARTS = 2
+FILLED = (0.5, 2.0)
+"""Points for each weight in sets on which they are trained."""
+FROZEN = (10, 30)
+"""Numbers p of frozen features."""
+RATIOS = (1.5, 2.0, 2.5)
+"""Points for each of them."""
 DOUBLE = 53
 """Binary digits of a double."""
 LAYERS = ((1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2))
@@ -55,9 +68,9 @@ class Setting(NamedTuple):
     points: list[Values]  # (seeds, most, d) for each d
     places: Values  # of points on a moment curve, in [−1, 1], (seeds, most)
     crowd: Values  # (seeds, most, CROWD)
-    plane: Values  # normal points for training, (most, 2)
-    labels: Values  # ±1, (labellings, most)
-    starts: Values  # normal numbers, (starts, width, 4)
+    normal: Values  # points for training, (networks, most, INPUTS)
+    labels: Values  # ±1, (networks, most)
+    starts: Values  # (widths, networks, STARTS, most neurons, INPUTS + 2), zero where a network is narrower
 
 
 @kit.claim
@@ -92,10 +105,14 @@ class VcDimension(kit.Claim[Setting]):
     )
     labellings: kit.Seeds = kit.param(10, "random tables of each size")
     seeds: kit.Seeds = kit.param(3, "draws of digits for the halfspaces")
-    width: Annotated[int, kit.Within(2, 100)] = kit.param(
-        6, "neurons of a network on the plane that is trained on random labels", unit="neurons"
+    width: Annotated[int, kit.Within(4, 100)] = kit.param(
+        6,
+        "neurons of the middle one of three networks that are trained on random labels",
+        unit="neurons",
+        scope=kit.between(6, 8, "wider ones take minutes"),
     )
-    steps: kit.Count = kit.param(1500, "of its training", unit="steps")
+    networks: kit.Seeds = kit.param(40, "random labellings on which each of them is trained")
+    steps: kit.Count = kit.param(600, "of their training", unit="steps")
 
     kind = "theorem"
     says = {
@@ -122,8 +139,13 @@ class VcDimension(kit.Claim[Setting]):
         "the same tables needs more weights than there are points (the control).",
         "The upper half is drawn in the figure: counting sign patterns layer by layer bounds the VC dimension of the "
         "same architecture. It is some ninety times the number of points that are shattered.",
-        "What a network can do is not what descent finds: these weights go up to 2ⁿ. The figure shows how many random "
-        "labels Adam fits with one hidden layer on the plane: a lower bound for training, and none for the class.",
+        "What a network can do is not what descent finds: these weights go up to 2ⁿ. Adam with one hidden layer and "
+        "normal inputs in five dimensions fits random labels of half as many points as weights, and not of twice as "
+        "many, at 22 to 85 weights: J. Lee's p = cn, with c between ½ and 2 there. It is a lower bound for training "
+        "and none for the class, and c depends on the dimension: on the plane half of the labellings are fitted up to "
+        "about p/2 points at 17 weights, and fewer at 65.",
+        "On frozen features all p weights are found by a linear program, and the share of dichotomies is Cover's, one "
+        "half at 2p points. So c in p = cn is one half there.",
         "On 1, …, m the signs of sin ωx are parities of ⌊kω/π⌋, which change where ω/π is a fraction with a "
         "denominator up to m: there are 2 Σ_{q≤m} φ(q) dichotomies with Euler's φ, all 8 of three points and 12 of the "
         "16 of four. + + − + is missing: there cos ω > 0 by the second sign, cos ω < ½ by the third, cos ω > 1/√2 by "
@@ -155,6 +177,12 @@ class VcDimension(kit.Claim[Setting]):
             "groups",
             "the lectures name threshold units too, and no check had any; counts have no margin",
         ),
+        kit.Version(
+            5,
+            "networks of three sizes that are trained on random labels; frozen features",
+            "J. Lee's talk has p = cn weights enough, and a network was trained for a picture only. The exponent of "
+            "the number in p was to be judged; in drafts at seeds 1101 to 1104 it was 0.5 to 1.2, by dimension",
+        ),
     )
     shared = {
         "claim.VcDimension.cases": "names the sets",
@@ -166,8 +194,9 @@ class VcDimension(kit.Claim[Setting]):
         "dimensions": (1, 2),
         "beyond": 2,
         "bits": (8, 12, 20),
-        "width": 2,
-        "steps": 20,
+        "width": 4,
+        "steps": 200,
+        "networks": 6,
         "labellings": 3,
     }
     full = {
@@ -178,14 +207,25 @@ class VcDimension(kit.Claim[Setting]):
         "labellings": 100,
         "seeds": 10,
         "width": 12,
-        "steps": 10000,
+        "networks": 60,
+        "steps": 4000,
     }
     out_of_scope = {"bits": (8, 16, 60)}
 
     @property
+    def widths(self) -> list[int]:
+        """Return the numbers of neurons of the networks that are trained."""
+        return [round(self.width * factor) for factor in WIDTHS]
+
+    @property
+    def weights(self) -> list[int]:
+        """Return the numbers of their weights."""
+        return [shallow_weights(width, INPUTS) for width in self.widths]
+
+    @property
     def trained_sizes(self) -> Values:
-        """Return how many points the sets have on which a network is trained."""
-        return np.ceil(shallow_weights(self.width) * np.array(TRAINED)).astype(int)
+        """Return how many points the sets have on which they are trained, shape ``(widths, sizes)``."""
+        return np.rint(np.outer(self.weights, FILLED)).astype(int)
 
     @property
     def cases(self) -> list[tuple[int, int]]:
@@ -210,6 +250,10 @@ class VcDimension(kit.Claim[Setting]):
             "bits": self.bits,
             "curve": tuple(f"d = {d}, {h} units, {n} points" for d, h, n in CURVES),
             "n": CROWDS,
+            "weights": tuple(self.weights),
+            "fill": FILLED,
+            "frozen": FROZEN,
+            "ratio": RATIOS,
         }
 
     def setting(self, key: kit.Key) -> Setting:
@@ -226,7 +270,9 @@ class VcDimension(kit.Claim[Setting]):
         for d in self.dimensions:
             chosen = [rng.permutation(len(scores))[: d + self.beyond] for _ in range(self.seeds)]
             points.append(scores[np.array(chosen), :d] / scores.std())
-        most = int(self.trained_sizes[-1])
+        most = int(self.trained_sizes.max())
+        starts = rng.standard_normal((self.networks, STARTS, max(self.widths), INPUTS + 2))
+        narrow = [np.arange(max(self.widths))[:, None] < width for width in self.widths]
         even = np.linspace(-1, 1, max(n for *_, n in CURVES))
         near = even + rng.uniform(-0.3, 0.3, (self.seeds, even.size)) * (even[1] - even[0])
         crowd = [rng.permutation(len(scores))[: CROWDS[-1]] for _ in range(self.seeds)]
@@ -235,9 +281,9 @@ class VcDimension(kit.Claim[Setting]):
             points,
             rng.permuted(near, axis=1),
             scores[np.array(crowd), :CROWD] / scores.std(),
-            rng.standard_normal((most, 2)),
-            rng.choice([-1.0, 1.0], (self.labellings, most)),
-            rng.standard_normal((STARTS, self.width, 4)),
+            rng.standard_normal((self.networks, most, INPUTS)) / np.sqrt(INPUTS),
+            rng.choice([-1.0, 1.0], (self.networks, most)),
+            np.stack([np.where(kept, starts, 0.0) for kept in narrow]),
         )
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
@@ -284,6 +330,12 @@ class VcDimension(kit.Claim[Setting]):
             thresholds=("curve", [float(central_cell_count(n, h * d + 1)) for d, h, n in CURVES]),
             # a hyperplane through d points of the rarer label meets none of the others (Baum)
             groups=("n", [2.0 * -(-(n // 2) // CROWD) for n in CROWDS]),
+            fitted=("weights fill", np.tile([1.0, 0.0], (len(self.weights), 1))),
+            # Cover: halfspaces through the origin of p dimensions make this share of all dichotomies
+            frozen_share=(
+                "frozen ratio",
+                [[_cover(round(p * ratio), p) for ratio in RATIOS] for p in FROZEN],
+            ),
         )
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
@@ -295,8 +347,10 @@ class VcDimension(kit.Claim[Setting]):
         large = [wrong_labels(tables) for tables in setting.tables]
         shallow = [shallow_reader(tables[0]) for tables in setting.tables]
         spaced = [len(spaced_patterns(np.arange(1, m + 1))) for m in self.numbers]
-        sizes = self.trained_sizes
-        right = fitted(setting.plane, setting.labels, sizes, setting.starts, self.steps)
+        right = fitted(
+            setting.normal, setting.labels, self.trained_sizes, setting.starts, self.steps
+        )
+        rng = kit.numpy_generator(key)
         crowd = setting.crowd
         curves = [[moment_curve(draw, d) for draw in setting.places] for d in range(1, CROWD + 1)]
         scattered = [crowd[..., :d] for d in range(1, CROWD + 1)]
@@ -313,10 +367,18 @@ class VcDimension(kit.Claim[Setting]):
             halfspaces=("case draw", np.array(halfspaces, float)),
             wrong=float(sum(wrong for wrong, _ in large) + wrong_labels(all_tables(*SMALL))[0]),
             coarse=float(sum(wrong_labels(tables[:2], WIDE)[0] for tables in setting.tables)),
-            weights=("bits", [float(weights) for _, weights in large]),
+            weights_used=("bits", [float(weights) for _, weights in large]),
             shallow_weights=("bits", [float(weights_used(layers)) for layers in shallow]),
             points=("bits", [float(tables[0].size) for tables in setting.tables]),
-            fitted=("share labelling", right),
+            fitted=("weights fill start", right),
+            frozen_share=(
+                "frozen ratio start",
+                separated_features(rng, FROZEN, RATIOS, self.networks, "tanh"),
+            ),
+            frozen_linear=(
+                "frozen ratio start",
+                separated_features(rng, FROZEN, RATIOS, self.networks, "linear"),
+            ),
         )
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
@@ -329,7 +391,7 @@ class VcDimension(kit.Claim[Setting]):
             "shattered": xarray.DataArray(
                 np.array(shattered, float), {"dimension": law.dimension}, ["dimension", "draw"]
             ),
-            "surplus": seen.points / seen.weights,
+            "surplus": seen.points / seen.weights_used,
         }
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
@@ -371,6 +433,20 @@ class VcDimension(kit.Claim[Setting]):
                 "thresholds", "dichotomies of a moment curve by h threshold units", seen.thresholds
             ),
             counted("groups", "threshold units that separate n digits in groups", seen.groups),
+            kit.share(
+                "fitted",
+                law.fitted,
+                seen.fitted,
+                0.5,  # the number that is fitted half of the time lies between p/2 and 2p
+                label="random labels of p/2 and of 2p points that Adam fits with p weights",
+            ),
+            kit.share(
+                "frozen_share",
+                law.frozen_share,
+                seen.frozen_share,
+                0.3,  # intervals take 0.2; what other laws say is off by a half
+                label="random labels of n points that p weights on frozen features separate",
+            ),
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
@@ -421,6 +497,7 @@ class VcDimension(kit.Claim[Setting]):
                 surplus=law.surplus**0,
             ),
             *self.rivals_of_thresholds(law),
+            *self.rivals_of_training(law),
         ]
 
     def rivals_of_thresholds(self, law: xarray.Dataset) -> list[kit.Rival]:
@@ -453,6 +530,35 @@ class VcDimension(kit.Claim[Setting]):
             ),
         ]
 
+    def rivals_of_training(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return other laws of how many random labels are fitted."""
+        return [
+            kit.rival(
+                "many_more",
+                "guarantees need many more weights than points",
+                label="no labels of p/2 points are fitted",
+                fitted=0.0 * law.fitted,
+            ),
+            kit.rival(
+                "any_labels",
+                "deep networks are known to fit random labels",
+                label="labels of 2p points are fitted too",
+                fitted=law.fitted**0,
+            ),
+            kit.rival(
+                "as_equations",
+                "n equations with p unknowns",
+                label="frozen features separate n ≤ p points",
+                frozen_share=0.0 * law.frozen_share,
+            ),
+            kit.rival(
+                "coin_a_point",
+                "each point beyond p is right by chance",
+                label="share 2^(p − n)",
+                frozen_share=2.0 ** (law.frozen * (1 - law.ratio)),
+            ),
+        ]
+
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
         return [
             kit.control(
@@ -477,7 +583,7 @@ class VcDimension(kit.Claim[Setting]):
                 "shallow",
                 "each change of the label takes neurons of its own",
                 label="networks of one hidden layer that read the same tables",
-                weights=seen.shallow_weights,
+                weights_used=seen.shallow_weights,
             ),
             kit.control(
                 "off_the_curve",
@@ -491,12 +597,34 @@ class VcDimension(kit.Claim[Setting]):
                 label="digits on a line",
                 groups=seen.groups_on_a_line,
             ),
+            kit.control(
+                "idle_weights",
+                "neurons that start at zero stay there, so that their weights do nothing",
+                label="the widest network, with three of four neurons at zero",
+                # it has a quarter of the widest one's weights: twice as many points are half of those
+                fitted=xarray.where(
+                    (seen.weights == self.weights[-1]) & (seen.fill == FILLED[0]),
+                    seen.fitted.isel(weights=0, fill=1, drop=True),
+                    seen.fitted,
+                ).transpose(*seen.fitted.dims),
+            ),
+            kit.control(
+                "linear_features",
+                f"they span no more than {INPUTS + 1} dimensions",
+                label="features that are linear in the inputs",
+                frozen_share=seen.frozen_linear,
+            ),
         ]
 
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        return panels_of_dichotomies(self.cases, self.rows, self.width, law, seen)
+        return panels_of_dichotomies(self.cases, self.rows, law, seen)
+
+
+def _cover(n: int, p: int) -> float:
+    """Return the share of the 2^n dichotomies of n points that halfspaces through the origin of p dimensions make."""
+    return float(central_cell_count(n, p)) / 2.0**n
 
 
 def _totient(q: int) -> int:

@@ -9,14 +9,10 @@ from steepest import kit
 from steepest.claims.expressivity.vc_dimension.experiment import counting_bound
 from steepest.geometry import bit_reader
 
-TRAINED = (0.25, 0.5, 0.75, 1.0, 1.25)
-"""Points for each weight in sets on which a network is trained."""
-
 
 def panels_of_dichotomies(
     sets: Sequence[tuple[int, int]],
     rows: int,
-    width: int,
     law: xarray.Dataset,
     seen: xarray.Dataset,
 ) -> tuple[kit.Panel, ...]:
@@ -25,14 +21,13 @@ def panels_of_dichotomies(
     Args:
         sets: dimension and number of points of each set that halfspaces divide.
         rows: of the table for each bit that a network reads.
-        width: of the network that is trained.
         law: what was predicted.
         seen: what was measured.
     """
     m = law.m.values
     cases = np.array(sets)
     dimensions = law.dimension.values
-    weights = seen.weights.values
+    weights = seen.weights_used.values
     bounds = [counting_bound(bit_reader(np.ones((rows * n, n), int))) for n in law.bits.values]
     halfspaces = []
     for place, d in enumerate(dimensions):
@@ -68,11 +63,13 @@ def panels_of_dichotomies(
             kit.predicted_curve(weights, bounds, "upper bound", shade=0.6),
             log="xy",
         ),
-        kit.panel(
-            f"Training fits random labels: {width} neurons on the plane",
-            "points m / weights p",
-            "share of labellings that are fitted",
-            kit.observed_curve(TRAINED, seen.fitted.mean("labelling"), "best of four starts"),
-            ylim=(-0.05, 1.05),
+        kit.curves(
+            "Training fits p/2 random labels, and not 2p",
+            law.fitted,
+            seen.fitted,
+            over="weights",
+            by="fill",
+            y="share of labellings that are fitted",
+            log="x",
         ),
     )
