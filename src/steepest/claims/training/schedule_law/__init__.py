@@ -1,0 +1,1 @@
+"""The claim schedule-law: what it says, its experiment and its theory."""
