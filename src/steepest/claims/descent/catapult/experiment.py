@@ -17,6 +17,9 @@ from steepest.nn.networks import Mlp, mlp
 from steepest.nn.types import Params
 
 DIVERGED = 1e12  # loss from which descent counts as diverged
+LAZY_STEP = 1.5  # γλ₀ of ReLU networks whose test errors are compared
+THROWN_STEP = 3.0  # and of those that are thrown
+TEST_STEPS = 100  # of both, or as many in the time η · steps of the first
 
 
 def linear_network(dimension: int, width: int) -> Mlp:
@@ -86,6 +89,91 @@ def risks_over_widths(
         return jax.lax.map(one, start)
 
     return jax.lax.map(over_seeds, jnp.array(widths, float))
+
+
+def relu_outputs(u: kit.Values, v: kit.Values, x: kit.Values) -> kit.Values:
+    """Return the outputs √(2/m) v·relu(√(2/d) U x) of several networks, ``(networks, images)``.
+
+    Args:
+        u: first layers, shape ``(networks, m, d)``.
+        v: second layers, shape ``(networks, m)``.
+        x: images of each network, shape ``(networks, images, d)``.
+    """
+    hidden = np.maximum(np.float32((2 / x.shape[2]) ** 0.5) * x @ u.swapaxes(1, 2), 0)
+    return np.float32((2 / v.shape[1]) ** 0.5) * (hidden @ v[..., None])[..., 0]
+
+
+def relu_slopes(
+    u: kit.Values, v: kit.Values, x: kit.Values, y: kit.Values
+) -> tuple[kit.Values, kit.Values]:
+    """Return the gradients of ½ mean (z − y)² by both layers, by hand; the arguments are as above."""
+    inner, outer = (np.float32((2 / size) ** 0.5) for size in (x.shape[2], v.shape[1]))
+    before = inner * x @ u.swapaxes(1, 2)
+    active = np.maximum(before, 0)
+    error = (outer * (active @ v[..., None])[..., 0] - y) * outer / np.float32(x.shape[1])
+    back = ((before > 0) * error[..., None]).swapaxes(1, 2) @ x
+    return inner * back * v[..., None], (error[:, None] @ active)[:, 0]
+
+
+def relu_tops(u: kit.Values, v: kit.Values, x: kit.Values) -> kit.Values:
+    """Return the largest eigenvalue of the tangent kernel over the number of images, ``(networks,)``."""
+    inner, outer = 2 / x.shape[2], 2 / v.shape[1]
+    before = inner**0.5 * x @ u.swapaxes(1, 2)
+    active = np.maximum(before, 0)
+    gates = (before > 0) * v[:, None]
+    gram = lambda rows: rows @ rows.swapaxes(1, 2)
+    kernel = outer * (gram(active) + inner * gram(x) * gram(gates))
+    return np.linalg.eigvalsh(kernel / x.shape[1])[:, -1]
+
+
+def errors_of_steps(
+    rng: np.random.Generator,
+    images: kit.Values,
+    labels: kit.Values,
+    shape: tuple[int, int, int],
+    *,
+    silent: bool = False,
+) -> tuple[kit.Values, kit.Values]:
+    """Train ReLU networks on images that are drawn, and return shares of the others that they get wrong.
+
+    Lazy networks, ``(networks,)``, and catapulted ones of the same start after as many steps, and after as long a time
+    η · steps, ``(networks, 2)``.
+
+    Args:
+        rng: of images and starts.
+        images: all of them, shape ``(n, d)``.
+        labels: ±1, shape ``(n,)``.
+        shape: networks, their width, and training images of each.
+        silent: whether neurons start in pairs of opposite output weights, so that networks put out nothing.
+    """
+    networks, width, few = shape
+    order = np.stack([rng.permutation(len(images)) for _ in range(networks)])
+    images, labels = (values.astype(np.float32)[order] for values in (images, labels))
+    x, y = images[:, :few], labels[:, :few]
+    start_u = rng.standard_normal((networks, width, x.shape[2]), np.float32)
+    start_v = rng.standard_normal((networks, width), np.float32)
+    if silent:
+        start_u[:, width // 2 :] = start_u[:, : width // 2]
+        start_v[:, width // 2 :] = -start_v[:, : width // 2]
+    tops = relu_tops(start_u, start_v, x)
+
+    def wrong(multiple: float, reads: tuple[int, ...]) -> kit.Values:
+        u, v = start_u.copy(), start_v.copy()
+        lr = (multiple / tops).astype(np.float32)
+        shares = {}
+        for step in range(1, max(reads) + 1):
+            by_u, by_v = relu_slopes(u, v, x, y)
+            u -= lr[:, None, None] * by_u
+            v -= lr[:, None] * by_v
+            if step in reads:
+                outputs = relu_outputs(u, v, images[:, few:])
+                # what is not finite is wrong too
+                shares[step] = 1 - (outputs * labels[:, few:] > 0).mean(1)
+        return np.stack([shares[step] for step in reads], 1)
+
+    in_time = round(TEST_STEPS * LAZY_STEP / THROWN_STEP)
+    with np.errstate(over="ignore", invalid="ignore"):  # narrow networks may diverge
+        return wrong(LAZY_STEP, (TEST_STEPS,))[:, 0], wrong(THROWN_STEP, (TEST_STEPS, in_time))
 
 
 @dataclass(frozen=True)
