@@ -1,13 +1,21 @@
 """What the claim about outliers rests on: lanes of one shape are classifiers of C classes and nothing else."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from steepest import kit
 from steepest.catalogue import load
 from steepest.claims.curvature._trained import Training, lanes
-from steepest.claims.curvature.hessian_outliers.experiment import class_rows
+from steepest.claims.curvature.hessian_outliers.experiment import (
+    _curvature,
+    _lower_end,
+    _product,
+    class_rows,
+)
 from steepest.measurement.quantities import three_levels
 
 
@@ -52,3 +60,29 @@ def test_class_rows_are_those_of_three_levels():
     found = class_rows(training, w, lane, lane.y)
     assert np.allclose(found.T @ found, expected.T @ expected, atol=1e-13)
     assert np.abs(found[3:]).max() == 0
+
+
+def test_the_lower_end_is_that_of_the_dense_hessian_and_its_convex_part_that_of_the_gauss_newton_matrix():
+    lane = jax.tree.map(lambda a: a[0], lanes(jax.random.key(0), (3,), 3, 30))
+    training = Training(4, 1, 0.1, 0.0, 10, 10)
+    w = np.asarray(ravel_pytree(training.net.init(jax.random.key(1)))[0])
+    risk = lambda w: (
+        -jnp.take_along_axis(
+            jax.nn.log_softmax(training.outputs(w, lane)), lane.y[:, None], 1
+        ).mean()
+    )
+    slope = jax.jit(jax.grad(risk))
+    moves = 1e-6 * np.eye(len(w))
+    dense = np.array([slope(w + move) - slope(w - move) for move in moves]) / 2e-6
+    values, vectors = np.linalg.eigh((dense + dense.T) / 2)
+    product = jax.jit(partial(_product, training))
+    curvature = kit.compiled(partial(_curvature, training))
+    found = _lower_end(product, curvature, w, lane, np.random.default_rng(0))
+    assert values[0] < 0 and np.isclose(found[0], values[0], rtol=1e-3)
+    v = vectors[:, 0]
+    outputs = jax.jit(lambda w: training.outputs(w, lane)[:, :3])
+    moved = np.asarray(outputs(w + 1e-6 * v) - outputs(w - 1e-6 * v)) / 2e-6
+    p = np.asarray(jax.nn.softmax(outputs(w)))
+    inner = np.stack([np.diag(q) - np.outer(q, q) for q in p])
+    expected = np.einsum("ia,iab,ib->i", moved, inner, moved).mean()
+    assert np.isclose(float(curvature(w, lane, v)), expected, rtol=1e-5)

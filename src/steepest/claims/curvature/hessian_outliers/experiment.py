@@ -19,6 +19,8 @@ MOMENTS = ("start", "a sixth", "a third", "end")  # of training: the axis "momen
 THIRD = MOMENTS.index("a third")
 END = MOMENTS.index("end")
 PLACES = (0, 1, -2, -1)  # of the moments among the records
+EDGES = (0, THIRD, END)  # moments at which the lower end of the spectrum is looked at
+EDGE_TOLERANCE = 1e-2  # of the lowest eigenpair's residual, relative to its eigenvalue
 
 
 class Network(NamedTuple):
@@ -31,6 +33,7 @@ class Network(NamedTuple):
         overlap: of the top spaces of neighbouring moments, up to a third.
         residual: of the eigenpairs, over the largest eigenvalue.
         space: the top space at a third of the training, ``(C, p)``.
+        largest: the largest eigenvalue at each moment.
     """
 
     values: np.ndarray
@@ -39,6 +42,7 @@ class Network(NamedTuple):
     overlap: np.ndarray
     residual: float
     space: np.ndarray
+    largest: np.ndarray
 
 
 def records(steps: int) -> np.ndarray:
@@ -73,7 +77,18 @@ def look(setting: Setting, key: kit.Key, classes: tuple[int, ...], steps: int) -
         pulled = jax.tree.map(np.asarray, pullback(weights[i], lane, groups))
         rng = np.random.default_rng(int(draws[i]))
         networks.append(_measure(product, weights[i], pulled, lane, classes[i // seeds], rng))
+    # the lower end for the most classes alone, which come last
+    curvature = kit.compiled(partial(_curvature, training))
+    edges = []
+    for i in range(len(lanes) - seeds, len(lanes)):
+        look_at = partial(_lower_end, product, curvature, lane=lanes[i])
+        rng = np.random.default_rng(int(draws[i]))
+        ends = [look_at(weights[i, PLACES[moment]], rng=rng) for moment in EDGES]
+        edges.append(np.array(ends) / networks[i].largest[list(EDGES), None])
+    lowest, convex = np.moveaxis(np.array(edges), -1, 0)
     return kit.Observation(
+        lowest=("seed looked", lowest),
+        lowest_of_convex=("seed looked", convex),
         **_stacked(networks, classes, seeds),
         error=("lane", np.asarray(error)[:, -1]),
     )
@@ -125,6 +140,7 @@ def _measure(
     class_share = np.empty((2, 0))
     spaces = []
     share = []
+    largest = []
     residual = 0.0
     for place in PLACES:
         top = top_eigenpairs(
@@ -136,12 +152,41 @@ def _measure(
         values = top.values
         class_share = ((factors @ top.vectors.T) ** 2).sum(1) / values
         spaces.append(top.vectors[:c])
+        largest.append(values[0])
         # before a third, the mean over several steps
         late = gradients[2:-1] if place == -2 else gradients[place][None]
         share.append(((late @ spaces[-1].T) ** 2).sum() / (late**2).sum())
         residual = max(residual, float(top.residuals.max() / top.values[0]))
     overlap = [subspace_overlap(spaces[i], spaces[i + 1]) for i in range(2)]
-    return Network(values, class_share, np.array(share), np.array(overlap), residual, spaces[THIRD])
+    return Network(
+        values,
+        class_share,
+        np.array(share),
+        np.array(overlap),
+        residual,
+        spaces[THIRD],
+        np.array(largest),
+    )
+
+
+def _lower_end(
+    product: Callable, curvature: Callable, w: np.ndarray, lane: Lanes, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the lowest eigenvalue, and the curvature of the Gauss–Newton matrix along its eigenvector."""
+    lowest = top_eigenpairs(
+        row_by_row(lambda v: -product(w, lane, v)),
+        rng.standard_normal(len(w)),
+        1,
+        tolerance=EDGE_TOLERANCE,
+    )
+    return -float(lowest.values[0]), float(curvature(w, lane, lowest.vectors[0]))
+
+
+def _curvature(training: Training, w: jax.Array, lane: Lanes, v: jax.Array) -> jax.Array:
+    """Return v · G v: the mean over images of the variance, under p, by which outputs move along v."""
+    outputs, moved = jax.jvp(lambda w: training.outputs(w, lane), (w,), (v,))
+    p = softmax(outputs)
+    return ((p * moved**2).sum(1) - (p * moved).sum(1) ** 2).mean()
 
 
 def _pullback(
