@@ -1,0 +1,1 @@
+"""The claim batch-step: what it says, its experiment and its theory."""

@@ -1,0 +1,220 @@
+"""Each step of SGD with batches of b of n examples multiplies its mean square by the radius of a known matrix.
+
+So it is near a minimum that fits all examples; p = (n − b)/(b(n − 1)) is the part of that matrix that is noise. Where
+the radius exceeds one SGD leaves the minimum in the mean square: with single examples at about a third of 2/λ₁, the
+limit of full gradients.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training.batch_step import experiment, theory
+
+
+class Setting(NamedTuple):
+    """The examples, with what each step size tends to."""
+
+    x: kit.Values  # (n, d)
+    moments: kit.Values  # leading second moments, (batches, parts, d, d)
+
+
+@kit.claim
+class BatchStep(kit.Claim[Setting]):
+    """Least squares that can be fitted, with unequal inputs: one step of many runs."""
+
+    n: kit.Count = kit.param(12, "examples", unit="examples", scope=kit.between(10, 16))
+    dimension: kit.Count = kit.param(5, "d", scope=kit.between(4, 6))
+    batches: tuple[kit.Count, ...] = kit.param(
+        (1, 2, 4, 8), "b", unit="examples", scope=kit.choices((1, 2, 4, 8), (1, 3, 6), (2, 5, 9))
+    )
+    parts: tuple[kit.Positive, ...] = kit.param(
+        (0.1, 0.3, 0.5, 0.7, 0.9, 1.1),
+        "step sizes, over 2/λ₁",
+        scope=kit.choices((0.1, 0.3, 0.5, 0.7, 0.9, 1.1), (0.15, 0.25, 0.4, 0.6, 0.8, 1.0)),
+    )
+    runs: kit.Count = kit.param(16_000, "of each step size", unit="runs")
+    seeds: kit.Seeds = kit.param(8, "groups of runs")
+
+    kind = "theorem"
+    says = {
+        "multiplies its mean square by the radius of a known matrix": "growth",
+    }
+    statement = (
+        r"\rho\Bigl((I-\eta H)\otimes(I-\eta H)+\eta^2p\,\bigl(\tfrac1n\textstyle\sum_iH_i\otimes H_i-H\otimes H\bigr)"
+        r"\Bigr)>1,\qquad p=\frac{n-b}{b(n-1)}"
+    )
+    source = "[@mulayoff2024]"
+    remarks = (
+        "The radius is that of a matrix of d² × d², and the second moment that it tends to is where runs start: one "
+        "step multiplies their mean square by the radius. So growth is read after one step, where rare runs do not "
+        "count for much yet.",
+        "The mean square is carried by rare runs. A single run may go on to the minimum at a larger step: where it "
+        "ceases to has no formula here, and is not judged.",
+        "All is linear and near a minimum. Networks go there, but their Hessian moves on.",
+    )
+    history = (kit.Version(1, "growth at six steps and four batches"),)
+    tiny = {
+        "n": 5,
+        "dimension": 2,
+        "batches": (1, 2),
+        "parts": (0.2, 0.6, 1.1),
+        "runs": 200,
+        "seeds": 3,
+    }
+    full = {"runs": 100_000}
+    out_of_scope = {"batches": (12, 1)}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"batch": self.batches, "part": self.parts}
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
+        sizes = np.linspace(1.6, 0.4, self.dimension)
+        x = sizes * rng.standard_normal((self.n, self.dimension))
+        moments = [
+            [self.growth(x, batch, part).moment for part in self.parts] for batch in self.batches
+        ]
+        return Setting(x, np.array(moments))
+
+    def growth(self, x: kit.Values, batch: int, part: float) -> theory.Growth:
+        """Return growth with a step that is a part of 2/λ₁."""
+        return theory.growth(x, self.step(x, part), theory.share(batch, self.n))
+
+    def step(self, x: kit.Values, part: float) -> float:
+        """Return a part of 2/λ₁."""
+        return part * 2 / float(np.linalg.eigvalsh(x.T @ x / self.n)[-1])
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "largest batch",
+                max(self.batches),
+                "<",
+                self.n,
+                "a batch of all examples has no noise",
+            ),
+            kit.assume("examples over d", self.n / self.dimension, ">=", 1.5),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        shares = [theory.share(batch, self.n) for batch in self.batches]
+        return kit.law(growth=("batch part", self.factors(setting, shares)))
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+
+        def growths(replaced: bool) -> list[list[list[float]]]:
+            one = lambda batch, part, moment: experiment.growth(
+                rng,
+                setting.x,
+                moment,
+                self.step(setting.x, part),
+                batch,
+                self.runs,
+                replaced=replaced,
+            )
+            return [
+                [
+                    [one(batch, part, moment) for part, moment in zip(self.parts, row, strict=True)]
+                    for batch, row in zip(self.batches, setting.moments, strict=True)
+                ]
+                for _ in range(self.seeds)
+            ]
+
+        return kit.seen(
+            growth=("seed batch part", growths(False)),
+            replaced=("seed batch part", growths(True)),
+        )
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "growth",
+                law.growth,
+                seen.growth,
+                0.06,  # exact in the mean; the interval takes 3 %
+                label="growth of the mean square in a step",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        with_replacement = [1 / b for b in self.batches]
+        return [
+            kit.rival(
+                "full",
+                "batches are right in the mean",
+                label="2/λ₁ for every batch",
+                growth=("batch part", self.factors(setting, [0.0] * len(self.batches))),
+            ),
+            kit.rival(
+                "with_replacement",
+                "examples are drawn independently",
+                label="p = 1/b",
+                growth=("batch part", self.factors(setting, with_replacement)),
+            ),
+        ]
+
+    def factors(self, setting: Setting, shares: list[float]) -> kit.Values:
+        """Return growth for some p, ``(shares, parts)``."""
+        return np.array(
+            [
+                [
+                    theory.growth(setting.x, self.step(setting.x, part), p).factor
+                    for part in self.parts
+                ]
+                for p in shares
+            ]
+        )
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "replaced",
+                "a batch may hold an example twice",
+                label="batches with replacement",
+                growth=seen.replaced,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        parts = np.array(self.parts)
+        middle = {"part": parts[len(parts) // 2]}
+        at = lambda growth: growth.sel(middle, drop=True)
+        wrong = (
+            {
+                name: at(rivals[id].growth)
+                for name, id in (("p = 1/b", "with_replacement"), ("full gradients", "full"))
+            }
+            if rivals
+            else {}
+        )
+        return (
+            kit.curves(
+                "Smaller batches: the mean square grows from smaller steps on",
+                law.growth,
+                seen.growth,
+                over="part",
+                by="batch",
+                x="step over 2/λ₁",
+                y="growth of the mean square in a step",
+                name="b = {}",
+                more=(kit.context_curve(parts, np.ones_like(parts), "one"),),
+                log="y",
+            ),
+            kit.curves(
+                f"Batches of {self.n} examples without replacement, at {middle['part']:g} of 2/λ₁",
+                at(law.growth),
+                at(seen.growth),
+                over="batch",
+                x="batch b",
+                y="growth of the mean square in a step",
+                rivals=wrong,
+                log="xy",
+            ),
+        )

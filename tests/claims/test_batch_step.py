@@ -1,0 +1,53 @@
+"""Growth of the mean square: the matrix against all batches one by one, steps against loops."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from steepest.claims.training.batch_step import experiment, theory
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((5, 2))
+
+
+@pytest.mark.parametrize("batch", [1, 2, 4])
+def test_growth_by_all_batches(batch):
+    """The second moment that a step tends to is multiplied by the factor, averaged over every batch."""
+    eta = 0.3
+    of = theory.growth(X, eta, theory.share(batch, 5))
+    after = []
+    for chosen in itertools.combinations(range(5), batch):
+        rows = X[list(chosen)]
+        step = np.eye(2) - eta * rows.T @ rows / batch
+        after.append(step @ of.moment @ step.T)
+    np.testing.assert_allclose(np.mean(after, 0), of.factor * of.moment, atol=1e-12)
+    assert np.linalg.eigvalsh(of.moment).min() > -1e-12
+
+
+def test_full_gradients_have_the_usual_threshold():
+    assert theory.threshold(X, 0.0) == pytest.approx(1, rel=1e-4)
+    assert theory.threshold(X, 1.0) < theory.threshold(X, 0.2) < 1
+
+
+def test_batches_hold_each_example_as_often():
+    weights = experiment.batches(RNG, 4000, 5, 2, replaced=False)
+    np.testing.assert_allclose(weights.sum(1), 1)
+    assert ((weights > 0).sum(1) == 2).all()
+    np.testing.assert_allclose(weights.mean(0), 0.2, atol=0.02)
+    assert ((experiment.batches(RNG, 4000, 5, 2, replaced=True) > 0).sum(1) == 1).any()
+
+
+def test_steps_by_a_loop():
+    errors = RNG.standard_normal((6, 2))
+    moved = experiment.step(np.random.default_rng(1), X, errors, 0.2, 2, replaced=False)
+    weights = experiment.batches(np.random.default_rng(1), 6, 5, 2, replaced=False)
+    for error, weight, after in zip(errors, weights, moved, strict=True):
+        gradient = sum(w * x * (x @ error) for w, x in zip(weight, X, strict=True))
+        np.testing.assert_allclose(after, error - 0.2 * gradient)
+
+
+def test_growth_of_many_runs_is_the_law():
+    of = theory.growth(X, 0.5, theory.share(2, 5))
+    seen = experiment.growth(RNG, X, of.moment, 0.5, 2, 100_000)
+    assert seen == pytest.approx(of.factor, rel=0.03)
