@@ -11,6 +11,7 @@ from steepest.claims.descent.ntk_margin_guarantee.experiment import (
     feature_kernel,
     feature_margins,
     frozen_steps,
+    samples_to,
     steps_to,
     trained_steps,
 )
@@ -78,3 +79,25 @@ def test_trained_steps_are_those_of_plain_descent_and_padding_changes_nothing():
     assert np.argmax(np.array(steps) <= 0.5) == first[0]
     assert np.argmax(np.array(steps) <= 0.3) == first[1]
     assert np.linalg.norm(weights - start, axis=1).max() == pytest.approx(float(moved), rel=1e-3)
+
+
+def test_samples_are_those_of_descent_on_the_weights_of_the_features():
+    """Point by point on explicit features of one set of neurons; more than one set goes on side by side."""
+    rng = np.random.default_rng(0)
+    x, y = cube(3)
+    neurons = rng.standard_normal((2, 50, 3))
+    kernels = np.stack([feature_kernel(x, w) for w in neurons])
+    outputs = rng.standard_normal((2, 8)) / 3
+    found = samples_to(kernels, y, outputs, (0.3, 0.1), np.random.default_rng(1))
+    draws = np.random.default_rng(1)
+    fresh = np.array([draws.integers(8, size=2) for _ in range(2000)])
+    for i, w in enumerate(neurons):
+        features = ((x @ w.T > 0)[:, :, None] * x[:, None]).reshape(8, -1) / np.sqrt(50)
+        weights = np.zeros(150)
+        risks = []
+        for j in fresh[:, i]:
+            margins = y * (features @ weights + outputs[i])
+            risks.append(np.log(1 + np.exp(-margins)).mean())
+            weights = weights + y[j] * features[j] / (1 + np.exp(margins[j]))
+        expected = [np.argmax(np.array(risks) <= epsilon) for epsilon in (0.3, 0.1)]
+        np.testing.assert_array_equal(found[i], expected)

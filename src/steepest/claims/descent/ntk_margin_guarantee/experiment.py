@@ -86,6 +86,32 @@ def frozen_steps(
     return first
 
 
+def samples_to(
+    kernels: Float[np.ndarray, "seeds n n"],
+    y: Float[np.ndarray, " n"],
+    outputs: Float[np.ndarray, "seeds n"],
+    epsilons: Sequence[float],
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "seeds epsilons"]:
+    """Return after how many fresh points, each seen once, frozen features first have these risks on all points.
+
+    Each point is drawn from all n, and makes one step of size one on its own logistic loss.
+    """
+    margins = y * outputs
+    signed = kernels * np.outer(y, y)
+    seeds = np.arange(len(kernels))
+    first = np.full((len(kernels), len(epsilons)), np.nan)
+    step = 0
+    while np.isnan(first).any() and step < 100 * LIMIT:
+        risk = np.logaddexp(0, -margins).mean(1)
+        first[np.isnan(first) & (risk[:, None] <= np.asarray(epsilons))] = step
+        fresh = rng.integers(len(y), size=len(seeds))
+        pull = 1 / (1 + np.exp(margins[seeds, fresh]))
+        margins = margins + pull[:, None] * signed[seeds, :, fresh]
+        step += 1
+    return first
+
+
 def trained_steps(
     x: Float[Array, "n d"],
     y: Float[Array, " n"],
