@@ -131,3 +131,28 @@ def test_frozen_features_where_no_neuron_is_active():
     x = np.array([[1.0, 0.0], [-1.0, 0.0]])
     start = Neurons(jnp.array([[1.0, 0.5]]), jnp.array([1.0]))
     assert frozen_error(start, x, np.array([1.0, 1.0]), x, np.array([1.0, 1.0])) == 0.5
+
+
+def test_parities_of_more_bits_by_a_plain_regression():
+    """On explicit labels of four coordinates, with the same draws; all corners of a small cube are fitted."""
+    from steepest.claims.features.xor_sample_complexity.experiment import (
+        RIDGE,
+        TESTS,
+        draw_signs,
+        regress_parities,
+    )
+    from steepest.claims.features.xor_sample_complexity.theory import both_layers
+
+    (found,) = regress_parities(np.random.default_rng(0), {8: (60, 120)}, 2, 4)
+    generator = np.random.default_rng(0)
+    for errors in found:
+        x = draw_signs(generator, 120, 8)
+        test = draw_signs(generator, TESTS, 8)
+        for n, error in zip((60, 120), errors, strict=True):
+            gram = both_layers(np.clip(x[:n] @ x[:n].T / 8, -1, 1)) + RIDGE * np.eye(n)
+            labels = x[:n, 0] * x[:n, 1] * x[:n, 2] * x[:n, 3]
+            outputs = both_layers(np.clip(test @ x[:n].T / 8, -1, 1)) @ np.linalg.solve(
+                gram, labels
+            )
+            expected = (outputs * test[:, 0] * test[:, 1] * test[:, 2] * test[:, 3] <= 0).mean()
+            assert abs(error - expected) < 0.01

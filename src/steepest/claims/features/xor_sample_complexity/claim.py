@@ -3,9 +3,11 @@
 Inputs are uniform on the cube {±1/√d}^d, the label is the product of two signs. Descent on a network from a small
 start finds the two coordinates. Regression with the tangent kernel of the NTK parameterization has to learn all d²/2
 products of two coordinates at once: its learning curve follows from the eigenvalues of the kernel with no free number.
+So it does on the parity of four bits.
 """
 
 from collections.abc import Mapping
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from steepest.claims.features.xor_sample_complexity.experiment import (
     crossing,
     follow_networks,
     regress_kernels,
+    regress_parities,
     rich,
     trained,
 )
@@ -37,6 +40,14 @@ GRID = (0.45, 0.65, 0.85, 1.1, LEARNED)
 """Samples per d log d at which networks are tried."""
 SHARES = (0.14, 0.19, 0.25, 0.33, 0.45)
 """Samples per d² at which the kernel is tried."""
+
+FOUR = 4
+"""Bits of the longer parity."""
+FOUR_DIMENSIONS = (14, 16)
+"""Below, the error is up to 0.06 above its limit."""
+FOUR_SHARES = (0.5, 0.75, 1.0)
+"""Samples over the products of four coordinates, at which the kernel is tried."""
+FOUR_DRAWS = 10
 
 
 @kit.claim
@@ -86,6 +97,9 @@ class XorSampleComplexity(kit.Claim[None]):
         "The sources have d times an unknown power of log d; one logarithm is ours. Its factor, 0.8, is measured and "
         "not predicted. The exponent in d is 1.24 in the mean of five drafts, where d log d has 1.29 at these "
         "dimensions: it may be less than one logarithm.",
+        "Four bits: there are C(d, 4) products of four coordinates, and the kernel has an error of 25 % after 0.76 to "
+        "0.81 of them at d = 16 and 14. The limit is not yet right for d = 8 to 12, where 12 to 40 % more samples are "
+        "needed. Networks are not tried on four bits.",
         "The curve of the kernel is a limit in which dimension and samples grow; at d = 12 to 32 its error is right to "
         "0.02.",
         "The kernel is that of the NTK parameterization, inner + outer part. The wide limit of the network itself, "
@@ -115,13 +129,20 @@ class XorSampleComplexity(kit.Claim[None]):
             "single samples did not tell d log d from d and d^1.5 at each seed; averages were set on drafts at seeds "
             "71 to 75, where a margin of 0.12 left one undecided and was given up for the former 0.15",
         ),
+        kit.Version(
+            5,
+            "the kernel's errors on the parity of four bits",
+            "the talk has parities of k bits, and no check had more than two; dimensions and margin were set after "
+            "drafts at seeds 1101 and 1102, in which d = 8 to 12 lay above the limit",
+        ),
     )
     not_told = {
         "network_samples.larger": "its factor is measured, not predicted",
         "network_samples.smaller": "its factor is measured, not predicted",
     }
     shared = {
-        "claim.XorSampleComplexity.kernel_sizes": "numbers of examples, from fields; they name places"
+        "claim.XorSampleComplexity.kernel_sizes": "numbers of examples, from fields; they name places",
+        "claim.XorSampleComplexity.four_sizes": "numbers of examples; they name places",
     }
     tiny = {"dimensions": (8, 10, 12), "width": 8, "steps": 30, "seeds": 3, "tests": 50}
     full = {"dimensions": (16, 32, 64, 110), "steps": 400, "seeds": 24}
@@ -139,8 +160,18 @@ class XorSampleComplexity(kit.Claim[None]):
         """Return how many examples the kernel is given, shape ``(dimensions, sizes)``."""
         return np.rint(np.outer(np.square(self.dimensions), SHARES)).astype(int)
 
+    @property
+    def four_sizes(self) -> dict[int, list[int]]:
+        """Return how many examples of the longer parity the kernel is given, by dimension."""
+        return {d: [round(comb(d, FOUR) * part) for part in FOUR_SHARES] for d in FOUR_DIMENSIONS}
+
     def axes(self) -> dict[str, tuple]:
-        return {"dimension": self.dimensions, "size": SHARES}
+        return {
+            "dimension": self.dimensions,
+            "size": SHARES,
+            "four": FOUR_DIMENSIONS,
+            "part": FOUR_SHARES,
+        }
 
     def check_fields(self) -> None:
         """Refuse too few dimensions."""
@@ -166,7 +197,12 @@ class XorSampleComplexity(kit.Claim[None]):
             network_error=0.05,
             kernel_samples=("dimension", self._needed(both_layers)),
             kernel_errors=("dimension size", errors_of(both_layers, d, self.kernel_sizes)),
+            four_errors=("four part", self._four_errors(FOUR)),
         )
+
+    def _four_errors(self, bits: int) -> np.ndarray:
+        sizes = self.four_sizes
+        return errors_of(both_layers, np.array(list(sizes)), np.array(list(sizes.values())), bits)
 
     def _needed(self, kernel: Any) -> np.ndarray:
         return np.array([samples_needed(kernel, d) for d in self.dimensions])
@@ -184,6 +220,13 @@ class XorSampleComplexity(kit.Claim[None]):
             network_samples=("dimension seed", _crossings(sizes, networks["errors"])),
             kernel_errors=("dimension seed size", kernel),
             kernel_samples=("dimension seed", _crossings(self.kernel_sizes, kernel)),
+            **{
+                name: (
+                    "four draw part",
+                    regress_parities(generator, self.four_sizes, FOUR_DRAWS, bits),
+                )
+                for name, bits in (("four_errors", FOUR), ("three_errors", FOUR - 1))
+            },
         )
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
@@ -235,6 +278,14 @@ class XorSampleComplexity(kit.Claim[None]):
                 absolute=True,
                 label="error of the kernel, by its spectrum, mean over d",
             ),
+            kit.follows(
+                "four_errors",
+                law.four_errors,
+                seen.four_errors,
+                0.06,  # the limit leaves out 0.03 at d = 14, and the interval takes 0.03
+                absolute=True,
+                label="error of the kernel on the parity of four bits, by its spectrum",
+            ),
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
@@ -285,6 +336,13 @@ class XorSampleComplexity(kit.Claim[None]):
                 "d² products cannot be learned from fewer samples",
                 label="the kernel stays at chance until n = d²/2",
                 kernel_errors=xarray.full_like(law.kernel_errors, 0.5),
+                four_errors=xarray.full_like(law.four_errors, 0.5),
+            ),
+            kit.rival(
+                "two_of_four",
+                "so many samples are enough for two bits",
+                label="four bits are learned as two are",
+                four_errors=("four part", self._four_errors(2)),
             ),
         ]
 
@@ -311,6 +369,12 @@ class XorSampleComplexity(kit.Claim[None]):
                 label="the network in place of the kernel",
                 kernel_samples=seen.network_samples,
                 kernel_errors=networks,
+            ),
+            kit.control(
+                "three_bits",
+                "the kernel has no odd parts from the third on",
+                label="the parity of three bits in place of four",
+                four_errors=seen.three_errors,
             ),
         ]
 

@@ -1,7 +1,7 @@
 """The experiments of xor-sample-complexity: networks and kernel regressions on growing samples of the cube."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -18,6 +18,7 @@ from steepest.nn.losses import logistic
 from steepest.nn.networks import Neurons, mlp, two_layer
 
 RIDGE = 1e-8  # keeps the Gram matrix definite where an input is drawn twice
+TESTS = 600  # fresh inputs for parities of more bits
 SLOPE = 0.4  # the step over d: gradients of inputs of length one fall like 1/d on parities
 Dimension = Annotated[int, kit.Within(8, 200)]
 
@@ -98,7 +99,11 @@ def tables_of(dimensions: Sequence[int]) -> list[np.ndarray]:
 
 
 def kernel_errors(
-    generator: np.random.Generator, table: np.ndarray, sizes: Sequence[int], tests: int
+    generator: np.random.Generator,
+    table: np.ndarray,
+    sizes: Sequence[int],
+    tests: int,
+    bits: int = 2,
 ) -> np.ndarray:
     """Return test errors of kernel regression on the first n of one sample, for each n, shape ``(sizes,)``.
 
@@ -109,14 +114,14 @@ def kernel_errors(
     dimension = len(table) - 1
     x = draw_signs(generator, max(sizes), dimension)
     test = draw_signs(generator, tests, dimension)
-    labels = x[:, 0] * x[:, 1]
+    labels = x[:, :bits].prod(1)
     differ = lambda other: np.rint((dimension - x @ other.T) / 2).astype(int)
     gram = table[differ(x)] + RIDGE * np.eye(len(x))
     factor = cholesky(gram, lower=True)
     sides = np.column_stack([labels, table[differ(test)]])
     solved = solve_triangular(factor, sides, lower=True, check_finite=False)
     outputs = np.cumsum(solved[:, :1] * solved[:, 1:], axis=0)[np.array(sizes) - 1]
-    return (outputs * (test[:, 0] * test[:, 1]) <= 0).mean(1)
+    return (outputs * test[:, :bits].prod(1) <= 0).mean(1)
 
 
 def frozen_error(
@@ -196,6 +201,19 @@ def regress_kernels(
         errors = [kernel_errors(generator, table, counts, shape.tests) for _ in range(count)]
         rows.append(np.reshape(errors, (shape.seeds, -1, len(counts))).mean(1))
     return np.stack(rows)
+
+
+def regress_parities(
+    generator: np.random.Generator, sizes: Mapping[int, Sequence[int]], draws: int, bits: int
+) -> np.ndarray:
+    """Return errors of kernel regression on a parity, for sizes by dimension, ``(dimensions, draws, sizes)``."""
+    tables = zip(tables_of(list(sizes)), sizes.values(), strict=True)
+    return np.array(
+        [
+            [kernel_errors(generator, table, counts, TESTS, bits) for _ in range(draws)]
+            for table, counts in tables
+        ]
+    )
 
 
 def group_of(dimension: int, dimensions: Sequence[int]) -> int:

@@ -35,12 +35,14 @@ def samples_needed(kernel: Kernel, dimension: int, level: float = LEVEL) -> floa
     return root_scalar(excess, bracket=(2.0, 4.0 * dimension**2), xtol=1e-6).root
 
 
-def errors_of(kernel: Kernel, dimensions: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the errors of regression with a kernel, shape of the sizes ``(dimensions, sizes)``."""
+def errors_of(
+    kernel: Kernel, dimensions: np.ndarray, sizes: np.ndarray, bits: int = 2
+) -> np.ndarray:
+    """Return the errors of regression with a kernel on a parity, shape of the sizes ``(dimensions, sizes)``."""
     spectra = [hypercube_spectrum(kernel, int(d)) for d in dimensions]
     return np.array(
         [
-            [learning_curve(spectrum, 2, n, RIDGE).sign_error for n in row]
+            [learning_curve(spectrum, bits, n, RIDGE).sign_error for n in row]
             for spectrum, row in zip(spectra, sizes, strict=True)
         ]
     )
