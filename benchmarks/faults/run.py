@@ -8,6 +8,10 @@ before anything ran; seeds 0 and 1 showed bugs of this file. The figures of ``do
 Beside it stand two tests that people make by hand: a *learning-rate range test*, which says that a step is too large
 where the loss of a few steps ends above its start, and *gradient histograms*, which say that something is wrong where
 the root mean squares of two layers' gradients differ by a factor of a thousand, or one of them is zero.
+
+    python benchmarks/faults/run.py [--first 1000] [--seeds 2] [--faults WORD] [--json FILE] [--record]
+
+With ``--record`` the counts go into ``record.json`` beside this file; all faults and networks must have run for that.
 """
 
 import argparse
@@ -33,6 +37,8 @@ import lstm_torch
 import mlp_torch
 import resnet_torch
 
+RECORD = Path(__file__).with_name("record.json")
+WAYS = ("measure", "range test", "histograms")
 HELD_OUT = 300
 RANGE = 5  # steps of the range test
 APART = 1e3  # factor between the gradients of two layers
@@ -311,10 +317,11 @@ def main() -> None:
     """Print a line for each fault, and one for networks in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", type=int, default=1000, help="seed")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--networks", nargs="*", default=list(NETWORKS))
     parser.add_argument("--faults", default="", help="those whose name contains this")
     parser.add_argument("--json", type=Path, help="also write all that was found here")
+    parser.add_argument("--record", action="store_true", help="write the counts into the record")
     options = parser.parse_args()
     torch.set_num_threads(1)
     seeds = range(options.first, options.first + options.seeds)
@@ -322,32 +329,41 @@ def main() -> None:
     for what, fault in FAULTS.items():
         if options.faults not in what:
             continue
-        runs = {
+        whole[what] = {
             f"{name}, {seed}": run
             for name in options.networks
             for seed in seeds
             if (run := planted(name, fault, seed)) is not None
         }
-        whole[what] = runs
-        count = lambda who, runs=runs: sum(bool(run[who]) for run in runs.values())
-        print(
-            what,
-            len(runs),
-            *(count(who) for who in ("measure", "range test", "histograms")),
-            flush=True,
-        )
+        print(*row(what, whole[what]), flush=True)
     for name in options.networks:
-        runs = {f"{name}, {seed}": in_order(name, seed) for seed in seeds}
-        whole[f"in order: {name}"] = runs
-        count = lambda who, runs=runs: sum(bool(run[who]) for run in runs.values())
-        print(
-            f"in order: {name}",
-            len(runs),
-            *(count(who) for who in ("measure", "range test", "histograms")),
-            flush=True,
-        )
+        what = f"in order: {name}"
+        whole[what] = {f"{name}, {seed}": in_order(name, seed) for seed in seeds}
+        print(*row(what, whole[what]), flush=True)
     if options.json:
         options.json.write_text(json.dumps(whole, indent=1))
+    if options.record:
+        keep(whole)
+
+
+def row(what: str, runs: dict[str, dict]) -> list[str | int]:
+    """Return a line of the table: what was planted, in how many networks, and in how many each way says so."""
+    return [what, len(runs), *(sum(bool(run[who]) for run in runs.values()) for who in WAYS)]
+
+
+def keep(whole: dict[str, dict]) -> None:
+    """Write the counts into the record, whose words stay."""
+    if missing := [what for what in FAULTS if what not in whole]:
+        raise SystemExit(f"--record wants all faults, and {', '.join(missing)} did not run")
+    record = json.loads(RECORD.read_text("utf-8"))
+    planted_, alarms = record["tables"]
+    planted_["rows"] = [row(what, whole[what]) for what in FAULTS]
+    alarms["rows"] = [
+        [name, *row("", whole[f"in order: {name}"])[1:]]
+        for name in NETWORKS
+        if f"in order: {name}" in whole
+    ]
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

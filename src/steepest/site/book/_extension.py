@@ -4,6 +4,7 @@ Sphinx loads this module by name and calls :func:`setup`.
 """
 
 import re
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -227,35 +228,37 @@ class _OfChapters(_Directive):
             raise UserError(f"no claim is in {' or '.join(wanted)}; chapters are {chapters}")
         return names
 
+    def run(self) -> list[nodes.Node]:
+        try:
+            runs = {name: self.shelf.run(Asked(name)) for name in self.names()}
+        except UserError as trouble:
+            return self.wrong(trouble)
+        return self.html(self.shown(runs))
+
+    @abstractmethod
+    def shown(self, runs: dict[str, Run | None]) -> str:
+        """Return the HTML of these claims, of which some may not have been run."""
+
 
 class _Overview(_OfChapters):
     """All claims of some chapters, with their verdicts."""
 
-    def run(self) -> list[nodes.Node]:
-        try:
-            names = self.names()
-        except UserError as trouble:
-            return self.wrong(trouble)
+    def shown(self, runs: dict[str, Run | None]) -> str:
         above = [
             name
             for chapter in chapters(Path(self.config.steepest_docs))
             if chapter.name == self.env.docname
             for name in chapter.claims
         ]
-        runs = [self.shelf.run(Asked(name)) for name in names]
-        return self.html(_html.overview(names, runs, self.root, above))
+        return _html.overview(list(runs), list(runs.values()), self.root, above)
 
 
 class _Formulas(_OfChapters):
     """The formula of each claim of some chapters, with its verdict."""
 
-    def run(self) -> list[nodes.Node]:
-        try:
-            lines = {name: description(catalogue.entry(name)).statement for name in self.names()}
-        except UserError as trouble:
-            return self.wrong(trouble)
-        runs = {name: self.shelf.run(Asked(name)) for name in lines}
-        return self.html(_html.formulas(lines, runs, self.root))
+    def shown(self, runs: dict[str, Run | None]) -> str:
+        lines = {name: description(catalogue.entry(name)).statement for name in runs}
+        return _html.formulas(lines, runs, self.root)
 
 
 class _Tally(_Directive):
