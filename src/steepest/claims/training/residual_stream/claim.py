@@ -67,9 +67,9 @@ class ResidualStream(kit.Claim[Setting]):
         "variance depends on how alike these are.",
     )
     history = (kit.Version(1, "streams and gradients of three depths, and Post-LN's last block"),)
-    tiny = {"width": 24, "depths": (8, 10), "networks": 2, "seeds": 3}
+    tiny = {"width": 40, "depths": (8, 10), "networks": 2, "seeds": 3}
     full = {"width": 512, "depths": (8, 16, 64), "seeds": 40}
-    out_of_scope = {"depths": (8, 64), "width": 24}
+    out_of_scope = {"depths": (8, 64), "width": 40}
     precision = "float32"
 
     def axes(self) -> dict[str, tuple[object, ...]]:

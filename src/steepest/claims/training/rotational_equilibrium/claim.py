@@ -79,19 +79,16 @@ class RotationalEquilibrium(kit.Claim[Setting]):
         ),
     )
     tiny = {
-        "decays": (0.02, 0.05),
+        "decays": (0.02, 0.03),
         "sizes": (0.5, 2.0),
         "weights": 20,
-        "steps": 150,
+        "steps": 1200,
         "networks": 2,
         "seeds": 3,
     }
     full = {"steps": 20_000, "weights": 1000}
     out_of_scope = {"decays": (0.0001, 0.01)}
     precision = "float32"
-
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {"optimizer": OPTIMIZERS, "decay": self.decays, "size": self.sizes}
 
     @property
     def rates(self) -> tuple[float, float, float]:
@@ -107,6 +104,9 @@ class RotationalEquilibrium(kit.Claim[Setting]):
             theory.momentum(decay, self.beta),
             theory.adamw(decay, self.beta),
         )
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"optimizer": OPTIMIZERS, "decay": self.decays, "size": self.sizes}
 
     def rules(self, rates: tuple[float, float, float]) -> list[Optimizer]:
         """Return each optimizer as it is run."""

@@ -67,13 +67,13 @@ class ScheduleLaw(kit.Claim[Setting]):
     out_of_scope = {"lr": 1.5}
     precision = "float32"
 
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {"schedule": SCHEDULES, "time": self.marks}
-
     @property
     def marks(self) -> tuple[int, ...]:
         """Return the numbers of steps after which risks are read."""
         return (self.steps // 3, 2 * self.steps // 3, self.steps)
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"schedule": SCHEDULES, "time": self.marks}
 
     def schedules(self) -> kit.Values:
         """Return the step sizes of all schedules, ``(schedules, steps)``."""

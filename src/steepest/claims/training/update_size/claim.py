@@ -92,7 +92,7 @@ class UpdateSize(kit.Claim[Setting]):
     )
     history = (kit.Version(1, "on noise, on batches of digits, and Muon's iteration on noise"),)
     tiny = {
-        "beta1": (0.5, 0.8),
+        "beta1": (0.5, 0.7),
         "beta2": (0.9, 0.95),
         "agreement": (0.0, 1.0),
         "batches": (8, 16),
@@ -102,21 +102,12 @@ class UpdateSize(kit.Claim[Setting]):
         "large": (12, 24),
         "weights": 20,
         "matrices": 2,
-        "steps": 60,
+        "steps": 80,
         "seeds": 3,
     }
     full = {"weights": 2000, "steps": 10_000, "seeds": 16}
     out_of_scope = {"beta1": (0.99, 0.995), "steps": 200}
     precision = "float32"
-
-    def axes(self) -> dict[str, tuple[object, ...]]:
-        return {
-            "beta1": self.beta1,
-            "beta2": self.beta2,
-            "s": self.agreement,
-            "batch": self.batches,
-            "n": self.large,
-        }
 
     @property
     def betas(self) -> tuple[float, float]:
@@ -127,6 +118,15 @@ class UpdateSize(kit.Claim[Setting]):
     def late(self) -> tuple[int, int]:
         """Return the first and the last step that counts."""
         return self.steps // 2 + 1, self.steps
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {
+            "beta1": self.beta1,
+            "beta2": self.beta2,
+            "s": self.agreement,
+            "batch": self.batches,
+            "n": self.large,
+        }
 
     def check_fields(self) -> None:
         if len(self.beta1) < 2 or self.small > min(self.large):

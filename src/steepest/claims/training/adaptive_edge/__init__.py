@@ -1,0 +1,1 @@
+"""The claim adaptive-edge: what it says, its experiment and its theory."""
