@@ -75,7 +75,7 @@ class AdaptiveEdge(kit.Claim[Setting]):
         ),
         kit.Version(
             2,
-            "β = 0.1 and 0.8 for 0.5 and 0.9, an edge at 7, eight trainings, and a margin down to 0.85; a training that "
+            "β = 0.1 and 0.8 for 0.5 and 0.9, an edge at 7, eight trainings, a margin down to 0.85; a training that "
             "diverges is out of range",
             "at seed 0 three of six trainings by momentum with β = 0.9 diverged where they met the edge",
         ),
