@@ -6,7 +6,7 @@ noise in the gradient of more than a spacing a step lets it move on as well.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ class Bf16Stall(kit.Claim[Setting]):
         "η",
         scope=kit.choices((0.04, 0.08, 0.16, 0.32), (0.05, 0.1, 0.3), (0.06, 0.2, 0.4)),
     )
-    exponents: tuple[int, ...] = kit.param(
+    exponents: tuple[Annotated[int, kit.Within(-30, 30)], ...] = kit.param(
         (-3, 0, 2),
         "e: weights lie between 2^e and 2^(e+1)",
         scope=kit.choices((-3, 0, 2), (-6, -1), (-2, 1, 5)),
