@@ -6,7 +6,7 @@ noise in the gradient of more than a spacing a step lets it move on as well.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,10 +34,10 @@ class Bf16Stall(kit.Claim[Setting]):
         "η",
         scope=kit.choices((0.04, 0.08, 0.16, 0.32), (0.05, 0.1, 0.3), (0.06, 0.2, 0.4)),
     )
-    exponents: tuple[Annotated[int, kit.Within(-30, 30)], ...] = kit.param(
-        (-3, 0, 2),
-        "e: weights lie between 2^e and 2^(e+1)",
-        scope=kit.choices((-3, 0, 2), (-6, -1), (-2, 1, 5)),
+    exponents: tuple[float, ...] = kit.param(
+        (-3.0, 0.0, 2.0),
+        "e, whole: weights lie between 2^e and 2^(e+1)",
+        scope=kit.choices((-3.0, 0.0, 2.0), (-6.0, -1.0), (-2.0, 1.0, 5.0)),
     )
     curvature: kit.Positive = kit.param(1.0, "h", scope=kit.between(0.8, 2.0))
     noise: kit.Positive = kit.param(
@@ -72,13 +72,19 @@ class Bf16Stall(kit.Claim[Setting]):
         "spacing.",
     )
     history = (kit.Version(1, "weights that are rounded to nearest, at random, and beside noise"),)
-    tiny = {"etas": (0.1, 0.3), "exponents": (0, 2), "weights": 40, "steps": 150, "seeds": 3}
+    tiny = {"etas": (0.1, 0.3), "exponents": (0.0, 2.0), "weights": 40, "steps": 150, "seeds": 3}
     full = {"weights": 20_000, "steps": 5000}
     out_of_scope = {"etas": (0.001, 0.3)}
     precision = "float32"
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"eta": self.etas, "size": tuple(2.0**e for e in self.exponents)}
+
+    def check_fields(self) -> None:
+        if any(e != int(e) for e in self.exponents):
+            raise kit.UserError(
+                f"exponents are whole numbers, as spacings are powers of two, got {self.exponents}; try --exponents 0"
+            )
 
     def setting(self, key: kit.Key) -> Setting:
         return Setting(2.0 ** (np.array(self.exponents) + 1 - DIGITS))

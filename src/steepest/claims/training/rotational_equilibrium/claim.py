@@ -78,6 +78,9 @@ class RotationalEquilibrium(kit.Claim[Setting]):
             "the length of digits, their labels and the margin there were set after drafts at seed 1101",
         ),
     )
+    shared = {
+        "claim.RotationalEquilibrium.rates": "it lists step sizes, a given of both",
+    }
     tiny = {
         "decays": (0.02, 0.03),
         "sizes": (0.5, 2.0),

@@ -62,6 +62,9 @@ class ScheduleLaw(kit.Claim[Setting]):
         "Nothing is said of the best schedule, nor of networks whose features move.",
     )
     history = (kit.Version(1, "risks of five schedules at three times"),)
+    shared = {
+        "claim.ScheduleLaw.schedules": "it lists step sizes, a given of both",
+    }
     tiny = {"dimension": 6, "steps": 20, "runs": 20, "seeds": 3}
     full = {"runs": 20_000, "dimension": 100}
     out_of_scope = {"lr": 1.5}

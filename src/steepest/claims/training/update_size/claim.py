@@ -91,6 +91,14 @@ class UpdateSize(kit.Claim[Setting]):
         "has are brought to one, and the update is smaller.",
     )
     history = (kit.Version(1, "on noise, on batches of digits, and Muon's iteration on noise"),)
+    shared = {
+        "claim.UpdateSize.betas": "it picks β₁ and β₂, a given of both",
+        "claim.UpdateSize.late": "it says which steps count",
+        "claim.UpdateSize.masks": "it says which weights count, and predicts no size",
+        "experiment.told": "the same",
+        "theory.Moments.of_means": "of batches, of which it asks here how much v varies",
+        "theory.spread_of_v": "it says which weights count here, and there corrects by a percent",
+    }
     tiny = {
         "beta1": (0.5, 0.7),
         "beta2": (0.9, 0.95),
