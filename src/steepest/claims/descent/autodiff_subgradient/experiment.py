@@ -122,8 +122,8 @@ def _smallest(x: Values, y: Values, inner: Values, outer: Values, radius: float)
     example, neuron = np.nonzero(free)
     pieces = np.zeros((*inner.shape, len(example)))
     pieces[neuron, :, np.arange(len(example))] = back[example, neuron][:, None] * x[example]
-    rest = fixed.ravel()
+    left = fixed.ravel()
     if len(example):
         matrix = pieces.reshape(inner.size, -1)
-        rest = matrix @ lsq_linear(matrix, -rest, (0, 1)).x + rest
-    return float(np.hypot(np.linalg.norm(rest), np.linalg.norm(residual @ after + DECAY * outer)))
+        left = matrix @ lsq_linear(matrix, -left, (0, 1)).x + left
+    return float(np.hypot(np.linalg.norm(left), np.linalg.norm(residual @ after + DECAY * outer)))

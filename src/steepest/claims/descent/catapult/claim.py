@@ -306,15 +306,15 @@ class Catapult(kit.Claim[Setting]):
         images = np.asarray(data.x)
         images = images - images.mean(0)
         shape = self.seeds * DRAWS, self.relu_width, RELU_IMAGES
-        seen = {}
+        measured = {}
         for name in ("usual", "silent"):
             silent = name == "silent"
             rng = kit.numpy_generator(key)  # the same images for both
             errors = errors_of_steps(rng, images, np.asarray(data.y), shape, silent=silent)
             lazy, thrown = (error.reshape(self.seeds, DRAWS, -1) for error in errors)
-            seen[f"{name}_lazy"] = ("seed draw", lazy[..., 0])
-            seen[f"{name}_thrown"] = ("seed draw clock", thrown)
-        return seen
+            measured[f"{name}_lazy"] = ("seed draw", lazy[..., 0])
+            measured[f"{name}_thrown"] = ("seed draw clock", thrown)
+        return measured
 
     def linearized(self, setting: Setting) -> Values:
         """Return which linearized networks diverge under descent, ``(seeds, multiples)``."""

@@ -311,11 +311,11 @@ class NngpLimit(kit.Claim[Setting]):
         shares = largest_shares(STEEP, EXPONENTIAL_WIDTHS, groups, self.exponentials, rng)
         of_sums = [share.reshape(self.seeds, SUMS, -1) for share in shares]
         axes = "seed draw exponential_width"
-        seen = {"largest": (axes, of_sums[0]), "largest_shallow": (axes, of_sums[1])}
+        measured = {"largest": (axes, of_sums[0]), "largest_shallow": (axes, of_sums[1])}
         for name, world in worlds.items():
-            seen[f"exponential{name}"] = ("seed frequency", world.cosine)
-            seen[f"typical{name}"] = ("seed entry", world.median)
-        return seen
+            measured[f"exponential{name}"] = ("seed frequency", world.cosine)
+            measured[f"typical{name}"] = ("seed entry", world.median)
+        return measured
 
     def observe_moments(self, setting: Setting, rng: np.random.Generator) -> list[Moments]:
         """Return moments of networks, of them one layer earlier, and with outputs of three networks at three inputs."""

@@ -120,5 +120,5 @@ def sharpness(key: Key, weights: Array, scale: Array) -> Array:
 
     flat = weights.reshape(-1, weights.shape[-1])
     starts = jax.random.normal(key, flat.shape)
-    found = jax.vmap(of_one)(flat, scale.reshape(flat.shape), starts)
-    return found.reshape(weights.shape[:-1])
+    eigenvalues = jax.vmap(of_one)(flat, scale.reshape(flat.shape), starts)
+    return eigenvalues.reshape(weights.shape[:-1])

@@ -144,9 +144,9 @@ class GroupPolicyGradient(kit.Claim[Setting]):
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         def of(mean: theory.Drift, deviation: theory.Drift) -> dict[str, Any]:
             times = self.times([mean, deviation])
-            each = np.repeat(times[:, None], len(self.groups), 1)
-            slopes = theory.slope(each, self.starts)
-            return {"time": ("rule group start", each), "slope": ("rule group", slopes)}
+            of_groups = np.repeat(times[:, None], len(self.groups), 1)
+            slopes = theory.slope(of_groups, self.starts)
+            return {"time": ("rule group start", of_groups), "slope": ("rule group", slopes)}
 
         exact = law.time.values
         unbiased = np.sqrt(law.group / (law.group - 1))

@@ -20,13 +20,13 @@ class Lanes(NamedTuple):
         rule: how rewards become advantages.
         group: sampled answers in a step.
         start: chance of the right answer at first.
-        told: whether rewards know which answer is right; else they are tossed, as often right as at the start.
+        informed: whether rewards know which answer is right; else they are tossed, as often right as at the start.
     """
 
     rule: NDArray
     group: NDArray
     start: NDArray
-    told: NDArray
+    informed: NDArray
 
 
 def learn(
@@ -69,7 +69,7 @@ def update(rng: np.random.Generator, lanes: Lanes, chances: NDArray) -> NDArray:
     rewarded = np.zeros_like(counts)
     rewarded[:, 0] = counts[:, 0]
     tossed = rng.binomial(counts, np.broadcast_to(lanes.start[:, None], counts.shape))
-    rewarded = np.where(lanes.told[:, None], rewarded, tossed)
+    rewarded = np.where(lanes.informed[:, None], rewarded, tossed)
     mean = rewarded.sum(1, keepdims=True) / group
     baseline = np.where(lanes.rule[:, None] == RAW, 0, mean)
     deviation = np.sqrt(mean * (1 - mean))

@@ -46,9 +46,9 @@ def sizes(batch: Batch) -> Sizes:
     """
     x, y = (np.asarray(values, float) for values in batch)
     gram = x.T @ x / len(x)
-    seen = y @ gram
-    square = (seen**2).sum(1)
-    lengths = (seen * y).sum(1)
+    correlated = y @ gram
+    square = (correlated**2).sum(1)
+    lengths = (correlated * y).sum(1)
     live = lengths > 0  # outputs that have an error; Adam does not move others
     examples = x.shape[1]
     entries = y.size

@@ -53,9 +53,9 @@ def draw(key: kit.Key, images: int, width: int, seeds: int) -> Setting:
         over_images = jax.vmap(of_one, (None, 0, 0))
         return params, jax.lax.map(lambda params: over_images(params, data.x, labels), params)
 
-    params, each = kit.compiled(gradients)(jax.random.split(of_networks, seeds))
+    params, of_images = kit.compiled(gradients)(jax.random.split(of_networks, seeds))
     moments = []
-    for layer in each:
+    for layer in of_images:
         values = np.asarray(layer["w"], float)
         mean = values.mean(1)
         away = values - mean[:, None]

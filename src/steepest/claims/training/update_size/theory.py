@@ -53,10 +53,10 @@ def mean_square(moments: Moments, beta1: Any, beta2: Any, step: int) -> Values:
     of_m = mu**2 + square * (1 - beta1) / (1 + beta1)
     spread = 4 * mu**2 * square + 4 * mu * third + fourth - square**2  # of g²
     both = 2 * mu * square + third  # covariance of g and g²
-    seen = 1 - beta2**step
+    filled = 1 - beta2**step
     squares = spread_of_v(beta2, step)
-    pairs = (1 - beta1) * (1 - beta2) / (1 - beta1 * beta2) / seen
-    triples = (1 - beta1) ** 2 * (1 - beta2) / (1 - beta1**2 * beta2) / seen
+    pairs = (1 - beta1) * (1 - beta2) / (1 - beta1 * beta2) / filled
+    triples = (1 - beta1) ** 2 * (1 - beta2) / (1 - beta1**2 * beta2) / filled
     together = triples * spread + 2 * mu * both * (pairs - triples)
     return of_m / of_v * (1 - together / (of_m * of_v) + squares * spread / of_v**2)
 
