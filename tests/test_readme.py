@@ -58,7 +58,20 @@ def test_the_number_of_claims_is_the_catalogue_s():
 
 
 def test_the_book_has_as_many_parts_as_it_says():
-    words = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven")
+    words = (
+        "",
+        "One",
+        "Two",
+        "Three",
+        "Four",
+        "Five",
+        "Six",
+        "Seven",
+        "Eight",
+        "Nine",
+        "Ten",
+        "Eleven",
+    )
     chapters = len(list((ROOT / "docs" / "chapters").glob("*.md")))
     tutorials = len(list((ROOT / "docs" / "tutorials").glob("*.py")))
     assert f"{words[chapters]} chapters, {words[tutorials].lower()} tutorials" in README

@@ -1,0 +1,1 @@
+"""The claim untied-attention: what it says, its experiment and its theory."""

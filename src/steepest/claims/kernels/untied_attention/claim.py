@@ -1,0 +1,230 @@
+"""Attention over d with untied queries and keys averages over positions: its distance² falls as β²K_pp tr(HKHK)/P²d.
+
+d is the width of the keys, P the number of positions, K the input's covariance between them, centred by H, and β what
+the softmax multiplies. So in the limit of wide keys a position reads the mean of all values, whatever the input, and
+the network has the kernel of average pooling. Over √d the weights stay random, and tied keys follow the input.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.kernels.untied_attention import experiment, theory
+
+KINDS = ("noise", "digits")
+
+
+class Setting(NamedTuple):
+    """An input of each kind, ``(P, C)``."""
+
+    inputs: tuple[kit.Values, ...]
+
+
+@kit.claim
+class UntiedAttention(kit.Claim[Setting]):
+    """Heads of softmax attention with random matrices, on noise and on the rows of a digit."""
+
+    widths: tuple[kit.Count, ...] = kit.param(
+        (32, 128, 512),
+        "d of the keys",
+        scope=kit.choices((32, 128, 512), (40, 160, 640), (64, 256, 1024), why="d ≫ β²K"),
+    )
+    sharpnesses: tuple[kit.Positive, ...] = kit.param(
+        (0.25, 1.0), "β", scope=kit.choices((0.25, 1.0), (0.2, 0.8), (0.3, 1.2))
+    )
+    positions: kit.Count = kit.param(10, "P of noise", scope=kit.between(6, 16))
+    channels: kit.Count = kit.param(12, "C of noise", scope=kit.between(8, 24))
+    heads: kit.Count = kit.param(150, "of a seed", unit="heads")
+    seeds: kit.Seeds = kit.param(10, "groups of heads")
+
+    kind = "limit"
+    says = {
+        "averages over positions": "distance",
+        "its distance² falls as β²K_pp tr(HKHK)/P²d": "distance",
+    }
+    statement = (
+        r"\mathrm E\,\Bigl\lVert\sum_q\bigl(\zeta_{pq}-\tfrac1P\bigr)v_q\Bigr\rVert^2=\frac{\beta^2}{P^2d}\,K_{pp}\,"
+        r"\mathrm{tr}(HKHK)+O(d^{-2}),\qquad \zeta=\mathrm{softmax}\bigl(\tfrac\beta d\,QK^\top\bigr)"
+    )
+    source = "[@hron2020] for both limits; the distance is derived in theory.py"
+    remarks = (
+        "The square is that of one channel of the values, averaged over positions p. Values have a matrix of their own "
+        "and many channels.",
+        "Over √d the same formula without 1/d is the first order in β of a distance that does not fall: such attention "
+        "has no kernel in closed form.",
+        "On inputs of large variance, as digits with a large β, logits are not small at d = 32, and the next order "
+        "counts: it takes up to a tenth here.",
+        "That the kernels of untied attention and of average pooling are the same is no check, as one rule gives both.",
+    )
+    history = (
+        kit.Version(
+            1,
+            "the distance from the mean over positions, for two kinds of inputs",
+            "widths, sharpnesses and the margin were set after drafts at seed 1101",
+        ),
+    )
+    tiny = {
+        "widths": (16, 64),
+        "sharpnesses": (0.3, 0.6),
+        "positions": 4,
+        "channels": 5,
+        "heads": 20,
+        "seeds": 3,
+    }
+    full = {"heads": 2000}
+    out_of_scope = {"sharpnesses": (1.0, 40.0)}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"kind": KINDS, "beta": self.sharpnesses, "d": self.widths}
+
+    def setting(self, key: kit.Key) -> Setting:
+        rng = kit.numpy_generator(key)
+        noise = rng.standard_normal((self.positions, self.channels))
+        return Setting((noise, experiment.rows_of_digits(rng, 1)[0]))
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        variances = [np.trace(theory.covariance(z)) / len(z) for z in setting.inputs]
+        logit = max(self.sharpnesses) * max(variances) / min(self.widths) ** 0.5
+        return [
+            kit.assume(
+                "deviation of logits",
+                float(logit),
+                "<=",
+                0.6,
+                "the law is for d ≫ β²K²: raise --widths or lower --sharpnesses",
+            )
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        return kit.law(distance=("kind beta d", self.distances(setting)))
+
+    def distances(self, setting: Setting) -> kit.Values:
+        """Return the law of each input, ``(kinds, sharpnesses, widths)``."""
+        return np.array(
+            [
+                [
+                    theory.distance(theory.covariance(z), beta, np.array(self.widths, float))
+                    for beta in self.sharpnesses
+                ]
+                for z in setting.inputs
+            ]
+        )
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+
+        def one(z: kit.Values, beta: float, width: int, power: float, tied: bool) -> float:
+            scale = beta / width**power
+            drawn = experiment.weights(rng, z, self.heads, width, scale, tied=tied)
+            return experiment.distance(drawn, z @ z.T / z.shape[1])
+
+        def every(power: float, tied: bool) -> tuple[str, kit.Values]:
+            distances = [
+                [
+                    [
+                        [one(z, beta, width, power, tied) for width in self.widths]
+                        for beta in self.sharpnesses
+                    ]
+                    for z in setting.inputs
+                ]
+                for _ in range(self.seeds)
+            ]
+            return "seed kind beta d", np.array(distances)
+
+        return kit.seen(
+            distance=every(1.0, tied=False), tied=every(1.0, tied=True), root=every(0.5, tied=False)
+        )
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "distance",
+                law.distance,
+                seen.distance,
+                0.2,  # the interval takes 0.08, the next order 0.1 at the narrowest keys
+                label="square of the distance from the mean over positions",
+            )
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        middle = float(np.exp(np.log(self.widths).mean()))
+        covariances = [theory.covariance(z) for z in setting.inputs]
+        whole = [np.trace(k @ k) / np.trace(theory.centred(k) @ k) for k in covariances]
+        return [
+            kit.rival(
+                "like_the_logits",
+                "logits fall like 1/√d",
+                label="distance² ∝ 1/√d",
+                distance=law.distance * (law.d / middle) ** 0.5,
+            ),
+            kit.rival(
+                "twice_as_fast",
+                "queries and keys both shrink",
+                label="distance² ∝ 1/d²",
+                distance=law.distance * middle / law.d,
+            ),
+            kit.rival(
+                "not_centred",
+                "softmax adds to every weight",
+                label="tr K² for tr HKHK",
+                distance=("kind beta d", law.distance.values * np.array(whole)[:, None, None]),
+            ),
+            kit.rival(
+                "linear",
+                "the distance is of first order in β",
+                label="distance² ∝ β",
+                distance=law.distance / law.beta * float(np.mean(self.sharpnesses)),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "tied",
+                "products of a position's query with keys of like positions do not vanish",
+                label="tied queries and keys",
+                distance=seen.tied,
+            ),
+            kit.control(
+                "root",
+                "logits stay as large at every width",
+                label="products over √d",
+                distance=seen.root,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        last = {"beta": self.sharpnesses[-1]}
+        widths = np.array(self.widths, float)
+        others = tuple(
+            kit.context_curve(widths, seen[name].sel(last).isel(kind=-1).mean("seed").values, label)
+            for name, label in (("tied", "digits, tied"), ("root", "digits, over √d"))
+        )
+        return (
+            kit.curves(
+                "Untied attention over d becomes an average",
+                law.distance.sel(last, drop=True),
+                seen.distance.sel(last, drop=True),
+                over="d",
+                by="kind",
+                x="width d of the keys",
+                y="distance² from the mean over positions",
+                more=others,
+                log="xy",
+            ),
+            kit.curves(
+                "In the square of the sharpness",
+                law.distance.isel(d=-1, drop=True),
+                seen.distance.isel(d=-1, drop=True),
+                over="beta",
+                by="kind",
+                x="β",
+                y="distance²",
+                log="xy",
+            ),
+        )
