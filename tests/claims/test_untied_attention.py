@@ -1,4 +1,4 @@
-"""Untied attention: the law by expectations over logits, heads against the layer of the library, kernels by the limit."""
+"""Untied attention: the law by expectations over logits, heads against the library's layer, kernels by the limit."""
 
 import jax
 import jax.numpy as jnp
