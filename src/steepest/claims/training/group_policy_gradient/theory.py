@@ -52,8 +52,8 @@ def imitation(p: float) -> float:
 def time_to_half(drift: Drift, start: float, answers: int) -> float:
     """Return the time from p₀ to ½.
 
-    >>> round(time_to_half(large_group, 0.1, 2), 4)  # sinh(½ log 9)
-    1.3333
+    >>> round(time_to_half(large_group, 0.1, 2), 4)  # 2 sinh(½ log 9)
+    2.6667
     """
     along = lambda z: 1 / drift(1 / (1 + np.exp(-z)))
     first = float(np.log(start / (1 - start)))

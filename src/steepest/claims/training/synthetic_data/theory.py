@@ -60,4 +60,5 @@ def best_share(shares: Values, errors: Values) -> float:
     slope = np.polyder(np.polyfit(shares, np.log(errors), 3))
     roots = [root.real for root in np.roots(slope) if abs(root.imag) < 1e-12]
     least = [root for root in roots if np.polyval(np.polyder(slope), root) > 0]
-    return least[0] if least and shares.min() < least[0] < shares.max() else float("nan")
+    inside = least and shares.min() < least[0] < shares.max()
+    return float(least[0]) if inside else float("nan")
