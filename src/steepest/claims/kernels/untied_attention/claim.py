@@ -46,7 +46,7 @@ class UntiedAttention(kit.Claim[Setting]):
         "its distance² falls as β²K_pp tr(HKHK)/P²d": "distance",
     }
     statement = (
-        r"\mathrm E\,\Bigl\lVert\sum_q\bigl(\zeta_{pq}-\tfrac1P\bigr)v_q\Bigr\rVert^2=\frac{\beta^2}{P^2d}\,K_{pp}\,"
+        r"\mathrm E\,\lVert\sum_q\bigl(\zeta_{pq}-\tfrac1P\bigr)v_q\rVert^2=\frac{\beta^2}{P^2d}\,K_{pp}\,"
         r"\mathrm{tr}(HKHK)+O(d^{-2}),\qquad \zeta=\mathrm{softmax}\bigl(\tfrac\beta d\,QK^\top\bigr)"
     )
     source = "[@hron2020] for both limits; the distance is derived in theory.py"
