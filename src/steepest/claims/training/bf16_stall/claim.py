@@ -71,7 +71,13 @@ class Bf16Stall(kit.Claim[Setting]):
         "that a weight may start again; what is exact there is that no weight moves whose step is under half its "
         "spacing.",
     )
-    history = (kit.Version(1, "weights that are rounded to nearest, at random, and beside noise"),)
+    history = (
+        kit.Version(
+            1,
+            "weights that are rounded to nearest, at random, and beside noise",
+            "the number of weights was set after a draft at seed 1101",
+        ),
+    )
     tiny = {"etas": (0.1, 0.3), "exponents": (0.0, 2.0), "weights": 40, "steps": 150, "seeds": 3}
     full = {"weights": 20_000, "steps": 5000}
     out_of_scope = {"etas": (0.001, 0.3)}

@@ -66,7 +66,13 @@ class ResidualStream(kit.Claim[Setting]):
         "Attention blocks are not tested. At the start a head with equal weights averages over positions, and its "
         "variance depends on how alike these are.",
     )
-    history = (kit.Version(1, "streams and gradients of three depths, and Post-LN's last block"),)
+    history = (
+        kit.Version(
+            1,
+            "streams and gradients of three depths, and Post-LN's last block",
+            "five networks a seed, and all margins, were set after a draft at seed 1101",
+        ),
+    )
     tiny = {"width": 40, "depths": (8, 10), "networks": 2, "seeds": 3}
     full = {"width": 512, "depths": (8, 16, 64), "seeds": 40}
     out_of_scope = {"depths": (8, 64), "width": 40}

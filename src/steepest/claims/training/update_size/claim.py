@@ -84,13 +84,19 @@ class UpdateSize(kit.Claim[Setting]):
         "In a training whose gradients shrink v remembers larger ones, for 1/(1 − β₂) steps: updates are then smaller "
         "by the root of what is left of the mean square.",
         "A factor that gives Muon's update the size of Adam's is √((s² + ρ)/(1 + s²))/c: 0.26 at β₁ = 0.9 where "
-        "batches are noise, 0.18 at 0.95, and 1.1 where they agree. The rule's 0.2 lies at the end of noise.",
+        "batches are noise, 0.18 at 0.95, and 1.15 where they agree. The rule's 0.2 lies at the end of noise.",
         "Digits: those weights count whose v hardly varies. Pixels that are dark in nearly all images "
         "have gradients that are zero in most batches, and there E[m²/v] is not E m²/E v.",
         "Muon's matrices are Gaussian, as momentum of noise is. Of a matrix of low rank only the directions that it "
         "has are brought to one, and the update is smaller.",
     )
-    history = (kit.Version(1, "on noise, on batches of digits, and Muon's iteration on noise"),)
+    history = (
+        kit.Version(
+            1,
+            "on noise, on batches of digits, and Muon's iteration on noise",
+            "numbers of weights and matrices, and digits over all layers at once, were set after drafts at seed 1101",
+        ),
+    )
     shared = {
         "claim.UpdateSize.betas": "it picks β₁ and β₂, a given of both",
         "claim.UpdateSize.late": "it says which steps count",
