@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from steepest.claims.training.adaptive_edge import experiment
-from steepest.claims.training.adaptive_edge.claim import AdaptiveEdge, Setting
+from steepest.claims.training.adaptive_edge.claim import AdaptiveEdge
 from steepest.claims.training.adaptive_edge.experiment import BETA2, EPSILON, Rule
 
 KEY = jax.random.key(0)
@@ -27,34 +27,32 @@ def rule(*numbers):
     ids=["momentum", "nesterov", "adam"],
 )
 def test_steps_are_those_of_optax(numbers, optimizer):
-    found = experiment.train(KEY, rule(*numbers), (3, 7))
-    risk, start, _ = experiment.problem()
-    w = start(KEY)
+    readings = experiment.train(KEY, rule(*numbers), (3, 7))
+    w = experiment.start(KEY)
     state = optimizer.init(w)
     for number in range(1, 8):
-        update, state = optimizer.update(jax.grad(risk)(w), state, w)
+        update, state = optimizer.update(jax.grad(experiment.risk)(w), state, w)
         w = optax.apply_updates(w, update)
         if number == 3:
-            np.testing.assert_allclose(found.weights[0], w, rtol=1e-6)
-    np.testing.assert_allclose(found.weights[1], w, rtol=1e-6)
+            np.testing.assert_allclose(readings.weights[0], w, rtol=1e-6)
+    np.testing.assert_allclose(readings.weights[1], w, rtol=1e-6)
 
 
 def test_curvature_is_the_dense_hessians():
-    found = experiment.train(KEY, rule(0.1, 0.5, 0.0, 0.0), (300,))
-    scale = jnp.linspace(0.5, 2.0, found.weights.shape[-1])[None]
-    risk, _, _ = experiment.problem()
+    readings = experiment.train(KEY, rule(0.1, 0.5, 0.0, 0.0), (300,))
+    scale = jnp.linspace(0.5, 2.0, readings.weights.shape[-1])[None]
     root = np.sqrt(np.asarray(scale[0]))
-    dense = np.asarray(jax.hessian(risk)(found.weights[0])) / root[:, None] / root
+    dense = np.asarray(jax.hessian(experiment.risk)(readings.weights[0])) / root[:, None] / root
     wanted = np.linalg.eigvalsh(dense)[-1]
-    found_ = experiment.sharpness(KEY, found.weights, scale)
-    assert float(found_[0]) == pytest.approx(wanted, rel=1e-3)
+    curvature = experiment.sharpness(KEY, readings.weights, scale)
+    assert float(curvature[0]) == pytest.approx(wanted, rel=1e-3)
 
 
 @pytest.mark.parametrize("part", [0.98, 1.02])
 def test_laws_are_the_edges_of_a_parabola(part):
     """Below the edge a parabola's iterates shrink, above it they grow, by the largest root of the recursion."""
     claim = AdaptiveEdge()
-    law = claim.predict(Setting())
+    law = claim.predict(None)
     for place, beta in enumerate(claim.betas):
         for kind, products in enumerate(law["momentum"][:, place]):
             curve = part * float(products)  # η times curvature
@@ -70,5 +68,5 @@ def test_laws_are_the_edges_of_a_parabola(part):
 
 def test_step_sizes_put_both_betas_at_one_edge():
     claim = AdaptiveEdge()
-    turn = claim.predict(Setting())["momentum"]
+    turn = claim.predict(None)["momentum"]
     np.testing.assert_allclose(turn / claim.step_sizes, claim.edge, rtol=0.01)

@@ -15,19 +15,20 @@ X = RNG.standard_normal((5, 2))
 def test_growth_by_all_batches(batch):
     """The second moment that a step tends to is multiplied by the factor, averaged over every batch."""
     eta = 0.3
-    of = theory.growth(X, eta, theory.share(batch, 5))
+    law = theory.growth(X, eta, theory.share(batch, 5))
     after = []
     for chosen in itertools.combinations(range(5), batch):
         rows = X[list(chosen)]
         step = np.eye(2) - eta * rows.T @ rows / batch
-        after.append(step @ of.moment @ step.T)
-    np.testing.assert_allclose(np.mean(after, 0), of.factor * of.moment, atol=1e-12)
-    assert np.linalg.eigvalsh(of.moment).min() > -1e-12
+        after.append(step @ law.moment @ step.T)
+    np.testing.assert_allclose(np.mean(after, 0), law.factor * law.moment, atol=1e-12)
+    assert np.linalg.eigvalsh(law.moment).min() > -1e-12
 
 
-def test_full_gradients_have_the_usual_threshold():
-    assert theory.threshold(X, 0.0) == pytest.approx(1, rel=1e-4)
-    assert theory.threshold(X, 1.0) < theory.threshold(X, 0.2) < 1
+def test_full_gradients_leave_from_the_usual_step_on():
+    top = np.linalg.eigvalsh(X.T @ X / 5)[-1]
+    assert theory.growth(X, 1.99 / top, 0.0).factor < 1 < theory.growth(X, 2.01 / top, 0.0).factor
+    assert theory.growth(X, 1.9 / top, 1.0).factor > theory.growth(X, 1.9 / top, 0.2).factor > 1
 
 
 def test_batches_hold_each_example_as_often():
@@ -48,6 +49,6 @@ def test_steps_by_a_loop():
 
 
 def test_growth_of_many_runs_is_the_law():
-    of = theory.growth(X, 0.5, theory.share(2, 5))
-    seen = experiment.growth(RNG, X, of.moment, 0.5, 2, 100_000)
-    assert seen == pytest.approx(of.factor, rel=0.03)
+    law = theory.growth(X, 0.5, theory.share(2, 5))
+    drawn = experiment.growth(RNG, X, law.moment, 0.5, 2, 100_000)
+    assert drawn == pytest.approx(law.factor, rel=0.03)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from steepest.claims.training.residual_stream import experiment
-from steepest.claims.training.residual_stream.claim import ResidualStream, Setting
+from steepest.claims.training.residual_stream.claim import ResidualStream
 from steepest.core.errors import UserError
 
 KEY = jax.random.key(0)
 
 
 def law():
-    return ResidualStream().predict(Setting())
+    return ResidualStream().predict(None)
 
 
 def test_gradients_by_the_recursion_backwards():

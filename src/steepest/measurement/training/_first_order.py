@@ -70,9 +70,9 @@ class FirstOrder:
         weights, updates, gradients = (self._table(looks, name) for name in Norms._fields)
         size = _total(weights)
         # no layer has the largest update where another has no size
-        whole = np.where(np.isfinite(size), 1.0, np.nan)
+        sound = np.where(np.isfinite(size), 1.0, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = updates / weights * whole[:, None]
+            shares = updates / weights * sound[:, None]
             overall = _total(updates) / size
         columns = zip(self.names, shares.T, strict=True)
         medians = {name: _median(column) for name, column in columns}

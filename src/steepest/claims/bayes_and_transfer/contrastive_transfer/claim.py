@@ -309,9 +309,9 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         """
         forms = np.array([covariance_forms(f) for f in self.small_features(setting)])
         k = np.array(NEGATIVES)
-        own, of_any = forms.T[:, :, None]
+        own_class, any_class = forms.T[:, :, None]
         curved = k / (k + 1) ** 2
-        return curved * ((own if shared else k * own) + k * of_any) / (2 * np.log(2))
+        return curved * ((own_class if shared else k * own_class) + k * any_class) / (2 * np.log(2))
 
     def small_features(self, setting: Setting) -> Values:
         """Return the features of every seed whose blocks and negatives are many, ``(seeds, 10, n, k)``."""
@@ -362,10 +362,10 @@ class ContrastiveTransfer(kit.Claim[Setting]):
         ]
         dims = "representation seed negatives"
         return {
-            "several": ("seed negatives", [one.slack for one in small]),
-            "several_without_own": ("seed negatives", [one.without_own for one in small]),
-            "left": (dims, [[one.left for one in row] for row in large]),
-            "left_without_own": (dims, [[one.without_own for one in row] for row in large]),
+            "several": ("seed negatives", [losses.slack for losses in small]),
+            "several_without_own": ("seed negatives", [losses.without_own for losses in small]),
+            "left": (dims, [[losses.left for losses in row] for row in large]),
+            "left_without_own": (dims, [[losses.without_own for losses in row] for row in large]),
         }
 
     def accuracies(self, weights: Values, held: Values, rng: np.random.Generator) -> list[float]:

@@ -86,20 +86,20 @@ class Forms(NamedTuple):
     """Means of fᵀΣf over equal classes.
 
     Attributes:
-        own: with Σ of x's class.
-        any: with Σ of any class.
+        own_class: with Σ of x's class.
+        any_class: with Σ of any class.
     """
 
-    own: float
-    any: float
+    own_class: float
+    any_class: float
 
 
 def covariance_forms(features: kit.Values) -> Forms:
     """Return means of fᵀΣ_d f over x of class c, for d = c and for every d; features have shape ``(10, n, k)``."""
     centred = features - features.mean(1, keepdims=True)
-    own = np.einsum("cik,cjk->cij", features, centred)
+    own_class = np.einsum("cik,cjk->cij", features, centred)
     any_class = np.einsum("cik,djk->cidj", features, centred)
-    return Forms(float((own**2).mean()), float((any_class**2).mean()))
+    return Forms(float((own_class**2).mean()), float((any_class**2).mean()))
 
 
 def _weighted(forms: kit.Values, shares: kit.Values) -> Slack:
@@ -190,25 +190,25 @@ def several_negatives(
     rows = features.reshape(-1, width)
     products = rows @ rows.T
     of_means = rows @ features.mean(1).T
-    own = rng.integers(classes, size=draws)
-    x = own * n + rng.integers(n, size=draws)
-    positive = products[x, own * n + rng.integers(n, size=draws)][:, None]
+    own_class = rng.integers(classes, size=draws)
+    x = own_class * n + rng.integers(n, size=draws)
+    positive = products[x, own_class * n + rng.integers(n, size=draws)][:, None]
     shape = (draws, max(numbers))
     any_class = rng.integers(classes, size=shape)
-    other = (own[:, None] + rng.integers(1, classes, size=shape)) % classes
+    other_class = (own_class[:, None] + rng.integers(1, classes, size=shape)) % classes
     one_of = lambda classes: products[x[:, None], classes * n + rng.integers(n, size=shape)]
     v = positive - one_of(any_class)
-    v_of_others = positive - one_of(other)
-    centre = of_means[x, own][:, None] - of_means[x[:, None], any_class]
+    v_of_others = positive - one_of(other_class)
+    centre = of_means[x, own_class][:, None] - of_means[x[:, None], any_class]
     results = []
     for k in numbers:
         weights = np.exp(-centre[:, :k])
         total = 1 + weights.sum(1)
         tangent = -(weights * (v - centre)[:, :k]).sum(1) / total / LOG_TWO
         bits = lambda margins, k=k: np.log2(1 + np.exp(-margins[:, :k]).sum(1))
-        left = bits(v) - np.log2(total)
+        difference = bits(v) - np.log2(total)
         without = bits(v_of_others) - np.log2(total)
-        results.append([(left - tangent).mean(), left.mean(), without.mean()])
+        results.append([(difference - tangent).mean(), difference.mean(), without.mean()])
     return Several(*np.array(results).T)
 
 

@@ -88,7 +88,7 @@ def descend_noisily(
         sizes = np.full(len(sizes), FIRST)
     looks = np.rint(np.outer(times, AROUND)).astype(int)
     near = []
-    own = []
+    cells = []
     for step, size in enumerate(sizes, 1):
         of_inner, of_outer = gradients(problems)
         inner = of_inner + NOISE * rng.standard_normal(of_inner.shape)
@@ -98,9 +98,9 @@ def descend_noisily(
         )
         if step in looks:
             near.append(clarke_distances(problems, NEAR * size))
-            own.append(clarke_distances(problems, 0.0))
+            cells.append(clarke_distances(problems, 0.0))
     means = lambda rows: np.stack(rows, -1).reshape(-1, *looks.shape).mean(-1)
-    return means(near), means(own)
+    return means(near), means(cells)
 
 
 def clarke_distances(problems: Problems, radius: float) -> Values:
@@ -122,8 +122,10 @@ def _smallest(x: Values, y: Values, inner: Values, outer: Values, radius: float)
     example, neuron = np.nonzero(free)
     pieces = np.zeros((*inner.shape, len(example)))
     pieces[neuron, :, np.arange(len(example))] = back[example, neuron][:, None] * x[example]
-    left = fixed.ravel()
+    smallest = fixed.ravel()
     if len(example):
         matrix = pieces.reshape(inner.size, -1)
-        left = matrix @ lsq_linear(matrix, -left, (0, 1)).x + left
-    return float(np.hypot(np.linalg.norm(left), np.linalg.norm(residual @ after + DECAY * outer)))
+        smallest = matrix @ lsq_linear(matrix, -smallest, (0, 1)).x + smallest
+    return float(
+        np.hypot(np.linalg.norm(smallest), np.linalg.norm(residual @ after + DECAY * outer))
+    )

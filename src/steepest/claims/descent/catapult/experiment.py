@@ -107,7 +107,8 @@ def relu_slopes(
     u: kit.Values, v: kit.Values, x: kit.Values, y: kit.Values
 ) -> tuple[kit.Values, kit.Values]:
     """Return the gradients of ½ mean (z − y)² by both layers, by hand; the arguments are as above."""
-    inner, outer = (np.float32((2 / size) ** 0.5) for size in (x.shape[2], v.shape[1]))
+    inner = np.float32((2 / x.shape[2]) ** 0.5)
+    outer = np.float32((2 / v.shape[1]) ** 0.5)
     before = inner * x @ u.swapaxes(1, 2)
     active = np.maximum(before, 0)
     error = (outer * (active @ v[..., None])[..., 0] - y) * outer / np.float32(x.shape[1])
@@ -117,7 +118,8 @@ def relu_slopes(
 
 def relu_tops(u: kit.Values, v: kit.Values, x: kit.Values) -> kit.Values:
     """Return the largest eigenvalue of the tangent kernel over the number of images, ``(networks,)``."""
-    inner, outer = 2 / x.shape[2], 2 / v.shape[1]
+    inner = 2 / x.shape[2]
+    outer = 2 / v.shape[1]
     before = inner**0.5 * x @ u.swapaxes(1, 2)
     active = np.maximum(before, 0)
     gates = (before > 0) * v[:, None]
@@ -146,10 +148,12 @@ def errors_of_steps(
         shape: networks, their width, and training images of each.
         silent: whether neurons start in pairs of opposite output weights, so that networks put out nothing.
     """
-    networks, width, few = shape
+    networks, width, count = shape
     order = np.stack([rng.permutation(len(images)) for _ in range(networks)])
-    images, labels = (values.astype(np.float32)[order] for values in (images, labels))
-    x, y = images[:, :few], labels[:, :few]
+    images = images.astype(np.float32)[order]
+    labels = labels.astype(np.float32)[order]
+    x = images[:, :count]
+    y = labels[:, :count]
     start_u = rng.standard_normal((networks, width, x.shape[2]), np.float32)
     start_v = rng.standard_normal((networks, width), np.float32)
     if silent:
@@ -158,7 +162,8 @@ def errors_of_steps(
     tops = relu_tops(start_u, start_v, x)
 
     def wrong(multiple: float, reads: tuple[int, ...]) -> kit.Values:
-        u, v = start_u.copy(), start_v.copy()
+        u = start_u.copy()
+        v = start_v.copy()
         lr = (multiple / tops).astype(np.float32)
         shares = {}
         for step in range(1, max(reads) + 1):
@@ -166,9 +171,9 @@ def errors_of_steps(
             u -= lr[:, None, None] * by_u
             v -= lr[:, None] * by_v
             if step in reads:
-                outputs = relu_outputs(u, v, images[:, few:])
+                outputs = relu_outputs(u, v, images[:, count:])
                 # what is not finite is wrong too
-                shares[step] = 1 - (outputs * labels[:, few:] > 0).mean(1)
+                shares[step] = 1 - (outputs * labels[:, count:] > 0).mean(1)
         return np.stack([shares[step] for step in reads], 1)
 
     in_time = round(TEST_STEPS * LAZY_STEP / THROWN_STEP)

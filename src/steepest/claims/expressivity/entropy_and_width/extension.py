@@ -32,7 +32,7 @@ def _program(images: np.ndarray, distances: np.ndarray, start: np.ndarray) -> tu
     slopes = lambda u: np.column_stack([-2 * (u[:-1] - images) * weights[:, None], ones])
     ones = np.ones(len(images))
     last = np.append(np.zeros(images.shape[1]), 1.0)
-    found = minimize(
+    solution = minimize(
         lambda u: u[-1],
         np.append(start, reached(start) ** 2),
         jac=lambda u: last,
@@ -40,7 +40,7 @@ def _program(images: np.ndarray, distances: np.ndarray, start: np.ndarray) -> tu
         method="SLSQP",
         options={"ftol": 1e-12, "maxiter": 100},
     )
-    return min(reached(start), reached(found.x[:-1])), bool(found.success)
+    return min(reached(start), reached(solution.x[:-1])), bool(solution.success)
 
 
 def constant_of(x: np.ndarray, images: np.ndarray, order: float) -> float:
@@ -66,7 +66,8 @@ def climb(order: float, rng: np.random.Generator) -> float:
             moved = place + size * rng.standard_normal(place.shape)
             constant = constant_of(moved[0], moved[1], order)
             if constant > best:
-                best, place = constant, moved
+                best = constant
+                place = moved
     return best
 
 

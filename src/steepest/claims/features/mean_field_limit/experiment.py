@@ -228,13 +228,13 @@ def noise_in_dimensions(
     fewest = min(dimensions)
 
     def in_world(dimension: int, length: int) -> kit.Values:
-        found = [
+        squares = [
             train_on_noise(rng, seeds * RUNS, number, dimension, times, length)
             for number in neurons
         ]
-        return np.stack(found, 1).reshape(seeds, RUNS, len(neurons), len(times))
+        return np.stack(squares, 1).reshape(seeds, RUNS, len(neurons), len(times))
 
-    own = [in_world(dimension, dimension) for dimension in dimensions]
+    in_each = [in_world(dimension, dimension) for dimension in dimensions]
     flat = [in_world(fewest, dimension) for dimension in dimensions]
     axes = "seed draw neurons time dimension"
-    return {"sampling": (axes, np.stack(own, -1)), "flat": (axes, np.stack(flat, -1))}
+    return {"sampling": (axes, np.stack(in_each, -1)), "flat": (axes, np.stack(flat, -1))}

@@ -101,8 +101,8 @@ def noise_of_labels(dimensions: Sequence[int], times: Sequence[float], noise: fl
         u, weight = roots_jacobi(NODES, (dimension - 3) / 2, (dimension - 3) / 2)
         kernel = dimension * u * np.polynomial.polynomial.polyval(u, series) * weight / weight.sum()
         degree = orders[1:, None]
-        at = lambda u, half=dimension / 2 - 1, degree=degree: eval_gegenbauer(degree, half, u)
-        eigenvalue = (at(u) / at(1.0)) @ kernel
+        harmonic = lambda u, half=dimension / 2 - 1, degree=degree: eval_gegenbauer(degree, half, u)
+        eigenvalue = (harmonic(u) / harmonic(1.0)) @ kernel
         number = (2 + (dimension - 2) / degree) * comb(degree + dimension - 3, degree - 1)
         forgotten = -np.expm1(-2 * np.multiply.outer(eigenvalue, times))
         rows.append(noise**2 / 2 * (number[:, 0] * eigenvalue) @ forgotten)

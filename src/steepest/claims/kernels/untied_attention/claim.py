@@ -116,7 +116,7 @@ class UntiedAttention(kit.Claim[Setting]):
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
 
-        def one(z: kit.Values, beta: float, width: int, power: float, tied: bool) -> float:
+        def distance(z: kit.Values, beta: float, width: int, power: float, tied: bool) -> float:
             scale = beta / width**power
             drawn = experiment.weights(rng, z, self.heads, width, scale, tied=tied)
             return experiment.distance(drawn, z @ z.T / z.shape[1])
@@ -125,7 +125,7 @@ class UntiedAttention(kit.Claim[Setting]):
             distances = [
                 [
                     [
-                        [one(z, beta, width, power, tied) for width in self.widths]
+                        [distance(z, beta, width, power, tied) for width in self.widths]
                         for beta in self.sharpnesses
                     ]
                     for z in setting.inputs
@@ -152,7 +152,7 @@ class UntiedAttention(kit.Claim[Setting]):
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         middle = float(np.exp(np.log(self.widths).mean()))
         covariances = [theory.covariance(z) for z in setting.inputs]
-        whole = [np.trace(k @ k) / np.trace(theory.centred(k) @ k) for k in covariances]
+        not_centred = [np.trace(k @ k) / np.trace(theory.centred(k) @ k) for k in covariances]
         return [
             kit.rival(
                 "like_the_logits",
@@ -170,7 +170,10 @@ class UntiedAttention(kit.Claim[Setting]):
                 "not_centred",
                 "softmax adds to every weight",
                 label="tr K² for tr HKHK",
-                distance=("kind beta d", law.distance.values * np.array(whole)[:, None, None]),
+                distance=(
+                    "kind beta d",
+                    law.distance.values * np.array(not_centred)[:, None, None],
+                ),
             ),
             kit.rival(
                 "linear",
@@ -201,7 +204,7 @@ class UntiedAttention(kit.Claim[Setting]):
     ) -> tuple[kit.Panel, ...]:
         last = {"beta": self.sharpnesses[-1]}
         widths = np.array(self.widths, float)
-        others = tuple(
+        worlds = tuple(
             kit.context_curve(widths, seen[name].sel(last).isel(kind=-1).mean("seed").values, label)
             for name, label in (("tied", "digits, tied"), ("root", "digits, over √d"))
         )
@@ -214,7 +217,7 @@ class UntiedAttention(kit.Claim[Setting]):
                 by="kind",
                 x="width d of the keys",
                 y="distance² from the mean over positions",
-                more=others,
+                more=worlds,
                 log="xy",
             ),
             kit.curves(

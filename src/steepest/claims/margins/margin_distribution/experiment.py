@@ -74,7 +74,7 @@ def train_both(
     """
     seeds = len(pairs.x)
     starts = kit.keys(key, seeds)
-    x, true, random, other = (jnp.asarray(part, jnp.float32) for part in pairs)
+    x, true, random, isotropic = (jnp.asarray(part, jnp.float32) for part in pairs)
     train = kit.compiled(jax.vmap(partial(_descend, net)))
 
     def trained(
@@ -100,7 +100,7 @@ def train_both(
         "true": truth,
         "random": noise,
         "further": trained(true, step, goal.total / 10),
-        "isotropic": trained(random, common, goal.total, other),
+        "isotropic": trained(random, common, goal.total, isotropic),
     }
 
 

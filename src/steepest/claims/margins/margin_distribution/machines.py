@@ -47,7 +47,8 @@ def gram_matrices(x: kit.Values) -> list[kit.Values]:
 def least_norm(gram: kit.Values, y: kit.Values, total: float) -> Machine:
     """Find the function of least norm whose summed logistic loss is at a goal, by bisection in its penalty."""
     weights = np.zeros(len(y))
-    low, high = np.log(1e-9), np.log(1e3)
+    low = np.log(1e-9)
+    high = np.log(1e3)
     for _ in range(_HALVINGS):
         penalty = (low + high) / 2
         weights = _penalized(gram, y, np.exp(penalty), weights)

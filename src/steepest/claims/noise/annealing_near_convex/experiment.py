@@ -169,9 +169,9 @@ def langevin_steps(
     lr = 0.5 / (1 + ratio * frequency**2)
     period = 2 * np.pi / frequency
     x = (OUTSET + period * (rng.random((groups, walkers)) - 0.5)).astype(np.float32)
-    keep, push, kick = np.array(
-        [1 - lr, 0 if smooth else lr * ratio * frequency, (2 * lr) ** 0.5], np.float32
-    )
+    keep = np.float32(1 - lr)
+    push = np.float32(0 if smooth else lr * ratio * frequency)
+    kick = np.float32((2 * lr) ** 0.5)
     steps = np.full(groups, np.nan)
     for step in range(int(2 * np.exp(2 * ratio) / lr)):
         before = x.mean(1)

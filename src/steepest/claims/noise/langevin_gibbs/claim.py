@@ -399,9 +399,9 @@ class LangevinGibbs(kit.Claim[Setting]):
             **{
                 name: (
                     "ties dimension",
-                    [[wells_gap(d, spring) for d in DIMENSIONS] for spring in both],
+                    [[wells_gap(d, spring) for d in DIMENSIONS] for spring in pair],
                 )
-                for name, both in springs.items()
+                for name, pair in springs.items()
             },
         }
 

@@ -57,17 +57,18 @@ def distances(
     law = law / law.sum()
     # densities between nodes are those one step later
     marks = np.round(np.array(times) / step).astype(int) - 1
-    found = np.empty(len(marks))
+    apart = np.empty(len(marks))
     for i, steps in enumerate(np.diff(marks, prepend=0)):
         law = law @ np.linalg.matrix_power(transitions, int(steps))
-        found[i] = wasserstein(spread @ law, aim, fine)
-    return found
+        apart[i] = wasserstein(spread @ law, aim, fine)
+    return apart
 
 
 def wasserstein(density: kit.Values, aim: kit.Values, x: kit.Values) -> float:
     """Return ``W₂`` of two densities on an even grid, which need not be normalized: ∫ (F⁻¹(G(x)) − x)² dG(x)."""
     below = lambda p: np.concatenate([[0.0], np.cumsum(p[1:] + p[:-1])])
-    first, second = (below(p) for p in (density, aim))
+    first = below(density)
+    second = below(aim)
     carried = np.interp(second / second[-1], first / first[-1], x)
     return float(np.sqrt(aim @ (carried - x) ** 2 / aim.sum()))
 
@@ -89,7 +90,8 @@ def parabola_distances(
         excess = lambda ratio: ratio - 1 - np.log(ratio) - force * AWAY**2
         start = (0.0, float(np.asarray(brentq(excess, 1e-9, 1.0))) / force)
     far = AWAY + 8 / force**0.5
-    slope, potential = lambda x: SLOPE * x, lambda x: SLOPE * x**2 / 2
+    slope = lambda x: SLOPE * x
+    potential = lambda x: SLOPE * x**2 / 2
     return distances(slope, potential, beta, step, start, times, far=far)
 
 

@@ -162,7 +162,8 @@ def draw_wide(
         z = root @ rng.standard_normal((networks, 3, width))
         return np.exp(np.minimum(log_neuron(z), HIGHEST))
 
-    cosines, medians = [], []
+    cosines = []
+    medians = []
     for _ in range(groups):
         covariance = np.broadcast_to(start, (networks, 3, 3))
         features = neurons(covariance)
@@ -189,12 +190,13 @@ def largest_shares(
         rng: of the networks.
     """
     share = lambda logs: np.exp(logs.max(1) - logsumexp(logs, axis=1))
-    deep, shallow = [], []
+    deep = []
+    shallow = []
     for width in widths:
         draw = lambda width=width: rng.standard_normal((groups, networks, width))
-        one = np.log(GROWTH_C_W / width) + logsumexp(2 * variance**0.5 * draw(), axis=2)
-        z = np.exp(one / 2)[..., None] * draw()
-        two = np.log(GROWTH_C_W / width) + logsumexp(2 * z, axis=2)
-        deep.append(share(two))
-        shallow.append(share(one))
+        first = np.log(GROWTH_C_W / width) + logsumexp(2 * variance**0.5 * draw(), axis=2)
+        z = np.exp(first / 2)[..., None] * draw()
+        second = np.log(GROWTH_C_W / width) + logsumexp(2 * z, axis=2)
+        deep.append(share(second))
+        shallow.append(share(first))
     return np.stack(deep, 1), np.stack(shallow, 1)

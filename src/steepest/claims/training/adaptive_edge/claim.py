@@ -5,7 +5,6 @@ goes to 2/η, and stays near it. Adam's curvature is that of D^(−½)HD^(−½)
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,12 +20,8 @@ LOOKS = (0.75, 0.8, 0.85, 0.9, 0.95, 1.0)  # of the training, after which curvat
 BEYOND = 1.15  # what a rule with a smaller step must pass, over the edge
 
 
-class Setting(NamedTuple):
-    """Nothing is drawn that both sides see."""
-
-
 @kit.claim
-class AdaptiveEdge(kit.Claim[Setting]):
+class AdaptiveEdge(kit.Claim[None]):
     """A small tanh network on a Chebyshev polynomial, trained on all of it by momentum, Nesterov's rule and Adam."""
 
     betas: tuple[kit.Fraction, ...] = kit.param(
@@ -89,7 +84,8 @@ class AdaptiveEdge(kit.Claim[Setting]):
     def step_sizes(self) -> kit.Values:
         """Return η of momentum and Nesterov at each β, ``(rules, betas)``."""
         beta = np.array(self.betas)
-        return np.stack([np.round(2 * (1 + beta) / self.edge, 3), self._nesterov(beta)])
+        momentum = 2 * (1 + beta) / self.edge
+        return np.round([momentum, momentum / (1 + 2 * beta)], 3)
 
     @property
     def adam_steps(self) -> kit.Values:
@@ -100,16 +96,13 @@ class AdaptiveEdge(kit.Claim[Setting]):
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"rule": MOMENTUM, "beta": self.betas, "beta1": self.adam_betas}
 
-    def setting(self, key: kit.Key) -> Setting:
-        return Setting()
+    def setting(self, key: kit.Key) -> None:
+        return None
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         return []
 
-    def _nesterov(self, beta: kit.Values) -> kit.Values:
-        return np.round(2 * (1 + beta) / (1 + 2 * beta) / self.edge, 3)
-
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting: None) -> kit.Prediction:
         beta = np.array(self.betas)
         beta1 = np.array(self.adam_betas)
         turn = np.stack([2 + 2 * beta, (2 + 2 * beta) / (1 + 2 * beta)])
@@ -121,41 +114,44 @@ class AdaptiveEdge(kit.Claim[Setting]):
 
     def rules(self) -> Rule:
         """Return momentum and Nesterov at each β, Adam at each β₁, then plain descent and Adam with small steps."""
-        beta, beta1 = np.array(self.betas), np.array(self.adam_betas)
+        last = self.adam_betas[-1]
         momentum, nesterov = self.step_sizes
-        few, several = np.ones_like(beta), np.ones_like(beta1)
-        last = beta1[-1]
-        small = (1.2 / self.edge, (1 + last) / (1 - last) / self.adam_edge)
-        columns = (
-            (momentum, nesterov, self.adam_steps, small),
-            (beta, beta, beta1, (0.0, last)),
-            (0 * few, few, 0 * several, (0.0, 0.0)),
-            (0 * few, 0 * few, several, (0.0, 1.0)),
-        )
-        return Rule(*(jnp.asarray(np.concatenate(column), jnp.float32) for column in columns))
+        rows = [
+            *(Rule(lr, beta, 0, 0) for lr, beta in zip(momentum, self.betas, strict=True)),
+            *(Rule(lr, beta, 1, 0) for lr, beta in zip(nesterov, self.betas, strict=True)),
+            *(
+                Rule(lr, beta, 0, 1)
+                for lr, beta in zip(self.adam_steps, self.adam_betas, strict=True)
+            ),
+            Rule(1.2 / self.edge, 0, 0, 0),
+            Rule((1 + last) / (1 - last) / self.adam_edge, last, 0, 1),
+        ]
+        return Rule(*(jnp.asarray(column, jnp.float32) for column in zip(*rows, strict=True)))
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         marks = tuple(round(part * self.steps) for part in LOOKS)
         rules = self.rules()
 
         def everything(key: jax.Array) -> tuple[jax.Array, jax.Array]:
-            of_training, of_powers, of_other = jax.random.split(key, 3)
-            over_rules = lambda key: jax.vmap(lambda rule: experiment.train(key, rule, marks))(
-                rules
-            )
-            kept = jax.vmap(over_rules)(jax.random.split(of_training, self.seeds))
-            own = experiment.sharpness(of_powers, kept.weights, kept.scale)
-            raw = experiment.sharpness(of_other, kept.weights, jnp.ones_like(kept.scale))
-            return own, raw
+            of_training, of_scaled, of_plain = jax.random.split(key, 3)
+            train = lambda key, rule: experiment.train(key, rule, marks)
+            over_rules = jax.vmap(train, (None, 0))
+            over_seeds = jax.vmap(over_rules, (0, None))
+            kept = over_seeds(jax.random.split(of_training, self.seeds), rules)
+            scaled = experiment.sharpness(of_scaled, kept.weights, kept.scale)
+            plain = experiment.sharpness(of_plain, kept.weights, jnp.ones_like(kept.scale))
+            return scaled, plain
 
-        own, raw = (np.asarray(values, float) for values in kit.compiled(everything)(key))
+        curvature, raw = (np.asarray(values, float) for values in kit.compiled(everything)(key))
         etas = np.asarray(rules.lr, float)[:, None]
         several = 2 * len(self.betas)
         shape = (self.seeds, 2, len(self.betas), len(LOOKS))
         of_adam = slice(several, several + len(self.adam_betas))
         # plain descent and Adam with small steps, over the edges of the others
-        passed = np.stack([own[:, -2].max(-1) / self.edge, own[:, -1].max(-1) / self.adam_edge], 1)
-        products = own * etas
+        passed = np.stack(
+            [curvature[:, -2].max(-1) / self.edge, curvature[:, -1].max(-1) / self.adam_edge], 1
+        )
+        products = curvature * etas
         return kit.seen(
             momentum=("seed rule beta look", products[:, :several].reshape(shape)),
             adam=("seed beta1 look", products[:, of_adam]),
@@ -214,7 +210,7 @@ class AdaptiveEdge(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         beta1 = law.beta1
         heavy = law.momentum.sel(rule="momentum", drop=True)
         return [

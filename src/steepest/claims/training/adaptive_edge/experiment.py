@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from steepest.nn.data import chebyshev
 from steepest.nn.networks import mlp
-from steepest.nn.types import Key
+from steepest.nn.types import Key, Network
 
 POINTS = 20
 DEGREE = 4  # of the Chebyshev polynomial that is learned
@@ -49,15 +49,23 @@ class Readings(NamedTuple):
     risk: Array
 
 
-def problem() -> tuple[Any, Any, Any]:
-    """Return the risk of flat weights, and what draws them."""
+def network() -> Network:
+    """Return the network that is trained."""
+    return mlp(WIDTHS, "tanh", c_w=1.5, c_b=0.3)
+
+
+def start(key: Key) -> Array:
+    """Draw its weights, flat."""
+    return ravel_pytree(network().init(key))[0]
+
+
+def risk(weights: Array) -> Array:
+    """Return half the mean square of what flat weights leave."""
     data = chebyshev(POINTS, DEGREE)
-    net = mlp(WIDTHS, "tanh", c_w=1.5, c_b=0.3)
-    x, y = jnp.asarray(data.x), jnp.asarray(data.y).ravel()
+    net = network()
     unflatten = ravel_pytree(net.init(jax.random.key(0)))[1]
-    risk = lambda w: 0.5 * ((net.apply(unflatten(w), x) - y) ** 2).mean()
-    start = lambda key: ravel_pytree(net.init(key))[0]
-    return risk, start, net
+    outputs = net.apply(unflatten(weights), jnp.asarray(data.x))
+    return 0.5 * ((outputs - jnp.asarray(data.y).ravel()) ** 2).mean()
 
 
 def train(key: Key, rule: Rule, marks: tuple[int, ...]) -> Readings:
@@ -66,7 +74,6 @@ def train(key: Key, rule: Rule, marks: tuple[int, ...]) -> Readings:
     Momentum is v ← βv + g, w ← w − ηv; Nesterov's takes g + βv for v; Adam averages, corrects for its start, and
     divides by the root of the averaged squares.
     """
-    risk, start, _ = problem()
     slope = jax.grad(risk)
     first = start(key)
     zeros = jnp.zeros_like(first)
@@ -90,8 +97,7 @@ def train(key: Key, rule: Rule, marks: tuple[int, ...]) -> Readings:
         # the next step divides by what v is then
         kept.append((w, scale_of(rule, m, v, jnp.asarray(mark))[0], risk(w)))
         before = mark
-    weights, scales, risks = (jnp.stack(part) for part in zip(*kept, strict=True))
-    return Readings(weights, scales, risks)
+    return Readings(*map(jnp.stack, zip(*kept, strict=True)))
 
 
 def scale_of(rule: Rule, m: Array, v: Array, count: Array) -> tuple[Array, Array]:
@@ -103,9 +109,8 @@ def scale_of(rule: Rule, m: Array, v: Array, count: Array) -> tuple[Array, Array
 
 def sharpness(key: Key, weights: Array, scale: Array) -> Array:
     """Return the largest eigenvalue of D^(−½) H D^(−½), D the scale, by powers, for weights ``(…, p)``."""
-    risk, _, _ = problem()
 
-    def of_one(weights: Array, scale: Array, start: Array) -> Array:
+    def of_one(weights: Array, scale: Array, first: Array) -> Array:
         root = jnp.sqrt(scale)
 
         def product(vector: Array) -> Array:
@@ -115,7 +120,7 @@ def sharpness(key: Key, weights: Array, scale: Array) -> Array:
             after = product(vector)
             return after / jnp.linalg.norm(after), vector @ after
 
-        _, quotients = jax.lax.scan(step, start / jnp.linalg.norm(start), None, PRODUCTS)
+        _, quotients = jax.lax.scan(step, first / jnp.linalg.norm(first), None, PRODUCTS)
         return quotients[-1]
 
     flat = weights.reshape(-1, weights.shape[-1])

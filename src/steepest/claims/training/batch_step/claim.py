@@ -115,7 +115,7 @@ class BatchStep(kit.Claim[Setting]):
         rng = kit.numpy_generator(key)
 
         def growths(replaced: bool) -> list[list[list[float]]]:
-            one = lambda batch, part, moment: experiment.growth(
+            grown = lambda batch, part, moment: experiment.growth(
                 rng,
                 setting.x,
                 moment,
@@ -126,7 +126,10 @@ class BatchStep(kit.Claim[Setting]):
             )
             return [
                 [
-                    [one(batch, part, moment) for part, moment in zip(self.parts, row, strict=True)]
+                    [
+                        grown(batch, part, moment)
+                        for part, moment in zip(self.parts, row, strict=True)
+                    ]
                     for batch, row in zip(self.batches, setting.moments, strict=True)
                 ]
                 for _ in range(self.seeds)
@@ -192,10 +195,10 @@ class BatchStep(kit.Claim[Setting]):
     ) -> tuple[kit.Panel, ...]:
         parts = np.array(self.parts)
         middle = {"part": parts[len(parts) // 2]}
-        at = lambda growth: growth.sel(middle, drop=True)
+        in_the_middle = lambda growth: growth.sel(middle, drop=True)
         wrong = (
             {
-                name: at(rivals[id].growth)
+                name: in_the_middle(rivals[id].growth)
                 for name, id in (("p = 1/b", "with_replacement"), ("full gradients", "full"))
             }
             if rivals
@@ -216,8 +219,8 @@ class BatchStep(kit.Claim[Setting]):
             ),
             kit.curves(
                 f"Batches of {self.n} examples without replacement, at {middle['part']:g} of 2/λ₁",
-                at(law.growth),
-                at(seen.growth),
+                in_the_middle(law.growth),
+                in_the_middle(seen.growth),
                 over="batch",
                 x="batch b",
                 y="growth of the mean square in a step",

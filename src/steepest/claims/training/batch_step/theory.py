@@ -4,14 +4,11 @@ Example i has the Hessian H_i = x_i x_iᵀ and no gradient at the minimum. A bat
 takes the second moment V of the error to (I − ηH)V(I − ηH) + η²p(mean_i H_iVH_i − HVH), p = (n − b)/(b(n − 1)).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from steepest.nn.types import Values
-
-ROOM = 1e-3  # of the interval in which a threshold lies
 
 
 class Growth(NamedTuple):
@@ -43,17 +40,9 @@ def growth(x: Values, eta: float, p: float) -> Growth:
     outer = np.einsum("ni,nj->nij", x, x).reshape(n, d * d)
     of_examples = np.einsum("na,nb->ab", outer, outer) / n
     # H_iVH_i = x_i x_iᵀ (x_iᵀVx_i)
-    whole = np.kron(step, step) + eta**2 * p * (of_examples - np.kron(hessian, hessian))
-    values, vectors = np.linalg.eig(whole)
+    operator = np.kron(step, step) + eta**2 * p * (of_examples - np.kron(hessian, hessian))
+    values, vectors = np.linalg.eig(operator)
     place = int(np.argmax(np.abs(values)))
     moment = np.real(vectors[:, place]).reshape(d, d)
     moment = (moment + moment.T) / 2
     return Growth(float(np.abs(values[place])), moment / np.trace(moment))
-
-
-def threshold(x: Values, p: float) -> float:
-    """Return the step at which the second moment begins to grow, over 2/λ₁."""
-    top = np.linalg.eigvalsh(x.T @ x / len(x))[-1]
-    excess = lambda part: growth(x, part * 2 / top, p).factor - 1
-    root: Any = brentq(excess, 0.02, 1 + ROOM, xtol=1e-6)
-    return float(root)

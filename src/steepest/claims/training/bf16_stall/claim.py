@@ -142,9 +142,10 @@ class Bf16Stall(kit.Claim[Setting]):
         noisy = still._replace(noise=jnp.asarray((self.noise * u / eta).ravel(), jnp.float32))
 
         def ends(key: kit.Key) -> list[Ends]:
-            of_kind = lambda lanes, rounding, key: jax.lax.map(
-                lambda key: self.of_lanes(lanes, key, rounding), jax.random.split(key, self.seeds)
-            )
+            def of_kind(lanes: Lane, rounding: str, key: jax.Array) -> Ends:
+                of_seed = lambda key: self.of_lanes(lanes, key, rounding)
+                return jax.lax.map(of_seed, jax.random.split(key, self.seeds))
+
             kinds = [(still, "nearest"), (still, "at_random"), (still, "float32")]
             kinds += [(noisy, "nearest"), (noisy, "float32")]
             return [
@@ -155,8 +156,8 @@ class Bf16Stall(kit.Claim[Setting]):
         shape = (self.seeds, *eta.shape)
         read = lambda values: ("seed eta size", np.asarray(values, float).reshape(shape))
         of_kinds = dict(zip(KINDS, kit.compiled(ends)(key), strict=True))
-        measured = {f"{kind}_furthest": read(of.furthest) for kind, of in of_kinds.items()}
-        risks = {kind: read(of.risk) for kind, of in of_kinds.items()}
+        measured = {f"{kind}_furthest": read(end.furthest) for kind, end in of_kinds.items()}
+        risks = {kind: read(end.risk) for kind, end in of_kinds.items()}
         return kit.seen(**measured, **risks)
 
     def of_lanes(self, lanes: Lane, key: kit.Key, rounding: str) -> Ends:
@@ -204,14 +205,14 @@ class Bf16Stall(kit.Claim[Setting]):
         eta = law.eta
         h = self.curvature
         as_noise = u**2 / 12 / (4 * eta - 2 * eta**2 * h)
-        whole = u / (eta * h)
+        spacing_apart = u / (eta * h)
         return [
             kit.rival(
                 "whole_spacing",
                 "a weight needs a step of one spacing to move",
                 label="it stops where ηh|w − w*| < u",
-                furthest=whole,
-                left=h / 2 * (whole**2 - whole * u + u**2 / 3),
+                furthest=spacing_apart,
+                left=h / 2 * (spacing_apart**2 - spacing_apart * u + u**2 / 3),
             ),
             kit.rival(
                 "as_noise",
@@ -277,13 +278,13 @@ class Bf16Stall(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        one = {"size": float(law.size[len(self.exponents) // 2])}
-        wrong = {"as noise, 1/η": rivals["as_noise"].left.sel(one)} if rivals else {}
+        middle = {"size": float(law.size[len(self.exponents) // 2])}
+        wrong = {"as noise, 1/η": rivals["as_noise"].left.sel(middle)} if rivals else {}
         return (
             kit.curves(
                 "Rounded to nearest, a smaller step ends higher",
-                law.left.sel(one),
-                seen.nearest.sel(one),
+                law.left.sel(middle),
+                seen.nearest.sel(middle),
                 over="eta",
                 x="step size η",
                 y="risk that is left",
@@ -291,11 +292,11 @@ class Bf16Stall(kit.Claim[Setting]):
                 more=(
                     kit.observed_curve(
                         self.etas,
-                        seen.at_random.sel(one).mean("seed"),
+                        seen.at_random.sel(middle).mean("seed"),
                         "rounded at random",
                         shade=0.7,
                     ),
-                    kit.predicted_curve(self.etas, law.at_random.sel(one).values),
+                    kit.predicted_curve(self.etas, law.at_random.sel(middle).values),
                 ),
                 log="xy",
             ),
@@ -312,8 +313,8 @@ class Bf16Stall(kit.Claim[Setting]):
             ),
             kit.curves(
                 "Gradient noise of a spacing lets them move on",
-                law.dithered.sel(one),
-                seen.dithered.sel(one),
+                law.dithered.sel(middle),
+                seen.dithered.sel(middle),
                 over="eta",
                 x="step size η",
                 y="risk beside noise",

@@ -67,7 +67,8 @@ def descend(
         steps: how many.
     """
     of_start, of_minimum, of_steps = jax.random.split(key, 3)
-    shape, dtype = (weights,), jnp.float32
+    shape = (weights,)
+    dtype = jnp.float32
     uniform = lambda key, low, high: jax.random.uniform(key, shape, dtype, low, high)
     minimum = lane.size * uniform(of_minimum, 1.6, 1.9)
     start = nearest(lane.size * uniform(of_start, 1.02, 1.05), key)

@@ -7,7 +7,7 @@ Below 1/G most groups agree and teach nothing, so that the time is ∝ 1/p₀ ag
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray
@@ -19,12 +19,8 @@ from steepest.claims.training.group_policy_gradient.experiment import Lanes
 RULES = ("mean", "deviation")
 
 
-class Setting(NamedTuple):
-    """Nothing is drawn that both sides see."""
-
-
 @kit.claim
-class GroupPolicyGradient(kit.Claim[Setting]):
+class GroupPolicyGradient(kit.Claim[None]):
     """Softmax policies over a few answers to single questions, taught by sampled groups with verifiable rewards."""
 
     groups: tuple[kit.Count, ...] = kit.param(
@@ -80,16 +76,16 @@ class GroupPolicyGradient(kit.Claim[Setting]):
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"rule": RULES, "group": self.groups, "start": self.starts}
 
-    def setting(self, key: kit.Key) -> Setting:
-        return Setting()
+    def setting(self, key: kit.Key) -> None:
+        return None
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         return [
             kit.assume("largest p₀", max(self.starts), "<", 0.5, "choose smaller --starts"),
             kit.assume("η", self.lr, "<=", 0.5, "the law is of small steps: lower --lr"),
         ]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting: None) -> kit.Prediction:
         of_groups = [
             self.times([theory.mean_of_group(group), theory.deviation_of_group(group)])
             for group in self.groups
@@ -103,13 +99,13 @@ class GroupPolicyGradient(kit.Claim[Setting]):
         """Return times of some rules from each start, ``(rules, starts)``."""
         return theory.times(drifts, self.starts, self.answers)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
 
         def times(rules: tuple[int, ...], told: bool) -> tuple[str, kit.Values]:
             axes = (np.arange(self.seeds), rules, self.groups, self.starts, np.ones(self.questions))
             grid = np.meshgrid(*axes, indexing="ij")
-            rule, group, start = (grid[axis].ravel() for axis in (1, 2, 3))
+            _, rule, group, start, _ = map(np.ravel, grid)
             lanes = Lanes(rule, group.astype(int), start, np.full(start.shape, told))
             # four over p₀ is more than the slowest takes; what says nothing is waited for no longer than a fourth
             longest = (4 if told else 1) / min(self.starts)
@@ -148,7 +144,7 @@ class GroupPolicyGradient(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         def of(mean: theory.Drift, deviation: theory.Drift) -> dict[str, Any]:
             times = self.times([mean, deviation])
             of_groups = np.repeat(times[:, None], len(self.groups), 1)
@@ -215,8 +211,8 @@ class GroupPolicyGradient(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         starts = np.geomspace(min(self.starts), max(self.starts), 20)
-        own = [theory.time_to_half(theory.imitation, start, self.answers) for start in starts]
-        copied = kit.context_curve(starts, own, "imitation")
+        times = [theory.time_to_half(theory.imitation, start, self.answers) for start in starts]
+        copied = kit.context_curve(starts, times, "imitation")
         panels = []
         for rule, title in (
             ("mean", "The reward less its mean: time ∝ 1/p₀"),

@@ -47,16 +47,18 @@ def learn(
     active = np.arange(len(logits))
     chances = softmax(logits)
     for step in range(1, int(longest / lr) + 1):
-        of = Lanes(*(values[active] for values in lanes))
+        going_on = Lanes(*(values[active] for values in lanes))
         before = chances
-        logits = logits + lr * update(rng, of, chances)
+        logits = logits + lr * update(rng, going_on, chances)
         chances = softmax(logits)
         over = chances[:, 0] >= 0.5
         if over.any():
             # the step is cut where the chance passes one half
             part = (0.5 - before[over, 0]) / (chances[over, 0] - before[over, 0])
             arrived[active[over]] = lr * (step - 1 + part)
-            active, logits, chances = active[~over], logits[~over], chances[~over]
+            active = active[~over]
+            logits = logits[~over]
+            chances = chances[~over]
         if not len(active):
             break
     return arrived

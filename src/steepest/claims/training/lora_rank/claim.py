@@ -6,6 +6,7 @@ with γ ∝ 1/√r under SGD, and with γ ∝ 1/r under Adam; below r* it falls 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -26,7 +27,7 @@ class Setting(NamedTuple):
     """The batches of each kind of inputs, and inputs of other examples."""
 
     batches: tuple[Batch, ...]
-    others: tuple[kit.Values, ...]
+    inputs_elsewhere: tuple[kit.Values, ...]
     digits: DigitsLayer
 
 
@@ -97,9 +98,9 @@ class LoraRank(kit.Claim[Setting]):
         rng = kit.numpy_generator(key)
         sizes = (self.inputs, self.outputs, self.examples)
         drawn = [experiment.drawn(rng, *sizes, power) for power in POWERS]
-        others = [experiment.drawn(rng, *sizes, power).x for power in POWERS]
+        elsewhere = [experiment.drawn(rng, *sizes, power).x for power in POWERS]
         digits = DigitsLayer(rng, *sizes)
-        return Setting((*drawn, digits.batch()), (*others, digits.other), digits)
+        return Setting((*drawn, digits.batch()), (*elsewhere, digits.elsewhere), digits)
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         return [
@@ -117,15 +118,15 @@ class LoraRank(kit.Claim[Setting]):
         of_kinds = [theory.sizes(batch) for batch in setting.batches]
         rank = np.array(self.ranks, float)
         return kit.law(
-            sgd=("kind r", [theory.by_descent(of, rank) / rank**2 for of in of_kinds]),
-            adam=("kind r", [theory.by_adam(of, rank) / rank**2 for of in of_kinds]),
+            sgd=("kind r", [theory.by_descent(kind, rank) / rank**2 for kind in of_kinds]),
+            adam=("kind r", [theory.by_adam(kind, rank) / rank**2 for kind in of_kinds]),
         )
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         risks = [*map(experiment.linear, setting.batches[:2]), setting.digits.risk]
 
         def changes(ranks: jax.Array, keys: jax.Array) -> list[dict[str, jax.Array]]:
-            def of_seed(key: jax.Array, risk: Any, batch: Batch, other: kit.Values) -> Any:
+            def of_seed(risk: Any, batch: Batch, other: kit.Values, key: jax.Array) -> Any:
                 shape = (self.draws, max(self.ranks), self.inputs)
                 down = jax.random.normal(key, shape) / self.inputs**0.5
                 step = lambda down: experiment.first_steps(
@@ -134,15 +135,18 @@ class LoraRank(kit.Claim[Setting]):
                 return jax.tree.map(lambda values: values.mean(0), jax.vmap(step)(down))
 
             return [
-                jax.lax.map(lambda key, of=of: of_seed(key, *of), keys)
-                for of in zip(risks, setting.batches, setting.others, strict=True)
+                jax.lax.map(partial(of_seed, risk, batch, other), keys)
+                for risk, batch, other in zip(
+                    risks, setting.batches, setting.inputs_elsewhere, strict=True
+                )
             ]
 
         keys = jax.random.split(key, self.seeds)
         measured = kit.compiled(changes)(jnp.asarray(self.ranks, jnp.float32), keys)
         names = ("sgd", "adam", "sgd_elsewhere", "adam_elsewhere")
         stacked = {
-            name: np.stack([np.asarray(of[name], float) for of in measured], 1) for name in names
+            name: np.stack([np.asarray(kind[name], float) for kind in measured], 1)
+            for name in names
         }
         return kit.seen(**{name: ("seed kind r", values) for name, values in stacked.items()})
 
@@ -168,7 +172,7 @@ class LoraRank(kit.Claim[Setting]):
         of_kinds = [theory.sizes(batch) for batch in setting.batches]
         rank = np.array(self.ranks, float)
         last = max(self.ranks)
-        of = lambda change: ("kind r", [change(sizes) / rank**2 for sizes in of_kinds])
+        at_ranks = lambda change: ("kind r", [change(sizes) / rank**2 for sizes in of_kinds])
         largest = lambda array: array.isel(r=-1, drop=True) + 0 * array
 
         def without(name: str) -> Any:
@@ -201,13 +205,13 @@ class LoraRank(kit.Claim[Setting]):
                 "no_fluctuation",
                 "AᵀA is its mean",
                 label="SGD without b",
-                sgd=of(without("b")),
+                sgd=at_ranks(without("b")),
             ),
             kit.rival(
                 "signs_all_alike",
                 "a sign is worth its gradient",
                 label="Adam without 2/π",
-                adam=of(one_sign),
+                adam=at_ranks(one_sign),
             ),
         ]
 

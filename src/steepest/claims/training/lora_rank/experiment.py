@@ -41,7 +41,7 @@ class DigitsLayer:
         rows = rng.permutation(len(pixels))[: 2 * examples]
         first = rng.standard_normal((inputs, 64)) / 8
         hidden = np.maximum(first @ pixels[rows].T, 0)
-        self.x, self.other = np.split(hidden, 2, axis=1)
+        self.x, self.elsewhere = np.split(hidden, 2, axis=1)
         self.labels = np.argmax(np.asarray(data.y)[rows[:examples]], 1)
         layer = rng.standard_normal((outputs, inputs)) * (2 / inputs) ** 0.5
         self.last = rng.standard_normal((CLASSES, outputs)) / outputs**0.5
@@ -81,7 +81,8 @@ def first_steps(
         ranks: of the adapters; rows of A beyond a rank are zero.
         down: A, ``(largest rank, n)``.
     """
-    x, other = jnp.asarray(x), jnp.asarray(other)
+    x = jnp.asarray(x)
+    other = jnp.asarray(other)
 
     def of_rank(rank: Array, scale: Array, optimizer: Any) -> tuple[Array, Array]:
         active = jnp.arange(len(down)) < rank
@@ -96,7 +97,7 @@ def first_steps(
     changes = {}
     for name, (optimizer, power) in kinds.items():
         run = lambda rank, scale, optimizer=optimizer: of_rank(rank, scale, optimizer)
-        own, elsewhere = jax.vmap(run)(ranks, ranks**-power)
-        changes[name] = own
+        at_batch, elsewhere = jax.vmap(run)(ranks, ranks**-power)
+        changes[name] = at_batch
         changes[f"{name}_elsewhere"] = elsewhere
     return changes

@@ -44,7 +44,8 @@ def sizes(batch: Batch) -> Sizes:
 
     With E S² = r(r + 1)Γ² + r tr(Γ) Γ of a Wishart matrix S, and E sign(⟨y, a⟩) a = √(2/π) Γy/√(yᵀΓy).
     """
-    x, y = (np.asarray(values, float) for values in batch)
+    x = np.asarray(batch.x, float)
+    y = np.asarray(batch.y, float)
     gram = x.T @ x / len(x)
     correlated = y @ gram
     square = (correlated**2).sum(1)

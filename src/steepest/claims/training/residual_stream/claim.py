@@ -6,7 +6,7 @@ depends on how many blocks stand behind it. Under Post-LN the last block's gradi
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,12 +20,8 @@ SHALLOW = (1, 2, 4, 8)  # blocks that all networks have
 ADDED = 0.5  # variance that a block adds
 
 
-class Setting(NamedTuple):
-    """Nothing is drawn that both sides see."""
-
-
 @kit.claim
-class ResidualStream(kit.Claim[Setting]):
+class ResidualStream(kit.Claim[None]):
     """Random residual networks of several depths, each on one input, with normalization before or behind the blocks."""
 
     width: kit.Count = kit.param(
@@ -89,10 +85,10 @@ class ResidualStream(kit.Claim[Setting]):
                 f"networks have at least {max(SHALLOW)} blocks, got depths {self.depths}; try --depths 8 16"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
-        return Setting()
+    def setting(self, key: kit.Key) -> None:
+        return None
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         return [
             kit.assume(
                 "depth over width",
@@ -103,7 +99,7 @@ class ResidualStream(kit.Claim[Setting]):
             )
         ]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting: None) -> kit.Prediction:
         axes = self.axes()
         grown = lambda name: 1 + ADDED * np.array(axes[name], float)
         falls = grown("shallow") ** -0.5
@@ -114,18 +110,18 @@ class ResidualStream(kit.Claim[Setting]):
             post=("depth", np.full(len(self.depths), (1 + ADDED) ** -0.5)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         deepest = max(self.depths)
 
         def all_signals(keys: jax.Array) -> dict[str, Any]:
             def of_one(key: jax.Array) -> dict[str, Any]:
                 drawn = experiment.draw(key, self.width, deepest)
-                of = lambda step, depth: experiment.signals(*drawn, depth, step)
+                signals = lambda step, depth: experiment.signals(*drawn, depth, step)
                 return {
-                    "pre": [of(experiment.pre, depth) for depth in self.depths],
-                    "post": [of(experiment.post, depth) for depth in self.depths],
-                    "plain": of(experiment.plain, deepest).variance,
-                    "damped": of(experiment.damped, deepest).variance,
+                    "pre": [signals(experiment.pre, depth) for depth in self.depths],
+                    "post": [signals(experiment.post, depth) for depth in self.depths],
+                    "plain": signals(experiment.plain, deepest).variance,
+                    "damped": signals(experiment.damped, deepest).variance,
                 }
 
             return jax.lax.map(of_one, keys)
@@ -134,17 +130,18 @@ class ResidualStream(kit.Claim[Setting]):
         measured = jax.tree.map(self.averaged, kit.compiled(all_signals)(keys))
         pre: list[Signals] = measured["pre"]
         post: list[Signals] = measured["post"]
-        whole = pre[int(np.argmax(self.depths))]
+        longest = pre[int(np.argmax(self.depths))]
         blocks = np.array(self.axes()["block"]) - 1
-        few = np.array(SHALLOW) - 1
-        early = lambda of_depths: np.sqrt(np.stack([of.square[:, few] for of in of_depths], 1))
-        ends = lambda of_depths: np.sqrt(np.stack([of.square[:, -1] for of in of_depths], 1))
+        shallow = np.array(SHALLOW) - 1
+        at_blocks = lambda of_depths, places: np.sqrt(
+            np.stack([signals.square[:, places] for signals in of_depths], 1)
+        )
         return kit.seen(
-            stream=("seed block", whole.variance[:, blocks]),
-            gradient=("seed depth shallow", early(pre)),
-            last=("seed depth", ends(pre)),
-            post=("seed depth", ends(post)),
-            post_gradient=("seed depth shallow", early(post)),
+            stream=("seed block", longest.variance[:, blocks]),
+            gradient=("seed depth shallow", at_blocks(pre, shallow)),
+            last=("seed depth", at_blocks(pre, -1)),
+            post=("seed depth", at_blocks(post, -1)),
+            post_gradient=("seed depth shallow", at_blocks(post, shallow)),
             plain_stream=("seed block", measured["plain"][:, blocks]),
             damped_stream=("seed block", measured["damped"][:, blocks]),
         )
@@ -186,7 +183,7 @@ class ResidualStream(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         block = law.block
         deepest = max(self.depths)
         return [

@@ -75,7 +75,8 @@ def draw(key: Key, width: int, depth: int) -> tuple[Weights, Array, Array]:
 
 def signals(weights: Weights, start: Array, end: Array, depth: int, step: Step) -> Signals:
     """Return the signals of the network of the first blocks, behind which the stream is normalized once more."""
-    few = Weights(*(matrices[:depth] for matrices in weights))
+    first = weights.first[:depth]
+    second = weights.second[:depth]
     numbers = jnp.arange(1.0, depth + 1)
 
     def output(second: Array) -> tuple[Array, Array]:
@@ -83,8 +84,8 @@ def signals(weights: Weights, start: Array, end: Array, depth: int, step: Step) 
             x = step(x, *of_block)
             return x, (x**2).mean()
 
-        x, variance = jax.lax.scan(next_block, start, (numbers, few.first, second))
+        x, variance = jax.lax.scan(next_block, start, (numbers, first, second))
         return end @ normalized(x), variance
 
-    gradient, variance = jax.grad(output, has_aux=True)(few.second)
+    gradient, variance = jax.grad(output, has_aux=True)(second)
     return Signals(variance, (gradient**2).sum((1, 2)) / (len(start) / 2))

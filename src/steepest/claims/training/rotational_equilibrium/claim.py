@@ -6,7 +6,6 @@ it and decay shortens it, until both balance: from then on its direction turns b
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,12 +22,8 @@ BETA2 = 0.99
 SHORTEST = 6.0  # steps in units of the time in which norms relax
 
 
-class Setting(NamedTuple):
-    """Nothing is drawn that both sides see."""
-
-
 @kit.claim
-class RotationalEquilibrium(kit.Claim[Setting]):
+class RotationalEquilibrium(kit.Claim[None]):
     """SGD, momentum and AdamW with weight decay: on gradients of pure noise, and on digits with a normalized layer."""
 
     decays: tuple[kit.Positive, ...] = kit.param(
@@ -119,10 +114,10 @@ class RotationalEquilibrium(kit.Claim[Setting]):
             experiment.adamw(rates[2], self.beta, BETA2),
         ]
 
-    def setting(self, key: kit.Key) -> Setting:
-        return Setting()
+    def setting(self, key: kit.Key) -> None:
+        return None
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         slowest = 1 / (2 * min(self.decays))
         return [
             kit.assume(
@@ -142,7 +137,7 @@ class RotationalEquilibrium(kit.Claim[Setting]):
             kit.assume("largest ηλ", max(self.decays), "<=", 0.03, "the law is of small steps"),
         ]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting: None) -> kit.Prediction:
         balances = self.balances
         angles = np.stack([balance.angle for balance in balances])
         c = np.array(self.sizes) * (self.weights - 1) ** 0.5
@@ -152,14 +147,14 @@ class RotationalEquilibrium(kit.Claim[Setting]):
         ]
         of_adamw = theory.square_of_adamw(balances[2], self.rates[2], self.beta, self.weights)
         squares.append(of_adamw[:, None] + 0 * c)
-        every = (len(OPTIMIZERS), len(self.decays), len(self.sizes))
+        shape = (len(OPTIMIZERS), len(self.decays), len(self.sizes))
         return kit.law(
-            angle=("optimizer decay size", np.broadcast_to(angles[..., None], every)),
+            angle=("optimizer decay size", np.broadcast_to(angles[..., None], shape)),
             square=("optimizer decay size", np.stack(squares)),
             digits=("optimizer decay", angles),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         measured = kit.compiled(
             lambda of_noise, of_digits: (self.on_noise(of_noise), self.in_networks(of_digits))
         )(*kit.keys(key, 2))
@@ -177,8 +172,8 @@ class RotationalEquilibrium(kit.Claim[Setting]):
             square=(lanes, decayed(squares)),
             undecayed_angle=(lanes, undecayed(angles)),
             undecayed_square=(lanes, undecayed(squares)),
-            digits=("start optimizer decay", np.stack([of[:, 1] for of in networks], 1)),
-            plain_digits=("start optimizer decay", np.stack([of[:, 0] for of in networks], 1)),
+            digits=("start optimizer decay", np.stack(networks, 1)[:, :, 1]),
+            plain_digits=("start optimizer decay", np.stack(networks, 1)[:, :, 0]),
         )
 
     def on_noise(self, key: jax.Array) -> list[Turns]:
@@ -189,6 +184,7 @@ class RotationalEquilibrium(kit.Claim[Setting]):
         def of_rule(rule: Optimizer, eta: float) -> Turns:
             def lane(key: jax.Array, decay: jax.Array, size: jax.Array) -> Turns:
                 optimizer = rule(decay / eta)
+                # noise of its own for each
                 key = jax.random.fold_in(key, (1e6 * decay * size).astype(int))
                 return experiment.on_noise(key, optimizer, size, self.weights, self.steps)
 
@@ -243,31 +239,31 @@ class RotationalEquilibrium(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         beta = self.beta
-        by = lambda *factors: xarray.DataArray(
+        factors_of = lambda *factors: xarray.DataArray(
             list(factors), {"optimizer": law.optimizer}, ("optimizer",)
         )
-        both = lambda factors: {"angle": law.angle * factors, "digits": law.digits * factors}
+        times = lambda factors: {"angle": law.angle * factors, "digits": law.digits * factors}
         middle = float(np.exp(np.log(self.sizes).mean()))
         return [
             kit.rival(
                 "half",
                 "the square of the norm shrinks by ηλ",
                 label="√(ηλ) for √(2ηλ)",
-                **both(by(*(3 * [2**-0.5]))),
+                **times(factors_of(*(3 * [2**-0.5]))),
             ),
             kit.rival(
                 "no_momentum",
                 "momentum is a larger step size",
                 label="√(2ηλ) for all three",
-                **both(by(1.0, (1 + beta) ** 0.5, ((1 + beta) / (1 - beta)) ** 0.5)),
+                **times(factors_of(1.0, (1 + beta) ** 0.5, ((1 + beta) / (1 - beta)) ** 0.5)),
             ),
             kit.rival(
                 "one_gradient",
                 "a new gradient has this weight in m",
                 label="√(2ηλ(1 − β₁)) under AdamW",
-                **both(by(1.0, 1.0, (1 + beta) ** 0.5)),
+                **times(factors_of(1.0, 1.0, (1 + beta) ** 0.5)),
             ),
             kit.rival(
                 "by_gradients",

@@ -121,9 +121,9 @@ def in_network(
         weights, moments, angles = state
         shape = (batch,)
         chosen = jax.random.randint(jax.random.fold_in(of_batches, number), shape, 0, len(shown.x))
-        toss, other = jax.random.split(jax.random.fold_in(of_labels, number))
-        wrong = jax.random.bernoulli(toss, WRONG, shape)
-        labels = jnp.where(wrong, jax.random.randint(other, shape, 0, 10), shown.y[chosen])
+        of_wrong, of_class = jax.random.split(jax.random.fold_in(of_labels, number))
+        wrong = jax.random.bernoulli(of_wrong, WRONG, shape)
+        labels = jnp.where(wrong, jax.random.randint(of_class, shape, 0, 10), shown.y[chosen])
         gradients = jax.grad(risk)(weights, chosen, labels)
         moved = [
             rule.update(gradient, moment, weight)

@@ -6,7 +6,6 @@ One fit with d weights and T examples errs by σ²d/(T − d − 1). Where all l
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import xarray
@@ -19,12 +18,8 @@ BOUND = np.pi**2 / 6
 """Of the error where all data are kept, for T ≫ d."""
 
 
-class Setting(NamedTuple):
-    """Nothing is drawn that both sides see."""
-
-
 @kit.claim
-class SyntheticData(kit.Claim[Setting]):
+class SyntheticData(kit.Claim[None]):
     """Least squares on Gaussian inputs, and on digits, refitted to labels of its own with noise."""
 
     dimension: kit.Count = kit.param(10, "d, weights", scope=kit.between(8, 20))
@@ -93,10 +88,10 @@ class SyntheticData(kit.Claim[Setting]):
                 f"shares need four values for a cubic, got {self.shares}; try --shares 0.4 0.5 0.6 0.8"
             )
 
-    def setting(self, key: kit.Key) -> Setting:
-        return Setting()
+    def setting(self, key: kit.Key) -> None:
+        return None
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
         return [
             kit.assume(
                 "T − d",
@@ -107,18 +102,18 @@ class SyntheticData(kit.Claim[Setting]):
             ),
         ]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
-        one = self.dimension / (self.examples - self.dimension - 1)
+    def predict(self, setting: None) -> kit.Prediction:
+        fit = self.dimension / (self.examples - self.dimension - 1)
         shares = np.array(self.shares)
         return kit.law(
-            replaced=("round", one * theory.replaced(self.rounds)),
-            kept=("round", one * theory.kept(self.rounds, self.dimension, self.examples)),
-            mixed=("alpha", one * theory.mixed(shares, self.rounds)),
+            replaced=("round", fit * theory.replaced(self.rounds)),
+            kept=("round", fit * theory.kept(self.rounds, self.dimension, self.examples)),
+            mixed=("alpha", fit * theory.mixed(shares, self.rounds)),
             best=theory.GOLDEN,
             digits=("round", theory.replaced(self.rounds)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
         gaussian = experiment.gaussian(rng)
         of_digits = experiment.of_digits(rng, self.dimension)
@@ -194,9 +189,9 @@ class SyntheticData(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        one = law.replaced / law["round"]
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         n = law["round"]
+        fit = law.replaced / n
         harmonic = (1 / n).cumsum("round")
         alpha = law.alpha
         first = float(law.replaced[0])
@@ -205,27 +200,27 @@ class SyntheticData(kit.Claim[Setting]):
                 "random_walk",
                 "errors of rounds are independent, and their distance grows like the root",
                 label="√n times as much",
-                replaced=one * n**0.5,
+                replaced=fit * n**0.5,
                 digits=n**0.5,
             ),
             kit.rival(
                 "compounds",
                 "each round has the last one's errors and adds as many",
                 label="twice as much each round",
-                replaced=one * 2.0 ** (n - 1),
+                replaced=fit * 2.0 ** (n - 1),
                 digits=2.0 ** (n - 1),
             ),
             kit.rival(
                 "bound",
                 "the paper's bound is its value",
                 label="π²/6 from the second round on",
-                kept=one * xarray.where(n > 1, BOUND, 1.0),
+                kept=fit * xarray.where(n > 1, BOUND, 1.0),
             ),
             kit.rival(
                 "harmonic",
                 "the k-th round is one of k",
                 label="Σ 1/k",
-                kept=one * harmonic,
+                kept=fit * harmonic,
             ),
             kit.rival(
                 "truth_alone",

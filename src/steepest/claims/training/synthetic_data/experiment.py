@@ -33,8 +33,8 @@ def of_digits(rng: np.random.Generator, dimension: int) -> Inputs:
     """Return a source of digits, by their first principal components, each of variance one."""
     pixels = np.asarray(digits().x, float)
     centred = pixels - pixels.mean(0)
-    left = np.linalg.svd(centred, full_matrices=False)[0][:, :dimension]
-    images = left * len(left) ** 0.5
+    components = np.linalg.svd(centred, full_matrices=False)[0][:, :dimension]
+    images = components * len(components) ** 0.5
     return lambda sizes: images[rng.integers(len(images), size=(sizes.runs, sizes.examples))]
 
 
@@ -110,6 +110,6 @@ def mix(
         if fresh or number == 0:
             x = inputs(sizes)
             true = fit(x, labels(rng, x, truth))
-        own = inputs(sizes)
-        weights = share * true + (1 - share) * fit(own, labels(rng, own, weights))
+        x = inputs(sizes)
+        weights = share * true + (1 - share) * fit(x, labels(rng, x, weights))
     return errors(weights)

@@ -204,14 +204,14 @@ class UpdateSize(kit.Claim[Setting]):
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         of_noise, of_batches, of_matrices = kit.keys(key, 3)
         noise = self.adam_on_noise(of_noise)
-        digits, whole = self.adam_on_digits(setting, of_batches)
+        digits, all_images = self.adam_on_digits(setting, of_batches)
         matrices, lean = self.muon(of_matrices)
         lanes = (self.seeds, len(self.beta1), len(self.beta2), len(self.agreement))
         return kit.seen(
             adam=("seed beta1 beta2 s", noise[0].reshape(lanes)),
             repeated=("seed beta1 beta2 s", noise[1].reshape(lanes)),
             digits=("seed batch", digits),
-            whole=("seed", whole),
+            whole=("seed", all_images),
             muon=("seed n", matrices),
             lean=("seed n", lean),
         )
@@ -222,14 +222,16 @@ class UpdateSize(kit.Claim[Setting]):
         lanes = [values.ravel().astype(np.float32) for values in grid]
 
         def sizes(keys: jax.Array) -> list[jax.Array]:
-            of_kind = lambda weights, repeated: jax.lax.map(
-                lambda key: experiment.on_noise(key, lanes, weights, self.steps, repeated), keys
-            )
-            few = -(-self.weights // 4)
-            return [of_kind(self.weights, 1), of_kind(few, experiment.REPEATED)]
+            def of_kind(weights: int, repeated: int) -> jax.Array:
+                on_key = lambda key: experiment.on_noise(key, lanes, weights, self.steps, repeated)
+                return jax.lax.map(on_key, keys)
+
+            quarter = -(-self.weights // 4)
+            return [of_kind(self.weights, 1), of_kind(quarter, experiment.REPEATED)]
 
         return [
-            np.asarray(values, float) for values in kit.compiled(sizes)(key_of(key, self.seeds))
+            np.asarray(values, float)
+            for values in kit.compiled(sizes)(jax.random.split(key, self.seeds))
         ]
 
     def adam_on_digits(self, setting: Setting, key: kit.Key) -> tuple[kit.Values, kit.Values]:
@@ -246,26 +248,29 @@ class UpdateSize(kit.Claim[Setting]):
                     (keys, params, masks),
                 )
 
-            every = [
+            of_batches = [
                 of_batch(batch, self.steps, of_one)
                 for batch, of_one in zip(self.batches, masks, strict=True)
             ]
-            return [*every, of_batch(0, experiment.FEW, masks[0])]
+            return [*of_batches, of_batch(0, experiment.FEW, masks[0])]
 
-        keys = key_of(key, self.seeds)
-        *batches, whole = kit.compiled(sizes)(keys, setting.params, masks)
-        return np.stack([np.asarray(size, float) for size in batches], -1), np.asarray(whole, float)
+        keys = jax.random.split(key, self.seeds)
+        *batches, all_images = kit.compiled(sizes)(keys, setting.params, masks)
+        return np.stack([np.asarray(size, float) for size in batches], -1), np.asarray(
+            all_images, float
+        )
 
     def muon(self, key: kit.Key) -> tuple[kit.Values, kit.Values]:
         """Return sizes of Muon's updates for matrices of noise and for lean ones, each ``(seeds, n)``."""
         rng = kit.numpy_generator(key)
         rank = max(1, self.small // 6)
-        noise, lean = [], []
+        noise = []
+        lean = []
         for n in self.large:
             full = rng.standard_normal((self.seeds, self.matrices, self.small, n))
             noise.append(experiment.muon(full))
-            few = rng.standard_normal((self.seeds, self.matrices, self.small, rank))
-            lean.append(experiment.muon(few @ full[:, :, :rank]))
+            columns = rng.standard_normal((self.seeds, self.matrices, self.small, rank))
+            lean.append(experiment.muon(columns @ full[:, :, :rank]))
         return np.stack(noise, -1), np.stack(lean, -1)
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
@@ -415,8 +420,3 @@ class UpdateSize(kit.Claim[Setting]):
                 ylim=(0, 1.1),
             ),
         )
-
-
-def key_of(key: kit.Key, seeds: int) -> jax.Array:
-    """Return a key for each seed."""
-    return jax.random.split(key, seeds)

@@ -73,10 +73,9 @@ def told(moments: Moments, batch: int, beta2: float, step: int) -> Values:
 
     A weight that few images reach has gradients that are mostly zero, and a v that hangs on the last one that was not.
     """
-    mu, square, third, fourth = moments.of_means(batch)
-    spread = 4 * mu**2 * square + 4 * mu * third + fourth - square**2
-    size = (mu**2 + square) ** 2
-    return (size > 0) & (spread_of_v(beta2, step) * spread <= SURE * size)
+    of_batch = moments.of_means(batch)
+    size = (of_batch.mean**2 + of_batch.variance) ** 2
+    return (size > 0) & (spread_of_v(beta2, step) * of_batch.spread <= SURE * size)
 
 
 def on_noise(
@@ -137,7 +136,8 @@ def on_digits(
         betas: β₁ and β₂.
         steps: how many.
     """
-    x, y = jnp.asarray(setting.x), jnp.asarray(setting.y)
+    x = jnp.asarray(setting.x)
+    y = jnp.asarray(setting.y)
     adam = optax.scale_by_adam(*betas, EPSILON)
 
     def step(state: tuple[Any, jax.Array], number: jax.Array) -> tuple[tuple[Any, jax.Array], None]:

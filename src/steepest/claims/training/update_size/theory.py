@@ -19,6 +19,12 @@ class Moments(NamedTuple):
     third: Values  # central
     fourth: Values  # central
 
+    @property
+    def spread(self) -> Values:
+        """Return the variance of g²."""
+        mixed = 4 * self.mean**2 * self.variance + 4 * self.mean * self.third
+        return mixed + self.fourth - self.variance**2
+
     def of_means(self, batch: int) -> "Moments":
         """Return those of the mean over a batch of independent examples."""
         fourth = (self.fourth - 3 * self.variance**2) / batch**3 + 3 * self.variance**2 / batch**2
@@ -32,8 +38,8 @@ def gaussian(mean: Any) -> Moments:
     [3.0]
     """
     mean = np.asarray(mean, float)
-    one = np.ones_like(mean)
-    return Moments(mean, one, 0 * one, 3 * one)
+    variance = np.ones_like(mean)
+    return Moments(mean, variance, 0 * variance, 3 * variance)
 
 
 def mean_square(moments: Moments, beta1: Any, beta2: Any, step: int) -> Values:
@@ -48,16 +54,17 @@ def mean_square(moments: Moments, beta1: Any, beta2: Any, step: int) -> Values:
         beta2: β₂.
         step: how many steps were taken, many more than 1/(1 − β₁).
     """
-    mu, square, third, fourth = moments
+    mu = moments.mean
+    square = moments.variance
     of_v = mu**2 + square
     of_m = mu**2 + square * (1 - beta1) / (1 + beta1)
-    spread = 4 * mu**2 * square + 4 * mu * third + fourth - square**2  # of g²
-    both = 2 * mu * square + third  # covariance of g and g²
+    spread = moments.spread
+    with_square = 2 * mu * square + moments.third  # covariance of g and g²
     filled = 1 - beta2**step
     squares = spread_of_v(beta2, step)
     pairs = (1 - beta1) * (1 - beta2) / (1 - beta1 * beta2) / filled
     triples = (1 - beta1) ** 2 * (1 - beta2) / (1 - beta1**2 * beta2) / filled
-    together = triples * spread + 2 * mu * both * (pairs - triples)
+    together = triples * spread + 2 * mu * with_square * (pairs - triples)
     return of_m / of_v * (1 - together / (of_m * of_v) + squares * spread / of_v**2)
 
 
@@ -70,9 +77,8 @@ def spread_of_v(beta2: Any, step: int) -> Any:
 def root_mean_square(moments: Moments, beta1: Any, beta2: Any, steps: tuple[int, int]) -> Values:
     """Return √E[m²/v] over a range of steps, by its ends and its middle (Simpson)."""
     first, last = steps
-    at = (first, (first + last) // 2, last)
-    ends = [mean_square(moments, beta1, beta2, step) for step in at]
-    return np.sqrt((ends[0] + 4 * ends[1] + ends[2]) / 6)
+    size = lambda step: mean_square(moments, beta1, beta2, step)
+    return np.sqrt((size(first) + 4 * size((first + last) // 2) + size(last)) / 6)
 
 
 def polynomial(values: Values, iterations: int = ITERATIONS) -> Values:
