@@ -92,30 +92,31 @@ def test_the_smallest_subgradient_is_that_of_the_set_by_random_directions():
     """Two neurons on the hyperplane of an example each; the least combination of the gradients of four cells."""
     rng = np.random.default_rng(9)
     x = rng.standard_normal((12, 2))
-    x[0], x[1] = (1, 2), (3, -1)
+    x[:2] = [[1, 2], [3, -1]]
     w = rng.standard_normal((4, 2))
-    w[0], w[1] = (2, -1), (1, 3)
+    w[:2] = [[2, -1], [1, 3]]
     outer = rng.choice([-1.0, 1.0], 4)
     # each kink has another example that pulls the other way, a third as much
     x[2:4] = -0.3 * x[:2] + 0.1 * w[:2]
     y = np.maximum(x @ w.T, 0) @ outer
     y[:4] -= 6.0
     problems = Problems(x, y, w, outer)
-    found = clarke_distances(Problems(*(part[None] for part in problems)), 1e-9)[0]
+    distance = clarke_distances(Problems(*(part[None] for part in problems)), 1e-9)[0]
     weights = np.concatenate([w.ravel(), outer])
     cells = clarke(risk_of(x, y), weights, jax.random.key(0)).vertices
     assert len(cells) == 4
     combined, _ = nnls(np.vstack([cells.T, np.full(4, 1e4)]), np.append(np.zeros(12), 1e4))
     least = np.linalg.norm(combined @ cells)
     assert least < np.linalg.norm(cells, axis=1).min() - 5e-3
-    assert found == pytest.approx(least, rel=1e-4)
+    assert distance == pytest.approx(least, rel=1e-4)
 
 
 def test_noisy_steps_are_a_plain_loop():
     problems = draw_problems(np.random.default_rng(1), 3)
-    near, own = descend_noisily(problems, (40, 80), np.random.default_rng(2), constant=False)
+    near, reached = descend_noisily(problems, (40, 80), np.random.default_rng(2), constant=False)
     rng = np.random.default_rng(2)
-    inner, outer = problems.inner.copy(), problems.outer.copy()
+    inner = problems.inner.copy()
+    outer = problems.outer.copy()
     sizes = []
     for step, size in enumerate(step_sizes(np.arange(80)), 1):
         slopes = gradients(problems._replace(inner=inner, outer=outer))
@@ -123,5 +124,5 @@ def test_noisy_steps_are_a_plain_loop():
         outer = outer - size * (slopes[1] + 0.1 * rng.standard_normal(outer.shape))
         if step in (68, 70, 73, 75, 78, 80):
             sizes.append(clarke_distances(problems._replace(inner=inner, outer=outer), 0.0))
-    np.testing.assert_allclose(own[:, 1], np.mean(sizes, 0))
-    assert (near <= own + 1e-9).all()
+    np.testing.assert_allclose(reached[:, 1], np.mean(sizes, 0))
+    assert (near <= reached + 1e-9).all()

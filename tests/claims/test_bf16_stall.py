@@ -46,10 +46,10 @@ def test_the_law_of_rounding_at_random_by_its_stationary_chances():
     risks = []
     for minimum in (np.arange(20) + 0.5) / 20:
         places = np.arange(-2, 4)
-        to = places - eta * (places - minimum)
-        below = np.floor(to)
+        moved = places - eta * (places - minimum)
+        below = np.floor(moved)
         chain = np.zeros((6, 6))
-        for row, (low, share) in enumerate(zip(below, to - below, strict=True)):
+        for row, (low, share) in enumerate(zip(below, moved - below, strict=True)):
             chain[row, int(low) + 2] += 1 - share
             chain[row, min(int(low) + 3, 5)] += share
         values, vectors = np.linalg.eig(chain.T)

@@ -30,9 +30,9 @@ def test_outputs_and_slopes_are_those_of_automatic_differentiation():
     with jax.enable_x64(True):
         by_u, by_v = jax.vmap(jax.grad(risk))((jnp.array(U), jnp.array(V)), X, Y)
         outputs = jax.vmap(output)((jnp.array(U), jnp.array(V)), X)
-    found = relu_slopes(U, V, X, Y)
-    np.testing.assert_allclose(found[0], by_u, rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(found[1], by_v, rtol=1e-5, atol=1e-8)
+    slopes = relu_slopes(U, V, X, Y)
+    np.testing.assert_allclose(slopes[0], by_u, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(slopes[1], by_v, rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(relu_outputs(U, V, X), outputs, rtol=1e-5)
 
 

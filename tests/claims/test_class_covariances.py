@@ -45,16 +45,17 @@ def test_the_common_mean_carries_the_largest_eigenvalue_just_where_it_is_longer_
 def test_the_layer_where_the_common_mean_has_the_least_is_taken_for_the_largest():
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 20)
-    low, high = (rng.standard_normal((60, 5)) + length for length in (0.7, 3.0))
-    both = carried(np.stack([low, high]), y, 3)
-    assert np.allclose(both[0], carried(low[None], y, 3)[0])
-    assert np.allclose(both[1], carried(high[None], y, 3)[1])
+    low = rng.standard_normal((60, 5)) + 0.7
+    high = rng.standard_normal((60, 5)) + 3.0
+    shares = carried(np.stack([low, high]), y, 3)
+    assert np.allclose(shares[0], carried(low[None], y, 3)[0])
+    assert np.allclose(shares[1], carried(high[None], y, 3)[1])
     # by projections: ‖P μ‖² over the eigenvalues, and between class means in the same plane
     moment = high.T @ high / 60
     values, vectors = np.linalg.eigh(moment)
     plane = vectors[:, -3:-1]
     mean = high.mean(0)
-    assert np.isclose(both[1, 0], mean @ plane @ plane.T @ mean / values[-3:-1].sum())
+    assert np.isclose(shares[1, 0], mean @ plane @ plane.T @ mean / values[-3:-1].sum())
     means = np.stack([high[y == c].mean(0) for c in range(3)]) - mean
     between = means.T @ means / 3
-    assert np.isclose(both[1, 1], np.trace(plane.T @ between @ plane) / values[-3:-1].sum())
+    assert np.isclose(shares[1, 1], np.trace(plane.T @ between @ plane) / values[-3:-1].sum())

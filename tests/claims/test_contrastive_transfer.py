@@ -80,25 +80,27 @@ def test_blocks_of_one_have_the_exact_slack(images):
 def test_the_losses_of_two_negatives_are_those_of_all_tuples():
     rng = np.random.default_rng(7)
     features = rng.standard_normal((2, 3, 2))
-    rows, means = features.reshape(6, 2), features.mean(1)
-    found = several_negatives(features, (1, 2), 400_000, rng)
-    left, without = [], []
-    for at, positive, first, second in np.ndindex(6, 3, 6, 6):
-        own = at // 3
-        bits = lambda *points, at=at, top: np.log2(
-            1 + sum(np.exp(-rows[at] @ (top - point)) for point in points)
+    rows = features.reshape(6, 2)
+    means = features.mean(1)
+    estimates = several_negatives(features, (1, 2), 400_000, rng)
+    slack = []
+    without = []
+    for image, positive, first, second in np.ndindex(6, 3, 6, 6):
+        label = image // 3
+        bits = lambda *points, image=image, top: np.log2(
+            1 + sum(np.exp(-rows[image] @ (top - point)) for point in points)
         )
-        of_means = bits(means[first // 3], means[second // 3], top=means[own])
-        left.append(bits(rows[first], rows[second], top=rows[3 * own + positive]) - of_means)
+        of_means = bits(means[first // 3], means[second // 3], top=means[label])
+        slack.append(bits(rows[first], rows[second], top=rows[3 * label + positive]) - of_means)
         # with two classes all negatives of others are of the other class
-        others = (
-            rows[(first + 3 * (first // 3 == own)) % 6],
-            rows[(second + 3 * (second // 3 == own)) % 6],
+        of_other_classes = (
+            rows[(first + 3 * (first // 3 == label)) % 6],
+            rows[(second + 3 * (second // 3 == label)) % 6],
         )
-        without.append(bits(*others, top=rows[3 * own + positive]) - of_means)
-    assert found.left[1] == pytest.approx(np.mean(left), abs=0.01)
-    assert found.slack[1] == pytest.approx(np.mean(left), abs=0.01)
-    assert found.without_own[1] == pytest.approx(np.mean(without), abs=0.01)
+        without.append(bits(*of_other_classes, top=rows[3 * label + positive]) - of_means)
+    assert estimates.left[1] == pytest.approx(np.mean(slack), abs=0.01)
+    assert estimates.slack[1] == pytest.approx(np.mean(slack), abs=0.01)
+    assert estimates.without_own[1] == pytest.approx(np.mean(without), abs=0.01)
 
 
 def test_the_leading_slack_of_several_negatives_by_the_expansion_of_their_loss(images):
@@ -116,8 +118,8 @@ def test_the_leading_slack_of_several_negatives_by_the_expansion_of_their_loss(i
     twice = (
         bits(np.array([step, 0])) - 2 * bits(np.zeros(2)) + bits(np.array([-step, 0]))
     ) / step**2
-    own, of_any = covariance_forms(features)
-    assert law[1] == pytest.approx((own + of_any) * twice + own * cross, rel=1e-5)
+    of_one, of_any = covariance_forms(features)
+    assert law[1] == pytest.approx((of_one + of_any) * twice + of_one * cross, rel=1e-5)
     variances = [
         np.var(features[c, i] @ features[d].T)
         for c in range(10)

@@ -16,7 +16,8 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("rule", [experiment.MEAN, experiment.DEVIATION])
 def test_drifts_by_all_groups(rule):
     """Every group of three from three answers, by its chance, moves the logits; wrong ones are alike."""
-    p, group = 0.3, 3
+    p = 0.3
+    group = 3
     chances = np.array([p, 0.35, 0.35])
     moved = np.zeros(3)
     for drawn in itertools.product(range(3), repeat=group):
@@ -32,7 +33,9 @@ def test_drifts_by_all_groups(rule):
 
 
 def test_times_by_small_steps():
-    z, time, step = np.log(0.1 / 0.9), 0.0, 1e-3
+    z = np.log(0.1 / 0.9)
+    time = 0.0
+    step = 1e-3
     drift = theory.deviation_of_group(5)
     while z < 0:
         z += step * drift(1 / (1 + np.exp(-z))) * 4 / 3

@@ -77,8 +77,8 @@ def test_the_lower_end_is_that_of_the_dense_hessian_and_its_convex_part_that_of_
     values, vectors = np.linalg.eigh((dense + dense.T) / 2)
     product = jax.jit(partial(_product, training))
     curvature = kit.compiled(partial(_curvature, training))
-    found = _lower_end(product, curvature, w, lane, np.random.default_rng(0))
-    assert values[0] < 0 and np.isclose(found[0], values[0], rtol=1e-3)
+    lowest = _lower_end(product, curvature, w, lane, np.random.default_rng(0))[0]
+    assert values[0] < 0 and np.isclose(lowest, values[0], rtol=1e-3)
     v = vectors[:, 0]
     outputs = jax.jit(lambda w: training.outputs(w, lane)[:, :3])
     moved = np.asarray(outputs(w + 1e-6 * v) - outputs(w - 1e-6 * v)) / 2e-6

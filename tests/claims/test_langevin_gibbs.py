@@ -172,20 +172,24 @@ def test_the_distance_of_normal_laws_is_the_known_one():
 
 
 def test_distances_on_a_parabola_are_those_of_the_walks_normal_law():
-    step, beta, steps = 0.05, 4.0, 20
+    step = 0.05
+    beta = 4.0
+    steps = 20
     gibbs_variance = 1 / (beta * SLOPE)
     for narrow in (False, True):
-        mean, variance = AWAY, gibbs_variance
+        mean = AWAY
+        variance = gibbs_variance
         if narrow:
             # r − 1 − log r = βm a² for the ratio of the variances
             ratio = -special.lambertw(-np.exp(-1 - beta * SLOPE * AWAY**2)).real
-            mean, variance = 0.0, ratio * gibbs_variance
+            mean = 0.0
+            variance = ratio * gibbs_variance
         for _ in range(steps):
             mean *= 1 - step * SLOPE
             variance = variance * (1 - step * SLOPE) ** 2 + 2 * step / beta
         expected = np.hypot(mean, variance**0.5 - gibbs_variance**0.5)
-        found = parabola_distances(step, beta, [steps * step], narrow=narrow)
-        assert found[0] == pytest.approx(expected, rel=3e-5)
+        distance = parabola_distances(step, beta, [steps * step], narrow=narrow)[0]
+        assert distance == pytest.approx(expected, rel=3e-5)
 
 
 def test_the_bound_on_the_parabola_is_the_distance_of_the_flow():
@@ -206,24 +210,23 @@ def test_the_gap_of_several_wells_by_another_discretization():
     gap = spectral_gap(well, 2.0, np.linspace(-3.5, 3.5, 6001))
     assert [wells_gap(d, 0.0) for d in (1, 2)] == pytest.approx([gap, gap], rel=1e-6)
     # two wells by jumps between neighbours on a grid, whose error is of second order in the spacing
-    found = []
+    gaps = []
     for count in (41, 81):
         x = np.linspace(-2.6, 2.6, count)
         first, second = np.meshgrid(x, x, indexing="ij")
         energy = well(first) + well(second) + 2.5 * (first - second) ** 2 / 4
-        found.append(_gap_by_jumps(2.0 * energy, 1 / (2.0 * (x[1] - x[0]) ** 2)))
-    limit = (4 * found[1] - found[0]) / 3
+        gaps.append(_gap_by_jumps(2.0 * energy, 1 / (2.0 * (x[1] - x[0]) ** 2)))
+    limit = (4 * gaps[1] - gaps[0]) / 3
     assert wells_gap(2, 2.5) == pytest.approx(limit, rel=2e-3)
 
 
 def _gap_by_jumps(exponents, pace):
     """Return the gap of jumps to neighbours at the rate ``pace exp(−ΔE/2)``, by the symmetric form."""
     places = np.arange(exponents.size).reshape(exponents.shape)
-    rows, columns = [], []
-    for one, other in ((places[1:], places[:-1]), (places[:, 1:], places[:, :-1])):
-        rows += [one.ravel(), other.ravel()]
-        columns += [other.ravel(), one.ravel()]
-    i, j = np.concatenate(rows), np.concatenate(columns)
+    below = np.concatenate([places[1:].ravel(), places[:, 1:].ravel()])
+    above = np.concatenate([places[:-1].ravel(), places[:, :-1].ravel()])
+    i = np.concatenate([below, above])
+    j = np.concatenate([above, below])
     flat = exponents.ravel()
     leaving = np.bincount(i, pace * np.exp((flat[i] - flat[j]) / 2), flat.size)
     matrix = sparse.coo_matrix((np.full(len(i), -pace), (i, j))).tocsc() + sparse.diags(leaving)

@@ -9,7 +9,9 @@ from steepest.claims.training.lora_rank import experiment, theory
 from steepest.claims.training.lora_rank.theory import Batch
 
 RNG = np.random.default_rng(0)
-INPUTS, OUTPUTS, EXAMPLES = 7, 3, 4
+INPUTS = 7
+OUTPUTS = 3
+EXAMPLES = 4
 
 
 def batch():
@@ -21,11 +23,11 @@ def test_constants_by_the_step_itself(rank):
     x, y = batch()
     down = RNG.standard_normal((60_000, rank, INPUTS)) / INPUTS**0.5
     gradient = y @ x.T @ down.swapaxes(1, 2) / EXAMPLES
-    of = theory.sizes(Batch(x, y))
+    sizes = theory.sizes(Batch(x, y))
     for step, law in ((gradient, theory.by_descent), (np.sign(gradient), theory.by_adam)):
         drawn = ((step @ down @ x) ** 2).mean((1, 2))
         error = 4 * drawn.std() / len(drawn) ** 0.5
-        assert law(of, rank) == pytest.approx(drawn.mean(), abs=error)
+        assert law(sizes, rank) == pytest.approx(drawn.mean(), abs=error)
 
 
 def test_one_example_has_rank_one():
@@ -36,16 +38,16 @@ def test_one_example_has_rank_one():
 def test_outputs_without_an_error_do_not_move_under_adam():
     x, y = batch()
     y[0] = 0
-    of = theory.sizes(Batch(x, y))
-    others = theory.sizes(Batch(x, y[1:]))
-    assert of.c == pytest.approx(others.c * 2 / 3)
-    assert of.e == pytest.approx(others.e * 2 / 3)
+    sizes = theory.sizes(Batch(x, y))
+    of_others = theory.sizes(Batch(x, y[1:]))
+    assert sizes.c == pytest.approx(of_others.c * 2 / 3)
+    assert sizes.e == pytest.approx(of_others.e * 2 / 3)
 
 
 def test_errors_of_digits_by_autodiff():
     layer = experiment.DigitsLayer(RNG, 12, 6, 5)
-    each = jax.grad(lambda change: layer.risk(change))(jnp.zeros((6, 5)))
-    np.testing.assert_allclose(layer.batch().y, 5 * each, atol=1e-12)
+    gradient = jax.grad(lambda change: layer.risk(change))(jnp.zeros((6, 5)))
+    np.testing.assert_allclose(layer.batch().y, 5 * gradient, atol=1e-12)
 
 
 def test_steps_of_optax_are_the_formula():

@@ -151,19 +151,19 @@ def test_drawn_risks_are_the_risk_in_the_mean():
 
 def test_flows_are_those_of_another_solver_and_narrow_steps_are_near_them():
     with jax.enable_x64(True):
-        found = train_all(
+        trained = train_all(
             DATA, jax.random.key(1), widths=(6,), times=TIMES, rates=(0.05,), seeds=2, starts=1
         )
         # untrained networks of the same draws
         key = jax.random.split(jax.random.key(1), 2)[0]
         start = np.asarray(jax.random.normal(jax.random.fold_in(key, 6), (6, 2)))
     outputs, movement = follow(start, TIMES)
-    found = {name: values for name, (_, values) in found.items()}
-    np.testing.assert_allclose(found["flows"][0, 0, :, 0], outputs, atol=1e-3)
-    np.testing.assert_allclose(found["moved"][0, 0, :, 0], movement, rtol=1e-2)
-    np.testing.assert_allclose(found["whole"][0, 0, :, 0], outputs, atol=0.02)
-    assert found["sgd"].shape == (2, 1, 1, 2, 1, 5)
-    assert np.abs(found["sgd"][0, 0, 0, :, 0] - found["whole"][0, 0, :, 0]).max() > 0.005
+    values = {name: values for name, (_, values) in trained.items()}
+    np.testing.assert_allclose(values["flows"][0, 0, :, 0], outputs, atol=1e-3)
+    np.testing.assert_allclose(values["moved"][0, 0, :, 0], movement, rtol=1e-2)
+    np.testing.assert_allclose(values["whole"][0, 0, :, 0], outputs, atol=0.02)
+    assert values["sgd"].shape == (2, 1, 1, 2, 1, 5)
+    assert np.abs(values["sgd"][0, 0, 0, :, 0] - values["whole"][0, 0, :, 0]).max() > 0.005
 
 
 def test_examples_are_on_a_circle_with_an_odd_target():
@@ -198,22 +198,30 @@ def test_out_of_range(fields):
 
 
 def test_slopes_by_hand_are_those_of_automatic_differentiation():
-    w, x, y = RNG.normal(size=(3, 6, 4)), RNG.normal(size=(3, 4)), RNG.normal(size=3)
+    w = RNG.normal(size=(3, 6, 4))
+    x = RNG.normal(size=(3, 4))
+    y = RNG.normal(size=3)
     square = lambda w, x, y: 6 * 0.5 * (jnp.tanh(w @ x).mean() - y) ** 2
     with jax.enable_x64(True):
         expected = jax.vmap(jax.grad(square))(w, x, y)
     np.testing.assert_allclose(slope_of_square(w, x, y), expected, rtol=1e-9, atol=1e-12)
 
 
+def mean_products_of_slopes():
+    """Return cosines u of two inputs, and E σ'(z)σ'(z') of tanh where z and z' correlate by u, by 40 × 40 nodes."""
+    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
+    mass = mass / mass.sum()
+    u = np.linspace(-1, 1, 201)
+    correlated = u[:, None, None] * nodes[:, None] + np.sqrt(1 - u**2)[:, None, None] * nodes
+    slope = lambda z: 1 / np.cosh(z) ** 2
+    return u, np.einsum("i,j,i,uij->u", mass, mass, slope(nodes), slope(correlated))
+
+
 @pytest.mark.parametrize("dimension", [3, 9])
 def test_noise_of_labels_is_that_of_a_sampled_kernel(dimension):
     """tr K(1 − e^(−2Kt)) by eigenvalues of the kernel at 2000 examples, its means over neurons by 40 × 40 nodes."""
     x = on_sphere(RNG, (2000,), dimension).astype(float)
-    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
-    mass = mass / mass.sum()
-    u = np.linspace(-1, 1, 201)
-    other = u[:, None, None] * nodes[:, None] + np.sqrt(1 - u**2)[:, None, None] * nodes
-    slopes = np.einsum("i,j,i,uij->u", mass, mass, 1 / np.cosh(nodes) ** 2, 1 / np.cosh(other) ** 2)
+    u, slopes = mean_products_of_slopes()
     products = x @ x.T
     kernel = products * np.interp(products / dimension, u, slopes)
     values = np.linalg.eigvalsh(kernel / len(x))
@@ -227,16 +235,12 @@ def test_noise_of_labels_is_that_of_a_sampled_kernel(dimension):
 def test_early_and_late_noise_in_closed_form():
     """Early it is τ² t · E K(x, x')², late τ²/2 · E K(x, x) = τ²/2 · D E σ'² but for degrees that are slow."""
     x = on_sphere(RNG, (400_000, 2), 5).astype(float)
-    nodes, mass = np.polynomial.hermite_e.hermegauss(40)
-    mass = mass / mass.sum()
     product = (x[:, 0] * x[:, 1]).sum(-1)
-    u = np.linspace(-1, 1, 201)
-    other = u[:, None, None] * nodes[:, None] + np.sqrt(1 - u**2)[:, None, None] * nodes
-    slopes = np.einsum("i,j,i,uij->u", mass, mass, 1 / np.cosh(nodes) ** 2, 1 / np.cosh(other) ** 2)
+    u, slopes = mean_products_of_slopes()
     square = ((product * np.interp(product / 5, u, slopes)) ** 2).mean()
     early, late = noise_of_labels([5], (1e-4, 1e7), 1.0)[0]
     assert early == pytest.approx(1e-4 * square, rel=0.01)
-    assert late == pytest.approx(2.5 * mass @ (1 / np.cosh(nodes) ** 4), rel=2e-3)
+    assert late == pytest.approx(2.5 * slopes[-1], rel=2e-3)
 
 
 def test_paired_starts_put_out_nothing_and_examples_are_on_the_sphere():

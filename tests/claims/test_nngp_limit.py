@@ -169,11 +169,11 @@ def test_the_kernel_of_exponentials_by_quadrature():
             second = root[1, 0] * nodes[:, None] + root[1, 1] * nodes
             after[a, b] = GROWTH_C_W * weights @ (np.exp(first) * np.exp(second)) @ weights
         kernel = after
-    found = matrix_of(exponential_kernel(GROWTH_C_W, inputs, 2))
-    np.testing.assert_allclose(found, kernel, rtol=1e-6)
+    deep = matrix_of(exponential_kernel(GROWTH_C_W, inputs, 2))
+    np.testing.assert_allclose(deep, kernel, rtol=1e-6)
     bare = GROWTH_C_W * np.exp(GROWTH_C_W * inputs @ inputs.T / 64)
-    found = matrix_of(exponential_kernel(GROWTH_C_W, inputs, 1, bare=True))
-    np.testing.assert_allclose(found, bare)
+    shallow = matrix_of(exponential_kernel(GROWTH_C_W, inputs, 1, bare=True))
+    np.testing.assert_allclose(shallow, bare)
 
 
 def test_wide_draws_are_those_of_explicit_networks():
@@ -181,15 +181,15 @@ def test_wide_draws_are_those_of_explicit_networks():
     rng = np.random.default_rng(4)
     inputs = of_variance(INPUTS, 0.8)
     u = frequencies(GROWTH_C_W**2 * np.ones(6))
-    found = draw_wide(lambda z: np.log(np.abs(z)), inputs, u, (10, 400, 5), rng)
+    drawn = draw_wide(lambda z: np.log(np.abs(z)), inputs, u, (10, 400, 5), rng)
     scale = np.sqrt(GROWTH_C_W / 5)
     z = np.sqrt(GROWTH_C_W / 64) * inputs @ rng.standard_normal((4000, 64, 5))
     z = scale * np.abs(z) @ rng.standard_normal((4000, 5, 5))
     z = scale * np.abs(z) @ rng.standard_normal((4000, 5, 1))
     cosines = np.cos(z[..., 0] @ u.T)
-    errors = np.hypot(cosines.std(0) / 4000**0.5, found.cosine.std(0) / 10**0.5)
-    assert (np.abs(cosines.mean(0) - found.cosine.mean(0)) < 4 * errors).all()
-    assert found.cosine.mean() < 0.9
+    errors = np.hypot(cosines.std(0) / 4000**0.5, drawn.cosine.std(0) / 10**0.5)
+    assert (np.abs(cosines.mean(0) - drawn.cosine.mean(0)) < 4 * errors).all()
+    assert drawn.cosine.mean() < 0.9
 
 
 def test_shares_are_those_of_sums():
@@ -198,8 +198,10 @@ def test_shares_are_those_of_sums():
     np.testing.assert_allclose([deep, shallow], 1.0)
     deep, shallow = largest_shares(0.2, (3,), 1, 5, np.random.default_rng(0))
     rng = np.random.default_rng(0)
-    one = GROWTH_C_W * np.exp(0.2**0.5 * rng.standard_normal((5, 3))) ** 2
-    variance = one.mean(1)
-    two = GROWTH_C_W * (np.exp(variance[:, None] ** 0.5 * rng.standard_normal((5, 3))) ** 2).mean(1)
+    first = GROWTH_C_W * np.exp(0.2**0.5 * rng.standard_normal((5, 3))) ** 2
+    variance = first.mean(1)
+    second = GROWTH_C_W * (
+        np.exp(variance[:, None] ** 0.5 * rng.standard_normal((5, 3))) ** 2
+    ).mean(1)
     assert shallow[0, 0] == pytest.approx(variance.max() / variance.sum())
-    assert deep[0, 0] == pytest.approx(two.max() / two.sum())
+    assert deep[0, 0] == pytest.approx(second.max() / second.sum())

@@ -88,7 +88,7 @@ def test_samples_are_those_of_descent_on_the_weights_of_the_features():
     neurons = rng.standard_normal((2, 50, 3))
     kernels = np.stack([feature_kernel(x, w) for w in neurons])
     outputs = rng.standard_normal((2, 8)) / 3
-    found = samples_to(kernels, y, outputs, (0.3, 0.1), np.random.default_rng(1))
+    samples = samples_to(kernels, y, outputs, (0.3, 0.1), np.random.default_rng(1))
     draws = np.random.default_rng(1)
     fresh = np.array([draws.integers(8, size=2) for _ in range(2000)])
     for i, w in enumerate(neurons):
@@ -100,4 +100,4 @@ def test_samples_are_those_of_descent_on_the_weights_of_the_features():
             risks.append(np.log(1 + np.exp(-margins)).mean())
             weights = weights + y[j] * features[j] / (1 + np.exp(margins[j]))
         expected = [np.argmax(np.array(risks) <= epsilon) for epsilon in (0.3, 0.1)]
-        np.testing.assert_array_equal(found[i], expected)
+        np.testing.assert_array_equal(samples[i], expected)

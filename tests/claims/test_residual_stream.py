@@ -26,28 +26,29 @@ def test_gradients_by_the_recursion_backwards():
             square *= 1 + 0.5 / variance
             squares.append(square)
         place = ResidualStream().depths.index(depth)
-        at = [squares[depth - block] for block in (1, 2, 4, 8)]
-        np.testing.assert_allclose(law()["gradient"][place], np.sqrt(at))
+        of_blocks = [squares[depth - block] for block in (1, 2, 4, 8)]
+        np.testing.assert_allclose(law()["gradient"][place], np.sqrt(of_blocks))
 
 
 @pytest.mark.parametrize("step", [experiment.pre, experiment.post, experiment.damped])
 def test_signals_by_loops(step):
     weights, start, end = experiment.draw(KEY, 6, 3)
-    found = experiment.signals(weights, start, end, 3, step)
+    signals = experiment.signals(weights, start, end, 3, step)
     x = np.asarray(start)
     norm = lambda x: (x - x.mean()) / x.std()
     for number in range(1, 4):
-        first, second = (np.asarray(matrices[number - 1]) for matrices in weights)
+        first = np.asarray(weights.first[number - 1])
+        second = np.asarray(weights.second[number - 1])
         read = x if step is experiment.post else norm(x)
         added = second @ np.maximum(first @ read, 0)
         x = x + added / (number**0.5 if step is experiment.damped else 1)
         x = norm(x) if step is experiment.post else x
-        assert float(found.variance[number - 1]) == pytest.approx((x**2).mean())
+        assert float(signals.variance[number - 1]) == pytest.approx((x**2).mean())
 
 
 def test_gradients_by_differences():
     weights, start, end = experiment.draw(KEY, 5, 2)
-    found = experiment.signals(weights, start, end, 2, experiment.pre)
+    signals = experiment.signals(weights, start, end, 2, experiment.pre)
 
     def output(second):
         x = start
@@ -59,7 +60,7 @@ def test_gradients_by_differences():
     for place in np.ndindex(5, 5):
         moved = [output(weights.second.at[0, *place].add(s * 1e-5)) for s in (1, -1)]
         slopes[place] = (moved[0] - moved[1]) / 2e-5
-    assert float(found.square[0]) == pytest.approx((slopes**2).sum() / 2.5, rel=1e-5)
+    assert float(signals.square[0]) == pytest.approx((slopes**2).sum() / 2.5, rel=1e-5)
 
 
 def test_fewer_blocks_are_the_first_ones():

@@ -27,7 +27,8 @@ DECAY = np.array(0.03)
     ],
 )
 def test_balances_by_lyapunovs_equation(balance, matrix, enters):
-    step, noise = np.array(matrix), np.array(enters)
+    step = np.array(matrix)
+    noise = np.array(enters)
     covariance = solve_discrete_lyapunov(step, np.outer(noise, noise))
     after = step @ covariance
     gain = covariance[0, 0] / noise[0] ** 2
@@ -37,11 +38,9 @@ def test_balances_by_lyapunovs_equation(balance, matrix, enters):
 
 def test_balances_are_the_usual_ones_at_small_decays():
     decay = np.array(1e-6)
-    sgd, heavy, adam = (
-        theory.momentum(decay, 0.0),
-        theory.momentum(decay, 0.9),
-        theory.adamw(decay, 0.9),
-    )
+    sgd = theory.momentum(decay, 0.0)
+    heavy = theory.momentum(decay, 0.9)
+    adam = theory.adamw(decay, 0.9)
     for balance, wanted in ((sgd, 2e-6), (heavy, 2e-6 / 1.9), (adam, 2e-6 / 19)):
         assert balance.angle**2 == pytest.approx(wanted, rel=1e-3)
     assert theory.square_of_adamw(adam, 0.1, 0.9, 11) == pytest.approx(0.01 * 10 / 2e-6, rel=1e-4)
@@ -59,7 +58,7 @@ def test_turns_are_angles():
 def test_weights_on_noise_by_a_loop():
     key = jax.random.key(0)
     optimizer = experiment.adamw(0.01, 0.9, 0.99)(0.5)
-    found = experiment.on_noise(key, optimizer, jnp.array(2.0), 5, 6)
+    on_noise = experiment.on_noise(key, optimizer, jnp.array(2.0), 5, 6)
     of_start, of_steps = jax.random.split(key)
     w = jax.random.normal(of_start, (5,))
     w = w / jnp.linalg.norm(w)
@@ -72,11 +71,12 @@ def test_weights_on_noise_by_a_loop():
         update, state = optimizer.update(gradient, state, w)
         w = optax.apply_updates(w, update)
         squares.append(float(w @ w))
-    assert float(found.square) == pytest.approx(np.mean(squares[3:]))
+    assert float(on_noise.square) == pytest.approx(np.mean(squares[3:]))
 
 
 def test_lengths_of_normalized_rows_do_not_matter():
-    key, shown = jax.random.key(1), experiment.images()
+    key = jax.random.key(1)
+    shown = experiment.images()
     plain = optax.sgd(0.1)
     angles = [
         experiment.in_network(key, (plain, plain), shown, 4, 6, jnp.array(flag))

@@ -23,14 +23,16 @@ def test_fits_are_scikit_learns():
 
 def test_kept_by_wishart_matrices():
     """The noise of round k counts S_k⁻¹X_kᵀX_kS_k⁻¹, with the Gram matrices drawn as such."""
-    d, T, rounds = 3, 12, 3
+    d = 3
+    T = 12
+    rounds = 3
     grams = wishart(T, np.eye(d)).rvs((20_000, rounds), random_state=1)
     totals = grams.cumsum(1)
     added = [
         np.trace(np.linalg.solve(totals[:, k], grams[:, k]) @ np.linalg.inv(totals[:, k]), 0, 1, 2)
         for k in range(rounds)
     ]
-    errors = np.cumsum([np.mean(each) for each in added]) * (T - d - 1) / d
+    errors = np.cumsum([np.mean(draws) for draws in added]) * (T - d - 1) / d
     np.testing.assert_allclose(theory.kept(rounds, d, T), errors, rtol=0.02)
 
 

@@ -16,7 +16,8 @@ K = theory.covariance(Z)
 
 def test_the_law_by_gaussian_logits():
     """Logits of one query as normals of their covariance, and softmax itself at a small sharpness."""
-    width, sharpness = 400, 0.5
+    width = 400
+    sharpness = 0.5
     squares = []
     for p in range(4):
         root = np.linalg.cholesky(K + 1e-12 * np.eye(4)) * (sharpness**2 * K[p, p] / width) ** 0.5

@@ -25,7 +25,9 @@ def test_without_spread_of_v_it_is_the_ratio_of_means():
 
 def test_the_first_order_by_all_coins():
     """Every sequence of a gradient that is 2 or 0, weighed by its chance, with the powers of β summed by hand."""
-    steps, beta1, beta2 = 12, 0.3, 0.98
+    steps = 12
+    beta1 = 0.3
+    beta2 = 0.98
     powers = np.arange(steps)[::-1]
     of_m = (1 - beta1) * beta1**powers / (1 - beta1**steps)
     of_v = (1 - beta2) * beta2**powers / (1 - beta2**steps)
@@ -44,9 +46,8 @@ def test_moments_of_batches_by_their_sums():
     values = np.array([0.0, 0.0, 1.0, 3.0])
     pairs = np.array([np.mean(pair) for pair in itertools.product(values, repeat=2)])
     away = lambda array, power: ((array - array.mean()) ** power).mean()
-    one = theory.Moments(values.mean(), *(away(values, power) for power in (2, 3, 4)))
-    two = theory.Moments(pairs.mean(), *(away(pairs, power) for power in (2, 3, 4)))
-    np.testing.assert_allclose(one.of_means(2), two)
+    moments = lambda array: theory.Moments(array.mean(), *(away(array, k) for k in (2, 3, 4)))
+    np.testing.assert_allclose(moments(values).of_means(2), moments(pairs))
 
 
 def test_muons_iteration_by_singular_values():
@@ -70,7 +71,7 @@ def test_noise_that_is_repeated_once_is_optax_on_fresh_noise():
     lanes = (np.array([0.5, 0.9]), np.array([0.9, 0.95]), np.array([0.0, 1.0]))
     sizes = experiment.on_noise(key, lanes, 7, 40, 1)
     for lane, size in enumerate(sizes):
-        beta1, beta2, mean = (float(values[lane]) for values in lanes)
+        beta1, beta2, mean = [float(values[lane]) for values in lanes]
         adam = optax.scale_by_adam(beta1, beta2, experiment.EPSILON)
         state = adam.init(jnp.zeros(7))
         squares = []

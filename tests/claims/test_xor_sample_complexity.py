@@ -143,9 +143,9 @@ def test_parities_of_more_bits_by_a_plain_regression():
     )
     from steepest.claims.features.xor_sample_complexity.theory import both_layers
 
-    (found,) = regress_parities(np.random.default_rng(0), {8: (60, 120)}, 2, 4)
+    (of_degree,) = regress_parities(np.random.default_rng(0), {8: (60, 120)}, 2, 4)
     generator = np.random.default_rng(0)
-    for errors in found:
+    for errors in of_degree:
         x = draw_signs(generator, 120, 8)
         test = draw_signs(generator, TESTS, 8)
         for n, error in zip((60, 120), errors, strict=True):

@@ -16,9 +16,10 @@ from steepest.claims.training.batch_step import experiment, theory
 
 
 class Setting(NamedTuple):
-    """The examples, with what each step size tends to."""
+    """The examples and the step sizes, with what each tends to."""
 
     x: kit.Values  # (n, d)
+    steps: kit.Values  # (parts,)
     moments: kit.Values  # leading second moments, (batches, parts, d, d)
 
 
@@ -82,18 +83,13 @@ class BatchStep(kit.Claim[Setting]):
         rng = kit.numpy_generator(key)
         sizes = np.linspace(1.6, 0.4, self.dimension)
         x = sizes * rng.standard_normal((self.n, self.dimension))
+        limit = 2 / np.linalg.eigvalsh(x.T @ x / self.n)[-1]
+        steps = limit * np.array(self.parts)
         moments = [
-            [self.growth(x, batch, part).moment for part in self.parts] for batch in self.batches
+            [theory.growth(x, step, theory.share(batch, self.n)).moment for step in steps]
+            for batch in self.batches
         ]
-        return Setting(x, np.array(moments))
-
-    def growth(self, x: kit.Values, batch: int, part: float) -> theory.Growth:
-        """Return growth with a step that is a part of 2/λ₁."""
-        return theory.growth(x, self.step(x, part), theory.share(batch, self.n))
-
-    def step(self, x: kit.Values, part: float) -> float:
-        """Return a part of 2/λ₁."""
-        return part * 2 / float(np.linalg.eigvalsh(x.T @ x / self.n)[-1])
+        return Setting(x, steps, np.array(moments))
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         return [
@@ -113,32 +109,25 @@ class BatchStep(kit.Claim[Setting]):
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
+        return kit.seen(
+            growth=("seed batch part", self.growths(setting, rng, replaced=False)),
+            replaced=("seed batch part", self.growths(setting, rng, replaced=True)),
+        )
 
-        def growths(replaced: bool) -> list[list[list[float]]]:
-            grown = lambda batch, part, moment: experiment.growth(
+    def growths(self, setting: Setting, rng: np.random.Generator, *, replaced: bool) -> kit.Values:
+        """Return growth over one step, ``(seeds, batches, parts)``."""
+        growths = np.empty((self.seeds, len(self.batches), len(self.parts)))
+        for seed, row, column in np.ndindex(growths.shape):
+            growths[seed, row, column] = experiment.growth(
                 rng,
                 setting.x,
-                moment,
-                self.step(setting.x, part),
-                batch,
+                setting.moments[row, column],
+                setting.steps[column],
+                self.batches[row],
                 self.runs,
                 replaced=replaced,
             )
-            return [
-                [
-                    [
-                        grown(batch, part, moment)
-                        for part, moment in zip(self.parts, row, strict=True)
-                    ]
-                    for batch, row in zip(self.batches, setting.moments, strict=True)
-                ]
-                for _ in range(self.seeds)
-            ]
-
-        return kit.seen(
-            growth=("seed batch part", growths(False)),
-            replaced=("seed batch part", growths(True)),
-        )
+        return growths
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
@@ -171,13 +160,7 @@ class BatchStep(kit.Claim[Setting]):
     def factors(self, setting: Setting, shares: list[float]) -> kit.Values:
         """Return growth for some p, ``(shares, parts)``."""
         return np.array(
-            [
-                [
-                    theory.growth(setting.x, self.step(setting.x, part), p).factor
-                    for part in self.parts
-                ]
-                for p in shares
-            ]
+            [[theory.growth(setting.x, step, p).factor for step in setting.steps] for p in shares]
         )
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:

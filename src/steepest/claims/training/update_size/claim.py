@@ -103,6 +103,7 @@ class UpdateSize(kit.Claim[Setting]):
         "claim.UpdateSize.masks": "it says which weights count, and predicts no size",
         "experiment.told": "the same",
         "theory.Moments.of_means": "of batches, of which it asks here how much v varies",
+        "theory.Moments.spread": "the same",
         "theory.spread_of_v": "it says which weights count here, and there corrects by a percent",
     }
     tiny = {
