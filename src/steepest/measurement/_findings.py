@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.measurement._adapter_rank import UNDER_ADAM, UNDER_DESCENT, adapters
 from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
@@ -15,6 +16,7 @@ from steepest.measurement._fingerprint import count_shared
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
 from steepest.measurement._optimizer import Rule
 from steepest.measurement._report import Finding, FindingId, Reading, Regime
+from steepest.measurement._updates import BFLOAT16, STAYED
 
 MOST = 5
 SMALL = 0.05  # of the stable step: far below it
@@ -27,6 +29,8 @@ CARRIED = 0.5  # of what was learned on the examples given, which held-out ones 
 TRY = 0.3  # of the largest stable step: where to look for a larger one
 MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
 LOST = 0.5  # of what was learned, which running statistics lose before it is said
+ROUNDED_AWAY = 0.5  # of the weights that stay where they are
+FAR_RANK = 3.0  # ratio of an adapter's rank and r* from which it is on one side
 NOISE = (
     0.9  # share of noise in a batch's mean squared gradient before larger batches are worth a line
 )
@@ -82,6 +86,8 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
             lambda: _memory(context, by_name),
             lambda: _regime(by_name),
             lambda: _noise(context, by_name),
+            lambda: _rounded_away(context, by_name),
+            lambda: _adapters(context, by_name),
         ]
     drawn = [finding for rule in rules if (finding := _said(rule)) is not None]
     rank = {"!": 0, "?": 1, "✓": 2}
@@ -483,4 +489,45 @@ def _noise(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         "twice the step needs nearly half the steps",
         reading.name,
         FindingId.BATCH_NOISE,
+    )
+
+
+def _rounded_away(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say where weights that are kept in bfloat16 mostly stay where they are."""
+    reading = by_name.get(STAYED)
+    if reading is None or context.subject.kept_in != BFLOAT16 or reading.value < ROUNDED_AWAY:
+        return None
+    return Finding(
+        "!",
+        f"{reading.value:.0%} of the weights did not move in the last step: they are kept in bfloat16, and a change of "
+        "less than half of the distance between neighbours is rounded away. Keep the weights in float32 and compute "
+        "under autocast, or round at random; a smaller step makes it worse",
+        reading.name,
+        FindingId.ROUNDED_AWAY,
+    )
+
+
+def _adapters(context: Context, by_name: dict[str, Reading]) -> Finding | None:
+    """Say which factor keeps the first steps of a model's adapters the same at other ranks."""
+    places = adapters(context.subject)
+    by_adam = context.optimizer.kind == Rule.ADAM
+    reading = by_name.get(UNDER_ADAM if by_adam else UNDER_DESCENT)
+    if not places or reading is None:
+        return None
+    rank = min(place.rank or 0 for place in places)
+    ranks = list(reading.parts.values())
+    below, above = ("α/√r", "α/r") if by_adam else ("α/r^¼", "α/√r")
+    inputs = f"{min(ranks):.2g} to {max(ranks):.2g}" if len(ranks) > 1 else f"{max(ranks):.2g}"
+    if rank >= FAR_RANK * max(ranks):
+        side, factor = "well above", above
+    elif rank <= min(ranks) / FAR_RANK:
+        side, factor = "well below", below
+    else:
+        side, factor = "near", f"{below} towards smaller ranks and {above} towards larger ones"
+    return Finding(
+        "?",
+        f"your adapters' rank {rank} is {side} r* = {inputs} of their inputs: their first steps keep their size at "
+        f"other ranks with {factor}",
+        reading.name,
+        FindingId.ADAPTERS,
     )

@@ -1,17 +1,18 @@
 """Measure a user's model."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.measurement._adapter_rank import adapters
 from steepest.measurement._context import Context
 from steepest.measurement._findings import findings
 from steepest.measurement._fingerprint import digest_of
-from steepest.measurement._optimizer import optimizer_of
+from steepest.measurement._optimizer import Optimizer, optimizer_of
 from steepest.measurement._precision import double_precision
 from steepest.measurement._quantities import DEFAULT, QUANTITIES, chosen
 from steepest.measurement._report import Finding, Reading, Report
@@ -162,7 +163,7 @@ def report_on(
     optimizer = optimizer_of(optimizer, subject, lr, momentum, weight_decay)
     started = time.perf_counter()
     passes = subject.passes
-    names = what or [*DEFAULT, *["drift"] * (since is not None)]
+    names = what or [*DEFAULT, *_where_there_are(subject, optimizer, since)]
     rng = np.random.default_rng(seed)
     since = _flat(subject, since)
     context = Context(
@@ -191,6 +192,16 @@ def report_on(
     spent = subject.passes - passes
     made = Report(subject.name, subject.size, examples, tuple(lines), spent, seconds, drawn)
     return made, context.top.vectors.sum(0) if "top" in vars(context) else start
+
+
+def _where_there_are(subject: Subject, optimizer: Optimizer, since: Any) -> Iterator[str]:
+    """Yield the quantities that are measured without being asked for where a model or its training has them."""
+    if since is not None:
+        yield "drift"
+    if optimizer.update is not None:
+        yield "updates"
+    if adapters(subject):
+        yield "adapter-rank"
 
 
 def _held_out(

@@ -46,6 +46,9 @@ class Optimizer:
         unknown: why there is no limit to compare with, in a sentence; empty where there is one.
         scheduled: whether ``lr`` is the first of a schedule that has come to zero.
         stepped: whether it has taken a step; None where it does not tell, as SGD without momentum.
+        update: what its last step took from each weight over the step size of the weight's group, without decay, shape
+            ``(p,)``: ``m̂/(√v̂ + ε)`` of Adam. NaN for weights that never had a gradient, None where it is not known.
+        relative: largest step size over that of each weight's group, ``(p,)``; None where there is but one.
     """
 
     lr: float | None = None
@@ -59,6 +62,8 @@ class Optimizer:
     unknown: str = ""
     scheduled: bool = False
     stepped: bool | None = None
+    update: NDArray | None = None
+    relative: NDArray | None = None
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
@@ -255,8 +260,18 @@ def _of_optax(
         why = f"the moments of this optax state are those of another model: {trouble}"
         return Optimizer(lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=why)
     scale = _scale(second, steps, settings.get("b2", 0.999), settings.get("eps", 1e-8))
+    update = subject.flatten(moments.mu) / (1 - beta**steps) / scale
     scale, left_out = _reliable(scale, subject)
-    return Optimizer(lr, beta, scale, weight_decay, decoupled=True, left_out=left_out, stepped=True)
+    return Optimizer(
+        lr,
+        beta,
+        scale,
+        weight_decay,
+        decoupled=True,
+        left_out=left_out,
+        stepped=True,
+        update=update,
+    )
 
 
 def is_resting(given: Any) -> bool:
@@ -288,7 +303,7 @@ def _of_torch(
             unknown=f"the groups of {kind} have several momenta, for which no limit is known here",
         )
     scale = _relative(groups, steps, subject)
-    base = Optimizer(lr, decay=decay, scale=scale, scheduled=scheduled)
+    base = Optimizer(lr, decay=decay, scale=scale, scheduled=scheduled, relative=scale)
     if kind == "SGD":
         return _of_sgd(given, base)
     if kind in ("Adam", "AdamW"):
@@ -331,14 +346,21 @@ def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
         why = f"{kind} holds the moments of another model's weights" if stepped else NO_STEP
         return replace(base, scale=None, unknown=why, stepped=stepped)
     scale = np.full(subject.size, np.inf, subject.dtype)  # of weights that never had a gradient
+    update = np.full(subject.size, np.nan, subject.dtype)
     for weight in moving:
         state = states[weight.name]
-        second = state[moment].detach().cpu().double().numpy().ravel()
-        scale[weight.place] = _scale(second, int(state["step"]), beta_2, eps)
+        steps = int(state["step"])
+        scale[weight.place] = _scale(_flat(state[moment]), steps, beta_2, eps)
+        update[weight.place] = _flat(state["exp_avg"]) / (1 - beta**steps) / scale[weight.place]
     scale, left_out = _reliable(scale, subject)
     if base.scale is not None:
         scale = scale * base.scale
-    return replace(base, scale=scale, left_out=left_out, stepped=True)
+    return replace(base, scale=scale, left_out=left_out, stepped=True, update=update)
+
+
+def _flat(tensor: Any) -> NDArray:
+    """Return a tensor of torch as a flat array in double precision."""
+    return tensor.detach().cpu().double().numpy().ravel()
 
 
 def _parameters(subject: Subject) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from importlib import import_module
 import numpy as np
 
 from steepest.core.errors import UserError, nearest
+from steepest.measurement._adapter_rank import measure_adapter_rank
 from steepest.measurement._batch_noise import measure_batch_noise
 from steepest.measurement._context import Context
 from steepest.measurement._curvature import (
@@ -19,6 +20,7 @@ from steepest.measurement._health import LEARNED, constant_guess
 from steepest.measurement._kernel import measure_drift, measure_tangent_kernel
 from steepest.measurement._last_layer import collapse_of, last_layer
 from steepest.measurement._report import ALIASES, Reading
+from steepest.measurement._updates import measure_updates
 
 
 def measure_risk(context: Context) -> list[Reading]:
@@ -210,6 +212,7 @@ QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
     "risk": measure_risk,
     "sharpness": measure_sharpness,
     "batch-noise": measure_batch_noise,
+    "updates": measure_updates,
     "spectrum": measure_spectrum,
     "density": measure_density,
     "blocks": measure_blocks,
@@ -224,6 +227,7 @@ QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
     "regions": with_jax("_regions", "measure_regions"),
     "ntk": measure_tangent_kernel,
     "drift": measure_drift,
+    "adapter-rank": measure_adapter_rank,
 }
 """Each quantity by its id: what users ask for, and what a report answers to."""
 

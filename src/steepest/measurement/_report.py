@@ -113,6 +113,8 @@ class FindingId(StrEnum):
     REGIME = "regime"
     RUNNING_STATISTICS = "running-statistics"
     BATCH_NOISE = "batch-noise"
+    ROUNDED_AWAY = "rounded-away"
+    ADAPTERS = "adapters"
     # of a training, besides these
     DIVERGED = "diverged"
     WARNED = "warned"

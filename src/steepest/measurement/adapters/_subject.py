@@ -149,6 +149,11 @@ class Subject(ABC):
         return False
 
     @property
+    def kept_in(self) -> str:
+        """Return the type in which the user keeps the weights, such as ``"bfloat16"``, whatever this computes in."""
+        return str(self.dtype)
+
+    @property
     def is_noisy(self) -> bool:
         """Tell whether model or loss draw random numbers, which are the same in every pass."""
         return False

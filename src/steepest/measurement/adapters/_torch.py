@@ -188,6 +188,15 @@ class TorchSubject(Subject):
         return self._with(self.module, self.tensors, normalizing=()) if self.normalizes else self
 
     @property
+    def kept_in(self) -> str:
+        kinds = {
+            parameter.dtype for parameter in self.module.parameters() if parameter.requires_grad
+        }
+        # mixed: some weights in half precision, and others in single
+        lowest = min(kinds, key=lambda kind: torch.finfo(kind).bits)
+        return str(lowest).removeprefix("torch.")
+
+    @property
     def is_noisy(self) -> bool:
         return self.noise is not None
 
