@@ -1,0 +1,1 @@
+"""The claim rare-tokens: what it says, its experiment and its theory."""
