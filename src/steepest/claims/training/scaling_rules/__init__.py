@@ -1,0 +1,1 @@
+"""The claim scaling-rules: what it says, its experiment and its theory."""
