@@ -1,0 +1,1 @@
+"""The claim grokking-clock: what it says, its experiment and its theory."""
