@@ -61,6 +61,15 @@ def test_risk_of_adam_is_where_momentum_on_noise_stays():
     assert wanted == pytest.approx(CURVATURES @ moments[:, 0, 0] / 2, rel=1e-6)
 
 
+def test_adams_step_has_its_size_near_the_limit_of_stability():
+    noise = np.array([0.01, 0.3, 2.0])
+    memory = 0.5
+    step = theory.adam_step(CURVATURES, noise, 3.0, memory)
+    variances = step * noise / (CURVATURES * (2 - step * CURVATURES * memory))
+    assert (variances > 0).all()
+    np.testing.assert_allclose(step * np.sqrt(CURVATURES**2 * variances + noise), 3.0)
+
+
 def test_both_risks_tend_to_the_rules():
     small = 1e-4
     sgd, adam = theory.small_step_risks(CURVATURES, 5, small)
