@@ -1,0 +1,1 @@
+"""The claim in-context-regression: what it says, its experiment and its theory."""
