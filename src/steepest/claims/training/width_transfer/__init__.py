@@ -1,0 +1,1 @@
+"""The claim width-transfer: what it says, its experiment and its theory."""
