@@ -2,7 +2,7 @@
 
 The three terms are of the hidden layer, the read-out and the inputs, and a, b and c are known from the batch. The step
 of a hidden weight has the sign of its neuron's weight in the read-out: all push the same way. So the first step of wide
-networks must fall faster than the 1/N of folklore. In narrow ones the inputs hide this, and the sum grows nearly like N.
+networks must fall faster than the 1/N of folklore. In narrow ones inputs hide this, and the sum grows nearly like N.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ class WidthTransfer(kit.Claim[Setting]):
     )
     remarks = (
         "This is the first step, which is −η times the signs of the gradient. How the best step of a whole training "
-        "depends on width is not judged: best steps of twenty steps differ by a factor of two between trainings.",
+        "depends on width is another question, and not judged.",
         "Outputs are those less the network's start, and labels are ±1, so that all errors are −y. Steps are small: to "
         "first order the risk falls by η times the sum of the gradient's absolute values.",
         "The means a, b and c are over Gaussian neurons, drawn to one percent or better. Their law is a limit: "
