@@ -1,0 +1,1 @@
+"""The claim double-descent: what it says, its experiment and its theory."""
