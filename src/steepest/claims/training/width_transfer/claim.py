@@ -198,6 +198,13 @@ class WidthTransfer(kit.Claim[Setting]):
                 standard=part(1) + part(2),
             ),
             kit.rival(
+                "root_mean_square",
+                "a weight of the read-out is as large as its root mean square",
+                label="a without √(2/π)",
+                parts=law.parts.where(law.layer != PARTS[0], law.parts * np.sqrt(np.pi / 2)),
+                standard=law.standard + part(0) * (np.sqrt(np.pi / 2) - 1),
+            ),
+            kit.rival(
                 "read_out_as_usual",
                 "steps ∝ 1/N in hidden layer and read-out are enough",
                 label="µP without a smaller read-out",
