@@ -51,7 +51,7 @@ class AdaptiveEdge(kit.Claim[None]):
         r"\lambda_{\max}\bigl(D^{-1/2}HD^{-1/2}\bigr)\to\frac{2+2\beta_1}{(1-\beta_1)\,\eta}\ \text{(Adam)},\quad "
         r"D=\sqrt{\hat v}+\varepsilon"
     )
-    source = "[@cohen2021] for momentum and Nesterov, [@cohen2022] for Adam"
+    source = "[@cohen2021] for momentum and Nesterov, [@cohen2022b] for Adam"
     remarks = (
         "The edges are exact for parabolas, and that training goes there is an empirical law. Step sizes are chosen so "
         "that both values of β have the edge at one curvature: the law is told by the products of curvature and η.",

@@ -81,7 +81,7 @@ class GrokkingClock(kit.Claim[Setting]):
             "time of generalizing at three scales and two decays, and errors along the way",
             "drafts at seeds 1101 to 1106: with λ = 0.03 and 0.01 single problems were off by the second order in λ, "
             "and with three coefficients to twenty examples one stayed far from its truth, so that smaller λ and more "
-            "examples were set; so was the margin of the time",
+            "examples were set; so were the margin of the time, and six problems for eight, for their cost",
         ),
     )
     not_told = {

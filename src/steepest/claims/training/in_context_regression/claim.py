@@ -64,7 +64,8 @@ class InContextRegression(kit.Claim[None]):
         kit.Version(
             1,
             "weights along each direction, and the risk, at three lengths",
-            "drafts at seeds 1101 to 1104: the step size, examples of a step and both margins were set after them",
+            "drafts at seeds 1101 to 1104: the step size, examples of a step, one choice of lengths (5 for 6) and both "
+            "margins were set after them",
         ),
     )
     tiny = {"lengths": (4, 8), "steps": 60, "examples": 80, "prompts": 200, "seeds": 3}

@@ -76,7 +76,8 @@ class WidthTransfer(kit.Claim[Setting]):
             1,
             "each part by itself, all at once, and all under µP, at three widths and two batches",
             "drafts at seeds 1101 to 1103: the number of networks and margins of 12 % for 10 were set after them, as "
-            "an interval across an end of 10 % left the first undecided",
+            "an interval across an end of 10 % left the first undecided; the rival without √(2/π) was added after a "
+            "run at seed 0",
         ),
     )
     shared = {
