@@ -6,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 
+from steepest.claims.training import _tanh_network as tanh_network
 from steepest.claims.training.adaptive_edge import experiment
 from steepest.claims.training.adaptive_edge.claim import AdaptiveEdge
 from steepest.claims.training.adaptive_edge.experiment import BETA2, EPSILON, Rule
@@ -28,10 +29,10 @@ def rule(*numbers):
 )
 def test_steps_are_those_of_optax(numbers, optimizer):
     readings = experiment.train(KEY, rule(*numbers), (3, 7))
-    w = experiment.start(KEY)
+    w = tanh_network.start(KEY)
     state = optimizer.init(w)
     for number in range(1, 8):
-        update, state = optimizer.update(jax.grad(experiment.risk)(w), state, w)
+        update, state = optimizer.update(jax.grad(tanh_network.risk)(w), state, w)
         w = optax.apply_updates(w, update)
         if number == 3:
             np.testing.assert_allclose(readings.weights[0], w, rtol=1e-6)
@@ -42,9 +43,9 @@ def test_curvature_is_the_dense_hessians():
     readings = experiment.train(KEY, rule(0.1, 0.5, 0.0, 0.0), (300,))
     scale = jnp.linspace(0.5, 2.0, readings.weights.shape[-1])[None]
     root = np.sqrt(np.asarray(scale[0]))
-    dense = np.asarray(jax.hessian(experiment.risk)(readings.weights[0])) / root[:, None] / root
+    dense = np.asarray(jax.hessian(tanh_network.risk)(readings.weights[0])) / root[:, None] / root
     wanted = np.linalg.eigvalsh(dense)[-1]
-    curvature = experiment.sharpness(KEY, readings.weights, scale)
+    curvature = tanh_network.sharpness(KEY, readings.weights, scale)
     assert float(curvature[0]) == pytest.approx(wanted, rel=1e-3)
 
 

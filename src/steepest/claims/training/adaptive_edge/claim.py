@@ -12,6 +12,7 @@ import numpy as np
 import xarray
 
 from steepest import kit
+from steepest.claims.training._tanh_network import sharpness
 from steepest.claims.training.adaptive_edge import experiment
 from steepest.claims.training.adaptive_edge.experiment import Rule
 
@@ -138,8 +139,8 @@ class AdaptiveEdge(kit.Claim[None]):
             over_rules = jax.vmap(train, (None, 0))
             over_seeds = jax.vmap(over_rules, (0, None))
             kept = over_seeds(jax.random.split(of_training, self.seeds), rules)
-            scaled = experiment.sharpness(of_scaled, kept.weights, kept.scale)
-            plain = experiment.sharpness(of_plain, kept.weights, jnp.ones_like(kept.scale))
+            scaled = sharpness(of_scaled, kept.weights, kept.scale)
+            plain = sharpness(of_plain, kept.weights, jnp.ones_like(kept.scale))
             return scaled, plain
 
         curvature, raw = (np.asarray(values, float) for values in kit.compiled(everything)(key))
