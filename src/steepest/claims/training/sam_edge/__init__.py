@@ -1,0 +1,1 @@
+"""The claim sam-edge: what it says, its experiment and its theory."""

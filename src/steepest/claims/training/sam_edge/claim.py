@@ -1,0 +1,328 @@
+"""Sharpness-aware steps come to ηλ(1 + ρλ/‖∇L‖) = 2 at any curvature λ < 2/η, and push λ down from there on.
+
+The force is 2ρ²∇λ/(2 − ηλ)². So that edge is no curvature at which sharpening stops: gradients come to the size that
+it asks for, ηρλ²/(2 − ηλ), and the curvature goes on to fall.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training._tanh_network import sharpness
+from steepest.claims.training.sam_edge import experiment, theory
+from steepest.claims.training.sam_edge.experiment import Rule
+
+PARTS = 5  # of a training, at whose ends two successive steps are read
+LATE = 3  # of these parts are judged
+DOWNHILL = 0.0  # mean cosine of successive gradients, which is one while steps only go downhill
+MOMENTUM = 0.5  # of the control
+EDGE = (
+    0.94,
+    1.1,
+)  # curvature differs along a step, so that it is up to 3 % larger; the rest is for the interval
+
+
+class Walks(NamedTuple):
+    """What walks along the valley meet, ``(seeds, lrs, radii, curvatures)``."""
+
+    steps: kit.Values
+    gradients: kit.Values
+
+
+@kit.claim
+class SamEdge(kit.Claim[None]):
+    """A small tanh network on a Chebyshev polynomial, on full batches, and a valley with two weights."""
+
+    lrs: tuple[kit.Positive, ...] = kit.param(
+        (0.07, 0.12, 0.2), "η", scope=kit.choices((0.07, 0.12, 0.2), (0.08, 0.12, 0.18))
+    )
+    radii: tuple[kit.Positive, ...] = kit.param(
+        (0.02, 0.06), "ρ", scope=kit.choices((0.02, 0.06), (0.03, 0.06))
+    )
+    steps: kit.Count = kit.param(
+        3000, "of each training", unit="steps", scope=kit.between(3000, 4000)
+    )
+    first: kit.Positive = kit.param(
+        5.0, "curvature of the valley where steps begin to count", scope=kit.between(4.6, 5.2)
+    )
+    curvatures: tuple[kit.Positive, ...] = kit.param(
+        (3.6, 2.7),
+        "curvatures of the valley, falling",
+        scope=kit.choices((3.6, 2.7), (3.4, 2.8)),
+    )
+    seeds: kit.Seeds = kit.param(8, "trainings, and walks along the valley, of each kind")
+
+    kind = "empirical law"
+    says = {
+        "come to ηλ(1 + ρλ/‖∇L‖) = 2": "edge",
+        "at any curvature λ < 2/η": "gradient",
+        "push λ down from there on": "fall",
+    }
+    statement = (
+        r"w_{t+1}=w_t-\eta\nabla L\bigl(w_t+\rho\tfrac{\nabla L}{\|\nabla L\|}\bigr):\qquad"
+        r"\eta\lambda\Bigl(1+\frac{\rho\lambda}{\|\nabla L\|}\Bigr)\to2,\qquad"
+        r"\dot w=-\nabla L-\frac{2\rho^2}{(2-\eta\lambda)^2}\,\nabla\lambda"
+    )
+    source = (
+        "[@long2024] for the edge, [@bartlett2023] for gradients on a parabola and the drift, [@wen2023] for the force "
+        "at small steps; derived again here"
+    )
+    remarks = (
+        "The source writes the edge as a curvature, (‖g‖/2ρ)(√(1 + 8ρ/(η‖g‖)) − 1), at a given size of the gradient. "
+        "But the size of the gradient is not given. Steps to and fro make it, and on any parabola with λ < 2/η they "
+        "end at that edge.",
+        "In the network curvature and gradient are read at the same weights, as the gradient's size differs from one "
+        "step to the next. Early steps, which still go downhill, are out of range.",
+        "The force is judged in a valley whose floor has no slope, so that nothing else moves the curvature. In the "
+        "network the slope of the risk acts against it, and curvature rises first and falls late.",
+    )
+    history = (
+        kit.Version(
+            1,
+            "the edge in training, gradients and the fall of curvature in a valley",
+            "drafts at seeds 1101 to 1104: step sizes, ρ, numbers of steps and seeds, the curvatures of the valley, "
+            "the margins and the control were set after them; drafts judged three times of each training apart",
+        ),
+    )
+    tiny = {"lrs": (0.1, 0.2), "steps": 600, "seeds": 3, "curvatures": (3.6, 3.0)}
+    full = {"steps": 12_000, "seeds": 10}
+    out_of_scope = {"lrs": (0.2, 0.4), "steps": 40, "seeds": 3}
+    precision = "float32"
+
+    @property
+    def grid(self) -> tuple[kit.Values, kit.Values]:
+        """Return η and ρ of each kind of training, ``(lrs, radii)`` each."""
+        etas, radii = np.meshgrid(self.lrs, self.radii, indexing="ij")
+        return etas, radii
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"lr": self.lrs, "radius": self.radii, "curvature": self.curvatures}
+
+    def setting(self, key: kit.Key) -> None:
+        return None
+
+    def hypotheses(self, setting: None) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "largest ηλ in the valley",
+                max(self.lrs) * self.first * experiment.AHEAD[1],
+                "<",
+                1.8,
+                "plain descent would leave it from 2 on: choose smaller --lrs or --first",
+            ),
+            kit.assume(
+                "largest part between two curvatures",
+                max(np.divide(self.curvatures, (self.first, *self.curvatures[:-1]))),
+                "<",
+                0.9,
+                "they have to fall, far enough for many steps",
+            ),
+        ]
+
+    def predict(self, setting: None) -> kit.Prediction:
+        etas = np.array(self.lrs)[:, None, None]
+        radii = np.array(self.radii)[:, None]
+        after = np.array(self.curvatures)
+        return kit.law(
+            turn=2.0,
+            of_gradient=1.0,
+            of_ahead=1.0,
+            gradient=("lr radius curvature", theory.gradient(after, etas, radii)),
+            fall=("lr radius curvature", theory.steps_to_fall(self.first, after, etas, radii)),
+        )
+
+    def observe(self, setting: None, key: kit.Key) -> kit.Observation:
+        of_network, of_valley = jax.random.split(key)
+        rng = kit.numpy_generator(of_valley)
+        without = self.walks(rng, momentum=0.0)
+        carried = self.walks(rng, momentum=MOMENTUM)
+        plain, ahead, cosine = self.trainings(of_network)
+        shape = (self.seeds, len(self.lrs), len(self.radii), LATE, 2)
+        reading = "seed lr radius look step"
+        place = "seed lr radius curvature"
+
+        def everywhere(values: kit.Values) -> kit.Values:
+            """Put the training with momentum at each η and ρ."""
+            return np.broadcast_to(values[:, -1, None, None], shape)
+
+        return kit.seen(
+            plain=(reading, plain[:, :-1].reshape(shape)),
+            ahead=(reading, ahead[:, :-1].reshape(shape)),
+            plain_with_momentum=(reading, everywhere(plain)),
+            ahead_with_momentum=(reading, everywhere(ahead)),
+            cosine=("seed lr radius look", cosine[:, :-1].reshape(shape[:-1])),
+            gradient=(place, without.gradients),
+            fall=(place, without.steps),
+            gradient_with_momentum=(place, carried.gradients),
+            fall_with_momentum=(place, carried.steps),
+        )
+
+    def walks(self, rng: np.random.Generator, momentum: float) -> Walks:
+        """Walk along the valley once a seed, for each η and ρ."""
+        etas, radii = (np.tile(values.ravel(), self.seeds) for values in self.grid)
+        curvatures = np.array((self.first, *self.curvatures))
+        met = experiment.fall(rng, etas, radii, curvatures, momentum=momentum)
+        shape = (self.seeds, len(self.lrs), len(self.radii), len(self.curvatures))
+        return Walks(met.steps.reshape(shape), met.gradients.reshape(shape))
+
+    def trainings(self, key: kit.Key) -> tuple[kit.Values, kit.Values, kit.Values]:
+        """Train the network by each η and ρ, then with momentum by the last η and the first ρ.
+
+        Returns:
+            ηλ and ηρλ²/‖∇L‖, ``(seeds, rules, looks, 2)``, and the cosine of the two gradients,
+            ``(seeds, rules, looks)``.
+        """
+        etas, radii = (values.ravel() for values in self.grid)
+        rules = Rule(
+            jnp.asarray([*etas, self.lrs[-1]], jnp.float32),
+            jnp.asarray([*radii, self.radii[0]], jnp.float32),
+            jnp.asarray([*np.zeros(etas.size), MOMENTUM], jnp.float32),
+        )
+
+        def everything(key: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+            of_training, of_powers = jax.random.split(key)
+            train = lambda key, rule: experiment.train(key, rule, PARTS, self.steps // PARTS)
+            over_rules = jax.vmap(train, (None, 0))
+            over_seeds = jax.vmap(over_rules, (0, None))
+            kept = over_seeds(jax.random.split(of_training, self.seeds), rules)
+            weights = kept.weights[:, :, -LATE:]
+            gradients = kept.gradients[:, :, -LATE:]
+            curvature = sharpness(of_powers, weights, jnp.ones_like(weights))
+            by_rule = (slice(None), None, None)
+            plain = rules.lr[by_rule] * curvature
+            size = jnp.linalg.norm(gradients, axis=-1)
+            cosine = (gradients[..., 0, :] * gradients[..., 1, :]).sum(-1) / size.prod(-1)
+            return plain, plain * rules.radius[by_rule] * curvature / size, cosine
+
+        plain, ahead, cosine = (
+            np.asarray(values, float) for values in kit.compiled(everything)(key)
+        )
+        return plain, ahead, cosine
+
+    def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "cosine of successive gradients in training, the largest late mean",
+                observed["cosine"].mean(-1).max(),
+                "<",
+                DOWNHILL,
+                "steps still go downhill: choose more --steps",
+            ),
+        ]
+
+    def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
+        both = law.of_gradient * seen.plain + law.of_ahead * seen.ahead
+        return {"both": both.mean(["look", "step"])}
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "edge",
+                law.turn,
+                seen.both,
+                EDGE,
+                over="lr radius",
+                label="ηλ(1 + ρλ/‖∇L‖) in training",
+            ),
+            kit.follows(
+                "gradient",
+                law.gradient,
+                seen.gradient,
+                0.05,  # exact while curvature stands; gradients lag by 1 % as it falls
+                label="size of gradients in the valley",
+            ),
+            kit.follows(
+                "fall",
+                law.fall,
+                seen.fall,
+                0.05,  # fewer by up to 2 %, by the same lag
+                label="steps until curvature has fallen in the valley",
+            ),
+        ]
+
+    def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
+        etas = np.array(self.lrs)[:, None, None]
+        radii = np.array(self.radii)[:, None]
+        after = np.array(self.curvatures)
+        return [
+            kit.rival(
+                "plain",
+                "that is where plain descent stops",
+                label="λ = 2/η",
+                of_ahead=0.0,
+            ),
+            kit.rival(
+                "small_gradients",
+                "gradients are small, so that the second term rules",
+                label="λ² = 2‖∇L‖/(ηρ)",
+                of_gradient=0.0,
+            ),
+            kit.rival(
+                "small_steps",
+                "the published force is that of small steps",
+                label="½ρ²∇λ",
+                fall=(
+                    "lr radius curvature",
+                    theory.steps_of_small_ones(self.first, after, etas, radii),
+                ),
+            ),
+            kit.rival(
+                "first_order",
+                "a step moves by ηρλ",
+                label="‖∇L‖ = ½ηρλ²",
+                gradient=("lr radius curvature", etas * radii * after**2 / 2),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "with_momentum",
+                "each step keeps half of the one before, of the other sign",
+                label="momentum of one half",
+                plain=seen.plain_with_momentum,
+                ahead=seen.ahead_with_momentum,
+                gradient=seen.gradient_with_momentum,
+                fall=seen.fall_with_momentum,
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        # s = ηλ solves s + xs² = 2 with x = ρ/(η‖∇L‖)
+        x = (seen.ahead / seen.plain**2).values.ravel()
+        s = seen.plain.values.ravel()
+        line = np.geomspace(x.min() / 2, x.max() * 2)
+        last = {"curvature": self.curvatures[-1]}
+        at_last = lambda steps: steps.sel(last, drop=True)
+        wrong = {"½ρ²∇λ": at_last(rivals["small_steps"].fall)} if rivals else {}
+        return (
+            kit.panel(
+                "In training: curvature and gradient meet at the edge",
+                "ρ/(η‖∇L‖)",
+                "ηλ",
+                kit.observed_curve(x, s, "late readings", kind="points"),
+                kit.predicted_curve(line, (np.sqrt(1 + 8 * line) - 1) / (2 * line), "edge"),
+                kit.rival_curve(line, np.full_like(line, 2.0), "2, plain descent"),
+                kit.rival_curve(line, np.sqrt(2 / line), "without the first term"),
+                log="xy",
+            ),
+            kit.curves(
+                f"In a valley: curvature falls from {self.first:g} to {self.curvatures[-1]:g}",
+                at_last(law.fall),
+                at_last(seen.fall),
+                over="lr",
+                by="radius",
+                x="η",
+                y="steps",
+                name="ρ = {}",
+                rivals=wrong,
+                log="xy",
+            ),
+        )

@@ -1,0 +1,120 @@
+"""Sharpness-aware minimization of a small tanh network's risk, and along a valley."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from steepest.claims.training._tanh_network import risk, start
+from steepest.nn.types import Key
+
+AHEAD = (1.2, 1.3)  # of the first curvature, where walks start
+
+
+class Rule(NamedTuple):
+    """Steps, by numbers that one program takes.
+
+    Attributes:
+        lr: η.
+        radius: ρ, how far ahead the gradient is taken.
+        momentum: β of what is stepped along.
+    """
+
+    lr: Any
+    radius: Any
+    momentum: Any
+
+
+class Readings(NamedTuple):
+    """What is kept at pairs of successive steps of a training.
+
+    Attributes:
+        weights: ``(looks, 2, p)``.
+        gradients: at them, ``(looks, 2, p)``.
+    """
+
+    weights: Array
+    gradients: Array
+
+
+def train(key: Key, rule: Rule, parts: int, length: int) -> Readings:
+    """Train for some parts of the same number of steps, and keep two successive steps at the end of each."""
+    slope = jax.grad(risk)
+
+    def step(state: tuple, _: None) -> tuple[tuple, None]:
+        _, w, v = state  # with the weights one step before
+        g = slope(w)
+        v = rule.momentum * v + slope(w + rule.radius * g / jnp.linalg.norm(g))
+        return (w, w - rule.lr * v, v), None
+
+    def part(state: tuple, _: None) -> tuple[tuple, Array]:
+        after = jax.lax.scan(step, state, None, length)[0]
+        return after, jnp.stack(after[:2])
+
+    first = start(key)
+    state = (first, first, jnp.zeros_like(first))
+    weights = jax.lax.scan(part, state, None, parts)[1]
+    return Readings(weights, jax.vmap(jax.vmap(slope))(weights))
+
+
+class Fall(NamedTuple):
+    """What a walk along the valley meets.
+
+    Attributes:
+        steps: from the first curvature to each later one, ``(walks, curvatures)``.
+        gradients: sizes at these, ``(walks, curvatures)``.
+    """
+
+    steps: NDArray
+    gradients: NDArray
+
+
+def fall(
+    rng: np.random.Generator,
+    etas: NDArray,
+    rhos: NDArray,
+    curvatures: NDArray,
+    momentum: float = 0.0,
+) -> Fall:
+    """Walk along the valley ½eʸx² from a random place in front of the first of some curvatures.
+
+    Args:
+        rng: of the places.
+        etas: step size of each walk, ``(walks,)``.
+        rhos: ρ of each walk, ``(walks,)``.
+        curvatures: falling; the first is where steps begin to count.
+        momentum: β of what is stepped along.
+    """
+    walks = len(etas)
+    x = rhos * rng.standard_normal(walks)
+    y = np.log(curvatures[0] * rng.uniform(*AHEAD, walks))
+    over = np.zeros(walks)
+    down = np.zeros(walks)
+    goals = np.log(curvatures)
+    reached = np.full((walks, len(goals)), np.nan)
+    sizes = np.full((walks, len(goals)), np.nan)
+    number = 0
+    while np.isnan(reached).any():
+        slope = slope_of_valley(x, y)
+        size = np.hypot(*slope)
+        ahead = slope_of_valley(x + rhos * slope[0] / size, y + rhos * slope[1] / size)
+        over = momentum * over + ahead[0]
+        down = momentum * down + ahead[1]
+        x = x - etas * over
+        after = y - etas * down
+        passed = (after[:, None] <= goals) & np.isnan(reached)
+        part = (y[:, None] - goals) / (y - after)[:, None]
+        reached = np.where(passed, number + part, reached)
+        sizes = np.where(passed, size[:, None], sizes)
+        y = after
+        number += 1
+    return Fall(reached[:, 1:] - reached[:, :1], sizes[:, 1:])
+
+
+def slope_of_valley(x: NDArray, y: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the gradient of ½eʸx²."""
+    curvature = np.exp(y)
+    return curvature * x, curvature * x**2 / 2

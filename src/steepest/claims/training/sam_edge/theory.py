@@ -1,0 +1,44 @@
+"""Where sharpness-aware minimization comes to on a parabola, and how it moves along a valley.
+
+A step is w ← w − η∇L(w + ρ∇L/‖∇L‖). With the gradient along the direction of largest curvature λ the point that it
+looks at has the gradient (1 + ρλ/‖g‖)g. The gradient changes its sign and keeps its size where ηλ(1 + ρλ/‖g‖) = 2. That
+is at ‖g‖ = ηρλ²/(2 − ηλ), a size that steps come to from both sides, as its error is multiplied by ηλ − 1 < 1.
+
+The points that are looked at then lie 2ρ/(2 − ηλ) to both sides of the middle. The mean of their gradients is that of
+the middle and half the square of that distance times ∇λ.
+"""
+
+import numpy as np
+
+from steepest.nn.types import Values
+
+
+def gradient(curvature: Values, eta: Values, rho: Values) -> Values:
+    """Return the size of gradients that steps come to.
+
+    >>> float(gradient(10.0, 0.1, 0.05))
+    0.5
+    """
+    return np.asarray(eta * rho * curvature**2 / (2 - eta * curvature))
+
+
+def steps_to_fall(before: float, after: Values, eta: Values, rho: Values) -> Values:
+    """Return steps until curvature has fallen in the valley ½eʸx², where ∇λ has the size λ.
+
+    Curvature follows dλ/dt = −2ρ²λ²/(2 − ηλ)², in the time t of η a step.
+
+    >>> bool(steps_to_fall(8.0, 4.0, 0.01, 0.1) > steps_to_fall(8.0, 4.0, 0.2, 0.1))
+    True
+    """
+    time = 4 * (1 / after - 1 / before) - 4 * eta * np.log(before / after)
+    time = time + eta**2 * (before - after)
+    return np.asarray(time / (2 * rho**2 * eta))
+
+
+def steps_of_small_ones(before: float, after: Values, eta: Values, rho: Values) -> Values:
+    """Return these steps for the force ½ρ²∇λ, the limit of small step sizes.
+
+    >>> float(steps_of_small_ones(8.0, 4.0, 0.25, 1.0))
+    1.0
+    """
+    return np.asarray(2 * (1 / after - 1 / before) / (rho**2 * eta))
