@@ -73,17 +73,17 @@ def measure_adapter_rank(context: Context) -> list[Reading]:
     subject = sample(context, EXAMPLES).subject
     read = subject.reads()
     errors = subject.errors()
-    found = {}
+    ranks_of = {}
     for place in adapters(subject) or _linear_layers(subject, read, errors):
         x = read[place.reads]
         y = errors[place.writes]
         of_layer = ranks(x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1]))
         if np.isfinite(of_layer).all():
-            found[place] = of_layer
-    if not found:
+            ranks_of[place] = of_layer
+    if not ranks_of:
         raise UserError("an adapter stands beside a linear layer, and none is seen that learns")
-    by_adam = {place: of_layer.adam for place, of_layer in found.items()}
-    by_descent = {place: of_layer.descent for place, of_layer in found.items()}
+    by_adam = {place: of_layer.adam for place, of_layer in ranks_of.items()}
+    by_descent = {place: of_layer.descent for place, of_layer in ranks_of.items()}
     return [
         _reading(UNDER_ADAM, by_adam, "α/√r", "α/r"),
         _reading(UNDER_DESCENT, by_descent, "α/r^¼", "α/√r"),
@@ -93,14 +93,14 @@ def measure_adapter_rank(context: Context) -> list[Reading]:
 def adapters(subject: Subject) -> list[Place]:
     """Find adapters by the usual names of their two matrices, and their ranks."""
     shapes = {weight.name.rpartition(".")[0]: weight.shape for weight in subject.weights}
-    found = []
+    places = []
     for first, second in MARKS:
         for name, shape in shapes.items():
-            other = name.replace(first, second)
-            if first in name and other in shapes and len(shape) == 2:
+            second_matrix = name.replace(first, second)
+            if first in name and second_matrix in shapes and len(shape) == 2:
                 base = name.partition(f".{first}")[0]
-                found.append(Place(base, name, other, shape[0]))
-    return found
+                places.append(Place(base, name, second_matrix, shape[0]))
+    return places
 
 
 def _linear_layers(
@@ -119,14 +119,14 @@ def _linear_layers(
     ]
 
 
-def _reading(name: str, found: dict[Place, float], below: str, above: str) -> Reading:
+def _reading(name: str, ranks_of: dict[Place, float], below: str, above: str) -> Reading:
     """Return the largest r* with those of all layers, and which factor keeps the first step the same."""
-    largest = max(found, key=lambda place: found[place])
+    largest = max(ranks_of, key=lambda place: ranks_of[place])
     return Reading(
         name,
-        found[largest],
+        ranks_of[largest],
         assumes=(("the first steps of an adapter whose second matrix starts at zero", None),),
         interpretation=f"largest in {largest.name}: with rank r a first step of the same size at every r needs a "
         f"factor of {below} well below r*, and of {above} well above it",
-        parts={place.name: rank for place, rank in found.items()},
+        parts={place.name: rank for place, rank in ranks_of.items()},
     )

@@ -116,7 +116,7 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
 
     def hypotheses(self, setting: Networks) -> list[kit.Hypothesis]:
         free = setting.facts["free"]
-        found = kit.assume(
+        any_free = kit.assume(
             "matrices whose length does not matter",
             len(free),
             ">=",
@@ -125,11 +125,11 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         )
         recipe = setting.facts["recipe"]
         if recipe is None:
-            return [found]
+            return [any_free]
         passed = LATE * self.most(setting.built[0]) / recipe.memory
         longer = f"about {RELAXED * recipe.memory / LATE:.2g} steps would do"
         return [
-            found,
+            any_free,
             kit.assume(
                 "weight decay λ of these", recipe.decay, ">", 0, "without it nothing balances"
             ),
@@ -299,7 +299,7 @@ def without_length(subject: Subject) -> dict[str, bool]:
     """
     values = subject.values().astype(float)
     slope = np.asarray(subject.gradient(), float)
-    found = {}
+    by_row = {}
     for weight in subject.weights:
         if len(weight.shape) < 2:
             continue
@@ -310,10 +310,10 @@ def without_length(subject: Subject) -> dict[str, bool]:
         sizes = np.linalg.norm(w, axis=1) * np.linalg.norm(g, axis=1)
         along = np.abs((w * g).sum(1))
         if (along <= WITHOUT_LENGTH * sizes).all():
-            found[weight.name] = True
+            by_row[weight.name] = True
         elif abs((w * g).sum()) <= WITHOUT_LENGTH * np.linalg.norm(w) * np.linalg.norm(g):
-            found[weight.name] = False
-    return found
+            by_row[weight.name] = False
+    return by_row
 
 
 def recipe_of(built: Built, free: dict[str, bool]) -> Recipe:
@@ -374,14 +374,14 @@ def groups_of(built: Built, free: dict[str, bool]) -> list[dict[str, Any]]:
 def directions(subject: Subject, shared: list[Weight], free: dict[str, bool]) -> dict[str, NDArray]:
     """Return every matrix with rows of length one, or with length one itself where only that does not matter."""
     values = subject.values().astype(float)
-    found = {}
+    rows_of = {}
     for weight in shared:
         rows = values[weight.place].reshape(weight.shape[0], -1)
         if not free.get(weight.name, True):
             rows = rows.reshape(1, -1)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        found[weight.name] = rows / np.where(lengths > 0, lengths, 1.0)
-    return found
+        rows_of[weight.name] = rows / np.where(lengths > 0, lengths, 1.0)
+    return rows_of
 
 
 def mean_squares(
