@@ -61,5 +61,5 @@ def test_the_law_of_rounding_at_random_by_its_stationary_chances():
 
 def test_descent_in_float32_reaches_the_minimum():
     lane = Lane(*(jnp.float32(value) for value in (0.5, 4.0, 0.0)))
-    ends = descend(lane, KEY, "float32", 1.0, 20, 60)
+    ends = descend(lane, KEY, "float32", 1.0, 20, 60, noisy=True)
     assert float(ends.furthest) < 1e-5

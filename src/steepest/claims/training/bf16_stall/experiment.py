@@ -54,7 +54,7 @@ ROUNDINGS = {"nearest": nearest, "at_random": at_random, "float32": as_they_are}
 
 
 def descend(
-    lane: Lane, key: Key, rounding: str, curvature: float, weights: int, steps: int
+    lane: Lane, key: Key, rounding: str, curvature: float, weights: int, steps: int, *, noisy: bool
 ) -> Ends:
     """Descend from 1.02 to 1.05 sizes towards minima between 1.6 and 1.9 sizes, in float32 but for the weights.
 
@@ -65,6 +65,7 @@ def descend(
         curvature: h.
         weights: how many.
         steps: how many.
+        noisy: whether gradients have the lane's noise; its draws are most of the time.
     """
     of_start, of_minimum, of_steps = jax.random.split(key, 3)
     shape = (weights,)
@@ -76,8 +77,9 @@ def descend(
     def step(state: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
         w, sums = state
         of_noise, of_rounding = jax.random.split(jax.random.fold_in(of_steps, number))
-        noise = lane.noise * jax.random.normal(of_noise, shape, dtype)
-        gradient = curvature * (w - minimum) + noise
+        gradient = curvature * (w - minimum)
+        if noisy:
+            gradient = gradient + lane.noise * jax.random.normal(of_noise, shape, dtype)
         w = ROUNDINGS[rounding](w - lane.step * gradient, of_rounding)
         late = number >= steps // 2
         return (w, sums + late * (w - minimum) ** 2), None
