@@ -1,0 +1,1 @@
+"""The claim central-flow: what it says, its experiment and its theory."""
