@@ -1,0 +1,1 @@
+"""The claim modular-margin: what it says, its experiment and its theory."""
