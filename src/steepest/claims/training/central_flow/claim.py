@@ -164,14 +164,14 @@ class CentralFlow(kit.Claim[Setting]):
         central, plain = zip(*kit.compiled(flows)(middle, after - now), strict=True)
         weights, variance, below = (np.asarray(values, float) for values in central)
         of_flow, _, risk_of_flow = (np.asarray(values, float) for values in plain)
-        each = "seed step"
+        place = "seed step"
         vector = "seed step weight"
         return kit.law(
-            variance=(each, variance),
-            risk=(each, below + variance / setting.eta),
-            departed=(each, np.linalg.norm(weights - of_flow, axis=-1)),
+            variance=(place, variance),
+            risk=(place, below + variance / setting.eta),
+            departed=(place, np.linalg.norm(weights - of_flow, axis=-1)),
             moved=(vector, weights - middle[:, None]),
-            risk_of_flow=(each, risk_of_flow),
+            risk_of_flow=(place, risk_of_flow),
             moved_of_flow=(vector, of_flow - middle[:, None]),
         )
 
@@ -185,15 +185,15 @@ class CentralFlow(kit.Claim[Setting]):
 
         walked, halved, slow = kit.compiled(everything)(setting.weights)
         middle = experiment.smoothed(np.moveaxis(setting.weights, 1, 0))[:, None]
-        each = "seed step"
+        place = "seed step"
         vector = "seed step weight"
         return kit.seen(
-            variance=(each, np.asarray(walked.variance, float)),
-            risk=(each, np.asarray(walked.risk, float)),
+            variance=(place, np.asarray(walked.variance, float)),
+            risk=(place, np.asarray(walked.risk, float)),
             moved=(vector, np.asarray(walked.weights, float) - middle),
             moved_of_slow=(vector, np.asarray(slow.weights, float) - middle),
-            variance_halved=(each, np.asarray(halved.variance, float)),
-            risk_halved=(each, np.asarray(halved.risk, float)),
+            variance_halved=(place, np.asarray(halved.variance, float)),
+            risk_halved=(place, np.asarray(halved.risk, float)),
             moved_halved=(vector, np.asarray(halved.weights, float) - middle),
         )
 

@@ -59,8 +59,8 @@ class GrokkingClock(kit.Claim[Setting]):
         "c comes from a program": ("time", "error"),
     }
     statement = (
-        r"\beta(t)\to\arg\min_{X\beta=y}\;\sum_i s\,q\!\left(\frac{\beta_i}{s}\right),\quad"
-        r"s=\alpha^2e^{-2\lambda t},\quad q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}\frac z2;\qquad"
+        r"\beta(t)\to\arg\min_{X\beta=y}\;\sum_i s\,q\!\left(\frac{\beta_i}{s}\right),\quad "
+        r"s=\alpha^2e^{-2\lambda t},\quad q(z)=2-\sqrt{4+z^2}+z\,\mathrm{arcsinh}\frac z2;\qquad "
         r"t^*=\frac{\log\alpha+c}{\lambda}"
     )
     source = "After [@lyu2024]; the path between both ends is worked out here"
@@ -168,13 +168,13 @@ class GrokkingClock(kit.Claim[Setting]):
             "_without": (setting, (0.0,) * len(self.decays)),
             "_dense": (of_dense, self.decays),
         }
-        seen = {}
+        arrays = {}
         for name, (world, decays) in worlds.items():
             flows = self.flows(world, decays)
-            seen["time" + name] = ("seed alpha decay", flows[0])
-            seen["error" + name] = ("seed alpha decay moment", flows[1])
-            seen["misfit" + name] = ("seed alpha decay", flows[2])
-        return kit.seen(**seen)
+            arrays["time" + name] = ("seed alpha decay", flows[0])
+            arrays["error" + name] = ("seed alpha decay moment", flows[1])
+            arrays["misfit" + name] = ("seed alpha decay", flows[2])
+        return kit.seen(**arrays)
 
     def flows(
         self, setting: Setting, decays: tuple[float, ...]
@@ -236,9 +236,9 @@ class GrokkingClock(kit.Claim[Setting]):
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
         logs = np.log(law.alpha)
-        found = np.exp(-2 * (max(self.moments) + 1))
+        last_scale = np.exp(-2 * (max(self.moments) + 1))
         sparse = [
-            theory.error_at(x, y, truth, found, 0.0) / plateau
+            theory.error_at(x, y, truth, last_scale, 0.0) / plateau
             for x, truth, y, plateau in zip(*setting[:4], strict=True)
         ]
         return [

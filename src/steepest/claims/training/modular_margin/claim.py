@@ -115,17 +115,17 @@ class ModularMargin(kit.Claim[None]):
             for name in sums:
                 sums[name][:, place] = of_sums[name]
                 table[name][:, place] = of_table[name]
-        each = "seed prime decay"
+        cell = "seed prime decay"
         return kit.seen(
-            margin=(each, sums["margin"]),
-            before=(each, sums["before"]),
-            size=(each, sums["size"]),
-            own=(each, sums["own"]),
-            weight=(each + " end", np.stack([sums["least"], sums["most"]], -1)),
-            margin_of_table=(each, table["margin"]),
-            size_of_table=(each, table["size"]),
-            own_of_table=(each, table["own"]),
-            weight_of_table=(each + " end", np.stack([table["least"], table["most"]], -1)),
+            margin=(cell, sums["margin"]),
+            before=(cell, sums["before"]),
+            size=(cell, sums["size"]),
+            own=(cell, sums["own"]),
+            weight=(cell + " end", np.stack([sums["least"], sums["most"]], -1)),
+            margin_of_table=(cell, table["margin"]),
+            size_of_table=(cell, table["size"]),
+            own_of_table=(cell, table["own"]),
+            weight_of_table=(cell + " end", np.stack([table["least"], table["most"]], -1)),
         )
 
     def learned(

@@ -146,15 +146,15 @@ class RareTokens(kit.Claim[Setting]):
         rng = kit.numpy_generator(key)
         even = np.full(self.vocabulary, 1 / self.vocabulary)
         worlds = {"": setting.chances, "_even": even}
-        seen = {}
+        steps_of = {}
         for name, chances in worlds.items():
             world = setting._replace(chances=chances)
-            seen["descent" + name] = self.trainings(world, rng, self.descent_step, None)
-            seen["adam" + name] = self.trainings(
+            steps_of["descent" + name] = self.trainings(world, rng, self.descent_step, None)
+            steps_of["adam" + name] = self.trainings(
                 world, rng, self.adam_step, (self.beta1, self.beta2)
             )
         return kit.seen(
-            **{name: ("seed batch word", steps, "steps") for name, steps in seen.items()}
+            **{name: ("seed batch word", steps, "steps") for name, steps in steps_of.items()}
         )
 
     def trainings(
