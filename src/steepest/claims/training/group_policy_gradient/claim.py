@@ -26,7 +26,7 @@ class GroupPolicyGradient(kit.Claim[None]):
     groups: tuple[kit.Count, ...] = kit.param(
         (8, 64),
         "G, answers sampled in a step",
-        scope=kit.choices((8, 64), (6, 32), (12, 100)),
+        scope=kit.choices((8, 64), (6, 64), (8, 100), why="nearer ones tell nothing of G"),
     )
     starts: tuple[kit.Fraction, ...] = kit.param(
         (0.2, 0.05, 0.015),
@@ -67,6 +67,12 @@ class GroupPolicyGradient(kit.Claim[None]):
             "times of both rules over groups and starts, and their slope",
             "starts, step size, questions and the margin of times were set after drafts at seeds 1101 and 1102, "
             "the second of which did not reject a rival",
+            seeds="20 of 20 hold; of 20 settings 12 hold, 8 are inconclusive",
+        ),
+        kit.Version(
+            2,
+            "sizes of groups in the scope that are farther apart, the smaller one at most 8",
+            "with 6 and 32 slopes are alike, and with 12 a deviation with G − 1 is off by less than the margin",
         ),
     )
     tiny = {"groups": (4, 8), "starts": (0.3, 0.2), "lr": 0.2, "questions": 6, "seeds": 3}

@@ -32,17 +32,22 @@ class ScheduleLaw(kit.Claim[Setting]):
     """SGD on least squares with power laws of inputs and weights, each example seen once, under five schedules."""
 
     dimension: kit.Count = kit.param(30, "d", scope=kit.between(20, 40))
-    a: kit.Positive = kit.param(1.5, "of inputs with variances i^(−a)", scope=kit.between(1.3, 2.0))
+    a: kit.Positive = kit.param(1.5, "of inputs with variances i^(−a)", scope=kit.between(1.3, 1.6))
     b: kit.Positive = kit.param(1.75, "of risks i^(−b) at the start", scope=kit.between(1.5, 2.0))
     noise: kit.Positive = kit.param(0.2, "σ² of the labels", scope=kit.between(0.1, 0.3))
-    batch: kit.Count = kit.param(1, "B", unit="examples", scope=kit.choices(1, 2))
+    batch: kit.Count = kit.param(
+        1,
+        "B",
+        unit="examples",
+        scope=kit.choices(1, why="in larger ones fourth moments hardly count"),
+    )
     lr: kit.Positive = kit.param(
         0.25,
         "largest step size",
-        scope=kit.between(0.2, 0.3, "near mean-square instability runs vary more"),
+        scope=kit.between(0.24, 0.3, "beyond it runs vary more, below it they tell less"),
     )
     steps: kit.Count = kit.param(240, "T", unit="steps", scope=kit.between(200, 300))
-    runs: kit.Count = kit.param(1000, "of a seed", unit="runs")
+    runs: kit.Count = kit.param(2000, "of a seed", unit="runs")
     seeds: kit.Seeds = kit.param(10, "groups of runs")
 
     kind = "theorem"
@@ -66,6 +71,12 @@ class ScheduleLaw(kit.Claim[Setting]):
             1,
             "risks of five schedules at three times",
             "runs and the margin were set after a draft at seed 1101",
+            seeds="18 of 20 hold, 2 are inconclusive; of 20 settings 5 hold, 15 are inconclusive",
+        ),
+        kit.Version(
+            2,
+            "2000 runs for 1000 and a margin of 4 % for 6; single examples, a up to 1.6, steps from 0.24 on",
+            "the recursion without η²λ²/B is off by less than 6 % with small steps, and with batches of two",
         ),
     )
     shared = {
@@ -139,7 +150,7 @@ class ScheduleLaw(kit.Claim[Setting]):
                 "risk",
                 law.risk,
                 seen.risk,
-                0.06,  # exact in the mean; the interval takes 3 %
+                0.04,  # exact in the mean; the interval takes 2.5 %
                 label="risk less that of the truth",
             )
         ]
