@@ -55,15 +55,13 @@ def standard(seed: int = 0, width: float = 1.0) -> dict:
 
 
 def mup(seed: int = 0, width: float = 1.0) -> dict:
-    """µP: a last layer that starts smaller, and learning rates divided by the width behind the first layer."""
+    """µP: a last layer that starts smaller, and learning rates of matrices behind the first divided by the width."""
     torch.manual_seed(seed)
     model = mlp(width)
     first, hidden, last = model[::2]
     with torch.no_grad():
         last.weight /= width**0.5
-    groups = [
-        {"params": first.parameters(), "lr": LR},
-        {"params": hidden.parameters(), "lr": LR / width},
-        {"params": last.parameters(), "lr": LR / width},
-    ]
+    matrices = [hidden.weight, last.weight]
+    others = [*first.parameters(), hidden.bias, last.bias]  # biases learn like the first layer
+    groups = [{"params": others, "lr": LR}, {"params": matrices, "lr": LR / width}]
     return parts(model, torch.optim.Adam(groups), seed)

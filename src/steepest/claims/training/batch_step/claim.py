@@ -37,8 +37,8 @@ class BatchStep(kit.Claim[Setting]):
         "step sizes, over 2/λ₁",
         scope=kit.choices((0.1, 0.3, 0.5, 0.7, 0.9, 1.1), (0.15, 0.25, 0.4, 0.6, 0.8, 1.0)),
     )
-    runs: kit.Count = kit.param(16_000, "of each step size", unit="runs")
-    seeds: kit.Seeds = kit.param(8, "groups of runs")
+    runs: kit.Count = kit.param(8000, "of each step size", unit="runs")
+    seeds: kit.Seeds = kit.param(24, "groups of runs")
 
     kind = "theorem"
     says = {
@@ -63,6 +63,12 @@ class BatchStep(kit.Claim[Setting]):
             "growth at six steps and four batches",
             "drafts at seeds 1101 and 1102 also judged thresholds between these steps, which were too rough, and "
             "single runs, for which there is no law; runs and the margin were set after them",
+            seeds="16 of 20 hold, 4 are inconclusive; of 20 settings 15 hold, 5 are inconclusive",
+        ),
+        kit.Version(
+            2,
+            "24 groups of 8000 runs for 8 of 16 000",
+            "intervals at 24 points over eight groups took 3 to 5 % of a margin of 6",
         ),
     )
     tiny = {
@@ -135,7 +141,7 @@ class BatchStep(kit.Claim[Setting]):
                 "growth",
                 law.growth,
                 seen.growth,
-                0.06,  # exact in the mean; the interval takes 3 %
+                0.06,  # exact in the mean; the interval takes 2 to 3 %
                 label="growth of the mean square in a step",
             ),
         ]

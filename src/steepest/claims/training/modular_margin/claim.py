@@ -1,4 +1,4 @@
-"""Quadratic networks on a + b mod p reach margin γ = √(2/27)/(√p (p−1)), one frequency a neuron, all alike, at any λ.
+"""Quadratic networks add mod p with margin γ = √(2/27)/(√p (p−1)), one frequency a neuron, all alike, if λ < γ(p−1)/p.
 
 Decay λΣ‖θ‖³ of their neurons θ sets their size, log((p−1)(γ/λ−1))/γ, and nothing else. It need not be slight: up to
 γ(p−1)/p, from which on no network is better than none, the best networks differ in size alone.
@@ -35,10 +35,10 @@ class ModularMargin(kit.Claim[None]):
 
     kind = "theorem"
     says = {
-        "reach margin γ = √(2/27)/(√p (p−1))": "margin",
+        "add mod p with margin γ = √(2/27)/(√p (p−1))": "margin",
         "one frequency a neuron": "own",
         "all alike": "weight",
-        "at any λ": ("margin", "size"),
+        "if λ < γ(p−1)/p": ("margin", "size"),
     }
     statement = (
         r"\max_\theta\ \frac{\min_{a,b}\ \min_{c\neq a+b}\bigl(f_{a+b}-f_c\bigr)(a,b)}{\sum_i\|\theta_i\|^3}"

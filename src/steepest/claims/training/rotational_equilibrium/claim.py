@@ -29,7 +29,7 @@ class RotationalEquilibrium(kit.Claim[None]):
     decays: tuple[kit.Positive, ...] = kit.param(
         (0.004, 0.008, 0.016),
         "ηλ",
-        scope=kit.choices((0.004, 0.008, 0.016), (0.003, 0.012), (0.005, 0.01, 0.02)),
+        scope=kit.choices((0.004, 0.008, 0.016), (0.004, 0.012), (0.005, 0.01, 0.02)),
     )
     sizes: tuple[kit.Positive, ...] = kit.param(
         (0.3, 3.0), "of the noise", scope=kit.choices((0.3, 3.0), (0.1, 1.0), (1.0, 10.0))
@@ -42,7 +42,7 @@ class RotationalEquilibrium(kit.Claim[None]):
         8, "of digits", unit="images", scope=kit.between(4, 12, "larger ones are less noisy")
     )
     steps: kit.Count = kit.param(1500, "of each training", unit="steps")
-    networks: kit.Count = kit.param(4, "on digits, of each kind")
+    networks: kit.Count = kit.param(6, "on digits, of each kind")
     seeds: kit.Seeds = kit.param(8, "weights on noise, of each kind")
 
     kind = "limit"
@@ -71,6 +71,12 @@ class RotationalEquilibrium(kit.Claim[None]):
             1,
             "angles and norms on noise, angles on digits",
             "the length of digits, their labels and the margin there were set after drafts at seed 1101",
+            seeds="19 of 20 hold, 1 is inconclusive; of 20 settings 13 hold, 1 is inconclusive, 6 are out of range",
+        ),
+        kit.Version(
+            2,
+            "six networks for four; no ηλ of 0.003 in the scope",
+            "with it norms do not come to balance in so many steps; intervals over four networks were wide",
         ),
     )
     shared = {

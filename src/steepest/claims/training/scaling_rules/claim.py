@@ -1,4 +1,4 @@
-"""With batches κ times larger SGD keeps its stationary risk at steps κ times larger, and Adam at √κ times larger.
+"""For batches κ times larger small steps of SGD may be κ times larger at the same stationary risk, those of Adam √κ.
 
 The exponents are 1 and ½ while steps are small and batches are noise. Beyond that both move by a known amount: SGD
 bears less, as its steps come near to 2/h, and Adam more, as batches begin to agree.
@@ -63,8 +63,8 @@ class ScalingRules(kit.Claim[Setting]):
 
     kind = "limit"
     says = {
-        "SGD keeps its stationary risk at steps κ times larger": ("keeping", "risk"),
-        "Adam at √κ times larger": ("keeping", "risk"),
+        "small steps of SGD may be κ times larger at the same stationary risk": ("keeping", "risk"),
+        "those of Adam √κ": ("keeping", "risk"),
     }
     statement = (
         r"R_{\rm SGD}\to\frac{\eta}{4b}\sum_i h_i,\qquad R_{\rm Adam}\to\frac{\eta}{4\sqrt b}\sum_i\sqrt{h_i}\qquad"
