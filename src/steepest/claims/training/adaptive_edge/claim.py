@@ -26,10 +26,16 @@ class AdaptiveEdge(kit.Claim[None]):
     """A small tanh network on a Chebyshev polynomial, trained on all of it by momentum, Nesterov's rule and Adam."""
 
     betas: tuple[kit.Fraction, ...] = kit.param(
-        (0.1, 0.8), "β of momentum and of Nesterov", scope=kit.choices((0.1, 0.8), (0.2, 0.8))
+        (0.1, 0.6),
+        "β of momentum and of Nesterov",
+        scope=kit.choices(
+            (0.1, 0.6), (0.15, 0.65), (0.05, 0.6), why="beyond it some trainings diverge"
+        ),
     )
     edge: kit.Positive = kit.param(
-        7.0, "curvature at which these two are to stop", scope=kit.between(6.6, 7.4)
+        6.7,
+        "curvature at which these two are to stop",
+        scope=kit.between(6.5, 6.9, "some trainings never have more"),
     )
     adam_betas: tuple[kit.Fraction, ...] = kit.param(
         (0.0, 0.5, 0.9), "β₁ of Adam", scope=kit.choices((0.0, 0.5, 0.9), (0.2, 0.6, 0.9))
@@ -58,8 +64,8 @@ class AdaptiveEdge(kit.Claim[None]):
         "that both values of β have the edge at one curvature: the law is told by the products of curvature and η.",
         "That it is the edge which stops them is asked of plain descent, and of Adam, with steps small enough: they "
         "pass 1.15 of it. Where they do not, the data are fitted first, and the run is out of range.",
-        "With β = 0.9 half of the trainings by momentum diverge where they meet an edge at 6: momentum carries them "
-        "on. Plain descent, Nesterov's rule and Adam turn back.",
+        "With β = 0.9 half of the trainings by momentum diverge where they meet an edge at 6, with 0.8 a few: momentum "
+        "carries them on. Plain descent, Nesterov's rule and Adam turn back.",
         "Curvature is read at six times in the last quarter of each training. It moves up and down by a few percent "
         "under momentum, and by up to a tenth under Adam.",
     )
@@ -74,6 +80,13 @@ class AdaptiveEdge(kit.Claim[None]):
             "β = 0.1 and 0.8 for 0.5 and 0.9, an edge at 7, eight trainings, a margin down to 0.85; a training that "
             "diverges is out of range",
             "at seed 0 three of six trainings by momentum with β = 0.9 diverged where they met the edge",
+            seeds="18 of 20 hold, 2 are out of range; of 20 settings 12 hold, 8 are out of range",
+        ),
+        kit.Version(
+            3,
+            "β up to 0.65 for 0.8, an edge at 6.7 for 7, between 6.5 and 6.9",
+            "with β = 0.8 some trainings diverge, and beyond 7 some are fitted before they come to the edge; "
+            "set on drafts at seeds 1105 to 1109",
         ),
     )
     tiny = {"betas": (0.5, 0.8), "adam_betas": (0.0, 0.5), "steps": 40, "seeds": 3}
