@@ -294,3 +294,27 @@ def test_a_device_without_double_precision_is_refused_where_that_is_needed(monke
     monkeypatch.setattr(attached, "device", torch.device("mps"))
     with pytest.raises(UserError, match="has no float64"):
         attached.precise()
+
+
+class Readout(nn.Linear):
+    """A last layer that divides by what is written on its weights, as µP's does by its base shape."""
+
+    def forward(self, x):
+        return super().forward(x) / self.weight.multiplier
+
+
+def test_what_a_library_writes_on_its_weights_is_there_in_every_pass():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), Readout(6, 3)).double()
+    model[2].weight.multiplier = 2.0
+    x = torch.randn(11, 4, dtype=torch.float64)
+    y = torch.arange(11) % 3
+    attached = subject(model, nn.CrossEntropyLoss(), (x, y))
+    assert attached.risk() == pytest.approx(nn.CrossEntropyLoss()(model(x), y).item(), rel=1e-12)
+    v = np.random.default_rng(0).standard_normal(attached.size)
+    step = 1e-5
+    ahead = attached.at(attached.values() + step * v).gradient()
+    behind = attached.at(attached.values() - step * v).gradient()
+    np.testing.assert_allclose(
+        attached.products(v), (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-9
+    )

@@ -41,8 +41,13 @@ def run(
         name: tensor.to(precision) if tensor.is_floating_point() else tensor
         for name, tensor in fixed.items()
     }
+    weights = {**fixed, **tensors}
+    for name, parameter in module.named_parameters():
+        # what a library has written on its weights, such as the base shapes of µP, and reads in the forward pass
+        for attribute, value in vars(parameter).items():
+            setattr(weights[name], attribute, value)
     with _twice_differentiable(module), statistics_of_batch(module, normalizing):
-        return functional_call(module, {**fixed, **tensors}, (x,))
+        return functional_call(module, weights, (x,))
 
 
 class _WeightNorm(TorchFunctionMode):
