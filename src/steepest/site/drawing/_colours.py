@@ -21,6 +21,8 @@ DASHES = {
     "observed": "--",
 }
 MARKERS = {"observed": "o", "predicted": "D", "rival": "X", "context": "s"}
+SERIES = ("o", "s", "^", "v", "P", "*")
+"""Markers of what was measured, one for each curve of a panel, so that they differ in more than a shade."""
 
 # Cells of a map: the atlas's verdicts with their signs, lighter than its text so that a sign can stand on them and
 # told apart by lightness too; a point that broke off; nothing at all.

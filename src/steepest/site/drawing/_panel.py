@@ -8,7 +8,7 @@ import numpy as np
 from steepest.core.panels import Curve, Map, Panel
 
 from ._axes import limits, thin, ticks, valid
-from ._colours import DASHES, MARKERS, PALE, Detail, blend
+from ._colours import DASHES, MARKERS, PALE, SERIES, Detail, blend
 from ._legend import heading
 
 
@@ -18,7 +18,10 @@ def panel_axes(ax: Any, panel: Panel, detail: Detail) -> int:
     ax.set(
         xlabel=textwrap.fill(panel.x, 52), ylabel=textwrap.fill(panel.y, 22 if detail.bare else 38)
     )
-    drawn = [curve_line(ax, curve, panel, detail) for curve in panel.curves]
+    drawn = [
+        curve_line(ax, curve, panel, detail, series)
+        for curve, series in zip(panel.curves, _places(panel), strict=True)
+    ]
     if not any(drawn):
         ax.text(
             0.5, 0.5, "no finite value to show", ha="center", va="center", transform=ax.transAxes
@@ -35,14 +38,33 @@ def panel_axes(ax: Any, panel: Panel, detail: Detail) -> int:
     return heading(ax, panel.title, detail)
 
 
-def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail) -> bool:
-    """Draw one curve, over a map with a pale outline; say whether there was anything to draw."""
+def _places(panel: Panel) -> list[int]:
+    """Number the measured curves that have a name; all others share the first place."""
+    places = []
+    named = 0
+    for curve in panel.curves:
+        counts = curve.role == "observed" and bool(curve.label)
+        places.append(named if counts else 0)
+        named += counts
+    return places
+
+
+def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail, series: int = 0) -> bool:
+    """Draw one curve, over a map with a pale outline; say whether there was anything to draw.
+
+    Args:
+        ax: where it is drawn.
+        curve: what is drawn.
+        panel: of which it is a part.
+        detail: how much of it.
+        series: its place among the measured curves of the panel, which decides its marker.
+    """
     y = np.atleast_2d(np.asarray(curve.y, float))
     x = np.broadcast_to(np.asarray(curve.x, float), y.shape)
     x = valid(x, panel.xscale)
     y = valid(y, panel.yscale)
     some = bool(np.any(np.isfinite(x) & np.isfinite(y)))
-    looks = look(curve) | (_outline() if isinstance(panel, Map) else {})
+    looks = look(curve, series) | (_outline() if isinstance(panel, Map) else {})
     many = len(y)
     if curve.label:
         ax.plot([], [], label=curve.label if some else f"{curve.label} (not finite)", **looks)
@@ -66,16 +88,17 @@ def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail) -> boo
     return some
 
 
-def look(curve: Curve) -> dict[str, Any]:
-    """Colour, line and marker of a curve, as matplotlib names them."""
+def look(curve: Curve, series: int = 0) -> dict[str, Any]:
+    """Colour, line and marker of a curve, as matplotlib names them; measured ones have markers by their place."""
     colour = blend(curve.role, curve.shade)
+    marker = SERIES[series % len(SERIES)] if curve.role == "observed" else MARKERS[curve.role]
     if curve.kind == "points":
         hollow = (
             {"markerfacecolor": "none", "markeredgewidth": 1.1} if curve.role == "predicted" else {}
         )
         points = {
             "linestyle": "none",
-            "marker": MARKERS[curve.role],
+            "marker": marker,
             "markersize": 4.6,
             "markeredgewidth": 0,
         }
@@ -93,7 +116,7 @@ def look(curve: Curve) -> dict[str, Any]:
         and curve.role == "observed"
         and curve.kind == "line"
     ):
-        line |= {"marker": "o", "markersize": 3.2}
+        line |= {"marker": marker, "markersize": 3.2}
     return line
 
 
