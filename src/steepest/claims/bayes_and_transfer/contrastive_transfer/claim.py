@@ -513,6 +513,19 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 seen.left,
                 label="loss of k negatives less that of class means with ties, large representations",
             ),
+            *self.judge_spread(law, seen),
+            kit.agrees(
+                "ranking",
+                abs(seen.order - law.ranking),
+                0.0,
+                label=f"sign of ΔL_sup ΔL_un, k = {k}, scale {scales[0]:g} to {scales[1]:g}, off −1",
+            ),
+            *self.judge_learned(seen),
+        ]
+
+    def judge_spread(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Judge what the spread bounds, and the constant of it that a competitor needs."""
+        return [
             kit.at_most(
                 "spread",
                 0.0,
@@ -527,13 +540,6 @@ class ContrastiveTransfer(kit.Claim[Setting]):
                 each=True,
                 label="constant of spread that a competitor f needs, where f̂ = 0",
             ),
-            kit.agrees(
-                "ranking",
-                abs(seen.order - law.ranking),
-                0.0,
-                label=f"sign of ΔL_sup ΔL_un, k = {k}, scale {scales[0]:g} to {scales[1]:g}, off −1",
-            ),
-            *self.judge_learned(seen),
         ]
 
     def judge_learned(self, seen: xarray.Dataset) -> list[kit.Check]:

@@ -433,6 +433,13 @@ class Catapult(kit.Claim[Setting]):
                 1e-6,  # rounding grows while the loss does
                 label="γλ where descent ends, over the recursion's, less one",
             ),
+            *self.judge_digits(law, seen),
+            *self.judge_peaks(law, seen),
+        ]
+
+    def judge_digits(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare where descents of ReLU networks on digits end, and their test errors."""
+        return [
             kit.at_most(
                 "relu_flatness",
                 law.relu_flatness,
@@ -460,7 +467,6 @@ class Catapult(kit.Claim[Setting]):
                 over="clock",
                 label="test error of lazy networks with no output at the start over that of thrown ones",
             ),
-            *self.judge_peaks(law, seen),
         ]
 
     def judge_peaks(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:

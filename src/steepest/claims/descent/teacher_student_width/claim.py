@@ -346,7 +346,6 @@ class TeacherStudentWidth(kit.Claim[None]):
         ]
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
-        k = self.teacher
         return [
             kit.rival(
                 "representable",
@@ -384,6 +383,13 @@ class TeacherStudentWidth(kit.Claim[None]):
                 label="the second derivative is 2 uᵀMu",
                 split_factor=2.0,
             ),
+            *self.rivals_of_designed(law),
+        ]
+
+    def rivals_of_designed(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the objective by moments, and of where its ascents end."""
+        k = self.teacher
+        return [
             kit.rival(
                 "stuck_as_well",
                 "the same teacher, and no more neurons",

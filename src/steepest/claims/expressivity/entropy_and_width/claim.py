@@ -493,6 +493,18 @@ class EntropyAndWidth(kit.Claim[Setting]):
                 label="a maximal packing by balls of radius 2δ covers by balls of radius δ",
                 packing=1.0,
             ),
+            *self.rivals_of_extensions(law),
+            kit.rival(
+                "no_constant",
+                "a number is worth a bit at least",
+                label="δ_n ≤ ε_n",
+                constant=1.0,
+            ),
+        ]
+
+    def rivals_of_extensions(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the constants with which Lipschitz maps extend."""
+        return [
             kit.rival(
                 "any_norm",
                 "as the notes use it",
@@ -510,12 +522,6 @@ class EntropyAndWidth(kit.Claim[Setting]):
                 "each coordinate extends by itself, as numbers do",
                 label="constant of extension √d between Euclidean spaces, d = 3",
                 same_constant=3**0.5,
-            ),
-            kit.rival(
-                "no_constant",
-                "a number is worth a bit at least",
-                label="δ_n ≤ ε_n",
-                constant=1.0,
             ),
         ]
 

@@ -25,22 +25,8 @@ def panels_of_dichotomies(
         seen: what was measured.
     """
     m = law.m.values
-    cases = np.array(sets)
-    dimensions = law.dimension.values
     weights = seen.weights_used.values
     bounds = [counting_bound(bit_reader(np.ones((rows * n, n), int))) for n in law.bits.values]
-    halfspaces = []
-    for place, d in enumerate(dimensions):
-        mine = cases[:, 0] == d
-        shade = place / len(dimensions)
-        halfspaces += [
-            kit.observed_curve(
-                cases[mine, 1], seen.halfspaces.values[mine].T, kind="points", shade=shade
-            ),
-            kit.predicted_curve(
-                cases[mine, 1], law.halfspaces.values[mine], f"d = {d}", shade=shade
-            ),
-        ]
     return (
         kit.curves(
             "Equally spaced points are not shattered",
@@ -52,7 +38,7 @@ def panels_of_dichotomies(
             log="y",
             ylim=(1, 4 * float(seen.spaced.max())),
         ),
-        kit.panel("Halfspaces on digits", "m", "dichotomies of m digits", *halfspaces, log="y"),
+        _halfspaces(sets, law, seen),
         kit.panel(
             "Networks that look labels up",
             "weights p",
@@ -73,3 +59,24 @@ def panels_of_dichotomies(
             log="x",
         ),
     )
+
+
+def _halfspaces(
+    sets: Sequence[tuple[int, int]], law: xarray.Dataset, seen: xarray.Dataset
+) -> kit.Panel:
+    """Draw dichotomies of digits by halfspaces over the number of points, a curve for each dimension."""
+    cases = np.array(sets)
+    dimensions = law.dimension.values
+    halfspaces = []
+    for place, d in enumerate(dimensions):
+        mine = cases[:, 0] == d
+        shade = place / len(dimensions)
+        halfspaces += [
+            kit.observed_curve(
+                cases[mine, 1], seen.halfspaces.values[mine].T, kind="points", shade=shade
+            ),
+            kit.predicted_curve(
+                cases[mine, 1], law.halfspaces.values[mine], f"d = {d}", shade=shade
+            ),
+        ]
+    return kit.panel("Halfspaces on digits", "m", "dichotomies of m digits", *halfspaces, log="y")

@@ -323,6 +323,12 @@ class MeanFieldLimit(kit.Claim[Setting]):
                 MARGIN,
                 label="squared distance of SGD from the limit",
             ),
+            *self.judge_sampling(law, seen),
+        ]
+
+    def judge_sampling(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare the noise of steps in D dimensions, around a limit at rest."""
+        return [
             kit.follows(
                 "samples",
                 law.sampling,
@@ -341,8 +347,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        middle = lambda axis: float(np.exp(np.log(law[axis]).mean()))
-        narrower = middle("width") / law.width
+        narrower = _middle(law.width) / law.width
         start = law.square * law.width  # F
         alone = xarray.DataArray(limit_of(setting.x, setting.y, self.times).alone, dims="time")
         return [
@@ -356,7 +361,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
                 "linear_in_step",
                 "discretization alone: descent without noise",
                 label="distance ∝ ε",
-                noise=law.noise * law.rate / middle("rate"),
+                noise=law.noise * law.rate / _middle(law.rate),
             ),
             kit.rival(
                 "larger_error",
@@ -394,11 +399,17 @@ class MeanFieldLimit(kit.Claim[Setting]):
                 label="the kernel regime: neurons move like 1/√N",
                 movement=law.movement * narrower**0.5,
             ),
+            *self.rivals_of_sampling(law),
+        ]
+
+    def rivals_of_sampling(self, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of the noise of steps in D dimensions."""
+        return [
             kit.rival(
                 "one_example_a_weight",
                 "as many examples as weights, ND, are what one expects",
                 label="n ∝ ND for a given accuracy",
-                sampling=law.sampling * law.neurons / middle("neurons"),
+                sampling=law.sampling * law.neurons / _middle(law.neurons),
             ),
             kit.rival(
                 "never_forgotten",
@@ -412,7 +423,7 @@ class MeanFieldLimit(kit.Claim[Setting]):
                 "dimension_twice",
                 "an error ∝ D in place of √D",
                 label="n ∝ D² for a given accuracy",
-                sampling=law.sampling * law.dimension / middle("dimension"),
+                sampling=law.sampling * law.dimension / _middle(law.dimension),
             ),
         ]
 
@@ -444,3 +455,8 @@ class MeanFieldLimit(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         return panels_of_distances(law, seen, rivals)
+
+
+def _middle(axis: xarray.DataArray) -> float:
+    """Return the geometric mean of an axis."""
+    return float(np.exp(np.log(axis).mean()))

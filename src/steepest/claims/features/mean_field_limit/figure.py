@@ -58,19 +58,23 @@ def panels_of_distances(
             y="movement of neurons",
             name="N = {}",
         ),
-        kit.curves(
-            "In D dimensions the squared noise of the steps is ε times about D",
-            law.sampling.isel(neurons=-1, drop=True),
-            seen.sampling.isel(neurons=-1, drop=True),
-            over="dimension",
-            by="time",
-            x="dimension D",
-            y="squared distance from a limit at rest, over ε",
-            name="t = {}",
-            rivals={
-                name: array.isel(neurons=-1, drop=True)
-                for name, array in wrong("dimension_twice", "D²", "sampling").items()
-            },
-            log="xy",
-        ),
+        _sampling(law, seen, wrong("dimension_twice", "D²", "sampling")),
+    )
+
+
+def _sampling(
+    law: xarray.Dataset, seen: xarray.Dataset, wrong: Mapping[str, xarray.DataArray]
+) -> kit.Panel:
+    """Draw the squared noise of the steps over the dimension, for the most neurons."""
+    return kit.curves(
+        "In D dimensions the squared noise of the steps is ε times about D",
+        law.sampling.isel(neurons=-1, drop=True),
+        seen.sampling.isel(neurons=-1, drop=True),
+        over="dimension",
+        by="time",
+        x="dimension D",
+        y="squared distance from a limit at rest, over ε",
+        name="t = {}",
+        rivals={name: array.isel(neurons=-1, drop=True) for name, array in wrong.items()},
+        log="xy",
     )

@@ -434,6 +434,12 @@ class EarlyAlignment(kit.Claim[Setting]):
                 0.05,
                 label=f"time of the fall after that at ε = {self.scales[-1]:g}",
             ),
+            *self.judge_end(law, seen),
+        ]
+
+    def judge_end(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare features, neurons that live and norms at the window's end."""
+        return [
             kit.follows(
                 "lengths",
                 law.length,

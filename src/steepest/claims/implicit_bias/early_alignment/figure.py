@@ -39,8 +39,6 @@ def panels_of_alignment(
     later = log_times > 4
     law_of_risk = np.exp(end - log_times[later]) / log_times[later]
     at_end = lambda low: kit.predicted_curve((window, window), (low, 1), "end of the window")
-    wait = law.wait.values
-    mus = law.mu.values
     return (
         kit.panel(
             "Neurons turn to the sum of their class",
@@ -66,13 +64,20 @@ def panels_of_alignment(
             log="y",
             ylim=(1e-9, 3),
         ),
-        kit.panel(
-            "Two examples: the time until both are seen is logarithmic",
-            "μ",
-            "mean time",
-            kit.observed_curve(mus, seen.wait, "neurons that see one", kind="points"),
-            kit.predicted_curve(mus, wait, "closed form"),
-            kit.rival_curve(mus, wait[-1] * np.sqrt(mus[-1] / mus), "1/√μ"),
-            log="xy",
-        ),
+        _waits(law, seen),
+    )
+
+
+def _waits(law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+    """Draw how long neurons see one of two examples, over μ."""
+    wait = law.wait.values
+    mus = law.mu.values
+    return kit.panel(
+        "Two examples: the time until both are seen is logarithmic",
+        "μ",
+        "mean time",
+        kit.observed_curve(mus, seen.wait, "neurons that see one", kind="points"),
+        kit.predicted_curve(mus, wait, "closed form"),
+        kit.rival_curve(mus, wait[-1] * np.sqrt(mus[-1] / mus), "1/√μ"),
+        log="xy",
     )

@@ -381,6 +381,12 @@ class NtkConcentration(kit.Claim[Setting]):
                 (0.93, 1.25),  # features that are not Gaussian have heavier tails together
                 label="digits: least weights that fit, squared",
             ),
+            *self.judge_bernstein(law, seen),
+        ]
+
+    def judge_bernstein(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare mean distances and failure rates with Bernstein's bounds."""
+        return [
             kit.at_most(
                 "mean_distance",
                 law.largest,
@@ -402,12 +408,6 @@ class NtkConcentration(kit.Claim[Setting]):
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
-        inputs = xarray.DataArray([self.inputs, 1], dims="case")
-        t = law.spread * law.deviation
-        largest = inputs / self.tail_width
-        fall = t**2 / (law.spread**2 + largest * t / 3)
-        norms = [np.linalg.norm(k[: self.inputs, : self.inputs], 2) for k in setting.expected]
-        bare = np.sqrt(self.inputs * np.divide.outer(norms, self.widths))
         power = lambda exponent: (law["size"] / law["size"][0]) ** exponent
         return [
             kit.rival(
@@ -457,6 +457,18 @@ class NtkConcentration(kit.Claim[Setting]):
                 / law.neurons
                 * (1 + self.inputs / law.neurons),
             ),
+            *self.rivals_of_bernstein(setting, law),
+        ]
+
+    def rivals_of_bernstein(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        """Return wrong theories of Bernstein's bounds."""
+        inputs = xarray.DataArray([self.inputs, 1], dims="case")
+        t = law.spread * law.deviation
+        largest = inputs / self.tail_width
+        fall = t**2 / (law.spread**2 + largest * t / 3)
+        norms = [np.linalg.norm(k[: self.inputs, : self.inputs], 2) for k in setting.expected]
+        bare = np.sqrt(self.inputs * np.divide.outer(norms, self.widths))
+        return [
             kit.rival(
                 "no_logarithm",
                 "the notes forget the dimension's logarithm",

@@ -410,6 +410,12 @@ class NngpLimit(kit.Claim[Setting]):
                 SIGNS,
                 label="ReLU, weights that are signs: excess kurtosis",
             ),
+            *self.judge_growth(law, seen),
+        ]
+
+    def judge_growth(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        """Compare networks with σ = exp with their limit, and the largest of many with their mean."""
+        return [
             kit.follows(
                 "exponential_law",
                 law.exponential,
