@@ -16,7 +16,7 @@ from steepest.programs import hypentropy_interpolation
 def scale(alpha: float, decay: float, time: float) -> float:
     """Return s, the square of the size of the start that decay leaves.
 
-    >>> scale(2.0, 0.1, 0.0)
+    >>> float(scale(2.0, 0.1, 0.0))
     4.0
     """
     return (alpha * np.exp(-decay * time)) ** 2

@@ -16,7 +16,7 @@ from steepest.nn.types import Values
 def gradient(curvature: Values, eta: Values, rho: Values) -> Values:
     """Return the size of gradients that steps come to.
 
-    >>> float(gradient(10.0, 0.1, 0.05))
+    >>> round(float(gradient(10.0, 0.1, 0.05)), 9)
     0.5
     """
     return np.asarray(eta * rho * curvature**2 / (2 - eta * curvature))
