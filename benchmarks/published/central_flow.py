@@ -48,7 +48,8 @@ class Followed(NamedTuple):
 def risk_in_torch():
     """Our risk of flat weights, in torch."""
     data = chebyshev(ours.POINTS, ours.DEGREE)
-    x, y = torch.tensor(np.asarray(data.x)), torch.tensor(np.asarray(data.y)).ravel()
+    x = torch.tensor(np.asarray(data.x))
+    y = torch.tensor(np.asarray(data.y)).ravel()
     shapes = [shape for inputs, n in pairwise(ours.WIDTHS) for shape in ((n,), (n, inputs))]
     sizes = [int(np.prod(shape)) for shape in shapes]
 
@@ -79,7 +80,9 @@ def published(risk, middle, claim, eta, tolerance):
     from src.processes import CentralFlowConfig, EigConfig
     from src.update_rules import GradientDescent
 
-    variance, below, weights = [], [], []
+    variance = []
+    below = []
+    weights = []
     several = 0
     for first in middle:
         optimizer = GradientDescent(lr=eta)
@@ -96,7 +99,7 @@ def published(risk, middle, claim, eta, tolerance):
             flow.step()
             weights.append(flow.w.numpy() - first)
     shape = (len(middle), claim.stretches, claim.stretch)
-    means = [np.reshape(each, shape).mean(-1) for each in (variance, below)]
+    means = [np.reshape(values, shape).mean(-1) for values in (variance, below)]
     ends = np.reshape(weights, (*shape, -1))[:, :, -1]
     return Followed(*means, ends), several
 
@@ -106,12 +109,12 @@ def of_claim(data):
     return Followed(*(np.asarray(data[name], float) for name in ("variance", "risk", "moved")))
 
 
-def apart(one: Followed, other: Followed, departed):
+def apart(first: Followed, second: Followed, departed):
     """Relative distances of two paths: median and largest over trainings and stretches, of each quantity."""
     parts = [
-        np.abs(one.variance / other.variance - 1),
-        np.abs(one.risk / other.risk - 1),
-        np.linalg.norm(one.weights - other.weights, axis=-1) / departed,
+        np.abs(first.variance / second.variance - 1),
+        np.abs(first.risk / second.risk - 1),
+        np.linalg.norm(first.weights - second.weights, axis=-1) / departed,
     ]
     return [(float(np.median(part)), float(part.max())) for part in parts]
 
@@ -128,46 +131,48 @@ def main() -> None:
         help="of their eigenvectors; at their own 1e-10 float32 is slow to get there, or never does",
     )
     parser.add_argument("--json", help="file for all numbers")
-    known = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    sys.path.insert(0, str(known.checkout))
+    sys.path.insert(0, str(options.checkout))
     if not torch.cuda.is_available():
         torch.Tensor.cuda = lambda tensor, *_, **__: tensor
 
-    claim = CentralFlow(seeds=known.trainings)
-    keys = seeded(known.seed)
+    claim = CentralFlow(seeds=options.trainings)
+    keys = seeded(options.seed)
     setting: Setting = claim.setting(keys[0])
-    law, seen = claim.predict(setting), claim.observe(setting, keys[1])
+    law = claim.predict(setting)
+    observed = claim.observe(setting, keys[1])
     middle = np.asarray(setting.weights[:, 0] + 2 * setting.weights[:, 1] + setting.weights[:, 2])
     middle = (middle / 4).astype(np.float32)
     risk = risk_in_torch()
     print(f"risk and slope in torch and JAX: relative difference {agree(risk, middle):.1e}")
     start = time.perf_counter()
-    theirs, several = published(risk, middle, claim, setting.eta, known.tolerance)
+    theirs, several = published(risk, middle, claim, setting.eta, options.tolerance)
     print(f"published flow: {time.perf_counter() - start:.0f} s")
     print(f"steps with more than one direction at the edge: {several}")
 
-    here, measured = of_claim(law), of_claim(seen)
-    slow = np.asarray(seen["moved_of_slow"], float)
+    predicted = of_claim(law)
+    measured = of_claim(observed)
+    slow = np.asarray(observed["moved_of_slow"], float)
     departed = np.linalg.norm(measured.weights - slow, axis=-1)
-    paths = {"ours": here, "published": theirs, "measured": measured}
+    paths = {"ours": predicted, "published": theirs, "measured": measured}
     pairs = (("ours", "published"), ("ours", "measured"), ("published", "measured"))
     table = {" and ".join(pair): apart(*(paths[name] for name in pair), departed) for pair in pairs}
     for pair, numbers in table.items():
-        told = (
+        distances = (
             f"{quantity} {median:.4f} ({largest:.4f})"
             for quantity, (median, largest) in zip(QUANTITIES, numbers, strict=True)
         )
-        print(f"{pair}: {', '.join(told)}")
+        print(f"{pair}: {', '.join(distances)}")
     for stretch in range(claim.stretches):
         for name, path in paths.items():
             print(
                 f"stretch {stretch + 1}, {name}: σ² {path.variance[:, stretch].mean():.5f}, "
                 f"risk {path.risk[:, stretch].mean():.5f}"
             )
-    if known.json:
-        numbers = {name: [each.tolist() for each in path[:2]] for name, path in paths.items()}
-        with open(known.json, "w", encoding="utf-8") as file:
+    if options.json:
+        numbers = {name: [values.tolist() for values in path[:2]] for name, path in paths.items()}
+        with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"apart": table, "stretches": numbers}, file, indent=1)
 
 

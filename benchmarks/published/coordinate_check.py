@@ -35,7 +35,9 @@ import width_torch as example
 EXAMPLES = 128
 STEPS = 5
 LAYERS = {"0": "input layer", "2": "hidden layer", "4": "output layer"}
-X, Y = (tensor[:EXAMPLES] for tensor in example.data())
+DATA = example.data()
+X = DATA[0][:EXAMPLES]
+Y = DATA[1][:EXAMPLES]
 
 
 class Way(NamedTuple):
@@ -162,9 +164,9 @@ def of_ours(way, seeds, widths):
 def apart(way, seed, width):
     """How far outputs after the last step are from those of `mup`, over the size of their change."""
     ends = []
-    for each in (PACKAGE, way):
-        model = each.model(seed, width)
-        optimizer = each.optimizer(model)
+    for trained in (PACKAGE, way):
+        model = trained.model(seed, width)
+        optimizer = trained.optimizer(model)
         start = model(X).detach()
         for _ in range(STEPS):
             step(model, optimizer)
@@ -178,14 +180,14 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=1000, help="first seed")
     parser.add_argument("--json", help="file for all numbers")
-    known = parser.parse_args()
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    seeds = range(known.first, known.first + known.seeds)
+    seeds = range(options.first, options.first + options.seeds)
     numbers = {}
     for name, way in WAYS.items():
         print(f"\n{name}")
-        theirs = of_mup(way, seeds, known.widths)
-        report = of_ours(way, seeds, known.widths)
+        theirs = of_mup(way, seeds, options.widths)
+        report = of_ours(way, seeds, options.widths)
         ours = {reading.name: (reading.value, reading.interval) for reading in report.quantities}
         for what, (value, half) in theirs.items():
             print(f"  mup: {what}: {value:.2f} ± {half:.2f}")
@@ -195,11 +197,11 @@ def main() -> None:
             print(f"  ours: {finding.sign} {finding.text}")
         numbers[name] = {"mup": theirs, "ours": ours}
     for name, way in SAME.items():
-        distances = [apart(way, known.first, width) for width in known.widths]
-        told = ", ".join(f"{distance:.1e}" for distance in distances)
-        print(f"\noutputs of {name} less those of mup, over their change, width by width: {told}")
-    if known.json:
-        with open(known.json, "w", encoding="utf-8") as file:
+        distances = [apart(way, options.first, width) for width in options.widths]
+        row = ", ".join(f"{distance:.1e}" for distance in distances)
+        print(f"\noutputs of {name} less those of mup, over their change, width by width: {row}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
             json.dump(numbers, file, indent=1)
 
 

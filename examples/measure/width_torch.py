@@ -62,6 +62,6 @@ def mup(seed: int = 0, width: float = 1.0) -> dict:
     with torch.no_grad():
         last.weight /= width**0.5
     matrices = [hidden.weight, last.weight]
-    others = [*first.parameters(), hidden.bias, last.bias]  # biases learn like the first layer
-    groups = [{"params": others, "lr": LR}, {"params": matrices, "lr": LR / width}]
+    like_inputs = [*first.parameters(), hidden.bias, last.bias]
+    groups = [{"params": like_inputs, "lr": LR}, {"params": matrices, "lr": LR / width}]
     return parts(model, torch.optim.Adam(groups), seed)

@@ -6,6 +6,7 @@
     steepest measure examples/training/digits_conv.py:trained
     steepest run edge-of-stability --subject examples/training/digits_conv.py:build
     steepest run three-level-hessian --subject examples/training/digits_conv.py:build
+    steepest run rotational-equilibrium --subject examples/training/digits_conv.py:decaying
 """
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 EPOCHS = 15
+LONGER = 80
 BATCH = 64
 
 
@@ -40,13 +42,34 @@ def build(seed: int = 0, width: float = 1.0) -> dict:
     """The untrained network with all that trains it, one step at each ``next`` of ``train()``."""
     torch.manual_seed(seed)
     model = network(width)
-    (x, y), held_out = digits()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.01)
+    return parts(model, optimizer, seed, EPOCHS)
+
+
+def decaying(seed: int = 0) -> dict:
+    """The same for longer, with a weight decay that is felt and a shorter memory of second moments."""
+    torch.manual_seed(seed)
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.99), weight_decay=1.0)
+    return parts(model, optimizer, seed, LONGER)
+
+
+def decaying_by_descent(seed: int = 0) -> dict:
+    """The same with momentum."""
+    torch.manual_seed(seed)
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.02)
+    return parts(model, optimizer, seed, LONGER)
+
+
+def parts(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int, epochs: int) -> dict:
+    """What ``steepest`` needs: the model, its loss and data, its optimizer and the steps of its training."""
+    (x, y), held_out = digits()
 
     def train():
         shuffle = torch.Generator().manual_seed(seed)
         model.train()
-        for _ in range(EPOCHS):
+        for _ in range(epochs):
             for rows in torch.randperm(len(x), generator=shuffle).split(BATCH):
                 optimizer.zero_grad()
                 cross_entropy(model(x[rows]), y[rows]).backward()
@@ -61,7 +84,7 @@ def build(seed: int = 0, width: float = 1.0) -> dict:
         "optimizer": optimizer,
         "train": train,
         "batch": BATCH,
-        "length": EPOCHS * -(-len(x) // BATCH),
+        "length": epochs * -(-len(x) // BATCH),
     }
 
 

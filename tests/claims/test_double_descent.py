@@ -69,8 +69,8 @@ def test_next_order_is_that_of_the_exact_trace_without_a_ridge():
     for n in (400, 800):
         exact = theory.least_norm(weights, 60, noise, n)
         limit = noise**2 * (1 + 60 / (n - 60))
-        left = theory.ridge(weights, 60, noise, n) - exact
-        assert abs(left) < 0.03 * abs(limit - exact)
+        next_order = theory.ridge(weights, 60, noise, n) - exact
+        assert abs(next_order) < 0.03 * abs(limit - exact)
 
 
 def test_penalty_is_the_best_one():

@@ -91,8 +91,8 @@ def test_path_by_its_dual_variables():
     size = theory.scale(alpha, decay, end)
     beta = 2 * size * np.sinh(X.T @ solution.y[:, -1])
     limit = theory.interpolant(X, Y, size)
-    left = theory.residual(X, Y, limit, size, decay)
-    np.testing.assert_allclose(X @ beta - Y, left, atol=0.02 * np.linalg.norm(left))
+    residual = theory.residual(X, Y, limit, size, decay)
+    np.testing.assert_allclose(X @ beta - Y, residual, atol=0.02 * np.linalg.norm(residual))
     np.testing.assert_allclose(beta, theory.weights_at(X, Y, size, decay), atol=1e-4)
     np.testing.assert_allclose(
         experiment.path(X, Y, alpha, decay, np.array([end]))[0], beta, atol=1e-4

@@ -60,9 +60,9 @@ def test_risk_by_sampled_prompts():
     w = RNG.standard_normal((200_000, 3))
     query = RNG.standard_normal((200_000, 3)) * np.sqrt(VARIANCES)
     h = np.einsum("rni,rnj,rj->ri", x, x, w) / LENGTH
-    left = (query * (weights * h - w)).sum(1)
+    errors = (query * (weights * h - w)).sum(1)
     wanted = theory.risk(VARIANCES, LENGTH, weights)
-    assert (left**2).mean() / 2 == pytest.approx(wanted, rel=0.03)
+    assert (errors**2).mean() / 2 == pytest.approx(wanted, rel=0.03)
 
 
 def test_least_risk_is_at_the_inverse_of_gamma():

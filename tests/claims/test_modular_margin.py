@@ -32,7 +32,7 @@ def built(p, frequencies):
 def test_all_frequencies_reach_the_margin(p):
     learned = experiment.learned(built(p, range(1, (p + 1) // 2)), experiment.addition(p))
     assert learned.margin[0] == pytest.approx(float(theory.largest_margin(p)))
-    assert learned.own[0] == pytest.approx(1)
+    assert learned.in_one_frequency[0] == pytest.approx(1)
     assert learned.least[0] == pytest.approx(2 / (p - 1))
     assert learned.most[0] == pytest.approx(2 / (p - 1))
 

@@ -100,8 +100,15 @@ def test_a_network_without_blocks_is_refused():
 
 
 def test_a_model_of_jax_is_refused():
-    apply = lambda params, x: x @ params
-    build = lambda: ((apply, np.ones((20, 3))), lambda f, y: (f**2).mean(), (X.numpy(), Y.numpy()))
+    def apply(params, x):
+        return x @ params
+
+    def loss(outputs, targets):
+        return (outputs**2).mean()
+
+    def build():
+        return (apply, np.ones((20, 3))), loss, (X.numpy(), Y.numpy())
+
     with pytest.raises(UserError, match="modules of torch"):
         asked("residual-stream", build)
 

@@ -34,8 +34,8 @@ def builder(kind="rows", steps=600, optimizer=None, schedule=None):
     def build(seed=0):
         torch.manual_seed(seed)
         model = network(kind)
-        others = [*model[1].parameters(), *model[3].parameters()]
-        slow = {"params": others, "weight_decay": 0.0, "lr": 1e-3}
+        behind = [*model[1].parameters(), *model[3].parameters()]
+        slow = {"params": behind, "weight_decay": 0.0, "lr": 1e-3}
         groups = [{"params": model[0].parameters()}, slow]
         rule = optimizer(model.parameters()) if optimizer else descent(groups)
         lower = schedule and schedule(rule)
@@ -90,9 +90,9 @@ def test_the_angle_between_directions_is_that_of_a_rotation():
     angle = 0.01
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     rows = np.array([[1.0, 0.0], [0.6, 0.8]])
-    square, others = on_subject.mean_squares({"w": rows}, {"w": rows @ turn}, {"w": True})
-    assert square**0.5 == pytest.approx(angle, rel=1e-9)
-    assert np.isnan(others)
+    squares = on_subject.mean_squares({"w": rows}, {"w": rows @ turn}, {"w": True})
+    assert squares[0] ** 0.5 == pytest.approx(angle, rel=1e-9)
+    assert np.isnan(squares[1])  # there are no other matrices
 
 
 def test_noise_turns_a_normalized_layer_by_the_law():

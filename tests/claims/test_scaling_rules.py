@@ -127,5 +127,5 @@ def test_exponents_are_read_off_a_power_law():
     factor = np.array([1.0, 4.0, 16.0])[:, None]
     risk = np.broadcast_to(factor ** (2 * powers - 0.8), (3, 3, 3, len(powers)))
     law = xarray.Dataset(coords={"optimizer": list("abc"), "factor": [4.0, 16.0]})
-    seen = xarray.DataArray(risk, dims=("seed", "optimizer", "batch", "power"))
-    np.testing.assert_allclose(claim.exponents(law, seen), 0.4, atol=1e-9)
+    measured = xarray.DataArray(risk, dims=("seed", "optimizer", "batch", "power"))
+    np.testing.assert_allclose(claim.exponents(law, measured), 0.4, atol=1e-9)

@@ -34,8 +34,8 @@ def squares(x, y, rank, draws, by_sign):
 def test_the_change_of_drawn_adapters_turns_from_r_to_its_square_at_that_rank(by_sign):
     x = X.numpy().astype(float)
     y = RNG.standard_normal((40, 5))
-    found = ranks(x, y)
-    linear = found.adam - 1 if by_sign else found.descent + 1
+    of_layer = ranks(x, y)
+    linear = of_layer.adam - 1 if by_sign else of_layer.descent + 1
     law = lambda r: r * linear + r * r  # over the constant of r²
     measured = squares(x, y, 32, 1500, by_sign) / squares(x, y, 1, 6000, by_sign)
     assert measured == pytest.approx(law(32) / law(1), rel=0.1)
@@ -45,9 +45,9 @@ def test_it_is_the_ratio_of_the_claims_constants():
     x = X.numpy().astype(float)
     y = RNG.standard_normal((40, 5))
     constants = theory.sizes(theory.Batch(x.T, y.T))
-    found = ranks(x, y)
-    assert found.descent == pytest.approx(constants.b / constants.a)
-    assert found.adam == pytest.approx(constants.c / constants.e)
+    of_layer = ranks(x, y)
+    assert of_layer.descent == pytest.approx(constants.b / constants.a)
+    assert of_layer.adam == pytest.approx(constants.c / constants.e)
 
 
 class Adapted(nn.Module):
@@ -83,8 +83,9 @@ def test_adapters_are_found_by_their_names():
 @pytest.mark.parametrize(("rank", "side"), [(64, "well above"), (2, "near")])
 def test_the_finding_says_on_which_side_of_it_an_adapter_is(rank, side):
     report, _ = adapted(rank)
-    (finding,) = (each for each in report.findings if each.id == FindingId.ADAPTERS)
-    assert f"rank {rank} is {side} r*" in finding.text
+    texts = [finding.text for finding in report.findings if finding.id == FindingId.ADAPTERS]
+    assert len(texts) == 1
+    assert f"rank {rank} is {side} r*" in texts[0]
 
 
 def test_without_adapters_all_linear_layers_are_looked_at_and_convolutions_are_not():

@@ -34,6 +34,17 @@ class Place(NamedTuple):
     rank: int | None
 
 
+class Factors(NamedTuple):
+    """What keeps an adapter's first step the same at every rank, well below r* and well above it."""
+
+    below: str
+    above: str
+
+
+BY_ADAM = Factors("α/√r", "α/r")
+BY_DESCENT = Factors("α/r^¼", "α/√r")
+
+
 class Ranks(NamedTuple):
     """r* of a layer: below it the change of its outputs by an adapter's first step grows like √r, above it like r."""
 
@@ -85,8 +96,8 @@ def measure_adapter_rank(context: Context) -> list[Reading]:
     by_adam = {place: of_layer.adam for place, of_layer in ranks_of.items()}
     by_descent = {place: of_layer.descent for place, of_layer in ranks_of.items()}
     return [
-        _reading(UNDER_ADAM, by_adam, "α/√r", "α/r"),
-        _reading(UNDER_DESCENT, by_descent, "α/r^¼", "α/√r"),
+        _reading(UNDER_ADAM, by_adam, BY_ADAM),
+        _reading(UNDER_DESCENT, by_descent, BY_DESCENT),
     ]
 
 
@@ -119,7 +130,7 @@ def _linear_layers(
     ]
 
 
-def _reading(name: str, ranks_of: dict[Place, float], below: str, above: str) -> Reading:
+def _reading(name: str, ranks_of: dict[Place, float], factors: Factors) -> Reading:
     """Return the largest r* with those of all layers, and which factor keeps the first step the same."""
     largest = max(ranks_of, key=lambda place: ranks_of[place])
     return Reading(
@@ -127,6 +138,6 @@ def _reading(name: str, ranks_of: dict[Place, float], below: str, above: str) ->
         ranks_of[largest],
         assumes=(("the first steps of an adapter whose second matrix starts at zero", None),),
         interpretation=f"largest in {largest.name}: with rank r a first step of the same size at every r needs a "
-        f"factor of {below} well below r*, and of {above} well above it",
+        f"factor of {factors.below} well below r*, and of {factors.above} well above it",
         parts={place.name: rank for place, rank in ranks_of.items()},
     )

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.measurement._adapter_rank import UNDER_ADAM, UNDER_DESCENT, adapters
+from steepest.measurement._adapter_rank import (
+    BY_ADAM,
+    BY_DESCENT,
+    UNDER_ADAM,
+    UNDER_DESCENT,
+    Factors,
+    adapters,
+)
 from steepest.measurement._batch_noise import NEAR
 from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
@@ -515,19 +522,25 @@ def _adapters(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if not places or reading is None:
         return None
     rank = min(place.rank or 0 for place in places)
-    ranks = list(reading.parts.values())
-    below, above = ("α/√r", "α/r") if by_adam else ("α/r^¼", "α/√r")
-    inputs = f"{min(ranks):.2g} to {max(ranks):.2g}" if len(ranks) > 1 else f"{max(ranks):.2g}"
-    if rank >= FAR_RANK * max(ranks):
-        side, factor = "well above", above
-    elif rank <= min(ranks) / FAR_RANK:
-        side, factor = "well below", below
-    else:
-        side, factor = "near", f"{below} towards smaller ranks and {above} towards larger ones"
+    said = _beside(rank, list(reading.parts.values()), BY_ADAM if by_adam else BY_DESCENT)
+    whose = "Adam" if by_adam else "plain descent"
     return Finding(
         "?",
-        f"your adapters' rank {rank} is {side} r* = {inputs} of their inputs: their first steps keep their size at "
-        f"other ranks with {factor}",
+        f"your adapters' rank {rank} is {said} under {whose}",
         reading.name,
         FindingId.ADAPTERS,
+    )
+
+
+def _beside(rank: int, ranks: Sequence[float], factors: Factors) -> str:
+    """Say on which side of r* of some layers a rank is, and which factor keeps first steps the same there."""
+    ends = f"{min(ranks):.2g} to {max(ranks):.2g}" if len(ranks) > 1 else f"{ranks[0]:.2g}"
+    keeps = "their first steps keep their size at other ranks with"
+    if rank >= FAR_RANK * max(ranks):
+        return f"well above r* = {ends} of their inputs: {keeps} {factors.above}"
+    if rank <= min(ranks) / FAR_RANK:
+        return f"well below r* = {ends} of their inputs: {keeps} {factors.below}"
+    return (
+        f"near r* = {ends} of their inputs: {keeps} {factors.below} towards smaller ranks and {factors.above} towards "
+        "larger ones"
     )

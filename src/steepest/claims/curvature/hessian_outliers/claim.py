@@ -1,8 +1,8 @@
 """C − 1 leading Hessian eigenvectors of classifiers carry class means; for C = 10 the gradient too, as large steps end.
 
-They follow the number of classes C ≥ 4, not that of images or weights, and settle early in training. The class means
-have one direction more, that of their common mean; it lies some places further down, so that among the first 2C + 1
-eigenvectors about C carry class means.
+They do in most networks, follow the number of classes C ≥ 4, not that of images or weights, and settle early. The class
+means have one direction more, that of their common mean; it lies some places further down, so that among the first
+2C + 1 eigenvectors about C carry class means.
 
 The gradient is looked at in the span of the first C, just before steps shrink and at the end of training. That at least
 four fifths of its square lie there, before they shrink, is said of ten classes only: with the fewest it is less. At the

@@ -55,8 +55,8 @@ def draw(rng: np.random.Generator, variances: NDArray, sizes: Sizes, *, heavy: b
     x = rng.standard_normal((*shape, d), dtype=np.float32)
     x *= np.sqrt(variances).astype(np.float32)
     if heavy:
-        some = rng.random((*shape, 1), dtype=np.float32) < HEAVY
-        x *= some / np.float32(np.sqrt(HEAVY))
+        is_long = rng.random((*shape, 1), dtype=np.float32) < HEAVY
+        x *= is_long / np.float32(np.sqrt(HEAVY))
     w = rng.standard_normal((*shape[:2], d, 1), dtype=np.float32)
     tokens = np.concatenate([x, x @ w], -1)
     queries = tokens[..., -1, :-1].copy()

@@ -26,8 +26,8 @@ def gammas(variances: Values, length: int) -> Values:
 def risk(variances: Values, length: int, weights: Values) -> float:
     """Return the risk of M = diag(weights)."""
     gamma = gammas(variances, length)
-    left = variances * (variances * gamma * weights**2 - 2 * variances * weights + 1)
-    return float(left.sum() / 2)
+    lacking = variances * (variances * gamma * weights**2 - 2 * variances * weights + 1)
+    return float(lacking.sum() / 2)
 
 
 def best_scalar(variances: Values, length: int) -> float:

@@ -120,11 +120,11 @@ class ModularMargin(kit.Claim[None]):
             margin=(cell, sums["margin"]),
             before=(cell, sums["before"]),
             size=(cell, sums["size"]),
-            own=(cell, sums["own"]),
+            own=(cell, sums["in_one_frequency"]),
             weight=(cell + " end", np.stack([sums["least"], sums["most"]], -1)),
             margin_of_table=(cell, table["margin"]),
             size_of_table=(cell, table["size"]),
-            own_of_table=(cell, table["own"]),
+            own_of_table=(cell, table["in_one_frequency"]),
             weight_of_table=(cell + " end", np.stack([table["least"], table["most"]], -1)),
         )
 
@@ -186,13 +186,13 @@ class ModularMargin(kit.Claim[None]):
 
     def rivals(self, setting: None, law: xarray.Dataset) -> list[kit.Rival]:
         p = np.array(self.primes)[:, None]
-        every = np.ones(len(self.decays))
+        over_decays = np.ones(len(self.decays))
         return [
             kit.rival(
                 "one_frequency",
                 "a single frequency computes all sums",
                 label="one frequency",
-                margin=("prime decay", theory.one_frequency(p) * every),
+                margin=("prime decay", theory.one_frequency(p) * over_decays),
             ),
             kit.rival(
                 "mean_of_all",

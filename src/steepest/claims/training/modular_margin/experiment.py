@@ -31,14 +31,14 @@ class Learned(NamedTuple):
     Attributes:
         margin: the smallest over examples and wrong labels, over the size.
         size: sum of cubes of the neurons' norms.
-        own: share of squares of weights in the frequency of each neuron, weighted by size.
+        in_one_frequency: share of squares of weights in the frequency of each neuron, weighted by size.
         least: share of the size of the rarest frequency.
         most: share of the size of the commonest frequency.
     """
 
     margin: NDArray
     size: NDArray
-    own: NDArray
+    in_one_frequency: NDArray
     least: NDArray
     most: NDArray
 

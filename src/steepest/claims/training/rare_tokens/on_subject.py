@@ -240,11 +240,11 @@ class RareOnSubject(OnSubject, RareTokens):
             "root": (0.5, "the root of the mean square falls like √π", "1/√π"),
             "inverse": (1.0, "a class is learned from a number of its examples", "1/π"),
         }
-        own = exponent(self.words, law.delay.values)
+        of_law = exponent(self.words, law.delay.values)
         return [
             kit.rival(id, because, label=label, delay=rarer**power)
             for id, (power, because, label) in powers.items()
-            if abs(own + power) > 2 * WITHIN  # nearer ones say the same here
+            if abs(of_law + power) > 2 * WITHIN  # nearer ones say the same here
         ]
 
     def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
@@ -339,12 +339,12 @@ def half_times(marks: NDArray, losses: NDArray) -> Learned:
     below = losses <= half
     reached = below.any(0)
     steps = np.full(len(half), marks[-1])
-    for one in np.flatnonzero(reached):
-        after = int(below[:, one].argmax())
+    for place in np.flatnonzero(reached):
+        after = int(below[:, place].argmax())
         before = max(after - 1, 0)
-        fall = losses[before, one] - losses[after, one]
-        part = (losses[before, one] - half[one]) / fall if fall else 1.0
-        steps[one] = marks[before] + part * (marks[after] - marks[before])
+        fall = losses[before, place] - losses[after, place]
+        part = (losses[before, place] - half[place]) / fall if fall else 1.0
+        steps[place] = marks[before] + part * (marks[after] - marks[before])
     return Learned(steps, reached)
 
 

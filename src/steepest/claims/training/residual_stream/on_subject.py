@@ -123,22 +123,25 @@ class StreamOnSubject(OnSubject, ResidualStream):
         """Run block one of other networks, and read how large the stream before it is in those that are asked."""
         first = networks.facts["blocks"][0]
         alone = lambda built, subject: passages(built.model, subject, (first,))[0]
-        own = [
+        asked = [
             alone(built, subject)
             for built, subject in zip(networks.built, networks.subjects, strict=True)
         ]
-        drawn = own if not self.several else [alone(*one) for one in self.fresh(networks)]
+        fresh = [alone(built, subject) for built, subject in self.fresh(networks)]
+        drawn = fresh or asked
         added = np.array([passage.added for passage in drawn])
         facts = {
-            "start": np.array([passage.read for passage in own]),
+            "start": np.array([passage.read for passage in asked]),
             "added": float(added.mean()),
             "unsure": float(added.std(ddof=1) / len(added) ** 0.5) if len(added) > 1 else 0.0,
-            "passed_on": float(np.mean([passage.passed_on for passage in own])),
+            "passed_on": float(np.mean([passage.passed_on for passage in asked])),
         }
         return Networks(networks.built, networks.subjects, {**networks.facts, **facts})
 
     def fresh(self, networks: Networks) -> Iterator[tuple[Any, Subject]]:
-        """Build networks of other seeds, each on the same examples."""
+        """Build networks of other seeds, each on the same examples; none if the function takes no seed."""
+        if not self.several:
+            return
         first = networks.subjects[0]
         for place in range(self.count, self.count + self.draws):
             built = self.build(place)
@@ -193,10 +196,10 @@ class StreamOnSubject(OnSubject, ResidualStream):
 
     def cost(self, networks: Networks) -> Cost:
         count = len(networks)
-        others = self.draws if self.several else 0
+        drawn = self.draws if self.several else 0
         return Cost(
-            passes=3 * count + others,
-            builds=others,
+            passes=3 * count + drawn,
+            builds=drawn,
             gradients=2 * count * self.examples,  # of single examples, in two worlds
         )
 
@@ -222,7 +225,7 @@ class StreamOnSubject(OnSubject, ResidualStream):
         arrays = {}
         for world, networks in worlds.items():
             for name in Signals._fields:
-                of_networks = [getattr(one, name)[places] for one in networks]
+                of_networks = [getattr(network, name)[places] for network in networks]
                 arrays[name + world] = ("seed block", self.stacked(of_networks))
         return kit.seen(**arrays)
 
@@ -373,7 +376,7 @@ def _is_chain(calls: list[Call]) -> bool:
     """Whether each block reads what the last one wrote, in one shape."""
     if len(calls) < 2 or any(call.before.shape != call.behind.shape for call in calls):
         return False
-    return all(np.array_equal(one.behind, following.before) for one, following in pairwise(calls))
+    return all(np.array_equal(call.behind, after.before) for call, after in pairwise(calls))
 
 
 def norms_of(model: Any, subject: Subject, blocks: tuple[str, ...]) -> tuple[str, ...]:
@@ -442,7 +445,8 @@ def gradient_squares(model: Any, subject: Subject, blocks: tuple[str, ...]) -> N
     with in_evaluation(model):
         for row in range(count):
             slope = np.asarray(on_rows(subject, np.array([row])).gradient(), float)
-            total += [sum(float((slope[place] ** 2).sum()) for place in own) for own in places]
+            squares = slope**2
+            total += [sum(float(squares[place].sum()) for place in of_block) for of_block in places]
     return total / count
 
 
@@ -469,8 +473,8 @@ def recorded(model: Any, subject: Subject, names: tuple[str, ...] | list[str]) -
 @contextmanager
 def divided(model: Any, norms: tuple[str, ...], size: float) -> Iterator[None]:
     """Let these modules divide what they read by a number, the same for all, and normalize nothing."""
-    by = max(size, 1e-30)
-    divide = lambda part, given, out: given[0] / by
+    divisor = max(size, 1e-30)
+    divide = lambda part, given, out: given[0] / divisor
     with hooked(model, dict.fromkeys(norms, divide)):
         yield
 
@@ -489,7 +493,11 @@ def hooked(model: Any, hooks: Mapping[str, Callable], **how: Any) -> Iterator[No
 def _first_tensor(values: Any) -> Any:
     """Return the first real tensor among some values, or None."""
     return next(
-        (one for one in values if hasattr(one, "is_floating_point") and one.is_floating_point()),
+        (
+            value
+            for value in values
+            if hasattr(value, "is_floating_point") and value.is_floating_point()
+        ),
         None,
     )
 

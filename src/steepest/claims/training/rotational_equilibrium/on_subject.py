@@ -204,7 +204,8 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         return Turning(float(angle), float(others), padded, ends, taken)
 
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
-        slowest, fastest = observed["late_steps"].min(0)[0], observed["late_steps"].max(0)[1]
+        slowest = observed["late_steps"].min(0)[0]
+        fastest = observed["late_steps"].max(0)[1]
         return [
             kit.assume(
                 "smallest late step size over that of the optimizer",

@@ -216,15 +216,15 @@ class SamEdge(kit.Claim[None]):
         ]
 
     def derive(self, law: xarray.Dataset, seen: xarray.Dataset) -> Mapping[str, xarray.DataArray]:
-        both = law.of_gradient * seen.plain + law.of_ahead * seen.ahead
-        return {"both": both.mean(["look", "step"])}
+        terms = law.of_gradient * seen.plain + law.of_ahead * seen.ahead
+        return {"terms": terms.mean(["look", "step"])}
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
             kit.follows(
                 "edge",
                 law.turn,
-                seen.both,
+                seen.terms,
                 EDGE,
                 over="lr radius",
                 label="ηλ(1 + ρλ/‖∇L‖) in training",

@@ -137,10 +137,10 @@ class ScalingRules(kit.Claim[Setting]):
         for row, optimizer in enumerate(OPTIMIZERS):
             wanted = self.theory_of(setting, optimizer, first)(0.0)
             for column, batch in enumerate(self.batches):
-                at = self.theory_of(setting, optimizer, batch)
-                risk[row, column] = [at(power) for power in self.powers]
+                risk_at = self.theory_of(setting, optimizer, batch)
+                risk[row, column] = [risk_at(power) for power in self.powers]
                 if column:
-                    exponent[row, column - 1] = theory.keeping_exponent(at, wanted)
+                    exponent[row, column - 1] = theory.keeping_exponent(risk_at, wanted)
         return kit.law(
             risk=("optimizer batch power", risk), exponent=("optimizer factor", exponent)
         )
