@@ -10,6 +10,7 @@ from steepest.claims.training import _tanh_network as tanh_network
 from steepest.claims.training.sam_edge import experiment, theory
 from steepest.claims.training.sam_edge.claim import SamEdge
 from steepest.claims.training.sam_edge.experiment import Rule
+from steepest.optimizers import Sam
 
 KEY = jax.random.key(0)
 
@@ -45,7 +46,7 @@ def test_gradients_on_a_parabola_come_to_the_law():
         g = curvatures * w
         w = w - eta * curvatures * (w + rho * g / np.linalg.norm(g))
     size = np.linalg.norm(curvatures * w)
-    assert size == pytest.approx(float(theory.gradient(6.0, eta, rho)), rel=1e-6)
+    assert size == pytest.approx(float(Sam(rho).gradient(eta, 6.0)), rel=1e-6)
     assert eta * 6.0 * (1 + rho * 6.0 / size) == pytest.approx(2)
 
 
@@ -54,7 +55,7 @@ def test_edge_is_the_sources_curvature():
     curvature = 7.0
     eta = 0.1
     rho = 0.03
-    size = float(theory.gradient(curvature, eta, rho))
+    size = float(Sam(rho).gradient(eta, curvature))
     edge = size / (2 * rho) * (np.sqrt(1 + 8 * rho / (eta * size)) - 1)
     assert edge == pytest.approx(curvature)
 

@@ -1,6 +1,4 @@
-"""Sizes of updates: both orders against chains that are followed to the end, Muon against an exact spectrum."""
-
-import itertools
+"""Sizes of updates: the lanes of one program against optax, Muon against an exact spectrum."""
 
 import jax
 import jax.numpy as jnp
@@ -8,61 +6,20 @@ import numpy as np
 import optax
 import pytest
 
-from steepest.claims.training.update_size import experiment, theory
+from steepest.claims.training.update_size import experiment
 from steepest.claims.training.update_size.claim import UpdateSize
 from steepest.core.errors import UserError
+from steepest.optimizers import Moments, Muon
 
 RNG = np.random.default_rng(0)
-
-
-def test_without_spread_of_v_it_is_the_ratio_of_means():
-    moments = theory.gaussian(np.array([0.0, 0.5, 2.0]))
-    wanted = (moments.mean**2 + 0.1 / 1.9) / (moments.mean**2 + 1)
-    np.testing.assert_allclose(
-        theory.mean_square(moments, 0.9, 1 - 1e-9, 10**11), wanted, rtol=1e-6
-    )
-
-
-def test_the_first_order_by_all_coins():
-    """Every sequence of a gradient that is 2 or 0, weighed by its chance, with the powers of β summed by hand."""
-    steps = 12
-    beta1 = 0.3
-    beta2 = 0.98
-    powers = np.arange(steps)[::-1]
-    of_m = (1 - beta1) * beta1**powers / (1 - beta1**steps)
-    of_v = (1 - beta2) * beta2**powers / (1 - beta2**steps)
-    coins = np.array(list(itertools.product((0.0, 2.0), repeat=steps)))
-    squares = (coins @ of_m) ** 2
-    v = coins**2 @ of_v
-    # to first order in v's spread about its mean
-    mean = v.mean()
-    wanted = squares.mean() / mean * (1 - np.cov(squares, v)[0, 1] / squares.mean() / mean)
-    wanted += squares.mean() / mean * v.var() / mean**2
-    moments = theory.Moments(*(np.array(value) for value in (1.0, 1.0, 0.0, 1.0)))
-    assert theory.mean_square(moments, beta1, beta2, steps) == pytest.approx(wanted, rel=1e-3)
-
-
-def test_moments_of_batches_by_their_sums():
-    values = np.array([0.0, 0.0, 1.0, 3.0])
-    pairs = np.array([np.mean(pair) for pair in itertools.product(values, repeat=2)])
-    away = lambda array, power: ((array - array.mean()) ** power).mean()
-    moments = lambda array: theory.Moments(array.mean(), *(away(array, k) for k in (2, 3, 4)))
-    np.testing.assert_allclose(moments(values).of_means(2), moments(pairs))
 
 
 def test_muons_iteration_by_singular_values():
     matrices = RNG.standard_normal((1, 3, 6, 9))
     values = np.linalg.svd(matrices, compute_uv=False)
     values /= np.linalg.norm(values, axis=-1, keepdims=True)
-    wanted = np.sqrt((theory.polynomial(values) ** 2).sum() / (3 * 6 * 9))
+    wanted = np.sqrt((Muon().polynomial(values) ** 2).sum() / (3 * 6 * 9))
     np.testing.assert_allclose(experiment.muon(matrices), [wanted])
-
-
-@pytest.mark.parametrize("large", [40, 90])
-def test_muons_size_by_draws(large):
-    matrices = RNG.standard_normal((1, 200, 40, large))
-    drawn = experiment.muon(matrices)[0] * large**0.5
-    assert theory.muon_size(40, large) == pytest.approx(drawn, rel=5e-3)
 
 
 def test_noise_that_is_repeated_once_is_optax_on_fresh_noise():
@@ -84,7 +41,7 @@ def test_noise_that_is_repeated_once_is_optax_on_fresh_noise():
 
 def test_weights_without_a_gradient_do_not_count():
     zero = np.zeros((2, 3))
-    moments = theory.Moments(zero, zero, zero, zero)
+    moments = Moments(zero, zero, zero, zero)
     assert not experiment.told(moments, 8, 0.999, 1000).any()
 
 

@@ -9,7 +9,7 @@ import pytest
 from steepest import measure
 from steepest.core.errors import UserError
 from steepest.measurement import FindingId
-from steepest.measurement._updates import SIZE, STAYED, lost_in_bfloat16, size_on_noise
+from steepest.measurement._updates import SIZE, STAYED, lost_in_bfloat16
 from tests.extras import need
 
 torch = need("torch")
@@ -49,7 +49,7 @@ def test_the_size_is_that_of_the_last_change_of_the_weights():
     change = (flat(model) - before).numpy() / 1e-3
     reading = updates(model, rule)[SIZE]
     assert reading.value == pytest.approx(np.sqrt((change**2).mean()), rel=1e-3)
-    assert reading.compared == size_on_noise(0.8)
+    assert reading.compared == ((1 - 0.8) / (1 + 0.8)) ** 0.5
     first = change[:48]  # of the first layer's matrix
     assert reading.parts["0.weight"] == pytest.approx(np.sqrt((first**2).mean()), rel=1e-3)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steepest import optimizers
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import Subject
 
@@ -114,12 +115,15 @@ class Optimizer:
         >>> Optimizer(momentum=0.5).numerator
         3.0
         """
-        turn = 2 * (1 + self.momentum)
+        return float(self.descends_by.turn)
+
+    @property
+    def descends_by(self) -> optimizers.Momentum | optimizers.Adam:
+        """Return what is known of the rule in general."""
         if self.kind == Rule.ADAM:
-            return turn / (1 - self.momentum)
-        if self.kind == Rule.NESTEROV:
-            return turn / (1 + 2 * self.momentum)
-        return turn / (1 - self.dampening)
+            return optimizers.Adam(self.momentum)
+        nesterov = self.kind == Rule.NESTEROV
+        return optimizers.Momentum(self.momentum, nesterov, 0.0 if nesterov else self.dampening)
 
     @property
     def one_decay(self) -> float:

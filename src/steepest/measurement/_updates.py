@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from steepest.core.errors import UserError
 from steepest.measurement._context import Context
 from steepest.measurement._report import Reading
+from steepest.optimizers import Adam
 
 SIZE = "size of the last update"
 STAYED = "share of weights that bfloat16 would not move"
@@ -25,17 +26,6 @@ def measure_updates(context: Context) -> list[Reading]:
             "updates are those of Adam or AdamW after some steps; give the optimizer that trains your model"
         )
     return [_size(context), *_lost(context)]
-
-
-def size_on_noise(beta1: float) -> float:
-    """Return √((1 − β₁)/(1 + β₁)), the size of Adam's update where batches are pure noise (the claim update-size).
-
-    The weights of Adam's average sum to one, and their squares to this number's square. Where batches agree it is 1.
-
-    >>> round(size_on_noise(0.9), 4)
-    0.2294
-    """
-    return ((1 - beta1) / (1 + beta1)) ** 0.5
 
 
 def lost_in_bfloat16(weights: NDArray, change: NDArray) -> NDArray:
@@ -60,7 +50,7 @@ def _size(context: Context) -> Reading:
         if np.isfinite(update[weight.place]).any():
             parts[weight.name] = float(np.sqrt(np.nanmean(update[weight.place] ** 2)))
     value = float(np.sqrt(np.nanmean(update**2)))
-    noise = size_on_noise(optimizer.momentum)
+    noise = float(Adam(optimizer.momentum).update_size())
     return Reading(
         SIZE,
         value,

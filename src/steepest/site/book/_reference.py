@@ -28,6 +28,7 @@ PACKAGES = (
     "steepest.graphs",
     "steepest.programs",
     "steepest.landscapes",
+    "steepest.optimizers",
     "steepest.dynamics",
     "steepest.noise",
     "steepest.bayes",

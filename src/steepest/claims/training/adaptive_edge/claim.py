@@ -15,6 +15,7 @@ from steepest import kit
 from steepest.claims.training._tanh_network import sharpness
 from steepest.claims.training.adaptive_edge import experiment
 from steepest.claims.training.adaptive_edge.experiment import Rule
+from steepest.optimizers import Adam, Momentum
 
 MOMENTUM = ("momentum", "nesterov")
 LOOKS = (0.75, 0.8, 0.85, 0.9, 0.95, 1.0)  # of the training, after which curvature is read
@@ -98,14 +99,13 @@ class AdaptiveEdge(kit.Claim[None]):
     def step_sizes(self) -> kit.Values:
         """Return η of momentum and Nesterov at each β, ``(rules, betas)``."""
         beta = np.array(self.betas)
-        momentum = 2 * (1 + beta) / self.edge
-        return np.round([momentum, momentum / (1 + 2 * beta)], 3)
+        steps = [rule.largest_step(self.edge) for rule in rules_of_momentum(beta)]
+        return np.round(np.stack(steps), 3)
 
     @property
     def adam_steps(self) -> kit.Values:
         """Return η of Adam at each β₁, ``(betas,)``."""
-        beta = np.array(self.adam_betas)
-        return np.round(2 * (1 + beta) / (1 - beta) / self.adam_edge, 7)
+        return np.round(Adam(np.array(self.adam_betas)).largest_step(self.adam_edge), 7)
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"rule": MOMENTUM, "beta": self.betas, "beta1": self.adam_betas}
@@ -117,13 +117,11 @@ class AdaptiveEdge(kit.Claim[None]):
         return []
 
     def predict(self, setting: None) -> kit.Prediction:
-        beta = np.array(self.betas)
-        beta1 = np.array(self.adam_betas)
-        turn = np.stack([2 + 2 * beta, (2 + 2 * beta) / (1 + 2 * beta)])
+        turn = np.stack([rule.turn for rule in rules_of_momentum(np.array(self.betas))])
         # of curvature times η, as the curvatures are alike by the choice of η
         return kit.law(
             momentum=("rule beta", turn),
-            adam=("beta1", (2 + 2 * beta1) / (1 - beta1)),
+            adam=("beta1", Adam(np.array(self.adam_betas)).turn),
         )
 
     def rules(self) -> Rule:
@@ -297,3 +295,8 @@ class AdaptiveEdge(kit.Claim[None]):
                 log="y",
             ),
         )
+
+
+def rules_of_momentum(beta: kit.Values) -> tuple[Momentum, Momentum]:
+    """Return momentum and Nesterov's rule at some β."""
+    return Momentum(beta), Momentum(beta, nesterov=True)

@@ -16,6 +16,7 @@ from steepest import kit
 from steepest.claims.training._tanh_network import sharpness
 from steepest.claims.training.sam_edge import experiment, theory
 from steepest.claims.training.sam_edge.experiment import Rule
+from steepest.optimizers import Sam
 
 PARTS = 5  # of a training, at whose ends two successive steps are read
 LATE = 3  # of these parts are judged
@@ -132,7 +133,7 @@ class SamEdge(kit.Claim[None]):
             turn=2.0,
             of_gradient=1.0,
             of_ahead=1.0,
-            gradient=("lr radius curvature", theory.gradient(after, etas, radii)),
+            gradient=("lr radius curvature", Sam(radii).gradient(etas, after)),
             fall=("lr radius curvature", theory.steps_to_fall(self.first, after, etas, radii)),
         )
 

@@ -13,15 +13,6 @@ import numpy as np
 from steepest.nn.types import Values
 
 
-def gradient(curvature: Values, eta: Values, rho: Values) -> Values:
-    """Return the size of gradients that steps come to.
-
-    >>> round(float(gradient(10.0, 0.1, 0.05)), 9)
-    0.5
-    """
-    return np.asarray(eta * rho * curvature**2 / (2 - eta * curvature))
-
-
 def steps_to_fall(before: float, after: Values, eta: Values, rho: Values) -> Values:
     """Return steps until curvature has fallen in the valley ½eʸx², where ∇λ has the size λ.
 

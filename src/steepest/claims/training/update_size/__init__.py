@@ -1,1 +1,1 @@
-"""The claim update-size: what it says, its experiment and its theory."""
+"""The claim update-size: what it says, and its experiment."""

@@ -12,8 +12,14 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.training.update_size import experiment, theory
+from steepest.claims.training.update_size import experiment
 from steepest.claims.training.update_size.experiment import Setting
+from steepest.optimizers import (
+    Muon,
+    gaussian_moments,
+    spread_of_second_moment,
+    update_size_of_adam,
+)
 
 FOLKLORE = 0.2  # by which Muon's update is multiplied to match Adam's
 
@@ -82,9 +88,9 @@ class UpdateSize(kit.Claim[Setting]):
         "match Adam's is a rule of thumb [@liu2025]"
     )
     remarks = (
-        "The law with s, its next order in 1 − β₂, and c for Muon's polynomial are derived in theory.py. Gradients are "
-        "independent from step to step, of one mean and one variance: weights stay where they are, and batches are "
-        "drawn anew.",
+        "The law with s, its next order in 1 − β₂, and c for Muon's polynomial are derived in `steepest.optimizers`. "
+        "Gradients are independent from step to step, of one mean and one variance: weights stay where they are, and "
+        "batches are drawn anew.",
         "In a training whose gradients shrink v remembers larger ones, for 1/(1 − β₂) steps: updates are then smaller "
         "by the root of what is left of the mean square.",
         "A factor that gives Muon's update the size of Adam's is √((s² + ρ)/(1 + s²))/c: 0.26 at β₁ = 0.9 where "
@@ -112,9 +118,6 @@ class UpdateSize(kit.Claim[Setting]):
         "claim.UpdateSize.late": "it says which steps count",
         "claim.UpdateSize.masks": "it says which weights count, and predicts no size",
         "experiment.told": "the same",
-        "theory.Moments.of_means": "of batches, of which it asks here how much v varies",
-        "theory.Moments.spread": "the same",
-        "theory.spread_of_v": "it says which weights count here, and there corrects by a percent",
     }
     tiny = {
         "beta1": (0.5, 0.7),
@@ -174,7 +177,7 @@ class UpdateSize(kit.Claim[Setting]):
             ),
             kit.assume(
                 "spread of v on noise",
-                float(theory.spread_of_v(min(self.beta2), self.steps)),
+                float(spread_of_second_moment(min(self.beta2), self.steps)),
                 "<=",
                 0.06,
                 "the law is to first order in 1 − β₂: raise --beta2",
@@ -186,13 +189,13 @@ class UpdateSize(kit.Claim[Setting]):
         return kit.law(
             adam=("beta1 beta2 s", self.on_noise()),
             digits=("seed batch", np.stack(on_digits, -1)),
-            muon=("n", [theory.muon_size(self.small, n) / n**0.5 for n in self.large]),
+            muon=("n", [Muon().update_size(self.small, n) for n in self.large]),
         )
 
     def on_noise(self) -> kit.Values:
         """Return the law on Gaussian gradients, ``(beta1, beta2, s)``."""
         beta1, beta2, s = np.meshgrid(self.beta1, self.beta2, self.agreement, indexing="ij")
-        return theory.root_mean_square(theory.gaussian(s), beta1, beta2, self.late)
+        return update_size_of_adam(gaussian_moments(s), beta1, beta2, self.late)
 
     def on_digits(self, setting: Setting, batch: int) -> kit.Values:
         """Return the law for batches of digits over all weights that count, ``(seeds,)``."""
@@ -200,7 +203,7 @@ class UpdateSize(kit.Claim[Setting]):
         count = np.zeros(self.seeds)
         for moments, mask in zip(setting.moments, self.masks(setting, batch), strict=True):
             with np.errstate(invalid="ignore", divide="ignore"):  # of weights that have no gradient
-                size = theory.root_mean_square(moments.of_means(batch), *self.betas, self.late)
+                size = update_size_of_adam(moments.of_means(batch), *self.betas, self.late)
             sums += np.where(mask, size**2, 0).sum((1, 2))
             count += mask.sum((1, 2))
         return np.sqrt(sums / count)

@@ -9,16 +9,11 @@ import numpy as np
 import optax
 
 from steepest import kit
-from steepest.claims.training.update_size.theory import (
-    COEFFICIENTS,
-    ITERATIONS,
-    Moments,
-    spread_of_v,
-)
 from steepest.nn.data import digits
 from steepest.nn.losses import cross_entropy
 from steepest.nn.networks import mlp
 from steepest.nn.types import Network, Params, Values
+from steepest.optimizers import Moments, Muon, spread_of_second_moment
 
 EPSILON = 1e-12
 REPEATED = 4  # times that a batch comes in a row, in the changed world
@@ -75,7 +70,7 @@ def told(moments: Moments, batch: int, beta2: float, step: int) -> Values:
     """
     of_batch = moments.of_means(batch)
     size = (of_batch.mean**2 + of_batch.variance) ** 2
-    return (size > 0) & (spread_of_v(beta2, step) * of_batch.spread <= SURE * size)
+    return (size > 0) & (spread_of_second_moment(beta2, step) * of_batch.spread <= SURE * size)
 
 
 def on_noise(
@@ -162,9 +157,10 @@ def muon(gradients: Values) -> Values:
 
     It divides by the Frobenius norm, and brings singular values near one by five products of matrices.
     """
-    a, b, c = COEFFICIENTS
+    rule = Muon()
+    a, b, c = rule.coefficients
     update = gradients / np.linalg.norm(gradients, axis=(-2, -1), keepdims=True)
-    for _ in range(ITERATIONS):
+    for _ in range(rule.iterations):
         square = update @ update.swapaxes(-2, -1)
         update = a * update + (b * square + c * square @ square) @ update
     return np.sqrt((update**2).mean((1, 2, 3)))
