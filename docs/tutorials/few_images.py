@@ -52,6 +52,9 @@ labels = digits.target[chosen]
 #
 # All entries come in one call. Convolutions keep pairs of positions with the same displacement together, pooling wants
 # them all, and `gram` computes as many as the output depends on; the error that it gives is a bound.
+#
+# :::{idea} displacement
+# :::
 
 # %%
 layers = [layer for _ in range(3) for layer in (conv(64), "relu")]

@@ -30,6 +30,7 @@ from steepest.core.scope import scope_of
 from steepest.core.words import Verdict
 from steepest.engine.results import Result
 from steepest.engine.run import Ready, build, execute
+from steepest.engine.threads import one_thread
 from steepest.kit import Claim, Kind
 from steepest.site.drawing import svg
 from steepest.sources import expand
@@ -277,7 +278,7 @@ def same_bits(ready: Ready, result: Result) -> Problems:
     claim = ready.claim
     if not result.observed:
         return []
-    with arithmetic(double=claim.precision == "float64"):
+    with one_thread(), arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(ready.seed)
         again = claim.observe(claim.setting(for_setting), for_observation)
         checks = claim.checks(result.predicted, again)

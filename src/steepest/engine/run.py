@@ -29,6 +29,7 @@ from steepest.engine.fingerprint import Stamp, stamp
 from steepest.engine.results import Result
 from steepest.engine.shared import Shared
 from steepest.engine.store import Question, Store
+from steepest.engine.threads import one_thread
 from steepest.kit import Claim, Judgement
 
 Watch = Callable[[str], None]
@@ -187,7 +188,7 @@ def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     observed = Observation()
     rivals: Sequence[Rival] = ()
     shared = Shared(claim)
-    with arithmetic(double=claim.precision == "float64"):
+    with one_thread(), arithmetic(double=claim.precision == "float64"):
         for_setting, for_observation = seeded(asked.seed)
         watch("setting up")
         setting = claim.setting(for_setting)

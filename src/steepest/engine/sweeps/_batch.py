@@ -22,6 +22,7 @@ from steepest.engine.fingerprint import everything
 from steepest.engine.run import Ready, build, execute
 from steepest.engine.sweeps._cost import cost, lanes
 from steepest.engine.sweeps._plan import experiment_at
+from steepest.engine.threads import one_thread
 from steepest.kit import Claim
 
 Record = dict[str, Any]
@@ -46,7 +47,7 @@ def compute(request: Mapping[str, Any]) -> list[Record]:
     kind = catalogue.load(entry)
     if request["whole"]:
         return [_whole(request, entry, kind, fields, seed) for fields, seed in request["points"]]
-    with arithmetic(double=kind.precision == "float64"):
+    with one_thread(), arithmetic(double=kind.precision == "float64"):
         return _points(request, kind)
 
 

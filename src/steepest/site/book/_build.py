@@ -25,6 +25,7 @@ from ._shelf import shelf
 MARKER = ".steepest-book"
 """Lies in every book and lists its files: a folder without it, or with other files, is never replaced."""
 LEFT_OUT = ("_sources", ".buildinfo", "objects.inv")
+SCRIPTS = ("book.js", "toys.js")
 DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
 
 
@@ -137,7 +138,8 @@ def _sphinx(
     static = source / "_static"
     static.mkdir(exist_ok=True)
     (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
-    (static / "book.js").write_text((Path(__file__).parent / "book.js").read_text("utf-8"), "utf-8")
+    for script in SCRIPTS:
+        shutil.copyfile(Path(__file__).parent / script, static / script)
     shelf.cache_clear()
     # these speak up once a handler listens to everything
     for chatty in ("matplotlib", "fontTools", "traitlets"):
@@ -207,7 +209,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "html_theme_options": {"top_of_page_buttons": [], "navigation_with_keys": True},
         "html_static_path": ["_static"],
         "html_css_files": ["book.css"],
-        "html_js_files": [("book.js", {"defer": "defer"})],
+        "html_js_files": [(script, {"defer": "defer"}) for script in SCRIPTS],
         "html_math_renderer": "mathml",
         "html_show_sourcelink": False,
         "html_copy_source": False,

@@ -58,6 +58,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("statements", _Statements)
     app.add_directive("statement-counts", _StatementCounts)
     app.add_directive("moving", _Moving)
+    app.add_directive("idea", _Idea)
+    app.add_directive("toy", _Toy)
     app.add_directive("predict", _Predict)
     app.add_directive("exercise", _Exercise)
     app.add_node(_Bare, html=(_nothing, _nothing))
@@ -207,6 +209,30 @@ class _Moving(_Directive):
         except (UserError, KeyError) as trouble:
             return self.wrong(trouble)
         return self.html(shown)
+
+
+class _Idea(_Directive):
+    """The drawing of an idea."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            return self.html(_html.idea(self.arguments[0]))
+        except UserError as trouble:
+            return self.wrong(trouble)
+
+
+class _Toy(_Directive):
+    """A calculation that a reader turns by a slider."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            return self.html(_html.toy(self.arguments[0]))
+        except UserError as trouble:
+            return self.wrong(trouble)
 
 
 class _OfChapters(_Directive):

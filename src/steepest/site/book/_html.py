@@ -18,6 +18,7 @@ from steepest.site.pages import Run
 from steepest.sources import sources
 
 from ._statements import Outcome, State, Statement, StatementMap, counts
+from .ideas import IDEAS, TOYS
 
 STATES = {
     State.BUILT: "tested",
@@ -162,6 +163,27 @@ def formulas(lines: Mapping[str, str], runs: Mapping[str, Run | None], root: str
     """
     rows = [(catalogue.entry(name), formula, runs[name]) for name, formula in lines.items()]
     return Markup(environment().get_template("formulas.html").render(rows=rows, root=root))
+
+
+def idea(name: str) -> Markup:
+    """Return the drawing of an idea.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    drawn = _named(IDEAS, name, "drawing")()
+    return Markup(environment().get_template("idea.html").render(idea=drawn))
+
+
+def toy(name: str) -> Markup:
+    """Return a calculation with a slider; without scripts it stands still.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    made = _named(TOYS, name, "toy")()
+    template = environment().get_template("toy.html")
+    return Markup(template.render(name=name, toy=made, serial=next(_serial)))
 
 
 def tally(verdicts: Sequence[str]) -> Markup:
