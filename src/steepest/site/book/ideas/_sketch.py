@@ -194,7 +194,7 @@ class Part:
         """
         lines = [text] if isinstance(text, str) else list(text)
         across, down = self.place(*at)[0] + shift
-        weight = ' font-weight="600"' if bold else ""
+        weight = ' class="bold"' if bold else ""
         for number, line in enumerate(lines):
             self._add(
                 f'<text x="{across:.1f}" y="{down + 1.25 * SIZE * number:.1f}" text-anchor="{anchor}" '

@@ -54,7 +54,7 @@ def parabola() -> Toy:
     part.words("start", (START, START**2 / 2), "soft", shift=(10, 10))
     part.words("θ", (1.7, -0.02), "soft", "end")
     return Toy(
-        "A step is shorter than the parabola is wide, or it is not",
+        "How long may a step be?",
         "Each step multiplies the weight by 1 − ηλ. Below one it slides down, between one and two"
         " it swings and settles, at two it swings for ever, beyond it climbs.",
         "ηλ",
@@ -94,7 +94,7 @@ def catapult() -> Toy:
         lower.words(str(wall), (LONG, wall), "predicted", shift=(5, 4))
     lower.line(times, curvature, "context", 2, moves="curvature")
     return Toy(
-        "Too large a step repairs itself, up to four",
+        "How large a step repairs itself?",
         "One example, target zero, a hidden layer of 400 linear neurons, an error of 1/η at the start: "
         "the recursion of the text with all its terms. Watch the curvature fall while the risk is"
         " high.",
