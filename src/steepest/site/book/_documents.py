@@ -37,10 +37,21 @@ def _index() -> str:
 
 
 def _plain(sentence: str) -> str:
-    """A sentence as a heading: what Markdown would take for markup stands for itself."""
-    for mark in "\\`*_[]<>#|$":
-        sentence = sentence.replace(mark, f"\\{mark}")
-    return sentence
+    r"""A sentence as a heading: what Markdown would take for markup stands for itself, ``_{…}`` and ``^{…}`` are set.
+
+    >>> print(_plain("minima of ℓ_{2/L}, like N^{3/2} and a_b"))
+    minima of ℓ{sub}`2/L`, like N{sup}`3/2` and a\_b
+    """
+    pieces = re.split(r"([_^])\{([^{}]+)\}", sentence)
+    parts = []
+    for words, mark, script in zip(
+        pieces[::3], [*pieces[1::3], ""], [*pieces[2::3], ""], strict=True
+    ):
+        for sign in "\\`*_[]<>#|$":
+            words = words.replace(sign, f"\\{sign}")
+        role = {"_": "sub", "^": "sup"}.get(mark, "")
+        parts.append(f"{words}{{{role}}}`{script}`" if role else words)
+    return "".join(parts)
 
 
 def write_works(stage: Path) -> None:

@@ -103,6 +103,8 @@ def ticks(text: str) -> Markup:
     '<code>a_b</code> where C<sub>W</sub>² &gt; ρ<sup>l+1</sup>, λ<sub>max</sub>, not x_max'
     >>> str(ticks("ℓ_{2/L} of W_{l+1}, Σ_{i<d} s_i"))
     'ℓ<sub>2/L</sub> of W<sub>l+1</sub>, Σ<sub>i&lt;d</sub> s<sub>i</sub>'
+    >>> str(ticks("η(aN^{3/2} + bN), e^{−λ_i t}"))
+    'η(aN<sup>3/2</sup> + bN), e<sup>−λ<sub>i</sub> t</sup>'
     """
     pieces = re.split(r"`{1,2}([^`]+)`{1,2}", text)
     return Markup("").join(
@@ -121,7 +123,7 @@ def _indexed(text: str) -> Markup:
     raised = re.sub(
         rf"(?<=[\w)>])\^(?:\(([^()\s]{{1,8}})\)|({letter}){end})", r"<sup>\1\2</sup>", safe
     )
-    return Markup(raised)
+    return Markup(re.sub(r"(?<=[\w)>])\^\{([^{}]{1,24})\}", r"<sup>\1</sup>", raised))
 
 
 def meaning(comment: str) -> tuple[str, str]:
