@@ -90,6 +90,9 @@ def problems(book: Path) -> Iterator[str]:
         )
         if raw:
             yield f"{name}: a formula that is not set: {raw[0][:60]}"
+        scripts = re.search(r".{0,20}[_^]\{[^{}\n]{1,30}\}", " ".join(page.text))
+        if scripts:
+            yield f"{name}: an index or exponent that is not set: {scripts[0]}"
         for formula in re.findall(r"<math.*?</math>", path.read_text("utf-8"), re.DOTALL):
             left = re.search(r"\\[A-Za-z]+", re.sub(r"<[^>]*>", "", formula))
             if left:

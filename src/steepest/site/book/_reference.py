@@ -197,6 +197,10 @@ def _escaped(text: str) -> str:
     text = re.sub(r"(?<!\\)_(?=[\s.,;:)=|]|$)", r"\\_", text)
     letter = "[A-Za-z0-9α-ωΑ-Ω∞∥⊥]"
     text = re.sub(
+        r"((?<![A-Za-z0-9_`])[^\W\d_]|[‖∥|])_\{([^{}`]{1,20})\}", r"\1\\ :sub:`\2`\\ ", text
+    )
+    text = re.sub(r"(?<=[\w)|])\^\{([^{}`]{1,24})\}", r"\\ :sup:`\1`\\ ", text)
+    text = re.sub(
         rf"((?<![A-Za-z0-9_`])[^\W\d_]|[‖∥])_({letter})(?![A-Za-z0-9_])", r"\1\\ :sub:`\2`\\ ", text
     )
     return re.sub(
