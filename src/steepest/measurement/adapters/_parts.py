@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from steepest.core.errors import UserError, nearest
 from steepest.krylov import Operator
@@ -103,8 +103,17 @@ def batch_gradient(
         rng: draws.
     """
     examples = sum(count for _, count in subject.batches)
-    rows = np.sort(rng.choice(examples, size, replace=False))
-    return subject._gradient(picked(subject.batches, rows))
+    return gradient_of(subject, rng.choice(examples, size, replace=False))
+
+
+def gradient_of(subject: Subject, rows: Int[np.ndarray, " b"]) -> Float[np.ndarray, " p"]:
+    """Return the gradient of the mean loss of some examples, shape ``(p,)``.
+
+    Args:
+        subject: model, loss and data.
+        rows: their places in a pass over the data; one that is there twice counts twice.
+    """
+    return subject._gradient(picked(subject.batches, np.sort(rows)))
 
 
 def block(subject: Subject, names: Sequence[str], kind: Kind = "hessian") -> tuple[Operator, int]:

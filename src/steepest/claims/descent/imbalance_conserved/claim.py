@@ -161,7 +161,7 @@ class ImbalanceConserved(kit.Claim[Setting]):
         "time": 4.0,
         "steps": 600,
     }
-    full = {"seeds": 40, "imbalances": (0.0, 0.3, 1.0, 3.0, 10.0, 30.0)}
+    full = {"seeds": 40, "imbalances": (0.0, 0.3, 1.0, 3.0, 10.0, 20.0)}
     out_of_scope = {"hidden": 3}
     point = ScalarPoint
 
