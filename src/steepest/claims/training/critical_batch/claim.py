@@ -2,7 +2,7 @@
 
 S is the number of steps that SGD needs to a given risk, and E = bS that of examples, as the batch b varies. The mean
 of the noise scale tr HΣ/gᵀHg is over a training without noise. With whole best steps the critical batch E_min/S_min is
-another one, a sixth of it to twice as large here.
+another one, a sixth of it to one and a half times as large here.
 """
 
 from collections.abc import Mapping
@@ -73,8 +73,8 @@ class CriticalBatch(kit.Claim[Setting]):
     corrections = (
         "The source derives the law for whole best steps, as if trainings with all batches went through the same "
         "points. They do so for small shares of these steps alone. Trainings with whole steps are 3 % off such a law "
-        "from one start here and a third from another, and their critical batch is a sixth to twice the mean noise "
-        "scale along gradient flow.",
+        "from one start here and a third from another, and their critical batch is a sixth to one and a half times the "
+        "mean noise scale along gradient flow.",
     )
     remarks = (
         "Noise has the covariance σ²H, as in least squares near its minimum, and stays as it is. Where it fades with "

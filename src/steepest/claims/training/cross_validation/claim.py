@@ -2,7 +2,7 @@
 
 e is the error on a new example, and v the variance that the kernel leaves there, the inputs of training being known.
 GCV, generalized cross-validation, is thus right where v is the same at all examples: with a ridge, or on Gaussian
-inputs. On digits without a ridge it is a quarter to a third too low.
+inputs. On digits without a ridge it is about a third too low.
 """
 
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ class CrossValidation(kit.Claim[Setting]):
     corrections = (
         "GCV is said to predict the risk of kernel regression with and without a ridge. Without one that needs "
         "examples of which the kernel knows equally much, such as Gaussian inputs in many dimensions. Digits are "
-        "not: GCV is a quarter to a third too low.",
+        "not: GCV is about a third too low.",
     )
     remarks = (
         "Leaving one out is exact in the mean, but for one example less. GCV's limit is to first order in the spread "
