@@ -1,0 +1,1 @@
+"""The claim critical-batch: what it says, its experiment and its theory."""

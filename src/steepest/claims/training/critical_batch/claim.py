@@ -1,0 +1,313 @@
+"""By small shares of the best steps (S/S_min − 1)(E/E_min − 1) = 1, and E_min/S_min is the mean noise scale.
+
+S is the number of steps that SGD needs to a given risk, and E = bS that of examples, as the batch b varies. The mean
+of the noise scale tr HΣ/gᵀHg is over a training without noise. With whole best steps the critical batch E_min/S_min is
+another one, a sixth of it to one and a half times as large here.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import xarray
+
+from steepest import kit
+from steepest.claims.training.critical_batch import experiment, theory
+
+
+class Setting(NamedTuple):
+    """Quadratics and where training on them starts."""
+
+    curvatures: kit.Values  # (d,)
+    squares: kit.Values  # of errors, at a risk of ½, (starts, d)
+
+
+@kit.claim
+class CriticalBatch(kit.Claim[Setting]):
+    """Quadratics with a power law of curvatures and noise like that of least squares; many runs at a time."""
+
+    batches: tuple[kit.Count, ...] = kit.param(
+        (32, 128, 512, 2048, 8192),
+        "b",
+        unit="examples",
+        scope=kit.choices((32, 128, 512, 2048, 8192), (40, 200, 1000, 5000), (64, 512, 4096)),
+    )
+    starts: tuple[kit.NonNegative, ...] = kit.param(
+        (0.0, 0.5, 1.0),
+        "power of i by which squares of errors fall at the start",
+        scope=kit.choices((0.0, 0.5, 1.0), (0.2, 0.6), (0.25, 0.5, 0.75)),
+    )
+    decay: kit.Positive = kit.param(
+        1.0,
+        "power of i by which curvatures fall",
+        scope=kit.between(0.75, 1.25, "next to steeper ones shares have to be smaller"),
+    )
+    dimension: kit.Count = kit.param(50, "d", scope=kit.between(30, 60))
+    noise: kit.Positive = kit.param(
+        1.0, "σ² of an example's gradient, over the curvature", scope=kit.between(0.7, 1.2)
+    )
+    target: kit.Fraction = kit.param(
+        0.1, "risk to come to, over that of the start", scope=kit.between(0.08, 0.15)
+    )
+    share: kit.Fraction = kit.param(
+        0.02,
+        "φ, of the best step",
+        scope=kit.between(0.015, 0.025, "the law is the limit of small shares"),
+    )
+    runs: kit.Count = kit.param(16, "of a group, that take steps of one size", unit="runs")
+    seeds: kit.Seeds = kit.param(12, "groups of runs")
+
+    kind = "limit"
+    says = {
+        "(S/S_min − 1)(E/E_min − 1) = 1": "steps",
+        "E_min/S_min is the mean noise scale": "critical",
+    }
+    statement = (
+        r"S=S_{\min}+\frac{E_{\min}}b,\qquad S_{\min}=\frac1\varphi\int\frac{g^\top Hg}{\lVert g\rVert^2}\,d\tau,\quad "
+        r"E_{\min}=\frac1\varphi\int\frac{\mathrm{tr}\,H\Sigma}{\lVert g\rVert^2}\,d\tau\quad\text{along gradient flow}"
+    )
+    source = (
+        "[@mccandlish2018] for the law, with whole best steps and as a fit to trainings; its limit of small shares is "
+        "derived in theory.py"
+    )
+    corrections = (
+        "The source derives the law for whole best steps, as if trainings with all batches went through the same "
+        "points. They do so for small shares of these steps alone. Trainings with whole steps are 3 % off such a law "
+        "from one start here and a third from another, and their critical batch is a sixth to one and a half times the "
+        "mean noise scale along gradient flow.",
+    )
+    remarks = (
+        "Noise has the covariance σ²H, as in least squares near its minimum, and stays as it is. Where it fades with "
+        "the risk, as where all examples can be fitted, the noise scale is the same throughout.",
+        "The noise scale grows along a training, as gradients fall. Measured at the start it is ten to two hundred "
+        "times too small: what counts is its mean over the training.",
+        "The noise scale of equal curvatures, tr Σ/‖g‖², is easier to measure. Its mean is a fifth of the true one to "
+        "one and a half times it, depending on where training starts. It is nearer to the critical batch of whole "
+        "best steps, within a third of it here, for a reason that is not known to us.",
+        "Which step is best is known here, from where all runs are. Steps that are all alike, and the best of that "
+        "kind, have another critical batch.",
+    )
+    history = (
+        kit.Version(
+            1,
+            "steps at five batches from three starts, and the critical batch",
+            "prototypes had taken whole best steps, and had a fit within a few percent from one start; from others it "
+            "was off by 40 %, and the law was restated for small shares. Shares and the scope were set by the mean "
+            "recursion, before any draft with runs; starts and margins after drafts at seeds 1101 and 1102, whose "
+            "margins of 6 and 10 % were wider than they had to be. At seed 1103 a critical batch of 6600 was fitted to "
+            "batches of 2048 at most and came out 10 % low: the largest batch was raised and the scope narrowed",
+        ),
+    )
+    tiny = {
+        "batches": (32, 512),
+        "starts": (0.5, 1.0),
+        "dimension": 12,
+        "target": 0.3,
+        "runs": 4,
+        "seeds": 3,
+    }
+    full = {"runs": 256}
+    out_of_scope = {"share": 0.5}
+
+    def axes(self) -> dict[str, tuple[object, ...]]:
+        return {"batch": self.batches, "start": self.starts}
+
+    def setting(self, key: kit.Key) -> Setting:
+        place = np.arange(1.0, self.dimension + 1)
+        curvatures = place**-self.decay
+        squares = np.array([place**-power for power in self.starts])
+        return Setting(curvatures, squares / (squares @ curvatures)[:, None])
+
+    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
+        return [
+            kit.assume(
+                "φ, share of the best step",
+                self.share,
+                "<=",
+                0.05,
+                "the law is the limit of small shares: choose a smaller --share",
+            ),
+            kit.assume(
+                "largest batch over the critical one",
+                max(self.batches) / max(need.examples / need.steps for need in self.needs(setting)),
+                ">=",
+                0.5,
+                "S_min has to be seen for a fit: raise --batches",
+            ),
+        ]
+
+    def predict(self, setting: Setting) -> kit.Prediction:
+        needs = self.needs(setting)
+        counts = [[need.steps + need.examples / b for b in self.batches] for need in needs]
+        return kit.law(
+            steps=("start batch", counts),
+            critical=("start", [need.examples / need.steps for need in needs]),
+        )
+
+    def needs(self, setting: Setting) -> list[theory.Needs]:
+        """Return what gradient flow says from each start."""
+        return [
+            theory.needs(setting.curvatures, squares, self.noise, self.target, self.share)
+            for squares in setting.squares
+        ]
+
+    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+        rng = kit.numpy_generator(key)
+        batches = np.array(self.batches, float)
+        counts = self.counts(setting, rng, self.share)
+        whole = self.counts(setting, rng, 1.0)
+        constant = np.array(
+            [
+                [
+                    experiment.constant_steps(
+                        setting.curvatures, squares, self.noise, b, self.target
+                    )
+                    for b in batches
+                ]
+                for squares in setting.squares
+            ]
+        )
+        return kit.seen(
+            steps=("seed start batch", counts),
+            critical=("seed start", experiment.critical(batches, counts)),
+            fading=("seed start batch", self.counts(setting, rng, self.share, fading=True)),
+            whole=("seed start", experiment.critical(batches, whole)),
+            constant=("start", experiment.critical(batches, constant)),
+        )
+
+    def counts(
+        self, setting: Setting, rng: np.random.Generator, share: float, *, fading: bool = False
+    ) -> kit.Values:
+        """Return steps to the target, ``(seeds, starts, batches)``."""
+        counts = np.empty((self.seeds, len(self.starts), len(self.batches)))
+        for row, column in np.ndindex(counts.shape[1:]):
+            counts[:, row, column] = experiment.steps(
+                rng,
+                setting.curvatures,
+                setting.squares[row],
+                self.noise,
+                self.batches[column],
+                share,
+                self.target,
+                (self.seeds, self.runs),
+                fading=fading,
+            )
+        return counts
+
+    def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
+        return [
+            kit.follows(
+                "steps",
+                law.steps,
+                seen.steps,
+                0.04,  # the next order in φ takes up to 2 %, the interval 1 %
+                over="start batch",
+                label="steps to the risk",
+            ),
+            kit.follows(
+                "critical",
+                law.critical,
+                seen.critical,
+                0.08,  # the next order in φ takes 2 to 4 %, the interval 2 %
+                over="start",
+                label="critical batch, as fitted to steps",
+            ),
+        ]
+
+    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+        needs = self.needs(setting)
+        counts = lambda rule: (
+            "start batch",
+            [[rule(need, b) for b in self.batches] for need in needs],
+        )
+        return [
+            kit.rival(
+                "kink",
+                "batches help in proportion up to the critical one, and not beyond",
+                label="the larger of S_min and E_min/b",
+                steps=counts(lambda need, b: max(need.steps, need.examples / b)),
+            ),
+            kit.rival(
+                "squares",
+                "two independent limits add in squares",
+                label="√(S_min² + (E_min/b)²)",
+                steps=counts(lambda need, b: float(np.hypot(need.steps, need.examples / b))),
+            ),
+            kit.rival(
+                "early",
+                "the noise scale is measured once",
+                label="noise scale at the start",
+                steps=counts(lambda need, b: need.steps * (1 + need.early / b)),
+                critical=("start", [need.early for need in needs]),
+            ),
+            kit.rival(
+                "simple",
+                "all curvatures are alike",
+                label="mean of tr Σ/‖g‖²",
+                steps=counts(lambda need, b: need.steps * (1 + need.simple / b)),
+                critical=("start", [need.simple for need in needs]),
+            ),
+        ]
+
+    def controls(self, seen: xarray.Dataset) -> list[kit.Control]:
+        return [
+            kit.control(
+                "fading",
+                "the noise scale does not grow",
+                label="noise that fades with the risk",
+                steps=seen.fading,
+            ),
+            kit.control(
+                "whole",
+                "trainings with other batches go other ways",
+                label="whole best steps",
+                critical=seen.whole,
+            ),
+            kit.control(
+                "constant",
+                "steps do not fall as gradients do",
+                label="the best of constant steps",
+                critical=seen.constant.broadcast_like(seen.critical),
+            ),
+        ]
+
+    def figure(
+        self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
+    ) -> tuple[kit.Panel, ...]:
+        starts = np.array(self.starts)
+        in_the_middle = lambda steps: steps.isel(start=len(starts) // 2, drop=True)
+        kink = {}
+        scales = {}
+        if rivals:
+            kink = {f"kink, from {starts[len(starts) // 2]:g}": in_the_middle(rivals["kink"].steps)}
+            scales = {
+                "at the start": rivals["early"].critical,
+                "curvatures alike": rivals["simple"].critical,
+            }
+        return (
+            kit.curves(
+                "Larger batches save steps, up to a point, and without a kink",
+                law.steps,
+                seen.steps,
+                over="batch",
+                by="start",
+                x="batch b",
+                y="steps to the risk",
+                name="start {}",
+                rivals=kink,
+                log="xy",
+            ),
+            kit.curves(
+                "The critical batch is a mean noise scale; whole steps have another one",
+                law.critical,
+                seen.critical,
+                over="start",
+                x="power by which errors fall at the start",
+                y="critical batch",
+                rivals=scales,
+                more=(
+                    kit.context_curve(starts, seen.whole.mean("seed").values, "whole best steps"),
+                ),
+                log="y",
+            ),
+        )

@@ -1,0 +1,1 @@
+"""The claim cross-validation: what it says, its experiment and its theory."""
