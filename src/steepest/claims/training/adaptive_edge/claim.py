@@ -15,6 +15,7 @@ from steepest import kit
 from steepest.claims.training._tanh_network import sharpness
 from steepest.claims.training.adaptive_edge import experiment
 from steepest.claims.training.adaptive_edge.experiment import Rule
+from steepest.claims.training.adaptive_edge.point import AdaptiveEdgePoint
 
 MOMENTUM = ("momentum", "nesterov")
 LOOKS = (0.75, 0.8, 0.85, 0.9, 0.95, 1.0)  # of the training, after which curvature is read
@@ -93,6 +94,7 @@ class AdaptiveEdge(kit.Claim[None]):
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"edge": 200.0, "steps": 40, "seeds": 3}
     precision = "float32"
+    point = AdaptiveEdgePoint
 
     @property
     def step_sizes(self) -> kit.Values:
