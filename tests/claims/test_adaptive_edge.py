@@ -81,4 +81,4 @@ def test_the_point_asks_what_the_claim_asks():
     point = AdaptiveEdge.point.of(claim)
     law = claim.predict(None)["adam"][0]
     assert point.predict(None)["product"] == pytest.approx(law)
-    assert point.product / point.adam_edge == pytest.approx(claim.adam_steps[0], rel=1e-3)
+    assert point.step_size == pytest.approx(claim.adam_steps[0], rel=1e-3)

@@ -42,17 +42,18 @@ class AdaptiveEdgePoint(kit.Point):
     )
 
     @property
-    def product(self) -> Any:
-        """The predicted curvature times η."""
-        return (2 + 2 * self.adam_betas) / (1 - self.adam_betas)
+    def step_size(self) -> Any:
+        """Return η that puts the edge where it is wanted."""
+        return 2 * (1 + self.adam_betas) / (1 - self.adam_betas) / self.adam_edge
 
     def predict(self, setting: None) -> kit.Prediction:
-        return kit.Prediction(product=self.product)
+        # of curvature times η, as the curvatures are alike by the choice of η
+        return kit.Prediction(product=(2 + 2 * self.adam_betas) / (1 - self.adam_betas))
 
     def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
         of_training, of_powers = jax.random.split(key)
         marks = tuple(round(part * self.steps) for part in LOOKS)
-        eta = self.product / jnp.asarray(self.adam_edge, float)
+        eta = jnp.asarray(self.step_size, float)
         beta = jnp.asarray(self.adam_betas, float)
 
         def train(key: jax.Array, lr: jax.Array) -> experiment.Readings:

@@ -71,19 +71,18 @@ class LoraRankPoint(kit.Point):
         return jax.lax.map(of_seed, kit.keys(key, self.seeds))
 
     def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
-        a, e = predicted["units"]
         return [
             equal(
                 "sgd",
                 predicted["sgd"],
-                observed["sgd"] / a,
+                observed["sgd"] / predicted["units"][0],
                 0.2,  # the interval takes half of it at rank one
                 label="SGD, γ = 1/√r: mean square change",
             ),
             equal(
                 "adam",
                 predicted["adam"],
-                observed["adam"] / e,
+                observed["adam"] / predicted["units"][1],
                 0.06,  # the interval takes half of it
                 label="Adam, γ = 1/r: mean square change",
             ),
