@@ -7,7 +7,9 @@ import optax
 import pytest
 
 from steepest.claims.training import _tanh_network as tanh_network
+from steepest.claims.training.adaptive_edge import claim as claim_module
 from steepest.claims.training.adaptive_edge import experiment
+from steepest.claims.training.adaptive_edge import point as point_module
 from steepest.claims.training.adaptive_edge.claim import AdaptiveEdge
 from steepest.claims.training.adaptive_edge.experiment import BETA2, EPSILON, Rule
 
@@ -71,3 +73,12 @@ def test_step_sizes_put_both_betas_at_one_edge():
     claim = AdaptiveEdge()
     turn = claim.predict(None)["momentum"]
     np.testing.assert_allclose(turn / claim.step_sizes, claim.edge, rtol=0.01)
+
+
+def test_the_point_asks_what_the_claim_asks():
+    assert (point_module.LOOKS, point_module.BEYOND) == (claim_module.LOOKS, claim_module.BEYOND)
+    claim = AdaptiveEdge(adam_betas=(0.5,))
+    point = AdaptiveEdge.point.of(claim)
+    law = claim.predict(None)["adam"][0]
+    assert point.predict(None)["product"] == pytest.approx(law)
+    assert point.step_size == pytest.approx(claim.adam_steps[0], rel=1e-3)

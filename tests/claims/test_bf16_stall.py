@@ -1,5 +1,7 @@
 """Weights in bfloat16: roundings against torch's, laws against chains that are followed exactly."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -63,3 +65,20 @@ def test_descent_in_float32_reaches_the_minimum():
     lane = Lane(*(jnp.float32(value) for value in (0.5, 4.0, 0.0)))
     ends = descend(lane, KEY, "float32", 1.0, 20, 60, noisy=True)
     assert float(ends.furthest) < 1e-5
+
+
+def test_the_point_has_the_claims_laws_over_hu2():
+    claim = Bf16Stall(etas=(0.1,), exponents=(2.0,), curvature=1.3, noise=0.8)
+    point = Bf16Stall.point.of(claim)
+    law = claim.predict(claim.setting(KEY))
+    unit = 1.3 * point.spacing**2
+    for name in ("dithered", "left"):
+        assert unit * point.predict(None)[name] == pytest.approx(law[name][0, 0])
+
+
+def test_the_predicted_line_of_the_diagram_is_where_both_laws_agree():
+    point = Bf16Stall.point.of(Bf16Stall())
+    line = point.boundaries("etas", "noise")[0]
+    place = 100
+    here = replace(point, etas=float(line.x[place]), noise=float(line.y[place])).predict(None)
+    assert here["dithered"] == pytest.approx(here["left"])

@@ -7,6 +7,8 @@ import pytest
 
 from steepest.claims.training import _tanh_network as tanh_network
 from steepest.claims.training.central_flow import experiment, theory
+from steepest.claims.training.central_flow import point as point_module
+from steepest.claims.training.central_flow.claim import CentralFlow
 
 KEY = jax.random.key(0)
 ETA = 0.25
@@ -99,3 +101,16 @@ def test_beginning_and_descent_are_loops_of_steps():
     cost = jax.jit(tanh_network.risk)
     risks = [float(cost(places[t])) for t in (5, 6, 7)]
     assert float(walked.risk[0]) == pytest.approx(np.mean(risks), rel=1e-4)
+
+
+def test_the_point_keeps_the_trainings_that_the_claim_keeps(monkeypatch):
+    rng = np.random.default_rng(0)
+    curvatures = 8.0 * rng.choice([0.999, 1.005, 1.02], (15, 2))
+    trainings = (np.arange(15.0 * 3 * 2).reshape(15, 3, 2), curvatures, rng.uniform(1, 3, 15))
+    begun = experiment.Begun(*map(jnp.asarray, trainings))
+    monkeypatch.setattr(experiment, "begin", lambda *_: begun)
+    monkeypatch.setattr(point_module, "begin", lambda *_: begun)
+    claim = CentralFlow(edge=8.0, seeds=3)
+    point = CentralFlow.point.of(claim)
+    for kept, wanted in zip(point.setting(KEY), claim.setting(KEY)[1:], strict=True):
+        np.testing.assert_allclose(kept, wanted, rtol=1e-6)

@@ -5,7 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from steepest import kit
 from steepest.claims.training.lora_rank import experiment, theory
+from steepest.claims.training.lora_rank.claim import LoraRank
+from steepest.claims.training.lora_rank.point import ROOM
 from steepest.claims.training.lora_rank.theory import Batch
 
 RNG = np.random.default_rng(0)
@@ -64,3 +67,26 @@ def test_steps_of_optax_are_the_formula():
         assert float(moved["sgd"][place]) == pytest.approx(sgd.mean())
         assert float(moved["adam"][place]) == pytest.approx(adam.mean())
     np.testing.assert_allclose(moved["sgd"], moved["sgd_elsewhere"])
+
+
+def test_the_point_has_the_claims_law_and_its_step():
+    claim = LoraRank(
+        ranks=(3,), inputs=INPUTS, outputs=OUTPUTS, examples=EXAMPLES, draws=4, seeds=3
+    )
+    point = LoraRank.point.of(claim)
+    key = jax.random.key(0)
+    setting = point.setting(key)
+    law = claim.predict(claim.setting(key))
+    predicted = point.predict(setting)
+    units = dict(zip(("sgd", "adam"), predicted["units"], strict=True))
+    observed = kit.compiled(point.observe)(setting, key)
+    shape = (4, ROOM, INPUTS)
+    down = jax.random.normal(jax.random.split(key, 3)[0], shape)[:, :3] / INPUTS**0.5
+    gradient = setting.y @ setting.x.T @ down.swapaxes(1, 2) / EXAMPLES
+    steps = {"sgd": gradient, "adam": np.sign(gradient)}
+    line = point.boundaries("ranks", "examples")[0]
+    assert np.interp(64, line.y, line.x) == pytest.approx(64 / (1 + 64 / INPUTS), rel=1e-2)
+    for name, step in steps.items():
+        assert predicted[name] * units[name] == pytest.approx(law[name][0, 0])
+        moved = ((step @ down @ setting.x / 3) ** 2).mean()
+        assert float(observed[name][0]) == pytest.approx(float(moved), rel=1e-4)

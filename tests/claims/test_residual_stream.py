@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from steepest import kit
 from steepest.claims.training.residual_stream import experiment
 from steepest.claims.training.residual_stream.claim import ResidualStream
+from steepest.claims.training.residual_stream.point import ROOM
 from steepest.core.errors import UserError
 
 KEY = jax.random.key(0)
@@ -74,3 +76,19 @@ def test_fewer_blocks_are_the_first_ones():
 def test_shallow_networks_are_refused():
     with pytest.raises(UserError, match="at least 8 blocks"):
         ResidualStream(depths=(4, 8))
+
+
+def test_networks_of_a_point_end_where_their_depth_is():
+    """Blocks without a second matrix do nothing, so that one program has networks of every depth."""
+    claim = ResidualStream(width=6, depths=(8,), networks=1, seeds=3)
+    point = ResidualStream.point.of(claim)
+    key = jax.random.key(0)
+    of_point = kit.compiled(point.signals)(key)
+    drawn = experiment.draw(key, 6, ROOM)
+    wanted = kit.compiled(lambda: experiment.signals(*drawn, 8, experiment.pre))()
+    np.testing.assert_allclose(of_point.variance[:8], wanted.variance, rtol=1e-4)
+    np.testing.assert_allclose(of_point.square[:8], wanted.square, rtol=1e-3)
+    law = claim.predict(None)
+    predicted = point.predict(None)
+    assert predicted["stream"] == pytest.approx(law["stream"][-1])
+    assert predicted["first"] == pytest.approx(law["gradient"][0, 0])

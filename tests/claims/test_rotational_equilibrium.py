@@ -7,7 +7,9 @@ import optax
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
+from steepest import kit
 from steepest.claims.training.rotational_equilibrium import experiment, theory
+from steepest.claims.training.rotational_equilibrium.claim import RotationalEquilibrium
 
 RNG = np.random.default_rng(0)
 DECAY = np.array(0.03)
@@ -84,3 +86,18 @@ def test_lengths_of_normalized_rows_do_not_matter():
     ]
     assert float(angles[0]) != pytest.approx(float(angles[1]))
     assert all(0 < float(angle) < 1 for angle in angles)
+
+
+def test_the_point_has_the_claims_law_and_its_weights():
+    claim = RotationalEquilibrium(
+        decays=(0.02,), sizes=(2.0,), beta=0.8, weights=5, steps=6, seeds=3
+    )
+    point = RotationalEquilibrium.point.of(claim)
+    for name in ("angle", "square"):
+        assert point.predict(None)[name] == pytest.approx(claim.predict(None)[name][2, 0, 0])
+    key = jax.random.key(0)
+    optimizer = experiment.adamw(claim.rates[2], 0.8, 0.99)(0.02 / claim.rates[2])
+    first = jax.random.split(key, 3)[0]
+    wanted = kit.compiled(lambda: experiment.on_noise(first, optimizer, jnp.array(2.0), 5, 6))()
+    angles = kit.compiled(point.observe)(None, key)["angle"]
+    assert float(angles[0]) == pytest.approx(float(wanted.angle), rel=1e-4)

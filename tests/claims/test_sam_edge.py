@@ -114,3 +114,18 @@ def test_walks_are_a_loop(momentum):
 def test_steps_too_large_for_the_valley_are_out_of_range():
     claim = SamEdge(lrs=(0.2, 0.4))
     assert any(not condition.holds for condition in claim.hypotheses(None))
+
+
+def test_the_point_walks_like_the_claim():
+    claim = SamEdge(lrs=(0.2,), radii=(0.06,), curvatures=(3.0,), seeds=3)
+    point = SamEdge.point.of(claim)
+    walks = claim.walks(np.random.default_rng(1), momentum=0.0)
+    steps, gradients = point.walks(np.random.default_rng(1), 0.2, 0.06)
+    np.testing.assert_array_equal(steps, walks.steps[:, 0, 0, 0])
+    np.testing.assert_array_equal(gradients, walks.gradients[:, 0, 0, 0])
+    for name in ("fall", "gradient"):
+        law = claim.predict(None)[name][0, 0, 0]
+        assert point.predict(None)[name] == pytest.approx(law)
+        # inside of a compiled computation too
+        observed = jax.jit(point.observe)(None, KEY)[name]
+        assert np.asarray(observed) == pytest.approx(law, rel=0.05)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.claims.kernels.untied_attention import experiment, theory
+from steepest.claims.kernels.untied_attention.claim import UntiedAttention
 from steepest.kernels import gram
 from steepest.nn.layers import attention, dense, global_pool, network
 
@@ -61,3 +62,16 @@ def test_its_kernel_is_that_of_average_pooling():
     mean = network(dense(8), global_pool(), dense(8), dense(1), **options)
     attends = network(attention(8, heads=2, key=4, tied=False), global_pool(), dense(1), **options)
     np.testing.assert_allclose(gram(attends.limit(), x).nngp, gram(mean.limit(), x).nngp)
+
+
+def test_the_point_draws_like_the_claim():
+    claim = UntiedAttention(widths=(16,), sharpnesses=(0.5,), heads=20, seeds=3)
+    point = UntiedAttention.point.of(claim)
+    key = jax.random.key(0)
+    setting = claim.setting(key)
+    noise = point.setting(key)
+    law = claim.predict(setting)["distance"][0, 0, 0]
+    assert point.predict(noise)["distance"] == pytest.approx(law)
+    first = claim.observe(setting, key)["distance"][0, 0, 0, 0]
+    drawn = jax.jit(point.observe)(noise, key)["distance"]
+    assert float(drawn[0]) == pytest.approx(first, rel=1e-5)

@@ -6,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 
+from steepest import kit
 from steepest.claims.training.update_size import experiment
 from steepest.claims.training.update_size.claim import UpdateSize
 from steepest.core.errors import UserError
@@ -48,3 +49,14 @@ def test_weights_without_a_gradient_do_not_count():
 def test_fields_that_do_not_go_together():
     with pytest.raises(UserError, match="--small 64"):
         UpdateSize(small=100)
+
+
+def test_the_point_is_a_lane_of_the_claim():
+    claim = UpdateSize(
+        beta1=(0.8, 0.9), beta2=(0.95,), agreement=(0.3,), weights=7, steps=40, seeds=3
+    )
+    point = UpdateSize.point.of(claim)
+    assert point.predict(None)["adam"] == pytest.approx(claim.on_noise()[0, 0, 0])
+    key = jax.random.key(1)
+    sizes = claim.adam_on_noise(key)[0][:, 0]
+    np.testing.assert_allclose(kit.compiled(point.observe)(None, key)["adam"], sizes, rtol=1e-4)

@@ -6,7 +6,9 @@ import numpy as np
 import optax
 import pytest
 
+from steepest import kit
 from steepest.claims.training.width_transfer import experiment, theory
+from steepest.claims.training.width_transfer.claim import WidthTransfer
 from steepest.claims.training.width_transfer.experiment import STANDARD
 
 RNG = np.random.default_rng(0)
@@ -116,3 +118,18 @@ def test_networks_move_as_the_law_says():
     assert abs(mean("hidden_elsewhere")) < 0.2 * law[0]
     at_base = (theory.parts(X, Y).means * theory.powers(50)).sum()
     assert mean("mup") == pytest.approx(at_base, rel=0.1)
+
+
+def test_the_point_steps_like_the_claim():
+    claim = WidthTransfer(widths=(16,), batches=(1,), neurons=32, seeds=3)
+    point = WidthTransfer.point.of(claim)
+    key = jax.random.key(0)
+    setting = claim.setting(key)
+    observed = claim.observe(setting, key)
+    law = claim.predict(setting)
+    predicted = point.predict(point.setting(key))
+    moved = point.moves(kit.numpy_generator(key), *setting, 16, claim.part)
+    for name, of_point in zip(("standard", "mup"), moved, strict=True):
+        np.testing.assert_allclose(of_point, observed[name][:, 0, 0])
+        size = {"standard": 16, "mup": claim.base_width}[name]
+        assert predicted[name] == pytest.approx(claim.part / size**1.5 * law[name][0, 0])

@@ -13,6 +13,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.kernels.untied_attention import experiment, theory
+from steepest.claims.kernels.untied_attention.point import UntiedAttentionPoint
 
 KINDS = ("noise", "digits")
 
@@ -76,6 +77,7 @@ class UntiedAttention(kit.Claim[Setting]):
     }
     full = {"heads": 2000}
     out_of_scope = {"sharpnesses": (1.0, 40.0)}
+    point = UntiedAttentionPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"kind": KINDS, "beta": self.sharpnesses, "d": self.widths}

@@ -15,6 +15,7 @@ from steepest import kit
 from steepest.claims.training._tanh_network import sharpness
 from steepest.claims.training.adaptive_edge import experiment
 from steepest.claims.training.adaptive_edge.experiment import Rule
+from steepest.claims.training.adaptive_edge.point import AdaptiveEdgePoint
 from steepest.optimizers import Adam, Momentum
 
 MOMENTUM = ("momentum", "nesterov")
@@ -94,6 +95,7 @@ class AdaptiveEdge(kit.Claim[None]):
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"edge": 200.0, "steps": 40, "seeds": 3}
     precision = "float32"
+    point = AdaptiveEdgePoint
 
     @property
     def step_sizes(self) -> kit.Values:

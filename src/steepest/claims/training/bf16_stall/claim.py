@@ -15,6 +15,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.bf16_stall.experiment import DIGITS, Ends, Lane, descend
+from steepest.claims.training.bf16_stall.point import Bf16StallPoint
 
 KINDS = ("nearest", "at_random", "float32", "dithered", "dithered_float32")
 
@@ -88,6 +89,7 @@ class Bf16Stall(kit.Claim[Setting]):
     full = {"weights": 20_000, "steps": 5000}
     out_of_scope = {"etas": (0.001, 0.3)}
     precision = "float32"
+    point = Bf16StallPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"eta": self.etas, "size": tuple(2.0**e for e in self.exponents)}

@@ -16,6 +16,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training._tanh_network import WIDTHS, risk
 from steepest.claims.training.central_flow import experiment, theory
+from steepest.claims.training.central_flow.point import CentralFlowPoint
 
 WEIGHTS = sum((inputs + 1) * outputs for inputs, outputs in pairwise(WIDTHS))
 CANDIDATES = 5  # trainings for each that is kept
@@ -108,6 +109,7 @@ class CentralFlow(kit.Claim[Setting]):
     full = {"seeds": 24, "stretches": 8}
     out_of_scope = {"edge": 200.0, "before": 40, "stretch": 20, "seeds": 3}
     precision = "float32"
+    point = CentralFlowPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         ends = tuple(self.stretch * (1 + place) for place in range(self.stretches))

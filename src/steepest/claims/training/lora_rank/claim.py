@@ -17,6 +17,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.lora_rank import experiment, theory
 from steepest.claims.training.lora_rank.experiment import DigitsLayer
+from steepest.claims.training.lora_rank.point import LoraRankPoint
 from steepest.claims.training.lora_rank.theory import Batch, Sizes
 
 KINDS = ("white", "spread", "digits")
@@ -90,6 +91,7 @@ class LoraRank(kit.Claim[Setting]):
     full = {"draws": 4000}
     out_of_scope = {"ranks": (1, 100), "inputs": 48}
     precision = "float32"
+    point = LoraRankPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"kind": KINDS, "r": self.ranks}

@@ -15,6 +15,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.residual_stream import experiment
 from steepest.claims.training.residual_stream.experiment import Signals
+from steepest.claims.training.residual_stream.point import ResidualStreamPoint
 
 SHALLOW = (1, 2, 4, 8)  # blocks that all networks have
 ADDED = 0.5  # variance that a block adds
@@ -73,6 +74,7 @@ class ResidualStream(kit.Claim[None]):
     full = {"width": 512, "depths": (8, 16, 64), "seeds": 40}
     out_of_scope = {"depths": (8, 64), "width": 40}
     precision = "float32"
+    point = ResidualStreamPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         deepest = max(self.depths)

@@ -15,6 +15,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.rotational_equilibrium import experiment, theory
 from steepest.claims.training.rotational_equilibrium.experiment import Optimizer, Turns
+from steepest.claims.training.rotational_equilibrium.point import RotationalEquilibriumPoint
 from steepest.claims.training.rotational_equilibrium.theory import Balance
 
 OPTIMIZERS = ("sgd", "momentum", "adamw")
@@ -93,6 +94,7 @@ class RotationalEquilibrium(kit.Claim[None]):
     full = {"steps": 20_000, "weights": 1000}
     out_of_scope = {"decays": (0.0001, 0.01)}
     precision = "float32"
+    point = RotationalEquilibriumPoint
 
     @property
     def rates(self) -> tuple[float, float, float]:

@@ -16,6 +16,7 @@ from steepest import kit
 from steepest.claims.training._tanh_network import sharpness
 from steepest.claims.training.sam_edge import experiment, theory
 from steepest.claims.training.sam_edge.experiment import Rule
+from steepest.claims.training.sam_edge.point import SamEdgePoint
 from steepest.optimizers import Sam
 
 PARTS = 5  # of a training, at whose ends two successive steps are read
@@ -94,6 +95,7 @@ class SamEdge(kit.Claim[None]):
     full = {"steps": 12_000, "seeds": 10}
     out_of_scope = {"lrs": (0.2, 0.4), "steps": 40, "seeds": 3}
     precision = "float32"
+    point = SamEdgePoint
 
     @property
     def grid(self) -> tuple[kit.Values, kit.Values]:

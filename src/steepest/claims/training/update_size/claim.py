@@ -14,6 +14,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.update_size import experiment
 from steepest.claims.training.update_size.experiment import Setting
+from steepest.claims.training.update_size.point import UpdateSizePoint
 from steepest.optimizers import (
     Muon,
     gaussian_moments,
@@ -136,6 +137,7 @@ class UpdateSize(kit.Claim[Setting]):
     full = {"weights": 2000, "steps": 10_000, "seeds": 16}
     out_of_scope = {"beta1": (0.99, 0.995), "steps": 200}
     precision = "float32"
+    point = UpdateSizePoint
 
     @property
     def betas(self) -> tuple[float, float]:

@@ -13,6 +13,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.width_transfer import experiment, theory
+from steepest.claims.training.width_transfer.point import WidthTransferPoint
 from steepest.nn.data import digits
 
 PARTS = ("hidden layer", "read-out", "inputs")
@@ -86,6 +87,7 @@ class WidthTransfer(kit.Claim[Setting]):
     tiny = {"widths": (16, 32), "batches": (1, 3), "neurons": 64, "seeds": 3}
     full = {"widths": (32, 128, 512, 1024), "neurons": 4096}
     out_of_scope = {"widths": (2, 4), "neurons": 64, "seeds": 3}
+    point = WidthTransferPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"layer": PARTS, "batch": self.batches, "width": self.widths}
