@@ -177,6 +177,10 @@ SMALL = {
         {"size": 16, "draws": 10},
         {"sparsities": [3, 2, 4, 2], "measurements": [9, 4, 9, 7]},
     ),
+    "schedule-law": (
+        {"dimension": 5, "steps": 30, "runs": 3000, "seeds": 8},
+        {"lr": [0.2, 0.1, 0.3, 0.05]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -223,6 +227,7 @@ AGREE = {
     "pieces-in-one-dimension": (1e-9, 0),
     "average-regions": (1e-9, 0),
     "narrow-networks": (1e-6, 1e-9),
+    "schedule-law": (1e-6, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -379,6 +384,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "average-regions": lambda p: p.replace(regions=2 * p["regions"]),
         "narrow-networks": lambda p: p.replace(excess=-1.0),
         "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
+        "schedule-law": lambda p: p.replace(cosine=1.1 * p["cosine"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
