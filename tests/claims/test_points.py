@@ -181,6 +181,10 @@ SMALL = {
         {"dimension": 5, "steps": 30, "runs": 3000, "seeds": 8},
         {"lr": [0.2, 0.1, 0.3, 0.05]},
     ),
+    "double-descent": (
+        {"examples": 16, "runs": 200, "noise": 0.5},
+        {"features": [6, 4, 40, 64]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -228,6 +232,7 @@ AGREE = {
     "average-regions": (1e-9, 0),
     "narrow-networks": (1e-6, 1e-9),
     "schedule-law": (1e-6, 0),
+    "double-descent": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -385,6 +390,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "narrow-networks": lambda p: p.replace(excess=-1.0),
         "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
         "schedule-law": lambda p: p.replace(cosine=1.1 * p["cosine"]),
+        "double-descent": lambda p: p.replace(risk=1.1 * p["risk"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
