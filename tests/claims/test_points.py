@@ -185,6 +185,7 @@ SMALL = {
         {"examples": 16, "runs": 200, "noise": 0.5},
         {"features": [6, 4, 40, 64]},
     ),
+    "batch-step": ({"n": 8, "dimension": 3, "batches": 2}, {"parts": [0.3, 0.6, 0.9, 1.2]}),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -233,6 +234,7 @@ AGREE = {
     "narrow-networks": (1e-6, 1e-9),
     "schedule-law": (1e-6, 0),
     "double-descent": (1e-9, 0),
+    "batch-step": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -391,6 +393,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
         "schedule-law": lambda p: p.replace(cosine=1.1 * p["cosine"]),
         "double-descent": lambda p: p.replace(risk=1.1 * p["risk"]),
+        "batch-step": lambda p: p.replace(growth=1.1 * p["growth"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
