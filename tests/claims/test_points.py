@@ -186,6 +186,10 @@ SMALL = {
         {"features": [6, 4, 40, 64]},
     ),
     "batch-step": ({"n": 8, "dimension": 3, "batches": 2}, {"parts": [0.3, 0.6, 0.9, 1.2]}),
+    "scaling-rules": (
+        {"batches": 16, "steps": 2000, "burn_in": 200, "dimension": 4},
+        {"powers": [0.5, 0.0, 0.8, 1.0]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -235,6 +239,7 @@ AGREE = {
     "schedule-law": (1e-6, 0),
     "double-descent": (1e-9, 0),
     "batch-step": (1e-9, 0),
+    "scaling-rules": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -394,6 +399,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "schedule-law": lambda p: p.replace(cosine=1.1 * p["cosine"]),
         "double-descent": lambda p: p.replace(risk=1.1 * p["risk"]),
         "batch-step": lambda p: p.replace(growth=1.1 * p["growth"]),
+        "scaling-rules": lambda p: p.replace(sgd=1.3 * p["sgd"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
