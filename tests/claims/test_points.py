@@ -190,6 +190,7 @@ SMALL = {
         {"batches": 16, "steps": 2000, "burn_in": 200, "dimension": 4},
         {"powers": [0.5, 0.0, 0.8, 1.0]},
     ),
+    "rare-tokens": ({"vocabulary": 8, "seeds": 8}, {"alpha": [0.5, 0.2, 0.8, 1.0]}),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -240,6 +241,7 @@ AGREE = {
     "double-descent": (1e-9, 0),
     "batch-step": (1e-9, 0),
     "scaling-rules": (1e-9, 0),
+    "rare-tokens": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -400,6 +402,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "double-descent": lambda p: p.replace(risk=1.1 * p["risk"]),
         "batch-step": lambda p: p.replace(growth=1.1 * p["growth"]),
         "scaling-rules": lambda p: p.replace(sgd=1.3 * p["sgd"]),
+        "rare-tokens": lambda p: p.replace(adam=p["descent"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
