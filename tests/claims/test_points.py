@@ -191,6 +191,10 @@ SMALL = {
         {"powers": [0.5, 0.0, 0.8, 1.0]},
     ),
     "rare-tokens": ({"vocabulary": 8, "seeds": 8}, {"alpha": [0.5, 0.2, 0.8, 1.0]}),
+    "synthetic-data": (
+        {"dimension": 4, "examples": 20, "runs": 600},
+        {"rounds": [3, 1, 2, 4]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -242,6 +246,7 @@ AGREE = {
     "batch-step": (1e-9, 0),
     "scaling-rules": (1e-9, 0),
     "rare-tokens": (1e-9, 0),
+    "synthetic-data": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -403,6 +408,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "batch-step": lambda p: p.replace(growth=1.1 * p["growth"]),
         "scaling-rules": lambda p: p.replace(sgd=1.3 * p["sgd"]),
         "rare-tokens": lambda p: p.replace(adam=p["descent"]),
+        "synthetic-data": lambda p: p.replace(kept=p["replaced"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
