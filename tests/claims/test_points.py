@@ -196,6 +196,10 @@ SMALL = {
         {"rounds": [3, 1, 2, 4]},
     ),
     "group-policy-gradient": ({"groups": 8}, {"starts": [0.2, 0.1, 0.15, 0.3]}),
+    "in-context-regression": (
+        {"lengths": 12, "seeds": 6},
+        {"steps": [500, 100, 200, 300]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -249,6 +253,7 @@ AGREE = {
     "rare-tokens": (1e-9, 0),
     "synthetic-data": (1e-9, 0),
     "group-policy-gradient": (1e-9, 0),
+    "in-context-regression": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -412,6 +417,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "rare-tokens": lambda p: p.replace(adam=p["descent"]),
         "synthetic-data": lambda p: p.replace(kept=p["replaced"]),
         "group-policy-gradient": lambda p: p.replace(deviation=p["mean"]),
+        "in-context-regression": lambda p: p.replace(least=1.2 * p["least"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
