@@ -200,6 +200,10 @@ SMALL = {
         {"lengths": 12, "seeds": 6},
         {"steps": [500, 100, 200, 300]},
     ),
+    "modular-margin": (
+        {"primes": 5, "neurons": 12, "seeds": 3},
+        {"decays": [3e-3, 1e-3, 2e-3, 5e-3]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -254,6 +258,7 @@ AGREE = {
     "synthetic-data": (1e-9, 0),
     "group-policy-gradient": (1e-9, 0),
     "in-context-regression": (1e-9, 0),
+    "modular-margin": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -418,6 +423,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "synthetic-data": lambda p: p.replace(kept=p["replaced"]),
         "group-policy-gradient": lambda p: p.replace(deviation=p["mean"]),
         "in-context-regression": lambda p: p.replace(least=1.2 * p["least"]),
+        "modular-margin": lambda p: p.replace(size=1.02 * p["size"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
