@@ -204,6 +204,10 @@ SMALL = {
         {"primes": 5, "neurons": 12, "seeds": 3},
         {"decays": [3e-3, 1e-3, 2e-3, 5e-3]},
     ),
+    "grokking-clock": (
+        {"decays": 0.004, "n": 10, "dimension": 14, "nonzero": 1, "seeds": 3},
+        {"alphas": [3.0, 2.0, 10.0, 5.0]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -259,6 +263,7 @@ AGREE = {
     "group-policy-gradient": (1e-9, 0),
     "in-context-regression": (1e-9, 0),
     "modular-margin": (1e-9, 0),
+    "grokking-clock": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -424,6 +429,7 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "group-policy-gradient": lambda p: p.replace(deviation=p["mean"]),
         "in-context-regression": lambda p: p.replace(least=1.2 * p["least"]),
         "modular-margin": lambda p: p.replace(size=1.02 * p["size"]),
+        "grokking-clock": lambda p: p.replace(time=("seed", 1.05 * p["time"])),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))
