@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from steepest.claims.training.batch_step import experiment, theory
+from steepest.claims.training.batch_step.claim import BatchStep
+from steepest.claims.training.batch_step.point import growth_of_single_runs
+from tests.claims.numpy_points import KEY, generator, observed_at
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5, 2))
@@ -52,3 +55,20 @@ def test_growth_of_many_runs_is_the_law():
     law = theory.growth(X, 0.5, theory.share(2, 5))
     drawn = experiment.growth(RNG, X, law.moment, 0.5, 2, 100_000)
     assert drawn == pytest.approx(law.factor, rel=0.03)
+
+
+def test_the_point_is_one_step_of_the_claim():
+    claim = BatchStep(batches=(2,), parts=(0.4,), runs=50, seeds=3)
+    point = BatchStep.point.of(claim)
+    setting = claim.setting(KEY)
+    growths = claim.growths(setting, generator(), replaced=False)
+    observed = observed_at(point, point.setting(KEY))
+    np.testing.assert_allclose(observed["growth"], growths[:, 0, 0])
+    wanted = claim.predict(setting)["growth"][0, 0]
+    assert point.predict(point.setting(KEY))["growth"] == pytest.approx(wanted)
+
+
+def test_single_runs_of_full_gradients_grow_by_the_largest_factor():
+    eta = 3 / np.linalg.eigvalsh(X.T @ X / 5)[-1]
+    growth = growth_of_single_runs(RNG, X, eta, 5)
+    np.testing.assert_allclose(growth, np.log(2), atol=0.02)

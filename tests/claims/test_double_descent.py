@@ -5,7 +5,10 @@ import pytest
 from scipy.integrate import quad
 
 from steepest.claims.training.double_descent import experiment, theory
+from steepest.claims.training.double_descent.claim import DoubleDescent
 from steepest.claims.training.double_descent.experiment import Sample
+from steepest.claims.training.double_descent.point import ALL
+from tests.claims.numpy_points import generator, observed_at
 
 RNG = np.random.default_rng(0)
 WEIGHTS = np.array([1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1])
@@ -120,3 +123,16 @@ def test_risks_are_means_over_runs():
         one_by_one.append(lacking @ lacking + NOISE**2)
     risks = experiment.risks(Sample(*sample), WEIGHTS, NOISE, (9,), penalized=False)
     assert risks[0] == pytest.approx(np.mean(one_by_one))
+
+
+@pytest.mark.parametrize("p", [4, 40])
+def test_the_point_is_one_of_the_claims_fits(p):
+    claim = DoubleDescent(examples=(12,), features=(p, ALL), runs=5, seeds=3)
+    point = DoubleDescent.point.of(claim)
+    risk, ridge = claim.measured(claim.weights, generator(), 5, unequal=False)
+    observed = observed_at(point)
+    np.testing.assert_allclose(observed["risk"], risk[:, 0, 0])
+    np.testing.assert_allclose(observed["ridge"], ridge[:, 0, 0])
+    law = claim.predict(claim.weights)
+    assert point.predict(None)["risk"] == law["risk"][0, 0]
+    assert point.predict(None)["ridge"] == law["ridge"][0, 0]

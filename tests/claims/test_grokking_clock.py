@@ -8,6 +8,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 from steepest.claims.training.grokking_clock import experiment, theory
+from steepest.claims.training.grokking_clock.claim import GrokkingClock
+from tests.claims.numpy_points import KEY, observed_at
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((4, 7))
@@ -110,3 +112,20 @@ def test_time_of_half_lies_between_readings():
     times = np.array([0.0, 1.0, 2.0, 3.0])
     assert experiment.time_of_half(times, np.array([1.0, 0.8, 0.4, 0.45])) == pytest.approx(1.75)
     assert experiment.time_of_half(times, np.ones(4)) == 3.0
+
+
+def test_the_point_is_one_flow_of_the_claim():
+    few = {"alphas": (5.0,), "decays": (0.004,), "moments": (0.0, 3.0), "seeds": 3}
+    claim = GrokkingClock(n=6, dimension=8, nonzero=1, **few)
+    point = GrokkingClock.point.of(claim)
+    setting = claim.setting(KEY)
+    problems = point.setting(KEY)
+    np.testing.assert_array_equal(problems.y, setting.y)
+    np.testing.assert_allclose(
+        point.predict(problems)["time"], claim.predict(setting)["time"][:, 0, 0]
+    )
+    times, _, misfits = claim.flows(setting, claim.decays)
+    observed = observed_at(point, problems)
+    # both read between times, which are not the same
+    np.testing.assert_allclose(observed["time"], times[:, 0, 0], rtol=2e-3)
+    np.testing.assert_allclose(observed["misfit"], misfits[:, 0, 0], rtol=1e-3)

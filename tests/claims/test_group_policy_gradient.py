@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from steepest.claims.training.group_policy_gradient import experiment, theory
+from steepest.claims.training.group_policy_gradient.claim import GroupPolicyGradient
 from steepest.claims.training.group_policy_gradient.experiment import Lanes
+from tests.claims.numpy_points import generator, observed_at
 
 RNG = np.random.default_rng(0)
 
@@ -68,3 +70,18 @@ def test_what_never_arrives_takes_all_of_the_time():
 
 def test_slopes_are_between_the_smallest_two():
     assert theory.slope(np.array([5.0, 1.0, 2.0]), (0.3, 0.2, 0.1)) == pytest.approx(-1)
+
+
+def test_the_point_is_one_start_of_the_claim():
+    claim = GroupPolicyGradient(groups=(8,), starts=(0.2, 0.1), questions=5, seeds=3)
+    point = GroupPolicyGradient.point.of(claim)
+    law = claim.predict(None)["time"]
+    predicted = point.predict(None)
+    observed = observed_at(point)
+    of_rules = [np.repeat(rule, 15) for rule in (experiment.MEAN, experiment.DEVIATION)]
+    lanes = Lanes(np.concatenate(of_rules), np.full(30, 8), np.full(30, 0.2), np.full(30, True))
+    arrived = experiment.learn(generator(), lanes, claim.answers, claim.lr, 30.0)
+    for place, rule in enumerate(("mean", "deviation")):
+        assert predicted[rule] == pytest.approx(law[place, 0, 0])
+        wanted = arrived.reshape(2, 3, 5)[place].mean(1)
+        np.testing.assert_allclose(observed[rule], wanted)

@@ -10,7 +10,9 @@ import pytest
 from scipy.optimize import minimize
 
 from steepest.claims.training.in_context_regression import experiment, theory
+from steepest.claims.training.in_context_regression.claim import InContextRegression
 from steepest.claims.training.in_context_regression.experiment import Sizes
+from tests.claims.numpy_points import generator, observed_at
 
 RNG = np.random.default_rng(0)
 VARIANCES = np.array([1.5, 0.7, 0.3])
@@ -151,3 +153,17 @@ def test_risk_of_the_best_layer_is_the_theorems():
     sizes = Sizes(1, 100_000, LENGTH)
     measured = experiment.risk(RNG, VARIANCES, sizes, weights, heavy=False)[0]
     assert measured == pytest.approx(theory.risk(VARIANCES, LENGTH, inverse), rel=0.03)
+
+
+def test_the_point_is_one_length_of_the_claim():
+    claim = InContextRegression(lengths=(5,), steps=30, examples=60, prompts=50, seeds=3)
+    point = InContextRegression.point.of(claim)
+    weights, risk = claim.trained(generator(), heavy=False)
+    observed = observed_at(point)
+    np.testing.assert_allclose(observed["largest"], weights[:, 0, 0])
+    np.testing.assert_allclose(observed["least"], weights[:, 0, -1])
+    np.testing.assert_allclose(observed["risk"], risk[:, 0])
+    predicted = point.predict(None)
+    law = claim.predict(None)
+    assert [predicted["largest"], predicted["least"]] == list(law["weights"][0, [0, -1]])
+    assert predicted["risk"] == law["risk"][0]

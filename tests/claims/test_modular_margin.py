@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from steepest.claims.training.modular_margin import experiment, theory
 from steepest.claims.training.modular_margin.claim import ModularMargin
+from tests.claims.numpy_points import generator, observed_at
 
 RNG = np.random.default_rng(0)
 
@@ -132,3 +133,16 @@ def test_labels_are_sums():
 def test_even_numbers_and_large_decays_are_out_of_range():
     claim = ModularMargin(primes=(5, 6), decays=(1e-3, 0.1))
     assert not any(condition.holds for condition in claim.hypotheses(None))
+
+
+def test_the_point_is_one_training_of_the_claim():
+    claim = ModularMargin(primes=(5,), decays=(0.002,), neurons=3, steps=40, seeds=3)
+    point = ModularMargin.point.of(claim)
+    wanted = claim.learned(generator(), experiment.addition(5), 40)
+    observed = observed_at(point)
+    for name, values in observed.items():
+        np.testing.assert_allclose(values, wanted[name][:, 0])
+    law = claim.predict(None)
+    predicted = point.predict(None)
+    assert predicted["margin"] == law["margin"][0, 0]
+    assert predicted["size"] == law["size"][0, 0]

@@ -177,6 +177,37 @@ SMALL = {
         {"size": 16, "draws": 10},
         {"sparsities": [3, 2, 4, 2], "measurements": [9, 4, 9, 7]},
     ),
+    "schedule-law": (
+        {"dimension": 5, "steps": 30, "runs": 3000, "seeds": 8},
+        {"lr": [0.2, 0.1, 0.3, 0.05]},
+    ),
+    "double-descent": (
+        {"examples": 16, "runs": 200, "noise": 0.5},
+        {"features": [6, 4, 40, 64]},
+    ),
+    "batch-step": ({"n": 8, "dimension": 3, "batches": 2}, {"parts": [0.3, 0.6, 0.9, 1.2]}),
+    "scaling-rules": (
+        {"batches": 16, "steps": 2000, "burn_in": 200, "dimension": 4},
+        {"powers": [0.5, 0.0, 0.8, 1.0]},
+    ),
+    "rare-tokens": ({"vocabulary": 8, "seeds": 8}, {"alpha": [0.5, 0.2, 0.8, 1.0]}),
+    "synthetic-data": (
+        {"dimension": 4, "examples": 20, "runs": 600},
+        {"rounds": [3, 1, 2, 4]},
+    ),
+    "group-policy-gradient": ({"groups": 8}, {"starts": [0.2, 0.1, 0.15, 0.3]}),
+    "in-context-regression": (
+        {"lengths": 12, "seeds": 6},
+        {"steps": [500, 100, 200, 300]},
+    ),
+    "modular-margin": (
+        {"primes": 5, "neurons": 12, "seeds": 3},
+        {"decays": [3e-3, 1e-3, 2e-3, 5e-3]},
+    ),
+    "grokking-clock": (
+        {"decays": 0.004, "n": 10, "dimension": 14, "nonzero": 1, "seeds": 3},
+        {"alphas": [3.0, 2.0, 10.0, 5.0]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -223,6 +254,16 @@ AGREE = {
     "pieces-in-one-dimension": (1e-9, 0),
     "average-regions": (1e-9, 0),
     "narrow-networks": (1e-6, 1e-9),
+    "schedule-law": (1e-6, 0),
+    "double-descent": (1e-9, 0),
+    "batch-step": (1e-9, 0),
+    "scaling-rules": (1e-9, 0),
+    "rare-tokens": (1e-9, 0),
+    "synthetic-data": (1e-9, 0),
+    "group-policy-gradient": (1e-9, 0),
+    "in-context-regression": (1e-9, 0),
+    "modular-margin": (1e-9, 0),
+    "grokking-clock": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -379,6 +420,16 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "average-regions": lambda p: p.replace(regions=2 * p["regions"]),
         "narrow-networks": lambda p: p.replace(excess=-1.0),
         "pieces-in-one-dimension": lambda p: p.replace(share=p["share"] + 0.1),
+        "schedule-law": lambda p: p.replace(cosine=1.1 * p["cosine"]),
+        "double-descent": lambda p: p.replace(risk=1.1 * p["risk"]),
+        "batch-step": lambda p: p.replace(growth=1.1 * p["growth"]),
+        "scaling-rules": lambda p: p.replace(sgd=1.3 * p["sgd"]),
+        "rare-tokens": lambda p: p.replace(adam=p["descent"]),
+        "synthetic-data": lambda p: p.replace(kept=p["replaced"]),
+        "group-policy-gradient": lambda p: p.replace(deviation=p["mean"]),
+        "in-context-regression": lambda p: p.replace(least=1.2 * p["least"]),
+        "modular-margin": lambda p: p.replace(size=1.02 * p["size"]),
+        "grokking-clock": lambda p: p.replace(time=("seed", 1.05 * p["time"])),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

@@ -9,6 +9,9 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from steepest.claims.training.rare_tokens import experiment, theory
+from steepest.claims.training.rare_tokens.claim import RareTokens
+from steepest.claims.training.rare_tokens.point import vocabulary_of
+from tests.claims.numpy_points import KEY, generator, observed_at
 
 CHANCE = np.array([0.4, 0.1, 0.03])
 
@@ -130,3 +133,21 @@ def test_shares_of_words_in_a_batch():
     share = experiment.shares(np.random.default_rng(3), chances, np.array([0, 5]), 10, 20_000)
     np.testing.assert_allclose(share.mean(0), chances[[0, 5]], atol=0.003)
     np.testing.assert_allclose((share * 10) % 1, 0, atol=1e-9)
+
+
+def test_the_point_is_the_claims_commonest_and_rarest_word():
+    claim = RareTokens(vocabulary=8, words=(1, 8), batches=(16,), seeds=3)
+    observed = observed_at(RareTokens.point.of(claim))
+    rng = generator()
+    setting = claim.setting(KEY)
+    descent = claim.trainings(setting, rng, claim.descent_step, None)
+    adam = claim.trainings(setting, rng, claim.adam_step, (claim.beta1, claim.beta2))
+    np.testing.assert_array_equal(observed["descent"], descent[:, 0])
+    np.testing.assert_array_equal(observed["adam"], adam[:, 0])
+
+
+def test_the_vocabulary_whose_rarest_word_has_a_chance():
+    for alpha in (0.3, 1.2):
+        chance = theory.frequencies(20, alpha)[-1]
+        assert vocabulary_of(alpha, chance) == pytest.approx(20)
+    assert np.isnan(vocabulary_of(0.1, 1e-9))

@@ -1,5 +1,7 @@
 """Stationary risks: fixed points against the recursions they end, gradients against autodiff, steps against optax."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ import xarray
 from steepest.claims.training.scaling_rules import experiment, theory
 from steepest.claims.training.scaling_rules.claim import ScalingRules
 from steepest.claims.training.scaling_rules.experiment import Rule
+from tests.claims.numpy_points import KEY, generator, observed_at
 
 CURVATURES = np.array([1.0, 0.5, 0.3])
 
@@ -129,3 +132,22 @@ def test_exponents_are_read_off_a_power_law():
     law = xarray.Dataset(coords={"optimizer": list("abc"), "factor": [4.0, 16.0]})
     measured = xarray.DataArray(risk, dims=("seed", "optimizer", "batch", "power"))
     np.testing.assert_allclose(claim.exponents(law, measured), 0.4, atol=1e-9)
+
+
+def test_the_point_is_one_batch_of_the_claim():
+    claim = ScalingRules(
+        dimension=3, batches=(4, 16), powers=(0.5, 1.0), steps=60, burn_in=30, seeds=3
+    )
+    setting = claim.setting(KEY)
+    point = ScalingRules.point.of(replace(claim, batches=(16,)))
+    rules = claim.rules(4.0)
+    wanted = experiment.late_risks(generator(), setting.curvatures, 16, rules, 3, 60, 30)
+    observed = observed_at(point, point.setting(KEY))
+    np.testing.assert_allclose(observed["sgd"], wanted[:, 0])
+    np.testing.assert_allclose(observed["adam"], wanted[:, 2])
+    law = ScalingRules(batches=(4, 16, 64)).predict(ScalingRules().setting(KEY))
+    curvatures = ScalingRules().setting(KEY).curvatures
+    kept = [
+        ScalingRules.point.of(ScalingRules()).keeping_exponents(curvatures, b) for b in (16, 64)
+    ]
+    np.testing.assert_allclose(np.transpose(kept), law["exponent"][:2], atol=1e-6)

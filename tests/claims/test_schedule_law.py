@@ -4,6 +4,8 @@ import numpy as np
 
 from steepest.claims.training.schedule_law import experiment, theory
 from steepest.claims.training.schedule_law.claim import ScheduleLaw
+from steepest.claims.training.schedule_law.point import two_schedules
+from tests.claims.numpy_points import KEY, generator, observed_at
 
 RNG = np.random.default_rng(0)
 
@@ -52,3 +54,20 @@ def test_schedules_of_one_sum_have_one_sum():
 
 def test_signs_are_signs():
     assert set(experiment.signs(RNG, (50,)).tolist()) == {-1.0, 1.0}
+
+
+def test_the_point_is_two_of_the_claims_schedules():
+    claim = ScheduleLaw(dimension=5, steps=20, runs=30, seeds=3)
+    point = ScheduleLaw.point.of(claim)
+    schedules = claim.schedules()[[2, 1]]
+    np.testing.assert_allclose(two_schedules(claim.lr, claim.steps), schedules)
+    problem = claim.setting(KEY).problem
+    rng = generator()
+    wanted = [experiment.run(rng, problem, schedules, 30, (20,))[:, 0] for _ in range(3)]
+    observed = observed_at(point)
+    np.testing.assert_allclose(
+        np.stack([observed["cosine"], observed["level"]], 1), wanted, rtol=1e-5
+    )
+    law = claim.risks(claim.setting(KEY))[:, -1]
+    assert point.predict(None)["cosine"] == law[2]
+    assert point.predict(None)["level"] == law[1]

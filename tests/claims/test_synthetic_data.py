@@ -9,6 +9,7 @@ from steepest.claims.training.synthetic_data import experiment, theory
 from steepest.claims.training.synthetic_data.claim import SyntheticData
 from steepest.claims.training.synthetic_data.experiment import Sizes
 from steepest.core.errors import UserError
+from tests.claims.numpy_points import generator, observed_at
 
 RNG = np.random.default_rng(0)
 
@@ -66,3 +67,17 @@ def test_a_cubic_needs_four_shares():
     with pytest.raises(UserError, match="four values"):
         SyntheticData(shares=(0.4, 0.5, 0.6))
     assert np.isnan(theory.best_share(np.array([0.1, 0.2, 0.3, 0.4]), np.exp(-np.arange(4.0))))
+
+
+def test_the_point_is_one_round_of_the_claim():
+    claim = SyntheticData(dimension=3, examples=12, rounds=4, runs=6, seeds=3)
+    point = SyntheticData.point.of(claim)
+    rng = generator()
+    sizes = Sizes(18, 12, 3, 4)
+    replaced = experiment.replace(rng, experiment.gaussian(rng), sizes)[:, -1]
+    observed = observed_at(point)
+    np.testing.assert_allclose(observed["replaced"], replaced.reshape(3, 6).mean(1))
+    predicted = point.predict(None)
+    law = claim.predict(None)
+    for way in ("replaced", "kept"):
+        assert predicted["fit"] * predicted[way] == pytest.approx(law[way][-1])

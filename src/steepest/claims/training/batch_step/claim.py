@@ -13,6 +13,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.batch_step import experiment, theory
+from steepest.claims.training.batch_step.point import BatchStepPoint
 
 
 class Setting(NamedTuple):
@@ -81,6 +82,7 @@ class BatchStep(kit.Claim[Setting]):
     }
     full = {"runs": 100_000}
     out_of_scope = {"batches": (12, 1)}
+    point = BatchStepPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"batch": self.batches, "part": self.parts}

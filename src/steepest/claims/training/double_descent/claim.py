@@ -12,6 +12,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.double_descent import experiment, theory
+from steepest.claims.training.double_descent.point import DoubleDescentPoint
 
 Law = Callable[[kit.Values, int, float, int], float]
 
@@ -71,6 +72,7 @@ class DoubleDescent(kit.Claim[kit.Values]):
     tiny = {"examples": (12,), "features": (2, 6, 18, 24), "runs": 20, "seeds": 3}
     full = {"runs": 5000}
     out_of_scope = {"features": (4, 30, 64), "runs": 10, "seeds": 3}
+    point = DoubleDescentPoint
 
     @property
     def weights(self) -> kit.Values:

@@ -12,6 +12,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.grokking_clock import experiment, theory
+from steepest.claims.training.grokking_clock.point import GrokkingClockPoint
 
 READINGS = 81  # of each flow, between which the time of generalizing is read
 MISFIT = 0.05  # what training may leave of the labels, relatively, when the error is still large
@@ -91,6 +92,7 @@ class GrokkingClock(kit.Claim[Setting]):
     tiny = {"alphas": (3.0, 10.0, 30.0), "n": 6, "dimension": 8, "nonzero": 1, "seeds": 3}
     full = {"seeds": 40, "decays": (0.0003, 0.001, 0.004)}
     out_of_scope = {"n": 4, "seeds": 3}
+    point = GrokkingClockPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"alpha": self.alphas, "decay": self.decays, "moment": self.moments}

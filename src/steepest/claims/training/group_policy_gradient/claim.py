@@ -15,6 +15,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.group_policy_gradient import experiment, theory
 from steepest.claims.training.group_policy_gradient.experiment import Lanes
+from steepest.claims.training.group_policy_gradient.point import GroupPolicyGradientPoint
 
 RULES = ("mean", "deviation")
 
@@ -78,6 +79,7 @@ class GroupPolicyGradient(kit.Claim[None]):
     tiny = {"groups": (4, 8), "starts": (0.3, 0.2), "lr": 0.2, "questions": 6, "seeds": 3}
     full = {"questions": 1000, "lr": 0.02}
     out_of_scope = {"starts": (0.6, 0.1)}
+    point = GroupPolicyGradientPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"rule": RULES, "group": self.groups, "start": self.starts}

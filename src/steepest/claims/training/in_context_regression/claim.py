@@ -13,6 +13,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.in_context_regression import experiment, theory
 from steepest.claims.training.in_context_regression.experiment import Sizes
+from steepest.claims.training.in_context_regression.point import InContextRegressionPoint
 
 
 @kit.claim
@@ -71,6 +72,7 @@ class InContextRegression(kit.Claim[None]):
     tiny = {"lengths": (4, 8), "steps": 60, "examples": 80, "prompts": 200, "seeds": 3}
     full = {"steps": 6000, "examples": 4000, "prompts": 100_000}
     out_of_scope = {"scale": 2.0, "steps": 20, "seeds": 3}
+    point = InContextRegressionPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"length": self.lengths, "variance": self.variances}

@@ -11,6 +11,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.modular_margin import experiment, theory
+from steepest.claims.training.modular_margin.point import ModularMarginPoint
 
 ENDS = ("least", "most")
 
@@ -65,6 +66,7 @@ class ModularMargin(kit.Claim[None]):
     tiny = {"primes": (5, 7), "decays": (1e-3, 3e-3), "steps": 600, "seeds": 3}
     full = {"primes": (5, 7, 11, 17), "decays": (3e-4, 1e-3), "steps": 3000}
     out_of_scope = {"primes": (5, 7), "decays": (1e-3, 0.1), "steps": 40, "seeds": 3}
+    point = ModularMarginPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"prime": self.primes, "decay": self.decays, "end": ENDS}

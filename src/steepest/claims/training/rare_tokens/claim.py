@@ -12,6 +12,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.rare_tokens import experiment, theory
+from steepest.claims.training.rare_tokens.point import RareTokensPoint
 
 
 class Setting(NamedTuple):
@@ -93,6 +94,7 @@ class RareTokens(kit.Claim[Setting]):
     }
     full = {"seeds": 200, "adam_step": 0.0005}
     out_of_scope = {"batches": (1, 16), "seeds": 3}
+    point = RareTokensPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"batch": self.batches, "word": self.words}

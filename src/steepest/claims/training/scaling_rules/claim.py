@@ -14,6 +14,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.scaling_rules import experiment, theory
 from steepest.claims.training.scaling_rules.experiment import Rule
+from steepest.claims.training.scaling_rules.point import ScalingRulesPoint
 
 OPTIMIZERS = ("sgd", "adam", "adam, betas scaled")
 
@@ -99,6 +100,7 @@ class ScalingRules(kit.Claim[Setting]):
     }
     full = {"steps": 60_000, "seeds": 24}
     out_of_scope = {"sgd_step": 0.5, "steps": 300, "burn_in": 100, "seeds": 3}
+    point = ScalingRulesPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {

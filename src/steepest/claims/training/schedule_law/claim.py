@@ -13,6 +13,7 @@ import xarray
 
 from steepest import kit
 from steepest.claims.training.schedule_law import experiment, theory
+from steepest.claims.training.schedule_law.point import ScheduleLawPoint
 from steepest.claims.training.schedule_law.theory import Problem
 
 SCHEDULES = ("constant", "half", "cosine", "linear", "warm-up, stable, decay")
@@ -86,6 +87,7 @@ class ScheduleLaw(kit.Claim[Setting]):
     full = {"runs": 20_000, "dimension": 100}
     out_of_scope = {"lr": 1.5}
     precision = "float32"
+    point = ScheduleLawPoint
 
     @property
     def marks(self) -> tuple[int, ...]:

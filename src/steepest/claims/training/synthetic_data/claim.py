@@ -13,6 +13,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.synthetic_data import experiment, theory
 from steepest.claims.training.synthetic_data.experiment import Sizes
+from steepest.claims.training.synthetic_data.point import SyntheticDataPoint
 
 BOUND = np.pi**2 / 6
 """Of the error where all data are kept, for T ≫ d."""
@@ -78,6 +79,7 @@ class SyntheticData(kit.Claim[None]):
     }
     full = {"runs": 2000, "rounds": 12}
     out_of_scope = {"dimension": 30, "examples": 33}
+    point = SyntheticDataPoint
 
     def axes(self) -> dict[str, tuple[object, ...]]:
         return {"round": tuple(range(1, self.rounds + 1)), "alpha": self.shares}
