@@ -120,9 +120,9 @@ def test_the_point_walks_like_the_claim():
     claim = SamEdge(lrs=(0.2,), radii=(0.06,), curvatures=(3.0,), seeds=3)
     point = SamEdge.point.of(claim)
     walks = claim.walks(np.random.default_rng(1), momentum=0.0)
-    steps, gradients = point.walks(np.random.default_rng(1), 0.2, 0.06)
-    np.testing.assert_array_equal(steps, walks.steps[:, 0, 0, 0])
-    np.testing.assert_array_equal(gradients, walks.gradients[:, 0, 0, 0])
+    walked = point.walks(np.random.default_rng(1), 0.2, 0.06)
+    np.testing.assert_array_equal(walked["fall"], walks.steps[:, 0, 0, 0])
+    np.testing.assert_array_equal(walked["gradient"], walks.gradients[:, 0, 0, 0])
     for name in ("fall", "gradient"):
         law = claim.predict(None)[name][0, 0, 0]
         assert point.predict(None)[name] == pytest.approx(law)

@@ -129,7 +129,7 @@ def test_the_point_steps_like_the_claim():
     law = claim.predict(setting)
     predicted = point.predict(point.setting(key))
     moved = point.moves(kit.numpy_generator(key), *setting, 16, claim.part)
-    for name, of_point in zip(("standard", "mup"), moved, strict=True):
+    for name, of_point in moved.items():
         np.testing.assert_allclose(of_point, observed[name][:, 0, 0])
         size = {"standard": 16, "mup": claim.base_width}[name]
         assert predicted[name] == pytest.approx(claim.part / size**1.5 * law[name][0, 0])

@@ -1,34 +1,42 @@
-"""Experiments in NumPy inside of a computation that JAX compiles, as sweeps observe points."""
+"""Experiments in NumPy at a point of a diagram, where a sweep runs compiled computations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
-from steepest.nn.types import Key
+from steepest.krylov import sequential
+from steepest.nn.types import Key, Values
 
 
-def of_numpy(
-    experiment: Callable[..., ArrayLike], shape: tuple[int, ...], key: Key, *arrays: ArrayLike
-) -> jax.Array:
-    """Return what an experiment in NumPy gives, ``shape``, from inside of a compiled observation.
-
-    Points that are observed together are run one after the other.
+def run_in_numpy(
+    run: Callable[..., Mapping[str, Values]],
+    shapes: Mapping[str, tuple[int, ...]],
+    key: Key,
+    *values: object,
+) -> Mapping[str, jax.Array]:
+    """Return what an experiment in NumPy measures.
 
     Args:
-        experiment: of NumPy's generator, and of the arrays in NumPy.
-        shape: of what it gives.
-        key: seeds the generator, as in :func:`steepest.nn.draws.numpy_generator`.
-        arrays: batched fields, or what the setting has.
+        run: the experiment, of a generator and the values; it must not call JAX.
+        shapes: of the arrays that it returns, by name.
+        key: of the generator, which is that of :func:`steepest.kit.numpy_generator`.
+        *values: fields that a sweep may trace, and arrays of the setting; the experiment gets numbers and NumPy arrays.
     """
-    out = jax.ShapeDtypeStruct(shape, jnp.zeros(()).dtype)
+    dtype = jnp.zeros(()).dtype
 
-    def run(words: np.ndarray, *given: np.ndarray) -> np.ndarray:
+    @sequential
+    def measured(words: Values, *arrays: Values) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(np.asarray(words).ravel())
-        measured = experiment(rng, *(np.asarray(array) for array in given))
-        return np.asarray(measured, out.dtype).reshape(shape)
+        given = [np.asarray(array) for array in arrays]
+        of_run = run(rng, *(array if array.ndim else array.item() for array in given))
+        return {name: np.asarray(of_run[name], dtype) for name in shapes}
 
-    words = jax.random.key_data(key)
-    return jax.pure_callback(run, out, words, *map(jnp.asarray, arrays), vmap_method="sequential")
+    return jax.pure_callback(
+        measured,
+        {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape in shapes.items()},
+        jax.random.key_data(key),
+        *(jnp.asarray(value) for value in values),
+        vmap_method="sequential",
+    )

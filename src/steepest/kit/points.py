@@ -12,4 +12,4 @@ from steepest.core.checks import order as order
 from steepest.core.experiment import Arrays as Arrays
 from steepest.core.experiment import Experiment as Experiment
 from steepest.core.experiment import Point as Point
-from steepest.kit._numpy import of_numpy as of_numpy
+from steepest.kit._numpy import run_in_numpy as run_in_numpy

@@ -8,7 +8,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.claims.kernels.untied_attention import experiment, theory
-from steepest.kit.points import Arrays, equal, of_numpy
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 LARGEST = 0.6  # deviation of logits
 
@@ -53,16 +53,16 @@ class UntiedAttentionPoint(kit.Point):
 
     def observe(self, setting: kit.Values, key: kit.Key) -> Mapping[str, jax.Array]:
         ends = (setting, self.widths, self.sharpnesses)
-        return {"distance": of_numpy(self.distances, (self.seeds,), key, *ends)}
+        return run_in_numpy(self.distances, {"distance": (self.seeds,)}, key, *ends)
 
     def distances(
         self, rng: np.random.Generator, z: kit.Values, width: int, beta: float
-    ) -> list[float]:
+    ) -> dict[str, list[float]]:
         """Return the mean square distance over the heads of each seed."""
         values = z @ z.T / z.shape[1]
-        scale = float(beta) / int(width)
+        scale = beta / int(width)
         draw = lambda: experiment.weights(rng, z, self.heads, int(width), scale, tied=False)
-        return [experiment.distance(draw(), values) for _ in range(self.seeds)]
+        return {"distance": [experiment.distance(draw(), values) for _ in range(self.seeds)]}
 
     def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [

@@ -8,9 +8,8 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.batch_step import experiment, theory
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 SINGLE = 100  # runs that are followed one by one
 STEPS = 400  # of each

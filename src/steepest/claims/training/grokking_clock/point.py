@@ -8,9 +8,8 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.grokking_clock import experiment, theory
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 READINGS = 81  # of each flow, between which the time of generalizing is read
 MISFIT = 0.05  # what training may leave of the labels, relatively, when the error is still large

@@ -8,10 +8,9 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.group_policy_gradient import experiment, theory
 from steepest.claims.training.group_policy_gradient.experiment import Lanes
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 RULES = {"mean": experiment.MEAN, "deviation": experiment.DEVIATION}
 

@@ -8,10 +8,9 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.in_context_regression import experiment, theory
 from steepest.claims.training.in_context_regression.experiment import Sizes
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 SMALL = 2.0  # what σ²‖Γ‖√d must stay below
 

@@ -8,9 +8,8 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.modular_margin import experiment, theory
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 NEAR = 0.7  # share of the decay from which on nothing is learned, beyond which trainings take long
 NAMES = ("margin", "size", "in_one_frequency", "before")

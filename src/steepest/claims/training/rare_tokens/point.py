@@ -8,9 +8,8 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.rare_tokens import experiment, theory
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 REMEMBERED = 2.5  # times that a word must be in Adam's memory
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.claims.training.sam_edge import experiment, theory
-from steepest.kit.points import Arrays, equal, of_numpy
+from steepest.kit.points import Arrays, equal, run_in_numpy
 from steepest.optimizers import Sam
 
 
@@ -53,18 +53,18 @@ class SamEdgePoint(kit.Point):
         )
 
     def observe(self, setting: None, key: kit.Key) -> Mapping[str, jax.Array]:
-        steps, gradients = of_numpy(self.walks, (2, self.seeds), key, self.lrs, self.radii)
-        return {"fall": steps, "gradient": gradients}
+        shapes = {"fall": (self.seeds,), "gradient": (self.seeds,)}
+        return run_in_numpy(self.walks, shapes, key, self.lrs, self.radii)
 
-    def walks(self, rng: np.random.Generator, eta: kit.Values, rho: kit.Values) -> kit.Values:
-        """Return steps and sizes of gradients of each walk, ``(2, seeds)``."""
+    def walks(self, rng: np.random.Generator, eta: float, rho: float) -> dict[str, kit.Values]:
+        """Return steps and sizes of gradients of each walk."""
         curvatures = np.array([self.first, self.curvatures])
-        etas = np.full(self.seeds, float(eta))
-        rhos = np.full(self.seeds, float(rho))
+        etas = np.full(self.seeds, eta)
+        rhos = np.full(self.seeds, rho)
         # a walk that has arrived goes on until all have, and may end on the floor, where it has no slope
         with np.errstate(all="ignore"):
             met = experiment.fall(rng, etas, rhos, curvatures)
-        return np.stack([met.steps[:, 0], met.gradients[:, 0]])
+        return {"fall": met.steps[:, 0], "gradient": met.gradients[:, 0]}
 
     def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         return [

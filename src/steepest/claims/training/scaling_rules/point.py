@@ -7,10 +7,9 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.scaling_rules import experiment, theory
 from steepest.claims.training.scaling_rules.experiment import Rule
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 FIRST = 4  # the batch that others are compared with
 LARGEST = 1.3  # step of SGD over 1/h, beyond which it is out of range

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.schedule_law import experiment, theory
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 LAST = 0.05  # step at the end of the cosine, over the largest
 

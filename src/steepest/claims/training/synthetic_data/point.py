@@ -8,10 +8,9 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.training._numpy_points import run_in_numpy
 from steepest.claims.training.synthetic_data import experiment, theory
 from steepest.claims.training.synthetic_data.experiment import Sizes
-from steepest.kit.points import Arrays, equal
+from steepest.kit.points import Arrays, equal, run_in_numpy
 
 SHARE = 0.618  # of true labels, where they are mixed
 

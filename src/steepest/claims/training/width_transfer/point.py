@@ -10,7 +10,7 @@ import numpy as np
 
 from steepest import kit
 from steepest.claims.training.width_transfer import experiment, theory
-from steepest.kit.points import Arrays, equal, of_numpy
+from steepest.kit.points import Arrays, equal, run_in_numpy
 from steepest.nn.data import digits
 
 
@@ -64,26 +64,25 @@ class WidthTransferPoint(kit.Point):
         )
 
     def observe(self, setting: Examples, key: kit.Key) -> Mapping[str, jax.Array]:
-        shape = (2, self.seeds)
-        moves = of_numpy(self.moves, shape, key, *setting, self.widths, self.part)
+        shapes = {"standard": (self.seeds,), "mup": (self.seeds,)}
+        moves = run_in_numpy(self.moves, shapes, key, *setting, self.widths, self.part)
         return {
-            "standard": moves[0] * self.part / self.widths**1.5,
-            "mup": moves[1] * self.part / self.base_width**1.5,
+            "standard": moves["standard"] * self.part / self.widths**1.5,
+            "mup": moves["mup"] * self.part / self.base_width**1.5,
         }
 
     def moves(
         self, rng: np.random.Generator, x: kit.Values, y: kit.Values, width: int, part: float
-    ) -> kit.Values:
-        """Return means over the networks of each seed, over η, ``(2, seeds)``."""
-        width = int(width)
+    ) -> dict[str, kit.Values]:
+        """Return means over the networks of each seed, over η, each ``(seeds,)``."""
         networks = max(1, self.neurons // width)
         totals = np.zeros((2, self.seeds))
         for seed in range(self.seeds):
             for _ in range(networks):
                 network = experiment.draw(rng, x.shape[1], width)
-                moved = experiment.moves(rng, network, x, y, float(part), self.base_width)
+                moved = experiment.moves(rng, network, x, y, part, self.base_width)
                 totals[:, seed] += np.array([moved.standard, moved.mup]) / networks
-        return totals
+        return {"standard": totals[0], "mup": totals[1]}
 
     def judge(self, predicted: kit.Prediction, observed: Arrays) -> list[kit.Check]:
         margin = 0.12  # the interval takes up to 8 %, and the next order 2 to 5 % at N = 32
