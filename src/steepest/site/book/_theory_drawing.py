@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ._layers import Bend, Edge, Layout, Stop, laid_out
 from ._theory import Theory, Tie, Word
 
-WIDTH = 136.0  # of a box
+WIDTH = 140.0  # of a box
 HEIGHT = 52.0
 SMALL = 40.0  # height of the box of a claim of another chapter
 GAP = 40.0  # between columns
