@@ -193,13 +193,18 @@ def _settled(
     heights = {stop: float(place) for stops in layers for place, stop in enumerate(stops)}
     for turn in range(SETTLING):
         for stops in layers if turn % 2 == 0 else reversed(layers):
-            wanted = [
-                sum(heights[stop] for stop in near.get(stop, [stop])) / len(near.get(stop, [stop]))
-                for stop in stops
-            ]
+            wanted = [_mean_height(stop, near, heights) for stop in stops]
             heights.update(zip(stops, spaced(wanted, _room(stops)), strict=True))
     least = min(heights.values())
     return {stop: height - least for stop, height in heights.items()}
+
+
+def _mean_height(
+    stop: Stop, near: Mapping[Stop, Sequence[Stop]], heights: Mapping[Stop, float]
+) -> float:
+    """Return the mean height of what a stop is joined to, and its own where that is nothing."""
+    joined = near.get(stop, [stop])
+    return sum(heights[neighbour] for neighbour in joined) / len(joined)
 
 
 def _room(stops: Sequence[Stop]) -> list[float]:

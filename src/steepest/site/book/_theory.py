@@ -53,12 +53,11 @@ class Theory:
     @cached_property
     def resting(self) -> dict[str, tuple[str, ...]]:
         """By claim, the claims that rest on it at once."""
-        return {
-            basis: tuple(
-                claim for claim, ties in self.ties.items() if basis in [tie.basis for tie in ties]
-            )
-            for basis in self.ties
-        }
+        resting: dict[str, tuple[str, ...]] = dict.fromkeys(self.ties, ())
+        for claim, ties in self.ties.items():
+            for tie in ties:
+                resting[tie.basis] += (claim,)
+        return resting
 
     @cached_property
     def carried(self) -> dict[str, frozenset[str]]:
