@@ -68,6 +68,27 @@ steepest run plain-decay --rate 0.25
 
 :::{formulas} first_steps
 :::
+
+:::{theory} first_steps
+:::
+
+:::{theory-roots}
+:::
+
+:::{theory-pillars}
+:most: 1
+:::
+"""
+THEORY = """[plain-decay]
+
+[shifted-decay]
+extends.plain-decay = "From zero to any place."
+
+[growing]
+
+[unrun]
+limits.shifted-decay = "Nobody has looked."
+uses.plain-decay = "It decays first."
 """
 
 
@@ -100,6 +121,7 @@ def docs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     (folder / "chapters").mkdir()
     (folder / "index.md").write_text(FRONT, "utf-8")
+    (folder / "theory.toml").write_text(THEORY, "utf-8")
     (folder / "verdicts.md").write_text("# How to read a verdict\n", "utf-8")
     (folder / "chapters" / "decay.md").write_text(CHAPTER, "utf-8")
     return folder

@@ -14,3 +14,5 @@ from ._shelf import Shelf as Shelf
 from ._statements import State as State
 from ._statements import counts as counts
 from ._statements import read_statements as read_statements
+from ._theory import Theory as Theory
+from ._theory import read_theory as read_theory

@@ -20,11 +20,12 @@ from steepest.core.words import LOOKS
 from steepest.engine.descriptions import description
 from steepest.site.pages import Run, formula
 
-from . import _html
+from . import _html, _theory_html
 from ._chapters import chapters, frames
 from ._numbers import KINDS, Asked, Number, asked
 from ._shelf import Shelf, shelf
 from ._statements import StatementMap, read_statements
+from ._theory import Theory, read_theory
 
 _log = logging.getLogger(__name__)
 HAND = re.compile(r"(?<![\w.,^₀-₉])\d[\d.,]*(?![\w])")
@@ -57,6 +58,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("tally", _Tally)
     app.add_directive("statements", _Statements)
     app.add_directive("statement-counts", _StatementCounts)
+    app.add_directive("theory", _TheoryDrawing)
+    app.add_directive("theory-roots", _TheoryRoots)
+    app.add_directive("theory-pillars", _TheoryPillars)
     app.add_directive("moving", _Moving)
     app.add_directive("idea", _Idea)
     app.add_directive("toy", _Toy)
@@ -330,6 +334,67 @@ class _StatementCounts(_Statements):
 
     def run(self) -> list[nodes.Node]:
         return self.html(_html.statement_counts(self.statements()))
+
+
+class _OfTheory(_Directive):
+    """A part of the map of the theory."""
+
+    def theory(self) -> Theory:
+        """Return the map.
+
+        Raises:
+            UserError: there is none, or it is not as it must be.
+        """
+        return read_theory(Path(self.config.steepest_docs) / "theory.toml")
+
+    def runs(self, names: list[str]) -> dict[str, Run | None]:
+        """Return the result of each claim, None where nothing is stored."""
+        return {name: self.shelf.run(Asked(name)) for name in names}
+
+    def run(self) -> list[nodes.Node]:
+        try:
+            return self.html(self.shown(self.theory()))
+        except UserError as trouble:
+            return self.wrong(trouble)
+
+    @abstractmethod
+    def shown(self, theory: Theory) -> str:
+        """Return the HTML of this part."""
+
+
+class _TheoryDrawing(_OfTheory):
+    """The claims of a chapter of the catalogue, and which rests on which."""
+
+    required_arguments = 1
+
+    def shown(self, theory: Theory) -> str:
+        wanted = self.arguments[0]
+        lines = catalogue.built_in()
+        names = [name for name in theory.ties if name in lines and lines[name].chapter == wanted]
+        if not names:
+            raise UserError(
+                f"no claim of the map is in {wanted}; chapters are {catalogue.CHAPTERS}"
+            )
+        runs = self.runs(_theory_html.shown_claims(theory, names))
+        return _theory_html.theory_drawing(theory, names, runs, self.root)
+
+
+class _TheoryRoots(_OfTheory):
+    """The claims that rest on none and carry others."""
+
+    def shown(self, theory: Theory) -> str:
+        names = theory.roots
+        return _theory_html.theory_roots(theory, names, self.runs(names), self.root)
+
+
+class _TheoryPillars(_OfTheory):
+    """The claims on which most others rest."""
+
+    option_spec: ClassVar[dict[str, Any]] = {"most": directives.positive_int}
+
+    def shown(self, theory: Theory) -> str:
+        names = theory.pillars[: self.options.get("most", 10)]
+        return _theory_html.theory_pillars(theory, names, self.runs(names), self.root)
 
 
 class _ClaimPage(_Directive):
