@@ -158,7 +158,8 @@ def test_a_step_that_is_divided_by_the_width_transfers():
     report = transfer(in_torch(scaled=True))
     assert report["best-step-power"].value == pytest.approx(0, abs=1e-9)
     told = finding(report, FindingId.STEP_TRANSFERS)
-    assert told.sign == "✓" and told.text.startswith("the same step is best at all widths")
+    assert told.sign == "✓"
+    assert told.text.startswith("the same multiple of your step sizes is best at all widths")
     assert report["carried-step"].value == pytest.approx(0, abs=1e-12)
     assert finding(report, FindingId.STEP_COSTS).sign == "?"
 
@@ -220,6 +221,11 @@ def test_a_minimum_at_the_end_of_the_grid_is_no_number():
     assert "smaller ones, such as 1" in finding(other_end, FindingId.GRID_OF_STEPS).text
     nowhere = transfer(in_torch(), factors=2.0 ** np.arange(7, 10))
     assert "training diverged at every step" in finding(nowhere, FindingId.GRID_OF_STEPS).text
+
+
+def test_weights_that_are_not_finite_are_a_divergence():
+    report = transfer(in_torch(), (1, 1.5, 2), factors=[0.25, 0.5, 1, 2, 1e200], seeds=1)
+    assert report["best-step-power"].value == pytest.approx(-1, abs=0.1)
 
 
 @pytest.mark.parametrize("bottom", [-0.4, 0.1, 0.45])

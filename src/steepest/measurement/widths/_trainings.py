@@ -133,8 +133,11 @@ def trained(
     with random_states(seed or 0):
         built = step.built(factor, width, seed)
         with evaluated(built.model) as untrained:
-            weights = _attached(untrained, built, built.data, start.subject).values()
-        if not np.array_equal(weights, start.weights):
+            begun = _attached(untrained, built, built.data, start.subject)
+            unseen = None
+            if start.unseen is not None:
+                unseen = _attached(untrained, built, built.held_out, start.unseen)
+        if not np.array_equal(begun.values(), start.weights):
             raise UserError(
                 f"{step.builder.where} starts from other weights when it is called again"
                 f"{'' if seed is None else f' with seed={seed}'}; make the model inside of the function, and draw its "
@@ -147,20 +150,20 @@ def trained(
                 sizes.append(max(step.sizes(built), default=math.nan))
         except UserError as failed:
             trouble = failed
-        risk = _risk_at_end(built, now, start)
+        risk = _risk_at_end(begun, now, start.risk)
         if trouble is not None and math.isfinite(risk):
             raise trouble
         if not sizes and trouble is None:
             raise UserError(
                 "'train' ends before its first step; let it take one step of the optimizer before each yield"
             )
-        held_out = _held_out_risk(built, now, start, risk)
+        held_out = _held_out_risk(unseen, now, risk)
     turned = () if step.usual is not None else tuple(sizes)
     return Training(risk, held_out, len(sizes), turned)
 
 
 def _attached(model: Any, built: Built, data: Any, at_start: Subject) -> Subject:
-    """Return a network on its examples: of JAX by the functions of the start, which are compiled already.
+    """Return an untrained network on its examples: of JAX by the functions of the start, which are compiled already.
 
     A loss of torch may belong to its module.
     """
@@ -169,24 +172,24 @@ def _attached(model: Any, built: Built, data: Any, at_start: Subject) -> Subject
     return at_start.now(model)
 
 
-def _risk_at_end(built: Built, now: Any, start: Start) -> float:
+def _risk_at_end(begun: Subject, now: Any, at_start: float) -> float:
     """Return the risk on all examples; infinite where it is not finite, or ten times that of the start."""
     with evaluated(now) as model, np.errstate(all="ignore"):
-        risk = _attached(model, built, built.data, start.subject).risk()
-    if not math.isfinite(risk) or risk > RISEN * start.risk:
+        risk = begun.now(model).risk()
+    if not math.isfinite(risk) or risk > RISEN * at_start:
         return math.inf
     _check_positive(risk, "after training")
     return risk
 
 
-def _held_out_risk(built: Built, now: Any, start: Start, risk: float) -> float:
+def _held_out_risk(begun: Subject | None, now: Any, risk: float) -> float:
     """Return the risk on the held-out examples; infinite where training diverged, NaN where there are none."""
-    if start.unseen is None:
+    if begun is None:
         return math.nan
     if math.isinf(risk):
         return math.inf
     with evaluated(now) as model:
-        unseen = _attached(model, built, built.held_out, start.unseen).risk()
+        unseen = begun.now(model).risk()
     if not math.isfinite(unseen):
         return math.inf
     _check_positive(unseen, "on held-out examples")

@@ -106,11 +106,12 @@ class Trainings(NamedTuple):
         return min(counts, default=0), max(counts, default=0)
 
     def usual_step(self, place: int) -> float | None:
-        """Return the reader's own step size at a width, if there is one for all weights."""
+        """Return the reader's own step size at a width, if all weights have the same at every width."""
         if self.usual is not None:
             return self.usual
-        different = set(self.starts[place].sizes)
-        return different.pop() if len(different) == 1 else None
+        if any(len(set(start.sizes)) > 1 for start in self.starts):
+            return None
+        return self.starts[place].sizes[0]
 
     @property
     def is_scaled(self) -> bool:

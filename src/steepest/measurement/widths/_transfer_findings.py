@@ -46,14 +46,15 @@ class Transfer(NamedTuple):
         value = self.power.value
         low, high = self.power.interval
         said = f"width^({value + 0.0:.2f} ± {(high - low) / 2:.2f})"
-        best = "the best multiple of your step sizes" if self.is_scaled else "the best step"
+        step = "multiple of your step sizes" if self.is_scaled else "step"
         match self.power.trend:
             case "level":
-                return f"the same step is best at all widths: it goes like {said}"
+                return f"the same {step} is best at all widths: it goes like {said}"
             case "falls" | "grows":
                 moves = "falls" if value < 0 else "grows"
-                return f"{best} {moves} like {said}: {_for_twice_the_width(value)} when you double the width"
-        return f"your seeds cannot tell whether the same step is best at all widths: it goes like {said}"
+                advice = _for_twice_the_width(value)
+                return f"the best {step} {moves} like {said}: {advice} when you double the width"
+        return f"your seeds cannot tell whether the same {step} is best at all widths: it goes like {said}"
 
     @property
     def lost(self) -> NDArray:
