@@ -154,6 +154,17 @@ def test_every_risk_is_that_of_the_recursion():
     assert labels == ["width 1", "width 2", "width 4", "best step", "", ""]
 
 
+def test_the_risk_is_the_mean_over_the_last_fifth():
+    held_out = lambda parts: {"held_out": (2 * parts["data"][0], parts["data"][1])}
+    build = in_torch(change=held_out)
+    report = transfer(build, factors=(0.125, 0.25, 0.5), seeds=1, steps=20)
+    (observed,) = np.asarray(report["best step at width 1"].panel.curves[0].y)
+    exact = np.mean([risk_of(LR * 0.125, 2, 0, steps) for steps in (17, 18, 19, 20)])
+    assert observed[0] == pytest.approx(exact, rel=1e-9)
+    (unseen,) = np.asarray(report["best step at width 1, held out"].panel.curves[0].y)
+    assert unseen[0] == pytest.approx(4 * exact, rel=1e-9)
+
+
 def test_a_step_that_is_divided_by_the_width_transfers():
     report = transfer(in_torch(scaled=True))
     assert report["best-step-power"].value == pytest.approx(0, abs=1e-9)

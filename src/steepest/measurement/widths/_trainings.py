@@ -17,6 +17,7 @@ from steepest.measurement.widths._check import RISEN
 from steepest.measurement.widths._coordinates import evaluated
 from steepest.measurement.widths._step_size import StepSize
 
+READS = 5  # of the risk, over the last fifth of a training
 TIMED = 8  # steps by which one training that is timed is longer than another
 SAME = 0.01  # by which the logarithms of risks of one training that is run twice may differ
 
@@ -57,7 +58,7 @@ class Training(NamedTuple):
     """How one training ended.
 
     Attributes:
-        risk: on all examples; infinite where it diverged.
+        risk: on all examples, mean of the readings at its end; infinite where it diverged.
         held_out: on the held-out examples, likewise; NaN where there are none.
         steps: that it took.
         sizes: largest step size of its optimizer after each step; none where a knob is turned.
@@ -104,8 +105,10 @@ def planned(
         shortest = _seconds(step, start, width, seed, 1)
         more = min(TIMED, steps - 1)
         longer = _seconds(step, start, width, seed, 1 + more)
+        more_reads = len(reading_steps(steps)) - 1
         each_step = max(0.0, longer - shortest) / max(1, more)
-        seconds += seeds * factors * (shortest + (steps - 1) * each_step)
+        training = shortest + (steps - 1) * each_step + more_reads * _seconds_of_reading(start)
+        seconds += seeds * factors * training
     return Plan(len(widths) * seeds * factors, steps, seconds)
 
 
@@ -113,6 +116,15 @@ def _seconds(step: StepSize, start: Start, width: float, seed: int | None, steps
     """Return how long one training of so many steps takes, with all that goes with it."""
     begun = time.perf_counter()
     trained(step, start, 1.0, width, seed, steps)
+    return time.perf_counter() - begun
+
+
+def _seconds_of_reading(start: Start) -> float:
+    """Return how long it takes to read the risks of a network."""
+    begun = time.perf_counter()
+    start.subject.risk()
+    if start.unseen is not None:
+        start.unseen.risk()
     return time.perf_counter() - begun
 
 
@@ -143,23 +155,72 @@ def trained(
                 f"{'' if seed is None else f' with seed={seed}'}; make the model inside of the function, and draw its "
                 "initial weights from the seed"
             )
+        ending = _Ending(begun, unseen)
+        read_at = reading_steps(steps)
         now = built.model
         try:
-            for model in islice(built.steps(), 1, steps + 1):
-                now = model
+            for taken, now in enumerate(islice(built.steps(), 1, steps + 1), 1):
                 sizes.append(max(step.sizes(built), default=math.nan))
+                if taken in read_at:
+                    ending.read(now)
         except UserError as failed:
             trouble = failed
-        risk = _risk_at_end(begun, now, start.risk)
+        if len(sizes) not in read_at or trouble is not None:
+            ending.read(now)
+        risk = ending.risk(start.risk)
         if trouble is not None and math.isfinite(risk):
             raise trouble
         if not sizes and trouble is None:
             raise UserError(
                 "'train' ends before its first step; let it take one step of the optimizer before each yield"
             )
-        held_out = _held_out_risk(unseen, now, risk)
     turned = () if step.usual is not None else tuple(sizes)
-    return Training(risk, held_out, len(sizes), turned)
+    return Training(risk, ending.held_out(risk), len(sizes), turned)
+
+
+def reading_steps(steps: int) -> tuple[int, ...]:
+    """Return after which steps the risk is read: up to five of the last fifth of a training, with its last step.
+
+    Where steps are large the risk goes up and down by a third from step to step, as much as the best steps differ.
+
+    >>> reading_steps(5), reading_steps(20), reading_steps(100)
+    ((5,), (17, 18, 19, 20), (81, 85, 90, 95, 100))
+    """
+    last = max(1, steps // 5)
+    return tuple(int(step) for step in np.linspace(steps - last + 1, steps, min(READS, last)))
+
+
+class _Ending:
+    """Risks that are read at the end of a training, on all examples and on held-out ones."""
+
+    def __init__(self, begun: Subject, unseen: Subject | None) -> None:
+        self.subjects = [begun] if unseen is None else [begun, unseen]
+        self.risks: list[list[float]] = []
+
+    def read(self, now: Any) -> None:
+        """Read the risks of a model as it is now."""
+        with evaluated(now) as model, np.errstate(all="ignore"):
+            self.risks.append([subject.now(model).risk() for subject in self.subjects])
+
+    def risk(self, at_start: float) -> float:
+        """Return the mean risk on all examples; infinite if one is not finite, or for ten times that of the start."""
+        risk = _mean([risks[0] for risks in self.risks])
+        return math.inf if risk > RISEN * at_start else risk
+
+    def held_out(self, risk: float) -> float:
+        """Return that on held-out examples; infinite where training diverged, NaN where there are none."""
+        if len(self.subjects) == 1:
+            return math.nan
+        return math.inf if math.isinf(risk) else _mean([risks[1] for risks in self.risks])
+
+
+def _mean(risks: Sequence[float]) -> float:
+    """Return the mean of risks above 0; infinite if one is not finite."""
+    if not np.isfinite(risks).all():
+        return math.inf
+    mean = float(np.mean(risks))
+    _check_positive(mean, "after training")
+    return mean
 
 
 def _attached(model: Any, built: Built, data: Any, at_start: Subject) -> Subject:
@@ -170,30 +231,6 @@ def _attached(model: Any, built: Built, data: Any, at_start: Subject) -> Subject
     if is_torch_module(model):
         return attach(model, built.loss, data, check=False)
     return at_start.now(model)
-
-
-def _risk_at_end(begun: Subject, now: Any, at_start: float) -> float:
-    """Return the risk on all examples; infinite where it is not finite, or ten times that of the start."""
-    with evaluated(now) as model, np.errstate(all="ignore"):
-        risk = begun.now(model).risk()
-    if not math.isfinite(risk) or risk > RISEN * at_start:
-        return math.inf
-    _check_positive(risk, "after training")
-    return risk
-
-
-def _held_out_risk(begun: Subject | None, now: Any, risk: float) -> float:
-    """Return the risk on the held-out examples; infinite where training diverged, NaN where there are none."""
-    if begun is None:
-        return math.nan
-    if math.isinf(risk):
-        return math.inf
-    with evaluated(now) as model:
-        unseen = begun.now(model).risk()
-    if not math.isfinite(unseen):
-        return math.inf
-    _check_positive(unseen, "on held-out examples")
-    return unseen
 
 
 def _check_positive(risk: float, when: str) -> None:
