@@ -1,6 +1,7 @@
 """Where the risk is least over step sizes, and with which power of the width that goes."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def minimum(log_steps: ArrayLike, log_risks: ArrayLike) -> Minimum:
     )
 
 
-def power_of_width(widths: ArrayLike, minima: list[list[Minimum]]) -> Power:
+def power_of_width(widths: ArrayLike, minima: Sequence[Sequence[Minimum]]) -> Power:
     """Fit the power of the width of the best step, by each seed's line through all widths.
 
     Args:
@@ -79,16 +80,25 @@ def power_of_width(widths: ArrayLike, minima: list[list[Minimum]]) -> Power:
         the power with Student's interval over the seeds, or of the fit where there is one seed. It is wider by what
         minima beside a divergence can move it. NaN where some network has no minimum inside of the grid.
     """
-    steps = np.exp([[network.at for network in row] for row in minima])
+    steps = np.exp([_steps_of(row) for row in minima])
+    within = np.array([_errors_of(row) for row in minima])
     fitted = exponent(
         "power", 0.0, np.asarray(widths, float), steps if len(steps) > 1 else steps[0], HALFWAY
     )
     across = np.log(np.asarray(widths, float))
     across = across - across.mean()
     pulls = np.abs(across) / (across @ across)
-    unsure = float(np.mean([[network.within for network in row] for row in minima] @ pulls))
+    unsure = float(np.mean(within @ pulls))
     interval = (float(fitted.interval.low) - unsure, float(fitted.interval.high) + unsure)
     return Power("best step", float(fitted.measured), interval, steps)
+
+
+def _steps_of(minima: Sequence[Minimum]) -> list[float]:
+    return [network.at for network in minima]
+
+
+def _errors_of(minima: Sequence[Minimum]) -> list[float]:
+    return [network.within for network in minima]
 
 
 class Carried(NamedTuple):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,10 +89,10 @@ class Trainings(NamedTuple):
 
     def of_grid(self, risk: Callable[[Training], float]) -> NDArray:
         """Return one number of each training with one of the ``factors``, ``(widths, seeds, factors)``."""
-        rows = [
-            [[risk(ends[factor]) for factor in self.factors.tolist()] for ends in of_width]
-            for of_width in self.by_network
-        ]
+        at_factors = itemgetter(*self.factors.tolist())
+        rows = []
+        for of_width in self.by_network:
+            rows.append([list(map(risk, at_factors(ends))) for ends in of_width])
         return np.array(rows)
 
     @property
@@ -281,8 +282,7 @@ def _report(trainings: Trainings) -> Report:
     """Read minima, powers and what is lost, and draw the findings."""
     on_examples = _transfer(trainings, lambda end: end.risk)
     readings = _readings(trainings, on_examples, "")
-    seen = trainings.held_out
-    if not np.isnan(seen).any():
+    if not np.isnan(trainings.held_out).any():
         unseen = _transfer(trainings, lambda end: end.held_out)
         readings += _readings(trainings, unseen, ", held out")
     shown = " ".join(f"{width:g}" for width in trainings.widths)

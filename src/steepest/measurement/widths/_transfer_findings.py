@@ -60,12 +60,16 @@ class Transfer(NamedTuple):
     def lost(self) -> NDArray:
         """Return by how much the risk at the widest is higher with the narrowest's best step, ``(seeds,)``.
 
-        NaN where there is no best step inside of the grid at one of the two widths, infinite where training diverged.
+        NaN where there is no best step inside of the grid at one of the two widths, infinite where training diverged
+        with one of the two steps.
         """
         ends = [*self.minima[0], *self.minima[-1]]
         if any(network.place != "inside" for network in ends):
             return np.full(len(self.minima[0]), np.nan)
-        return self.carried.risk - self.carried.at_best
+        finite = np.isfinite(self.carried.risk) & np.isfinite(self.carried.at_best)
+        lost = np.full(len(finite), np.inf)
+        lost[finite] = self.carried.risk[finite] - self.carried.at_best[finite]
+        return lost
 
     @property
     def price(self) -> str:
@@ -76,7 +80,8 @@ class Transfer(NamedTuple):
         where = f"at width {self.widths[-1]:g} the step that is best at width {self.widths[0]:g}"
         diverged = int(np.isinf(lost).sum())
         if diverged:
-            return f"{where} makes training diverge in {diverged} of {len(lost)} networks"
+            either = "" if np.isfinite(self.carried.at_best).all() else ", or its own best one,"
+            return f"{where}{either} makes training diverge in {diverged} of {len(lost)} networks"
         chosen = "" if self.carried.by_others else ", both chosen on this very network"
         return (
             f"{where} ends at the risk {self.carried.risk.mean():.3g}, its own best one at "
@@ -112,11 +117,7 @@ def _of_grid(transfer: Transfer) -> Finding | None:
     places = [network.place for of_width in transfer.minima for network in of_width]
     if all(place == "inside" for place in places):
         return None
-    first = next(
-        i
-        for i, of_width in enumerate(transfer.minima)
-        if any(m.place != "inside" for m in of_width)
-    )
+    first = min(place for place in range(len(transfer.widths)) if transfer.ends(place))
     smaller = transfer.factors[0] ** 2 / transfer.factors[1]
     larger = transfer.factors[-1] ** 2 / transfer.factors[-2]
     tries = []
