@@ -44,7 +44,13 @@ def parts(model: nn.Module, optimizer: torch.optim.Optimizer, seed: int) -> dict
             optimizer.step()
             yield
 
-    return {"model": model, "loss": cross_entropy, "data": (x, y), "train": train}
+    return {
+        "model": model,
+        "loss": cross_entropy,
+        "data": (x, y),
+        "optimizer": optimizer,
+        "train": train,
+    }
 
 
 def standard(seed: int = 0, width: float = 1.0) -> dict:

@@ -334,10 +334,18 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     )
     widths = "check how changes scale with width: multipliers that your function takes as width=…"
     measure.add_argument("--widths", nargs="+", type=float, metavar="WIDTH", help=widths)
-    seeds = "networks of each width, where your function takes seed=… (default: 5)"
+    best = "with --widths: train at several step sizes and find the best one at each width"
+    measure.add_argument("--best-step", action="store_true", help=best)
+    factors = "with --best-step: what your step sizes are multiplied by (default: 1/16 1/8 … 16)"
+    measure.add_argument("--factors", nargs="+", type=float, metavar="FACTOR", help=factors)
+    seeds = (
+        "networks of each width, where your function takes seed=… (default: 5; with --best-step 3)"
+    )
     measure.add_argument("--seeds", type=SOME, help=seeds)
-    steps = "steps of training at each width (default: 5)"
+    steps = "steps of training at each width (default: 5; with --best-step 100)"
     measure.add_argument("--steps", type=SOME, help=steps)
+    yes = "with --best-step: start even what takes more than ten minutes"
+    measure.add_argument("--yes", action="store_true", help=yes)
     what = "quantities, separated by commas (default: those that the findings rest on)"
     measure.add_argument("--what", help=what)
     thorough = "measure all that make sense, which may take minutes"
@@ -509,9 +517,12 @@ def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
         )
     _check_widths(known)
     _prepare(double=False)  # the user's file trains in the user's precision
-    from steepest.app.measure import checked_widths, measured
+    from steepest.app.measure import checked_widths, measured, transferred
 
-    report = measured(known) if known.widths is None else checked_widths(known)
+    if known.widths is None:
+        report = measured(known)
+    else:
+        report = transferred(known) if known.best_step else checked_widths(known)
     if known.json:
         print(json.dumps(report.to_json(), indent=1))
     if known.page is not None:
@@ -524,9 +535,15 @@ def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
 def _check_widths(known: argparse.Namespace) -> None:
     """Refuse options that go with --widths alone, or not with it."""
     if known.widths is None:
-        alone = [name for name in ("seeds", "steps") if getattr(known, name) is not None]
+        alone = [name for name in ("seeds", "steps", "best_step") if getattr(known, name)]
         if alone:
-            raise UserError(f"--{alone[0]} goes with --widths, such as --widths 0.5 1 2 4")
+            option = alone[0].replace("_", "-")
+            raise UserError(f"--{option} goes with --widths, such as --widths 0.5 1 2 4")
+    if not known.best_step:
+        alone = [name for name in ("factors", "yes") if getattr(known, name)]
+        if alone:
+            raise UserError(f"--{alone[0]} goes with --widths and --best-step")
+    if known.widths is None:
         return
     of_measure = ("what", "thorough", "lr", "momentum", "weight_decay", "batch", "since")
     for name in of_measure:

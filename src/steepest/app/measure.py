@@ -4,16 +4,22 @@ from typing import Any
 
 from rich.table import Table
 
+from steepest.app.agreement import is_agreed
 from steepest.app.console import bar, wide
+from steepest.app.streams import say
+from steepest.core.errors import UserError
+from steepest.core.words import duration
 from steepest.measurement import (
     BRIEF,
     ERRORS,
     Builder,
+    Plan,
     Report,
     errors,
     load_checkpoint,
     measure,
     number,
+    step_transfer,
     width_check,
 )
 
@@ -58,6 +64,39 @@ def checked_widths(known: Any) -> Report:
             known.widths,
             **{name: given for name, given in options.items() if given is not None},
             seed=known.seed,
+            watch=lambda stage: shown.update(task, stage=stage),
+        )
+    if not known.json:
+        _report(report)
+    return report
+
+
+def transferred(known: Any) -> Report:
+    """Find best steps at several widths as the command line says; say the cost before, show progress and the table.
+
+    Raises:
+        UserError: a person who does not want to wait so long; whatever ``step_transfer`` refuses.
+    """
+    options = {"factors": known.factors, "seeds": known.seeds, "steps": known.steps}
+    with bar() as shown:
+        task = shown.add_task("", total=None, claim=known.model, stage="loading")
+
+        def announce(plan: Plan) -> None:
+            shown.stop()
+            trainings = f"{plan.trainings} trainings of {plan.steps} steps at most"
+            say(
+                f"steepest: best steps of {known.model} take {trainings}: about {duration(plan.seconds)}"
+            )
+            if not (known.yes or is_agreed(plan.seconds)):
+                raise UserError("nothing was run; choose fewer --factors, --seeds or --steps")
+            shown.start()
+
+        report = step_transfer(
+            known.model,
+            known.widths,
+            **{name: given for name, given in options.items() if given is not None},
+            seed=known.seed,
+            announce=announce,
             watch=lambda stage: shown.update(task, stage=stage),
         )
     if not known.json:

@@ -2,21 +2,17 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 
+from steepest.app.agreement import is_agreed
 from steepest.app.console import bar, wide
 from steepest.app.details import show_details
 from steepest.app.fields import read_fields
 from steepest.app.streams import say, say_page
 from steepest.catalogue import Entry
-from steepest.core.errors import UserError
 from steepest.core.words import LOOKS
 from steepest.engine.results import Result
 from steepest.engine.subjects import Offer, run_on, version_of
-
-ASKED = 60.0  # seconds from which a person is asked
-LONG = 600.0  # seconds from which --yes is wanted where nobody can be asked
 
 
 def run_on_subject(known: argparse.Namespace, entry: Entry, words: Sequence[str]) -> int:
@@ -28,7 +24,7 @@ def run_on_subject(known: argparse.Namespace, entry: Entry, words: Sequence[str]
         def agree(offer: Offer) -> bool:
             shown.stop()
             say(f"steepest: {entry.name} on {known.subject} takes {offer.text}")
-            agreed = known.yes or _agreed(offer)
+            agreed = known.yes or is_agreed(offer.seconds)
             shown.start()
             return agreed
 
@@ -52,21 +48,6 @@ def run_on_subject(known: argparse.Namespace, entry: Entry, words: Sequence[str]
 
         say_page(subject_page(result, known.page), known.json)
     return {"holds": 0, "fails": 1}.get(str(result.verdict), 3)
-
-
-def _agreed(offer: Offer) -> bool:
-    """Ask a person whether it may take so long.
-
-    Raises:
-        UserError: a long run where nobody can be asked.
-    """
-    if offer.seconds < ASKED:
-        return True
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        return input("start? [Y/n] ").strip().lower() in ("", "y", "yes")
-    if offer.seconds < LONG:
-        return True
-    raise UserError("that is more than ten minutes: add --yes, or choose fewer --seeds or steps")
 
 
 def _show(result: Result) -> None:

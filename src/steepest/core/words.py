@@ -52,3 +52,14 @@ def word(verdict: str) -> str:
     'out of range'
     """
     return LOOKS[verdict].word
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> duration(200)
+    '3.3 min'
+    """
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.2g} h"

@@ -18,7 +18,7 @@ from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
 from steepest.core.fields import field_type
 from steepest.core.scope import meanings as meanings_of
-from steepest.core.words import Verdict
+from steepest.core.words import Verdict, duration
 from steepest.engine.commands import spell
 from steepest.engine.fingerprint import stamp
 from steepest.engine.results import Result
@@ -59,17 +59,6 @@ class Offer:
         parts += [f"{_round(self.cost.builds)} calls of your function"] if self.cost.builds else []
         several = f"on {self.networks} networks" if self.networks > 1 else "on one network"
         return f"{', '.join(parts) or 'nothing'}, {several}: about {duration(self.seconds)}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time as people say it.
-
-    >>> duration(200)
-    '3.3 min'
-    """
-    if seconds < 100:
-        return f"{max(seconds, 1):.0f} s"
-    return f"{seconds / 60:.2g} min" if seconds < 6000 else f"{seconds / 3600:.2g} h"
 
 
 def available() -> list[str]:

@@ -35,4 +35,6 @@ from steepest.measurement.training import TrainingRun as TrainingRun
 from steepest.measurement.training import read_log as read_log
 from steepest.measurement.training import watch as watch
 from steepest.measurement.widths import WIDTHS as WIDTHS
+from steepest.measurement.widths import Plan as Plan
+from steepest.measurement.widths import step_transfer as step_transfer
 from steepest.measurement.widths import width_check as width_check

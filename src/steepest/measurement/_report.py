@@ -137,6 +137,11 @@ class FindingId(StrEnum):
     START_OF_THE_LAST_LAYER = "start-of-the-last-layer"
     LEARNING_RATE = "learning-rate"
     LAYERS_NOT_SEEN = "layers-not-seen"
+    STEP_TRANSFERS = "step-transfers"
+    STEP_GOES_WITH_WIDTH = "step-goes-with-width"
+    STEP_NOT_DECIDED = "step-not-decided"
+    STEP_COSTS = "step-costs"
+    GRID_OF_STEPS = "grid-of-steps"
     # of two reports
     CHANGED = "changed"
     UNCHANGED = "unchanged"

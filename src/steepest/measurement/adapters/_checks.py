@@ -38,7 +38,7 @@ def check_subject(subject: Subject) -> None:
         UserError: losses that differ between two passes, are not finite, or whose second derivative is wrong.
     """
     first = subject.risk()
-    with other_random_states():
+    with random_states(SEED):
         # a copy of its own: a graph that was kept would repeat the first pass
         second = subject.at(subject.values()).risk()
     if not np.isfinite(first):
@@ -64,16 +64,16 @@ def check_subject(subject: Subject) -> None:
 
 
 @contextmanager
-def other_random_states() -> Iterator[None]:
-    """Let Python, NumPy and torch draw other random numbers than they would; put their states back afterwards."""
+def random_states(seed: int) -> Iterator[None]:
+    """Let Python, NumPy and torch draw the random numbers of a seed; put their states back afterwards."""
     ours = random.getstate()
     of_numpy = np.random.get_state()
     torch = sys.modules.get("torch")
     of_torch = None if torch is None else torch.get_rng_state()
-    random.seed(SEED)
-    np.random.seed(SEED)
+    random.seed(seed)
+    np.random.seed(seed)
     if torch is not None:
-        torch.default_generator.manual_seed(SEED)  # not those of devices, which are not put back
+        torch.default_generator.manual_seed(seed)  # not those of devices, which are not put back
     try:
         yield
     finally:

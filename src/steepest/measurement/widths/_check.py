@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from steepest.core.checks import exponent
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel, observed_curve, panel
-from steepest.measurement._building import Builder, Built
+from steepest.measurement._building import Builder
 from steepest.measurement._fingerprint import digest_of
 from steepest.measurement._report import Reading, Report
 from steepest.measurement.adapters import Batches
@@ -21,7 +20,6 @@ from steepest.measurement.widths._coordinates import (
     Coordinates,
     coordinates,
     fixed_examples,
-    initial_weights,
 )
 from steepest.measurement.widths._findings import (
     FIRST_CHANGE,
@@ -32,12 +30,19 @@ from steepest.measurement.widths._findings import (
     Updates,
     width_findings,
 )
+from steepest.measurement.widths._knobs import (
+    built_at,
+    check_counts,
+    check_growth,
+    check_seed,
+    ordered,
+    runs_of,
+)
 
 WIDTHS = (0.5, 1.0, 2.0, 4.0)
 SEEDS = 5  # networks of each width: with three, Student's interval is half as wide again
 STEPS = 5
 EXAMPLES = 128  # on which coordinates are compared
-FEWEST = 3  # widths that a fitted exponent needs
 RISEN = 10.0  # times the risk at the start, above which a training has diverged
 PROPORTIONAL = 0.1  # by which the logarithm of a layer's size may differ from that of the width
 MUP = "µP: power 0 (Yang et al. 2022)"
@@ -111,22 +116,18 @@ def width_check(
     """
     started = time.perf_counter()
     builder = Builder.of(build)
-    widths = _checked(widths, seeds, steps, examples)
-    if "width" not in builder.knobs:
-        raise UserError(
-            f"{builder.where} has no width to turn; write def build(seed=0, width=1.0) and multiply each hidden size "
-            "by it, such as int(128 * width)"
-        )
-    runs = list(range(seed, seed + seeds)) if "seed" in builder.knobs else [None]
+    widths = ordered(widths)
+    check_counts(seeds=seeds, steps=steps, examples=examples)
+    runs = runs_of(builder, seed, seeds)
     watch("building")
-    x = fixed_examples(_built(builder, widths[0], runs[0]), examples)
-    _check_seed(builder, widths[0], runs)
+    x = fixed_examples(built_at(builder, widths[0], runs[0]), examples)
+    check_seed(builder, widths[0], runs)
     by_width = []
     for width in widths:
         row = []
         for run in runs:
             watch(f"width {width:g}" + ("" if run is None else f", seed {run}"))
-            row.append(coordinates(_built(builder, width, run), x, steps))
+            row.append(coordinates(built_at(builder, width, run), x, steps))
         by_width.append(row)
     networks = _Networks(widths, by_width)
     _check_width(networks, builder.where)
@@ -137,47 +138,9 @@ def width_check(
     )
 
 
-def _checked(widths: Sequence[float], seeds: int, steps: int, examples: int) -> tuple[float, ...]:
-    """Return the widths in order."""
-    ordered = tuple(sorted({float(width) for width in widths}))
-    if len(ordered) < FEWEST or not all(0 < width < math.inf for width in ordered):
-        raise UserError(
-            f"a fitted power needs at least {FEWEST} different widths above 0, got "
-            f"{' '.join(f'{width:g}' for width in widths) or 'none'}; try 0.5 1 2 4"
-        )
-    for name, count in (("seeds", seeds), ("steps", steps), ("examples", examples)):
-        if count < 1:
-            raise UserError(f"{name} is a whole number of at least 1, got {count}")
-    return ordered
-
-
-def _built(builder: Builder, width: float, seed: int | None) -> Built:
-    """Build one network, at its width and seed."""
-    if seed is None:
-        return builder(width=width)
-    return builder(width=width, seed=seed)
-
-
-def _check_seed(builder: Builder, width: float, seeds: Sequence[int | None]) -> None:
-    """Refuse a seed that changes nothing: intervals over seeds would be of one network."""
-    if len(seeds) < 2:
-        return
-    first, second = (initial_weights(_built(builder, width, seed)) for seed in seeds[:2])
-    if first.shape == second.shape and np.array_equal(first, second):
-        raise UserError(
-            f"{builder.where} starts from the same weights with seed={seeds[0]} and seed={seeds[1]}; draw the initial "
-            "weights from the seed, such as torch.manual_seed(seed)"
-        )
-
-
 def _check_width(networks: _Networks, where: str) -> None:
     """Refuse a width that changes nothing, or that gives networks of other layers."""
-    counts = [row[0].weights for row in networks.by_width]
-    if any(after <= before for before, after in pairwise(counts)):
-        raise UserError(
-            f"{where} gives {', '.join(map(str, counts))} weights at widths "
-            f"{', '.join(f'{width:g}' for width in networks.widths)}; multiply each hidden size by width"
-        )
+    check_growth([row[0].weights for row in networks.by_width], networks.widths, where)
     for network in networks.all:
         if list(network.shapes) != list(networks.first.shapes):
             raise UserError(

@@ -65,14 +65,14 @@ def fixed_examples(built: Built, count: int) -> NDArray:
     Raises:
         UserError: inputs in several arrays; whatever ``subject`` refuses.
     """
-    with _evaluated(built.model) as model:
+    with evaluated(built.model) as model:
         whole = attach(model, built.loss, built.data, micro_batch=count, check=False)
         return few(whole, count).inputs()
 
 
 def initial_weights(built: Built) -> NDArray:
     """Return the weights before the first step, shape ``(p,)``."""
-    with _evaluated(built.model) as model:
+    with evaluated(built.model) as model:
         return attach(model, built.loss, built.data, check=False).values()
 
 
@@ -90,7 +90,7 @@ def coordinates(built: Built, x: NDArray, steps: int) -> Coordinates:
         UserError: nothing trains it, or its training ends before the first step.
     """
     run = islice(built.steps(), steps + 1)
-    with _evaluated(next(run)) as model:
+    with evaluated(next(run)) as model:
         begun = attach(model, built.loss, built.data, micro_batch=len(x), check=False)
         # with a copy of the weights: a module is changed in place
         start = _Start.of(_precise(few(begun, len(x)), x), x)
@@ -98,7 +98,7 @@ def coordinates(built: Built, x: NDArray, steps: int) -> Coordinates:
     sizes = start.sizes()
     later = start.subject
     for step, trained in enumerate(run, 1):
-        with _evaluated(trained) as model, np.errstate(all="ignore"):  # of what diverges
+        with evaluated(trained) as model, np.errstate(all="ignore"):  # of what diverges
             later = start.subject.now(model)
             if later.dtype != start.subject.dtype:
                 later = later.precise()
@@ -197,7 +197,7 @@ class _Start(NamedTuple):
 
 
 @contextmanager
-def _evaluated(model: Any) -> Iterator[Any]:
+def evaluated(model: Any) -> Iterator[Any]:
     """Yield the model in evaluation mode; one with batch normalization as a copy that takes statistics of its batch."""
     with in_evaluation(model):
         yield _with_statistics_of_batch(model)
