@@ -16,6 +16,7 @@ from steepest.measurement.adapters._parts import batch_forms as batch_forms
 from steepest.measurement.adapters._parts import batch_gradient as batch_gradient
 from steepest.measurement.adapters._parts import block as block
 from steepest.measurement.adapters._parts import forms_by_group as forms_by_group
+from steepest.measurement.adapters._parts import rescaled_products as rescaled_products
 from steepest.measurement.adapters._subject import KINDS as KINDS
 from steepest.measurement.adapters._subject import Kind as Kind
 from steepest.measurement.adapters._subject import Subject as Subject
