@@ -11,7 +11,7 @@ from steepest.core.errors import UserError
 from steepest.krylov import Eigenpairs, top_eigenpairs
 from steepest.measurement._optimizer import Optimizer
 from steepest.measurement._report import Reading
-from steepest.measurement.adapters import Kind, Subject
+from steepest.measurement.adapters import Kind, Subject, rescaled_products
 
 Measure = Callable[["Context"], list[Reading]]
 
@@ -108,14 +108,10 @@ class Context:
     @cached_property
     def preconditioned(self) -> Eigenpairs:
         """Find the largest eigenpair of ``P^{-1/2} (H + λ) P^{-1/2}`` with Adam's P, λ its decay in the gradient."""
-        scale = 1.0 if self.optimizer.scale is None else self.optimizer.scale**-0.5
-        scale = np.asarray(scale, self.subject.dtype)
-        decay = 0.0 if self.optimizer.decoupled else self.optimizer.one_decay
-
-        def products(v: NDArray) -> NDArray:
-            scaled = scale * v
-            return scale * (self.products(scaled) + decay * scaled)
-
+        optimizer = self.optimizer
+        scale = np.ones(1) if optimizer.scale is None else optimizer.scale
+        decay = 0.0 if optimizer.decoupled else optimizer.one_decay
+        products = rescaled_products(self.subject, scale, decay, self.kind)
         return top_eigenpairs(products, self._first(), tolerance=self._tolerance)
 
     def products(self, vectors: NDArray) -> NDArray:

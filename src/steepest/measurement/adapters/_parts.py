@@ -55,6 +55,26 @@ def _in_groups(subject: Subject, groups: int, count: int, rng: np.random.Generat
     return small
 
 
+def rescaled_products(
+    subject: Subject, scale: Float[np.ndarray, " p"], decay: float = 0.0, kind: Kind = "hessian"
+) -> Operator:
+    """Return products with ``D^(−½)(H + λ)D^(−½)``: the curvature in the coordinates in which Adam descends.
+
+    Args:
+        subject: model, loss and data.
+        scale: the diagonal of D, positive, ``(p,)``: what each weight's step is divided by.
+        decay: λ.
+        kind: which curvature H is.
+    """
+    root = np.asarray(scale**-0.5, subject.dtype)
+
+    def products(v: np.ndarray) -> np.ndarray:
+        scaled = root * v
+        return root * (subject.products(scaled, kind) + decay * scaled)
+
+    return products
+
+
 def batch_forms(
     subject: Subject,
     size: int,

@@ -9,6 +9,7 @@ import xarray
 from numpy.typing import NDArray
 
 from steepest import kit
+from steepest.claims._descents_of_subjects import OFTEN, ROOM, look_at, small_steps, still_learning
 from steepest.claims.descent._digits_network import MARGIN
 from steepest.claims.descent.edge_of_stability.claim import EdgeOfStability
 from steepest.claims.descent.edge_of_stability.experiment import (
@@ -18,18 +19,11 @@ from steepest.claims.descent.edge_of_stability.experiment import (
     starts_below_the_edge,
 )
 from steepest.claims.descent.edge_of_stability.figure import panels_of_descents
-from steepest.core.errors import UserError
 from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
-from steepest.linalg import top_eigenpairs
 from steepest.measurement import is_cross_entropy
 from steepest.measurement.adapters import Subject, batch_forms, batch_gradient
 
-ROOM = 1.5  # least 2/η of the middle step over the sharpness at the start, so that the largest step starts below it
-PACE = 0.5  # of the largest stable step, with which small steps follow the flow
-OFTEN = 5  # steps, after which that is measured again: small initial weights sharpen tenfold in some tens of them
 BATCHES = 64  # over which a batch sharpness is averaged
-# of the risk at the start: below, the curvature of cross-entropy vanishes with the risk (Cohen et al. 2021, appendix C)
-FITTED = 0.1
 SCATTER = 0.5  # relative half-interval up to which it can be compared at all
 
 
@@ -80,27 +74,9 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         return Networks(networks.built, networks.subjects, facts)
 
     def flow(self, subject: Subject, rng: np.random.Generator) -> dict[str, float]:
-        """Follow gradient flow by small steps; return the largest sharpness on the way, and the time that it took.
-
-        Of cross-entropy it ends where the examples are fitted.
-        """
-        values = subject.values().astype(float)
-        first = subject.risk()
-        logistic = is_cross_entropy(subject)
-        vector: NDArray | None = None
-        peak = time = lr = 0.0
-        for step in range(self.steps):
-            now = subject.at(values.astype(subject.dtype))
-            if step % OFTEN == 0:
-                look = self.look(now, rng, vector)
-                vector = look["vector"]
-                if not np.isfinite(look["risk"]) or (logistic and look["risk"] < FITTED * first):
-                    break
-                peak = max(peak, look["sharpness"])
-                lr = PACE * 2 / look["sharpness"] if look["sharpness"] > 0 else lr
-            values -= lr * np.asarray(now.gradient(), float)
-            time += lr
-        return {"peak": peak, "time": time if logistic else np.inf}
+        """Follow gradient flow by small steps; return the largest sharpness on the way, and the time that it took."""
+        pilot = small_steps(subject, rng, self.steps, self.products)
+        return {"peak": pilot.peak, "time": pilot.end}
 
     def read(self, networks: Networks) -> Mapping[str, Any]:
         """Put 2/η between the sharpness at the start and what flow reaches, and end before the examples are fitted."""
@@ -201,22 +177,10 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         self, now: Subject, rng: np.random.Generator, vector: NDArray | None
     ) -> dict[str, Any]:
         """Return risk, sharpness and its relative error, the full batch's sharpness, and Lanczos' vector."""
-        nothing = {"risk": np.nan, "sharpness": np.nan, "residual": 0.0, "full_sharpness": np.nan}
-        risk = now.risk() if np.isfinite(now.values()).all() else np.nan
-        if not np.isfinite(risk):
-            return nothing | {"vector": vector}
-        first = rng.standard_normal(now.size) if vector is None else vector
-        try:
-            top = top_eigenpairs(
-                now.products, first.astype(now.dtype), tolerance=0.01, limit=self.products
-            )
-        except UserError:  # products that are not finite
-            return nothing | {"vector": vector}
-        value = float(top.values[0])
-        full = {"full_sharpness": value, "vector": top.vectors[0], "risk": risk}
-        if not self.batch:
-            residual = float(top.residuals[0]) / abs(value) if value else 0.0
-            return full | {"sharpness": value, "residual": residual}
+        seen = look_at(now, rng, vector, self.products)
+        full = {"full_sharpness": seen.curvature, "vector": seen.vector, "risk": seen.risk}
+        if not self.batch or np.isnan(seen.curvature):
+            return full | {"sharpness": seen.curvature, "residual": seen.residual}
         forms, squares, _ = batch_forms(now, self.batch, BATCHES, rng, now.gradient())
         ratio = float(forms.mean() / squares.mean())
         errors = (forms - ratio * squares) / squares.mean()
@@ -241,22 +205,7 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         """Check, of cross-entropy, that no descent had fitted its examples before it ended."""
         if not observed["cross_entropy"]:
             return []
-        shares = observed["risk"] / observed["risk"][..., :1]
-        fitted = np.nonzero((shares < FITTED).any((0, 1)))[0]
-        begun = int(observed["step"][fitted[0]]) if len(fitted) else self.steps
-        note = (
-            "with cross-entropy the sharpness falls once the examples are fitted: choose more examples or "
-            f"--steps {begun}"
-        )
-        return [
-            kit.assume(
-                "smallest risk at the end / at the start",
-                np.nanmin(shares[..., -1]),
-                ">=",
-                FITTED,
-                note,
-            )
-        ]
+        return [still_learning(observed["risk"], observed["step"], self.steps)]
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         """Judge as the claim does; with batches a reading is uncertain by itself, and means of fifths are judged."""
