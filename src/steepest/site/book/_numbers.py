@@ -100,7 +100,8 @@ class Number:
     def address(self) -> str:
         """The page of its claim below the book's folder, at its check where it has one."""
         is_of_check = self.kind not in ("setting", "assumed", "array") and not self.of.fields
-        anchor = f"#check-{self.what.split()[-1]}" if is_of_check else ""
+        check = self.what.split()[-1].partition("[")[0]  # a point of a law has no row of its own
+        anchor = f"#check-{check}" if is_of_check else ""
         return f"claims/{self.of.claim}.html{anchor}"
 
 
