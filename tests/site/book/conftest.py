@@ -78,6 +78,27 @@ steepest run plain-decay --rate 0.25
 :::{theory-pillars}
 :most: 1
 :::
+
+:::{idea} valley
+:::
+
+:::{toy} parabola
+:::
+
+## To take away
+
+**Three formulas.** How $\\rho$ acts once, twice, and
+for ever:
+
+$$\\rho$$
+
+$$\\rho^2$$
+
+$$\\rho^\\infty = 0 .$$
+
+**One figure.** It *decays*, in {verdict}`plain-decay`.
+
+**One doubt.** Nobody [knows](../verdicts.md) why {verdict}`growing` is so.
 """
 THEORY = """[plain-decay]
 

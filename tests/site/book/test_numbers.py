@@ -90,3 +90,18 @@ def test_the_numbers_of_a_text_are_found():
 def test_a_source_that_names_no_claim_is_refused(target):
     with pytest.raises(UserError, match="a number's source is a claim and what of it"):
         _ = Number("measured", "1", target).of
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "address"),
+    [
+        ("measured", "plain-decay rate", "claims/plain-decay.html#check-rate"),
+        ("rival", "plain-decay faster rate", "claims/plain-decay.html#check-rate"),
+        ("measured", "plain-decay rate[1]", "claims/plain-decay.html#check-rate"),
+        ("measured", "plain-decay(rate=0.25) rate", "claims/plain-decay.html"),
+        ("setting", "plain-decay seeds", "claims/plain-decay.html"),
+    ],
+)
+def test_a_number_is_found_at_its_check(kind, target, address):
+    """A point of a law is in the row of its check, and a run with other fields has no page of its own."""
+    assert Number(kind, "0.5", target).address == address

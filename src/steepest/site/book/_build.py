@@ -21,11 +21,13 @@ from ._documents import CLAIMS, write_claims, write_notebooks, write_works
 from ._numbers import Asked
 from ._reference import clean_docstring, write_reference
 from ._shelf import shelf
+from ._slides import SHEET, write_slides
 
 MARKER = ".steepest-book"
 """Lies in every book and lists its files: a folder without it, or with other files, is never replaced."""
 LEFT_OUT = ("_sources", ".buildinfo", "objects.inv")
-SCRIPTS = ("book.js", "toys.js")
+SCRIPTS = ("book.js", "toys.js", "slides.js")
+IN_EVERY_PAGE = ("book.js", "toys.js")
 DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
 
 
@@ -98,6 +100,7 @@ def build(
             write_reference(source)
         html = stage / "html"
         warnings = _sphinx(source, html, stage / "doctrees", docs, results, execute)
+        write_slides(source, html, shelf(str(results)))
         _finish(html, results)
         pages.replace_folder(html, out)
     except OSError as trouble:
@@ -138,6 +141,7 @@ def _sphinx(
     static = source / "_static"
     static.mkdir(exist_ok=True)
     (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
+    (static / SHEET).write_text(pages.sheet_of_slides() + pages.MATH_SHEET, "utf-8")
     for script in SCRIPTS:
         shutil.copyfile(Path(__file__).parent / script, static / script)
     shelf.cache_clear()
@@ -209,7 +213,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "html_theme_options": {"top_of_page_buttons": [], "navigation_with_keys": True},
         "html_static_path": ["_static"],
         "html_css_files": ["book.css"],
-        "html_js_files": [(script, {"defer": "defer"}) for script in SCRIPTS],
+        "html_js_files": [(script, {"defer": "defer"}) for script in IN_EVERY_PAGE],
         "html_math_renderer": "mathml",
         "html_show_sourcelink": False,
         "html_copy_source": False,

@@ -9,8 +9,46 @@ from ._numbers import Asked, asked, numbers
 
 _BOX = re.compile(r"^:{3,}\{claim\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", re.MULTILINE)
 _MOVING = re.compile(r"^:{3,}\{moving\}\s+(\S+)[^\n]*\n((?::\w+:[^\n]*\n)*)", re.MULTILINE)
-_OPTION = re.compile(r"^:(\w+):\s*(.*)$", re.MULTILINE)
+_OPTION = re.compile(r"^:(\w+):[ \t]*(.*)$", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_QUESTION = re.compile(r"\A# .+\n+\*([^*]+)\*", re.MULTILINE)
+_BLOCK = re.compile(
+    r"^:{3,}\{(claim|predict|idea|toy)\}\s+(\S[^\n]*)\n((?::\w+:[^\n]*\n)*)", re.MULTILINE
+)
+_LAST = re.compile(r"^## To take away\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_DISPLAYED = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A directive of a chapter that a lecture shows.
+
+    Attributes:
+        kind: ``claim``, ``predict``, ``idea`` or ``toy``.
+        argument: the claim's name, the question, or the name of the drawing.
+        options: its options as they are written, by name.
+    """
+
+    kind: str
+    argument: str
+    options: dict[str, str]
+
+
+@dataclass(frozen=True)
+class TakeAway:
+    """What a chapter ends with.
+
+    Attributes:
+        lead: what its formulas say, as Markdown.
+        formulas: the formulas, as LaTeX.
+        figure: which figure to remember, as Markdown that names a claim.
+        doubt: what is not known, as Markdown.
+    """
+
+    lead: str
+    formulas: tuple[str, ...]
+    figure: str
+    doubt: str
 
 
 @dataclass(frozen=True)
@@ -26,6 +64,32 @@ class Chapter:
     name: str
     title: str
     text: str
+
+    @property
+    def question(self) -> str:
+        """The question under its title, as Markdown; empty where it has none."""
+        asked_first = _QUESTION.match(self.text)
+        return " ".join(asked_first[1].split()) if asked_first else ""
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Its claims, questions, drawings and toys, in order."""
+        return [
+            Block(match[1], match[2].strip(), _options(match[3]))
+            for match in _BLOCK.finditer(self.text)
+        ]
+
+    @property
+    def take_away(self) -> TakeAway | None:
+        """What it ends with, or None where it has no such section."""
+        section = _LAST.search(self.text)
+        if section is None:
+            return None
+        formulas = tuple(latex.strip() for latex in _DISPLAYED.findall(section[1]))
+        texts = [
+            _under(title, section[1]) for title in ("Three formulas", "One figure", "One doubt")
+        ]
+        return TakeAway(texts[0], formulas, texts[1], texts[2])
 
     @property
     def boxes(self) -> list[tuple[Asked, str]]:
@@ -84,3 +148,9 @@ def needs(docs: Path) -> list[Asked]:
 
 def _options(lines: str) -> dict[str, str]:
     return {name: setting.strip() for name, setting in _OPTION.findall(lines)}
+
+
+def _under(title: str, section: str) -> str:
+    """Return the paragraph that begins with a title in bold, without it; empty where there is none."""
+    paragraph = re.search(rf"^\*\*{title}\.\*\*(.*?)(?=\n\n|\Z)", section, re.MULTILINE | re.DOTALL)
+    return " ".join(paragraph[1].split()) if paragraph else ""

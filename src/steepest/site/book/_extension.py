@@ -16,7 +16,6 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from steepest import catalogue
 from steepest.core.errors import UserError
-from steepest.core.words import LOOKS
 from steepest.engine.descriptions import description
 from steepest.site.pages import Run, formula
 
@@ -24,6 +23,7 @@ from . import _html, _theory_html
 from ._chapters import chapters, frames
 from ._numbers import KINDS, Asked, Number, asked
 from ._shelf import Shelf, shelf
+from ._slides import CHAPTERS, address
 from ._statements import StatementMap, read_statements
 from ._theory import Theory, read_theory
 
@@ -69,6 +69,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(_Bare, html=(_nothing, _nothing))
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     app.connect("doctree-read", _warn_of_hand_typed_numbers)
+    app.connect("doctree-read", _link_slides)
     app.connect("html-page-context", _leave_out_what_a_page_does_not_need)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -106,13 +107,11 @@ class _NumberRole(_Steepest, SphinxRole):
             return [
                 nodes.inline(number.typed, number.typed, classes=["unfilled"], reftitle=title)
             ], []
-        check = what.split()[-1] if self.name not in ("setting", "assumed", "array") else ""
-        anchor = f"#check-{check}" if check and not number.of.fields else ""
         link = nodes.reference(
             "",
             "",
             nodes.Text(text),
-            refuri=f"{self.root}claims/{number.of.claim}.html{anchor}",
+            refuri=f"{self.root}{number.address}",
             reftitle=f"{number.of}: {self.name} {what}",
             classes=["number"],
         )
@@ -133,14 +132,7 @@ class _VerdictRole(_Steepest, SphinxRole):
                 "there is no claim %r", name, location=self.get_location(), type="steepest"
             )
             return [nodes.problematic(self.rawtext, self.rawtext)], []
-        run = self.shelf.run(Asked(name))
-        verdict = str(run.result.verdict) if run else "missing"
-        sign = LOOKS[verdict].sign if run else "○"
-        word = LOOKS[verdict].word if run else "not run yet"
-        html = (
-            f'<a class="verdict-link" href="{self.root}claims/{name}.html"><code>{name}</code> '
-            f'<span class="badge {verdict}"><span class="sign" aria-hidden="true">{sign}</span> {word}</span></a>'
-        )
+        html = _html.verdict(name, self.shelf.run(Asked(name)), self.root)
         return [nodes.raw("", html, format="html")], []
 
 
@@ -470,7 +462,7 @@ def _block_math(writer: Any, node: nodes.Element) -> None:
 
 def _warn_of_hand_typed_numbers(app: Sphinx, doctree: nodes.document) -> None:
     """Warn of digits in a chapter that come from no result: what theory says is set as a formula or as code."""
-    if not app.env.docname.startswith("chapters/"):
+    if not app.env.docname.startswith(CHAPTERS):
         return
     for text in doctree.findall(nodes.Text):
         if _exempt(text):
@@ -486,6 +478,16 @@ def _warn_of_hand_typed_numbers(app: Sphinx, doctree: nodes.document) -> None:
                 location=_place(text),
                 type="steepest",
             )
+
+
+def _link_slides(app: Sphinx, doctree: nodes.document) -> None:
+    """Link the slides at the end of each chapter."""
+    page = app.env.docname
+    if not page.startswith(CHAPTERS):
+        return
+    link = f'<a href="../{address(page)}">Slides of this chapter</a>'
+    line = f'<p class="slides-link">{link}, to show in a lecture or to print</p>'
+    doctree.append(nodes.raw("", line, format="html"))
 
 
 def _leave_out_what_a_page_does_not_need(

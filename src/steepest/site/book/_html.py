@@ -68,19 +68,53 @@ def claim(
     Raises:
         UserError: an id or a panel that the result has not.
     """
-    entry = catalogue.entry(name)
-    shown: dict[str, Any] = {"entry": entry, "root": root, "run": run, "expect": expect}
+    shown: dict[str, Any] = {"entry": catalogue.entry(name), "root": root, "run": run}
     if run is not None:
-        result = run.result
+        shown |= compared(run.result, checks, rival)
         shown |= {
-            "result": result,
-            "figures": [pages.figure(run, place - 1, f"b{next(_serial)}-") for place in panels],
-            "checks": _checks(result, checks),
-            "rival": _rival(result, rival),
-            "unexpected": str(result.verdict) != expect,
+            "figures": [panel(run, place) for place in panels],
+            "unexpected": str(run.result.verdict) != expect,
             "expected": LOOKS[expect].word if expect in LOOKS else expect,
         }
     return Markup(environment().get_template("told.html").render(shown))
+
+
+def compared(result: Result, checks: Sequence[str] = (), rival: str = "") -> dict[str, Any]:
+    """Return what is compared in a result: the checks to show, and the wrong theory.
+
+    Args:
+        result: the result.
+        checks: ids of the checks to show; the first three that count without any.
+        rival: id of the wrong theory to show; the first that is rejected without any.
+
+    Raises:
+        UserError: an id that the result has not.
+    """
+    return {"result": result, "checks": _checks(result, checks), "rival": _rival(result, rival)}
+
+
+def panel(run: Run, place: int) -> tuple[str, Markup]:
+    """Return title and graphic of one panel, with identifiers that no other graphic of the book has.
+
+    Args:
+        run: the result.
+        place: which panel, counted from 1.
+
+    Raises:
+        UserError: there is no such panel.
+    """
+    return pages.figure(run, place - 1, f"b{next(_serial)}-")
+
+
+def verdict(name: str, run: Run | None, root: str) -> Markup:
+    """Return a claim's name with its verdict, linked to its page.
+
+    Args:
+        name: the claim.
+        run: its result, or None where nothing is stored.
+        root: the way from the page to the book's folder.
+    """
+    return Markup(environment().get_template("verdict.html").render(name=name, run=run, root=root))
 
 
 def _checks(result: Result, ids: Sequence[str]) -> list[Check]:

@@ -96,6 +96,14 @@ class Number:
         """The id of a check, the name of a field, a rival with a check, or an array's place."""
         return self._parts[1]
 
+    @property
+    def address(self) -> str:
+        """The page of its claim below the book's folder, at its check where it has one."""
+        is_of_check = self.kind not in ("setting", "assumed", "array") and not self.of.fields
+        check = self.what.split()[-1].partition("[")[0]  # a point of a law has no row of its own
+        anchor = f"#check-{check}" if is_of_check else ""
+        return f"claims/{self.of.claim}.html{anchor}"
+
 
 def asked(claim: str, fields: str = "") -> Asked:
     """Return a claim at fields written ``name=value, name=value``; values are JSON, or words.

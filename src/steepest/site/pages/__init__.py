@@ -24,6 +24,7 @@ from ._report import report_page as report_page
 from ._runs import Run as Run
 from ._runs import gather as gather
 from ._style import sheet_of_book as sheet_of_book
+from ._style import sheet_of_slides as sheet_of_slides
 from ._subject import subject_page as subject_page
 from ._training import training_page as training_page
 from ._trials import trials_page as trials_page

@@ -15,6 +15,17 @@ def stylesheet() -> str:
 @cache
 def sheet_of_book() -> str:
     """Return the sheet of the book: the colours follow its switch of light and dark."""
+    return "\n".join((_switched(), _read("parts"), _read("shown"), _read("book")))
+
+
+@cache
+def sheet_of_slides() -> str:
+    """Return the sheet of the slides of chapters: the colours follow the switch of the book."""
+    return "\n".join((_switched(), _read("parts"), _read("shown"), _read("slides")))
+
+
+def _switched() -> str:
+    """Return the colours of a page with a switch of light and dark; on paper they are the light ones."""
     light = f"body {{\ncolor-scheme: light;\n{_read('light')}}}"
     chosen = f'body[data-theme="dark"] {{\ncolor-scheme: dark;\n{_read("dark")}}}'
     system = (
@@ -25,7 +36,7 @@ def sheet_of_book() -> str:
         "@media print {\n"
         f"body, body[data-theme], body:not([data-theme]) {{\ncolor-scheme: light;\n{_read('light')}}}\n}}"
     )
-    return "\n".join((light, chosen, system, printed, _read("parts"), _read("book")))
+    return "\n".join((light, chosen, system, printed))
 
 
 def _read(name: str) -> str:

@@ -244,18 +244,18 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
                     for descent, at in zip(descents, marks[-1], strict=True)
                 ]
             )
-        seen = Path(*(self.stacked(values) for values in zip_paths(paths)))
+        readings = Path(*(self.stacked(values) for values in zip_paths(paths)))
         etas = np.array([descent.lr for descent in descents])[:, None]
-        products = seen.curvature * etas
+        products = readings.curvature * etas
         by_momentum = products[:, : self.of_momentum, -late:]
         shape = (len(products), len(MOMENTUM), len(self.betas), late)
         return kit.seen(
             momentum=("seed rule beta look", by_momentum.reshape(shape)),
             adam=("seed beta1 look", products[:, self.of_momentum :, -late:]),
-            raw=("seed beta1 look", (seen.plain * etas)[:, self.of_momentum :, -late:]),
+            raw=("seed beta1 look", (readings.plain * etas)[:, self.of_momentum :, -late:]),
             course=("seed descent mark", products),
-            risk=("seed descent mark", seen.risk),
-            residual=("seed descent mark", seen.residual),
+            risk=("seed descent mark", readings.risk),
+            residual=("seed descent mark", readings.residual),
             step=("seed descent mark", self.stacked(marks), "steps"),
             cross_entropy=float(logistic),
         )

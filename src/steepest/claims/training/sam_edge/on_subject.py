@@ -189,13 +189,13 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
     def observe(self, setting: Networks, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
         trainings = [self.trainings(subject, rng) for subject in setting.subjects]
-        seen = Training(
+        readings = Training(
             *(
                 self.stacked([[training[place] for training in kinds] for kinds in trainings])
                 for place in range(len(Training._fields))
             )
         )
-        shape = (len(seen.plain), len(self.lrs), len(self.radii), LATE, 2)
+        shape = (len(readings.plain), len(self.lrs), len(self.radii), LATE, 2)
         reading = "seed lr radius look step"
 
         def everywhere(values: kit.Values) -> kit.Values:
@@ -203,16 +203,16 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
             return np.broadcast_to(values[:, -1, None, None, -LATE:], shape)
 
         return kit.seen(
-            plain=(reading, seen.plain[:, :-1, -LATE:].reshape(shape)),
-            ahead=(reading, seen.ahead[:, :-1, -LATE:].reshape(shape)),
-            plain_with_momentum=(reading, everywhere(seen.plain)),
-            ahead_with_momentum=(reading, everywhere(seen.ahead)),
-            cosine=("seed lr radius look", seen.cosine[:, :-1, -LATE:].reshape(shape[:-1])),
-            course=("seed training pair step", seen.plain + seen.ahead),
-            course_of_plain=("seed training pair step", seen.plain),
-            residual=("seed training pair", seen.residual),
-            risk=("seed training mark", seen.risk),
-            taken=("seed training mark", seen.step, "steps"),
+            plain=(reading, readings.plain[:, :-1, -LATE:].reshape(shape)),
+            ahead=(reading, readings.ahead[:, :-1, -LATE:].reshape(shape)),
+            plain_with_momentum=(reading, everywhere(readings.plain)),
+            ahead_with_momentum=(reading, everywhere(readings.ahead)),
+            cosine=("seed lr radius look", readings.cosine[:, :-1, -LATE:].reshape(shape[:-1])),
+            course=("seed training pair step", readings.plain + readings.ahead),
+            course_of_plain=("seed training pair step", readings.plain),
+            residual=("seed training pair", readings.residual),
+            risk=("seed training mark", readings.risk),
+            taken=("seed training mark", readings.step, "steps"),
             cross_entropy=float(is_cross_entropy(setting.subjects[0])),
         )
 

@@ -111,7 +111,7 @@ class ScheduleLawPoint(kit.Point):
             return float(np.log(theory.mean_risk(problem, cosine)[-1]))
 
         ends = (np.log(1e-3), np.log(limit))
-        least = minimize_scalar(risk, bounds=ends, method="bounded", options={"xatol": 0.01})
+        least: Any = minimize_scalar(risk, bounds=ends, method="bounded", options={"xatol": 0.01})
         return float(np.exp(least.x))
 
 

@@ -97,8 +97,8 @@ def turning(
     x = np.stack([np.cos(examples), np.sin(examples)], 1)
     path = [w]
     while np.linalg.norm(w) < longest:
-        seen = x @ w > 0
-        pull = (labels * seen) @ x
+        active = x @ w > 0
+        pull = (labels * active) @ x
         w = w + TURN * np.linalg.norm(w) * pull
         path.append(w)
     places = np.array(path)
@@ -112,21 +112,28 @@ def displacement() -> Idea:
     left = sheet.part(Box(12, 34, size, size), Ranges((0, IMAGE), (IMAGE, 0)))
     right = sheet.part(Box(WIDTH - size - 12, 34, size, size), Ranges((0, IMAGE), (IMAGE, 0)))
     corner = (1, 1)
-    there = (corner[0] + OFFSET[0], corner[1] + OFFSET[1])
+    second_corner = (corner[0] + OFFSET[0], corner[1] + OFFSET[1])
     _grid(left, corner, "observed")
-    _grid(right, there, "predicted")
+    _grid(right, second_corner, "predicted")
     left.words("one image", (0, 0), shift=(0, -10), bold=True)
     right.words("another", (0, 0), shift=(0, -10), bold=True)
     for row in range(3):
         for column in range(3):
             left.dots([corner[0] + column + 0.5], [corner[1] + row + 0.5], "observed", 3)
-            right.dots([there[0] + column + 0.5], [there[1] + row + 0.5], "predicted", 3)
+            right.dots(
+                [second_corner[0] + column + 0.5], [second_corner[1] + row + 0.5], "predicted", 3
+            )
     whole = sheet.part(Box(0, 0, WIDTH, 262), Ranges((0, WIDTH), (262, 0)))
     for row in (0, 1, 2):
         start = left.place(corner[0] + 2.5, corner[1] + row + 0.5)[0]
-        end = right.place(there[0] + 0.5, there[1] + row + 0.5)[0]
+        end = right.place(second_corner[0] + 0.5, second_corner[1] + row + 0.5)[0]
         whole.line([start[0] + 6, end[0] - 6], [start[1], end[1]], "soft", 1, "dotted")
-    right.arrow((corner[0] + 1.5, corner[1] + 1.5), (there[0] + 1.5, there[1] + 1.5), "ink", 1.8)
+    right.arrow(
+        (corner[0] + 1.5, corner[1] + 1.5),
+        (second_corner[0] + 1.5, second_corner[1] + 1.5),
+        "ink",
+        1.8,
+    )
     right.dots([corner[0] + 1.5], [corner[1] + 1.5], "observed", 4, hollow=True)
     whole.words("the displacement: 2 right, 1 down", (WIDTH - 12, 34 + size), "ink", "end", (0, 20))
     whole.words(
