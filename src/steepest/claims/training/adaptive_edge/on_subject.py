@@ -201,13 +201,14 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
             return []
         lengths = {descent.name: self.expected(descent, facts) for descent in self.descents}
         shortest = min(lengths, key=lambda name: lengths[name])
+        field = "--adam-edge" if shortest.startswith("Adam") else "--edge"
         return [
             kit.assume(
                 "fewest steps of a descent until the examples are fitted",
                 lengths[shortest],
                 ">=",
                 min(FEWEST, self.steps),
-                f"nothing settles in so few: choose more examples, or a larger edge of {shortest}",
+                f"nothing settles in so few by {shortest}: choose a larger --n or {field}",
             )
         ]
 
