@@ -114,7 +114,7 @@ def test_a_classifier_of_torch_is_left_as_it_was():
     torch = need("torch")
     made = classifier(hidden=(6,), train=False)(0)
     before = [weight.detach().clone() for weight in made["model"].parameters()]
-    result = asked("adaptive-edge", lambda: made, steps=40, **FEW)
+    result = asked("adaptive-edge", lambda: made, n=20, steps=30, **FEW)
     assert "examples are fitted" in " ".join([*broken(result), *map(str, result.assumptions)])
     after = made["model"].parameters()
     assert all(torch.equal(first, second) for first, second in zip(before, after, strict=True))

@@ -110,7 +110,7 @@ def test_a_classifier_of_torch_is_left_as_it_was():
     torch = need("torch")
     made = classifier(hidden=(6,), train=False)(0)
     before = [weight.detach().clone() for weight in made["model"].parameters()]
-    result = asked("sam-edge", lambda: made, steps=40, products=4, seeds=3)
+    result = asked("sam-edge", lambda: made, n=20, steps=40, products=4)
     assert result.observed["cross_entropy"] == 1
     after = made["model"].parameters()
     assert all(torch.equal(first, second) for first, second in zip(before, after, strict=True))
