@@ -74,9 +74,14 @@ def test_descents_that_have_few_steps_until_the_examples_are_fitted_are_out_of_r
 
 def test_descents_that_end_early_are_told_from_those_whose_examples_are_fitted():
     claim = AdaptiveEdgeOnSubject(steps=100)
-    rising = np.linspace(0.1, 0.8, 21)[None, None]
-    assert "--steps" in claim.had_time_to_come(rising, np.array([[100]])).note
-    assert "fitted first" in claim.had_time_to_come(rising, np.array([[60]])).note
+    rising = np.tile(np.linspace(0.1, 0.8, 21), (1, 2, 1))
+    ended, fitted = claim.had_time_to_come(rising, np.array([[100, 60]]))
+    assert not ended.holds
+    assert "--steps" in ended.note
+    assert not fitted.holds
+    assert "--n" in fitted.note
+    (alone,) = claim.had_time_to_come(rising, np.array([[100, 100]]))
+    assert alone.name == ended.name
 
 
 def test_a_descent_that_diverged_is_out_of_range():

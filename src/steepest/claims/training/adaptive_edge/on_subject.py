@@ -285,22 +285,32 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
                 0.2,
                 "raise --products",
             ),
-            self.had_time_to_come(course / turns[:, None], observed["step"][..., -1]),
+            *self.had_time_to_come(course / turns[:, None], observed["step"][..., -1]),
         ]
         if not observed["cross_entropy"]:
             return conditions
         return [*conditions, still_learning(observed["risk"], observed["step"], self.steps)]
 
-    def had_time_to_come(self, in_units: kit.Values, lengths: kit.Values) -> kit.Hypothesis:
-        """Check that no descent ended while its curvature, in units of its edge, still rose below it."""
-        waited = replace(
-            had_time(in_units, self.steps),
-            name="descents that ended before they came to their edge",
-        )
-        if (lengths == self.steps).all():
-            return waited
-        why = "their examples are fitted first: choose a larger --n, or a smaller --edge or --adam-edge"
-        return replace(waited, note=why)
+    def had_time_to_come(self, in_units: kit.Values, lengths: kit.Values) -> list[kit.Hypothesis]:
+        """Check that no descent ended while its curvature still rose below its edge, for want of steps or as it fitted.
+
+        Args:
+            in_units: curvature along each descent in units of its edge, ``(seeds, descents, marks)``.
+            lengths: how many steps they took, ``(seeds, descents)``.
+        """
+        cut = lengths < self.steps
+        checks = []
+        if not cut.all():
+            whole = had_time(in_units[~cut], self.steps)
+            checks.append(replace(whole, name="descents that ended before they came to their edge"))
+        if cut.any():
+            fitted = replace(
+                had_time(in_units[cut], self.steps),
+                name="descents that fitted their examples before they came to their edge",
+                note="choose a larger --n, or a smaller --edge or --adam-edge",
+            )
+            checks.append(fitted)
+        return checks
 
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]

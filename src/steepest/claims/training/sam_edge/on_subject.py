@@ -254,7 +254,8 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
     def run_conditions(self, observed: kit.Observation) -> list[kit.Hypothesis]:
         lost = ~np.isfinite(observed["course"]).all((-2, -1))
         (downhill,) = super().run_conditions(observed)
-        if (observed["taken"][..., -1] < self.steps).any():
+        worst = int(np.argmax(observed["cosine"].mean(-1)))
+        if observed["taken"][:, :-1, -1].ravel()[worst] < self.steps:
             why = "the examples are fitted while steps still go downhill: choose larger --radii, or more examples"
             downhill = replace(downhill, note=why)
         conditions = [
