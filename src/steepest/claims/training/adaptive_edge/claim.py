@@ -91,6 +91,12 @@ class AdaptiveEdge(kit.Claim[None]):
             "set on drafts at seeds 1105 to 1109",
         ),
     )
+    shared = {
+        "claim.rules_of_momentum": "here it gives step sizes: products of these with the curvature are where training "
+        "stops, whatever they are",
+        "steepest.optimizers._rules.Momentum.turn": "the same",
+        "steepest.optimizers._rules.Adam.turn": "the same",
+    }
     tiny = {"betas": (0.5, 0.8), "adam_betas": (0.0, 0.5), "steps": 40, "seeds": 3}
     full = {"steps": 20_000, "seeds": 20}
     out_of_scope = {"edge": 200.0, "steps": 40, "seeds": 3}

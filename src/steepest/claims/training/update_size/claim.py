@@ -119,6 +119,10 @@ class UpdateSize(kit.Claim[Setting]):
         "claim.UpdateSize.late": "it says which steps count",
         "claim.UpdateSize.masks": "it says which weights count, and predicts no size",
         "experiment.told": "the same",
+        "steepest.optimizers._update_sizes.Moments.of_means": "of batches, of which it asks here how much v varies",
+        "steepest.optimizers._update_sizes.Moments.spread": "the same",
+        "steepest.optimizers._update_sizes.spread_of_second_moment": "it says which weights count here, and there "
+        "corrects by a percent",
     }
     tiny = {
         "beta1": (0.5, 0.7),
