@@ -55,8 +55,8 @@ def parabola() -> Toy:
     part.words("θ", (1.7, -0.02), "soft", "end")
     return Toy(
         "How long may a step be?",
-        "Each step multiplies the weight by 1 − ηλ. Below one it slides down, between one and two"
-        " it swings and settles, at two it swings for ever, beyond it climbs.",
+        "Each step multiplies the weight by 1 − ηλ. With ηλ below one it slides down, between one"
+        " and two it swings and settles, at two it swings for ever, and beyond it climbs.",
         "ηλ",
         0.1,
         2.3,
