@@ -208,6 +208,44 @@ SMALL = {
         {"decays": 0.004, "n": 10, "dimension": 14, "nonzero": 1, "seeds": 3},
         {"alphas": [3.0, 2.0, 10.0, 5.0]},
     ),
+    "sam-edge": (
+        {"seeds": 3},
+        {"lrs": [0.1, 0.15, 0.08, 0.05], "radii": [0.03, 0.02, 0.05, 0.04]},
+    ),
+    "adaptive-edge": (
+        {"steps": 200, "seeds": 3},
+        {"adam_edge": [3000.0, 800.0, 2000.0, 1000.0], "adam_betas": [0.5, 0.9, 0.3, 0.0]},
+    ),
+    "central-flow": (
+        {"stretch": 40, "seeds": 3},
+        {"edge": [7.0, 5.0, 6.0, 8.0], "before": [200, 150, 100, 50]},
+    ),
+    "update-size": (
+        {"weights": 200, "steps": 400},
+        {"agreement": [0.5, 0.0, 1.0, 2.0], "beta2": [0.95, 0.99, 0.9, 0.98]},
+    ),
+    "rotational-equilibrium": (
+        {"weights": 300, "steps": 600, "seeds": 3},
+        {
+            "decays": [0.02, 0.01, 0.03, 0.015],
+            "beta": [0.5, 0.0, 0.8, 0.9],
+            "sizes": [1.0, 0.5, 2.0, 1.5],
+        },
+    ),
+    "bf16-stall": (
+        {"weights": 300, "steps": 600, "seeds": 3},
+        {"etas": [0.2, 0.1, 0.3, 0.4], "noise": [1.5, 2.0, 3.0, 0.8]},
+    ),
+    "lora-rank": ({"examples": 6, "draws": 200, "seeds": 6}, {"ranks": [4, 1, 2, 8]}),
+    "width-transfer": (
+        {"neurons": 256, "seeds": 6},
+        {"widths": [32, 16, 24, 64], "part": [0.01, 0.02, 0.03, 0.05]},
+    ),
+    "residual-stream": ({"width": 48, "networks": 20, "seeds": 6}, {"depths": [8, 10, 12, 14]}),
+    "untied-attention": (
+        {"positions": 8, "channels": 40},
+        {"widths": [64, 32, 128, 256], "sharpnesses": [1.0, 0.5, 2.0, 1.5]},
+    ),
 }
 # Relative and absolute: rounding where the experiment is in double precision; else what single precision grows to in
 # so few layers or steps.
@@ -264,6 +302,17 @@ AGREE = {
     "in-context-regression": (1e-9, 0),
     "modular-margin": (1e-9, 0),
     "grokking-clock": (1e-9, 0),
+    "sam-edge": (1e-9, 0),
+    # steps to and fro multiply rounding
+    "adaptive-edge": (1e-1, 0),
+    "central-flow": (1e-2, 1e-6),
+    "update-size": (1e-5, 0),
+    "rotational-equilibrium": (1e-4, 0),
+    "bf16-stall": (1e-3, 0),
+    "lora-rank": (1e-5, 0),
+    "width-transfer": (1e-9, 0),
+    "residual-stream": (1e-4, 0),
+    "untied-attention": (1e-9, 0),
 }
 POINTS = {name: load(name).point for name in SMALL}
 each_point = pytest.mark.parametrize("name", POINTS)
@@ -377,6 +426,8 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "edge-of-stability": {"lr": 0.36},
         "beyond-the-edge": {"multiple": 1.5, "width": 32},
         "ntk-margin-guarantee": {"dimensions": 2, "epsilons": 0.1},
+        "adaptive-edge": {"adam_edge": 6000.0, "adam_betas": 0.5, "seeds": 8},
+        "central-flow": {"edge": 7.0, "before": 700, "seeds": 3},
     }
     wrong = {
         "catapult": lambda p: p.replace(phase=0.0),
@@ -430,6 +481,16 @@ def test_points_where_theory_is_known_hold_and_wrong_theories_fail(name, batches
         "in-context-regression": lambda p: p.replace(least=1.2 * p["least"]),
         "modular-margin": lambda p: p.replace(size=1.02 * p["size"]),
         "grokking-clock": lambda p: p.replace(time=("seed", 1.05 * p["time"])),
+        "sam-edge": lambda p: p.replace(fall=1.2 * p["fall"]),
+        "adaptive-edge": lambda p: p.replace(product=0.7 * p["product"]),
+        "central-flow": lambda p: p.replace(variance=("seed", 2 * p["variance"])),
+        "update-size": lambda p: p.replace(adam=1.1 * p["adam"]),
+        "rotational-equilibrium": lambda p: p.replace(angle=1.2 * p["angle"]),
+        "bf16-stall": lambda p: p.replace(dithered=2 * p["dithered"]),
+        "lora-rank": lambda p: p.replace(sgd=1.5 * p["sgd"]),
+        "width-transfer": lambda p: p.replace(standard=1.5 * p["standard"]),
+        "residual-stream": lambda p: p.replace(stream=1.5 * p["stream"]),
+        "untied-attention": lambda p: p.replace(distance=2 * p["distance"]),
     }
     # the flow of the small problems is no worse than that of the large ones
     found = alone(name, **known[name]) if name in known else (each[0] for each in batches(name))

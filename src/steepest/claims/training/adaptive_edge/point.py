@@ -27,6 +27,7 @@ class AdaptiveEdgePoint(kit.Point):
     steps: kit.Count
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("adam_betas", "adam_edge")
     diagram = {"adam_edge": "log:100:1000000:9", "adam_betas": "0,0.3,0.6,0.9,0.95"}
     base = {"seeds": 4}

@@ -24,6 +24,7 @@ class Bf16StallPoint(kit.Point):
     steps: kit.Count
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("etas", "noise")
     diagram = {"etas": "log:0.02:0.8:11", "noise": "log:0.02:5:11"}
     base = {"exponents": (0.0,), "weights": 1000}

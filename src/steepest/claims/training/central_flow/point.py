@@ -36,6 +36,7 @@ class CentralFlowPoint(kit.Point):
     stretches: kit.Count
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("edge", "before")
     diagram = {"edge": "linear:3:12:10", "before": "200:1700:250"}
     base = {"stretches": 1, "seeds": 4}

@@ -28,6 +28,7 @@ class LoraRankPoint(kit.Point):
     draws: kit.Count
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("ranks",)
     diagram = {"ranks": "log:1:24:10", "examples": "log:1:64:7"}
     base = {"inputs": 16, "outputs": 3, "draws": 1000}

@@ -28,6 +28,7 @@ class ResidualStreamPoint(kit.Point):
     networks: kit.Count
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("depths",)
     diagram = {"width": "log:8:96:7", "depths": "log:8:48:7"}
     labels = {"last": "gradient of the last block over theory's"}

@@ -29,6 +29,7 @@ class RotationalEquilibriumPoint(kit.Point):
     steps: kit.Count
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("decays", "beta", "sizes")
     diagram = {"decays": "log:0.0008:0.15:14", "beta": "linear:0:0.98:8"}
     labels = {"usual": "angle over √(2ηλ(1 − β₁)/(1 + β₁))"}

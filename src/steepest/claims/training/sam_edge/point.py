@@ -22,6 +22,7 @@ class SamEdgePoint(kit.Point):
     curvatures: kit.Positive
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("lrs", "radii")
     diagram = {"lrs": "log:0.03:0.4:12", "radii": "log:0.03:0.6:10"}
     base = {"curvatures": (2.7,)}

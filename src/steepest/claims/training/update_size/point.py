@@ -28,6 +28,7 @@ class UpdateSizePoint(kit.Point):
     steps: kit.Count
     seeds: kit.Seeds
 
+    precision = "float32"
     batched = ("beta2", "agreement")
     diagram = {"agreement": "linear:0:3:11", "beta2": "linear:0.76:0.999:12"}
     base = {"beta1": (0.9, 0.95), "weights": 400, "seeds": 6}
