@@ -133,7 +133,13 @@ def measured(book: Path, pages: list[str]) -> list[dict]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)  # type: ignore[arg-type]
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as profile:
-        command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=2000,1000"]
+        command = [
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--window-size=2000,1000",
+        ]
         address = f"http://127.0.0.1:{server.server_port}/measure"
         process = subprocess.Popen(
             [*command, f"--user-data-dir={profile}", "--remote-debugging-port=0", address],
