@@ -49,7 +49,7 @@ $$\\rho^t = \\left(\\frac{1}{2}\\right)^t$$
 :::
 
 :::{predict} Does it *grow* when $\\rho > 1$?
-It does, and there {verdict}`growing` has no say.
+It does, like n^{−α} of W_{l+k}, and there {verdict}`growing` has no say.
 :::
 
 :::{moving} plain-decay

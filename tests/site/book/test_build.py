@@ -154,3 +154,8 @@ def test_what_an_author_gets_wrong_is_said(results, tmp_path):
     for sentence in WRONG.values():
         assert sentence is None or sentence in said
     assert book.index.is_file()
+
+
+def test_braces_of_plain_text_are_indices_and_exponents(chapter):
+    assert "n<sup>−α</sup>" in chapter
+    assert "W<sub>l+k</sub>" in chapter

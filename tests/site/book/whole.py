@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+CODE = ("code", "pre", "script", "style", "math", "title")
+"""Tags of what is not set, or cannot be."""
 HEAVIEST = 300_000
 """Bytes of a page with its styles, scripts, fonts and pictures."""
 
@@ -45,11 +47,11 @@ class Page(HTMLParser):
             and own.get("rel") not in ("index", "search", "next", "prev", "genindex")
         ):
             self.loads.append(own[loads[tag]])
-        if tag in ("code", "pre", "script", "style", "math"):
+        if tag in CODE:
             self._code += 1
 
     def handle_endtag(self, tag):
-        if tag in ("code", "pre", "script", "style", "math"):
+        if tag in CODE:
             self._code -= 1
 
     def handle_data(self, data):

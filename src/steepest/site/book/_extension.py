@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 HAND = re.compile(r"(?<![\w.,^₀-₉])\d[\d.,]*(?![\w])")
 """A number that the author typed into the prose by hand."""
 YEAR = re.compile(r"(1[6-9]|20)\d\d")
+SCRIPT = re.compile(r"(?<=[^\s_^])([_^])\{([^{}]{1,24})\}")
+"""An index or an exponent in braces."""
 EXEMPT = (
     nodes.literal,
     nodes.literal_block,
@@ -69,6 +71,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_node(_Bare, html=(_nothing, _nothing))
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     app.connect("doctree-read", _warn_of_hand_typed_numbers)
+    app.connect("doctree-read", _set_scripts)
     app.connect("doctree-read", _link_slides)
     app.connect("html-page-context", _leave_out_what_a_page_does_not_need)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -488,6 +491,19 @@ def _link_slides(app: Sphinx, doctree: nodes.document) -> None:
     link = f'<a href="../{address(page)}">Slides of this chapter</a>'
     line = f'<p class="slides-link">{link}, to show in a lecture or to print</p>'
     doctree.append(nodes.raw("", line, format="html"))
+
+
+def _set_scripts(app: Sphinx, doctree: nodes.document) -> None:
+    """Set ``_{…}`` and ``^{…}`` of plain text as indices and exponents."""
+    for text in list(doctree.findall(nodes.Text)):
+        pieces = SCRIPT.split(text.astext())
+        if len(pieces) == 1 or _exempt(text):
+            continue
+        parts: list[nodes.Node] = [nodes.Text(pieces[0])]
+        for mark, script, words in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
+            kind = nodes.subscript if mark == "_" else nodes.superscript
+            parts += [kind("", script), nodes.Text(words)]
+        text.parent.replace(text, parts)
 
 
 def _leave_out_what_a_page_does_not_need(

@@ -116,14 +116,14 @@ def ticks(text: str) -> Markup:
 def _indexed(text: str) -> Markup:
     letter = "[A-Za-z0-9α-ωΑ-Ω∞∥⊥*]"
     end = "(?![A-Za-z0-9_])"
-    symbol = r"((?<![A-Za-z0-9_])[^\W\d_]|[‖∥|])"
+    symbol = r"((?<![A-Za-z0-9_])[^\W\d_]|[‖∥|∫])"
     safe = re.sub(rf"{symbol}_\{{([^{{}}]{{1,20}})\}}", r"\1<sub>\2</sub>", str(escape(text)))
     safe = re.sub(rf"{symbol}_({letter}){end}", r"\1<sub>\2</sub>", safe)
     safe = re.sub(rf"([α-ωΑ-Ω])_(min|max){end}", r"\1<sub>\2</sub>", safe)
     raised = re.sub(
         rf"(?<=[\w)>])\^(?:\(([^()\s]{{1,8}})\)|({letter}){end})", r"<sup>\1\2</sup>", safe
     )
-    return Markup(re.sub(r"(?<=[\w)>])\^\{([^{}]{1,24})\}", r"<sup>\1</sup>", raised))
+    return Markup(re.sub(r"(?<=[\w)>‖∥|])\^\{([^{}]{1,24})\}", r"<sup>\1</sup>", raised))
 
 
 def meaning(comment: str) -> tuple[str, str]:
