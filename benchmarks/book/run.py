@@ -42,7 +42,8 @@ const ask = async () => {
       .filter((part) => part.scrollWidth > part.clientWidth + 1 && getComputedStyle(part).overflowX !== "visible");
     const kinds = {};
     for (const part of scrolls) {
-      const kind = `${part.tagName.toLowerCase()}.${part.className}`.slice(0, 40);
+      const heading = part.closest("section, details")?.querySelector("h2, h3, summary")?.textContent.trim() ?? "";
+      const kind = `${part.tagName.toLowerCase()}.${part.className} of ${heading}`.slice(0, 70);
       kinds[kind] = (kinds[kind] || 0) + 1;
     }
     const sizes = [...inside.querySelectorAll("figure svg text")]
@@ -132,7 +133,7 @@ def measured(book: Path, pages: list[str]) -> list[dict]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)  # type: ignore[arg-type]
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [
             browser,
             "--headless",

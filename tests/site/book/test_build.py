@@ -159,3 +159,16 @@ def test_what_an_author_gets_wrong_is_said(results, tmp_path):
 def test_braces_of_plain_text_are_indices_and_exponents(chapter):
     assert "n<sup>−α</sup>" in chapter
     assert "W<sub>l+k</sub>" in chapter
+
+
+def test_an_array_like_is_called_so():
+    from sphinx.util.inspect import signature, stringify_signature
+
+    from steepest.dynamics import mean_square
+    from steepest.site.book._reference import short_signature
+
+    long = stringify_signature(signature(mean_square), unqualified_typehints=True)
+    short, _ = short_signature(None, "function", "", mean_square, None, long, None)
+    assert short.startswith(
+        "(eigenvalues: ArrayLike, steps: ArrayLike, noise: ArrayLike, start: ArrayLike = 1.0)"
+    )

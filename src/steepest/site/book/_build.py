@@ -19,7 +19,7 @@ from steepest.site import pages
 
 from ._documents import CLAIMS, write_claims, write_notebooks, write_works
 from ._numbers import Asked
-from ._reference import clean_docstring, write_reference
+from ._reference import clean_docstring, short_signature, write_reference
 from ._shelf import shelf
 from ._slides import SHEET, write_slides
 
@@ -162,6 +162,7 @@ def _sphinx(
             freshenv=True,
         )
         app.connect("autodoc-process-docstring", clean_docstring)
+        app.connect("autodoc-process-signature", short_signature)
         app.build()
     plain = re.sub(r"\x1b\[[0-9;]*m", "", said.getvalue())
     return tuple(line.replace(f"{source}/", "") for line in plain.splitlines() if line.strip())

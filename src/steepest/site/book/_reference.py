@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 PACKAGES = (
     "steepest",
     "steepest.kit",
@@ -166,6 +168,26 @@ def _text_below(module: ModuleType, name: str) -> str:
 
 def _title(text: str) -> str:
     return f"{text}\n{'=' * len(text)}\n"
+
+
+def short_signature(
+    app: Any,
+    what: str,
+    name: str,
+    thing: Any,
+    options: Any,
+    signature: str | None,
+    returns: str | None,
+) -> tuple[str | None, str | None]:
+    """Write ``ArrayLike`` in a signature where it stands for seven types."""
+    from sphinx.util.typing import stringify_annotation
+
+    def short(text: str | None) -> str | None:
+        for mode in ("smart", "fully-qualified"):
+            text = text and text.replace(stringify_annotation(ArrayLike, mode), "ArrayLike")
+        return text
+
+    return short(signature), short(returns)
 
 
 def clean_docstring(
