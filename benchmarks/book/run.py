@@ -88,6 +88,7 @@ def main() -> None:
     print(json.dumps(table, indent=1, ensure_ascii=False))
     if options.record:
         record = json.loads(RECORD.read_text("utf-8"))
+        table["rows"] = [row for row in table["rows"] if row[0] != "_modules"]  # source code
         record["tables"] = [table]
         RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 

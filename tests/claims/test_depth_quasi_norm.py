@@ -12,7 +12,7 @@ from steepest.programs import hard_margin, min_norm_interpolation
 
 @pytest.fixture(scope="module")
 def small():
-    claim = load("depth-quasi-norm")(seeds=3, sets=16, points=2)
+    claim = load("depth-quasi-norm")(seeds=3, sets=32, points=2)
     with jax.enable_x64(True):
         setting = claim.setting(jax.random.key(0))
         return claim, setting, claim.predict(setting)
