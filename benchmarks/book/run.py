@@ -78,7 +78,7 @@ def main() -> None:
     for row in rows:
         if row["wide"] or row["scrolls"]:
             print(row["width"], row["page"], row["wide"], row["past"], row["scrolls"])
-    raw = {page: found for page in pages if (found := unset(options.book / page))}
+    raw = {page: words for page in pages if (words := unset(options.book / page))}
     for page, words in raw.items():
         print("not typeset:", page, words[:3])
     outside = {page: asked for page in pages if (asked := requests(options.book / page))}

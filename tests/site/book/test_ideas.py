@@ -66,7 +66,8 @@ def test_time_on_the_circle_is_that_of_a_chain():
     share = np.abs(vectors[:, np.argmin(np.abs(values - 1))].real)
     assert share[slow].sum() / share.sum() == pytest.approx(0.8, abs=0.01)
     # areas of dots
-    large, small = _spaces.SLOW_DOT, _spaces.FAST_DOT
+    large = _spaces.SLOW_DOT
+    small = _spaces.FAST_DOT
     assert large**2 / (large**2 + small**2) == pytest.approx(0.8)
 
 
@@ -103,7 +104,10 @@ def test_the_catapult_is_the_recursion_of_two_layers():
         error = u @ v / neurons**0.5
         risks.append(np.log10((error * scale) ** 2))
         products.append(lr * (u @ u + v @ v) / neurons)
-        u, v = u - lr * error * v / neurons**0.5, v - lr * error * u / neurons**0.5
+        slope = error / neurons**0.5
+        before = u
+        u = u - lr * slope * v
+        v = v - lr * slope * before
     risk, curvature = _toys.steps_of_catapult(products[0])
     np.testing.assert_allclose(curvature[:20], products, rtol=1e-6)
     np.testing.assert_allclose(risk[:20], np.clip(risks, _toys.LOWEST, _toys.HIGHEST), atol=1e-6)

@@ -32,8 +32,8 @@ def margin() -> Idea:
         ends = distance * u + np.array([[-1.9], [1.9]]) * along
         part.line(ends[:, 0], ends[:, 1], role, 2 if not distance else 1.2, dash)
     band = np.array([MARGIN * u - 1.9 * along, MARGIN * u + 1.9 * along])
-    other = np.array([-MARGIN * u + 1.9 * along, -MARGIN * u - 1.9 * along])
-    corners = np.concatenate([band, other])
+    below = np.array([-MARGIN * u + 1.9 * along, -MARGIN * u - 1.9 * along])
+    corners = np.concatenate([band, below])
     part.area(corners[:, 0], corners[:, 1], "context", 0.1)
     foot = -1.35 * along
     part.arrow(tuple(foot), tuple(foot + MARGIN * u), "ink", 1.6)
