@@ -15,6 +15,7 @@ from steepest.core.errors import UserError
 from steepest.measurement import FindingId, Plan, Report, step_transfer
 from steepest.measurement.widths._best_step import Minimum, carried, minimum, power_of_width
 from tests.extras import need
+from tests.measurement.widths import test_widths
 
 CURVATURES = np.array([1.0, 0.5, 0.25])
 STEPS = 5
@@ -460,28 +461,7 @@ def test_factors_and_widths():
 
 # ------------------------------------------------------------------------------------------ how it is shown
 
-FILE = """
-import torch
-from torch import nn
-
-def build(seed=0, width=1.0):
-    torch.manual_seed(seed)
-    n = int(8 * width)
-    model = nn.Sequential(nn.Linear(3, n), nn.ReLU(), nn.Linear(n, 2))
-    x = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
-    y = (x[:, 0] > 0).long()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-
-    def train():
-        while True:
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(x), y).backward()
-            optimizer.step()
-            yield
-
-    parts = {"model": model, "loss": nn.functional.cross_entropy, "data": (x, y)}
-    return parts | {"optimizer": optimizer, "train": train}
-"""
+FILE = test_widths.FILE.replace('"train": train}', '"train": train, "optimizer": optimizer}')
 
 
 def test_the_cost_is_told_before():
