@@ -1,7 +1,15 @@
-"""Announce a divergence from what a monitor has recorded: curvature far above its limit, or a risk that climbs."""
+"""Announce a divergence: from records, whose curvature is far above its limit or whose risk climbs, and from each step.
+
+The rules of records need data to measure on; those of steps need the losses of the batches and the updates of weights
+that a training has at hand anyway.
+"""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
+
+from steepest.measurement.training._alarms import Alarm, Rule
+from steepest.measurement.training._first_order import StepNumbers
+from steepest.measurement.training._losses import Losses
 
 # Fixed on the seeds 0 to 4 of benchmarks/divergence, before any other seed was run. Trainings that end well pass
 # through catapults, in which a step multiplies a deviation by up to 6.6, and a batch's own by 3.8; the risk then climbs
@@ -12,15 +20,7 @@ RISEN = 2.0  # times the lowest risk so far
 CLIMB = 0.5  # of the risk of a constant guess, above the lowest
 RECORDS = 2  # in a row with such a risk
 FRESH = 1  # steps at most before the first record of a training that begins with it
-
-
-class Alarm(NamedTuple):
-    """A sign that the training is about to be lost."""
-
-    rule: str
-    """``"curvature"``, ``"batches"`` or ``"risk"``."""
-    text: str
-    """What was seen and what to try, in one or two sentences."""
+QUIET = 8  # steps in which an alarm of steps is not said again
 
 
 def growth(ratio: float, momentum: float = 0.0) -> float:
@@ -46,6 +46,9 @@ class Course:
         self.lowest: tuple[float, int] | None = None  # risk, and its step
         self.scale = math.nan  # risk of the first record, if the training began with it
         self.high = 0  # records in a row with a risk far above it
+        self.guess: float | None = None  # the risk of a constant guess, once a record has it
+        self.losses = Losses()
+        self.silent_until: dict[Rule, int] = {}
 
     def alarms(self, record: dict[str, Any]) -> list[Alarm]:
         """Return the alarms that a new record gives, and remember what later ones need.
@@ -60,6 +63,17 @@ class Course:
         ]
         return [alarm for alarm in candidates if alarm is not None]
 
+    def alarms_of_step(self, numbers: StepNumbers) -> list[Alarm]:
+        """Return the alarms of one step; steps must come in their order."""
+        raised = self.losses.alarms(numbers, self.guess)
+        return [alarm for alarm in raised if self._is_new(alarm.rule, numbers.step)]
+
+    def _is_new(self, rule: Rule, step: int) -> bool:
+        """Tell whether an alarm of a step has not been said while its reason lasts."""
+        is_new = step > self.silent_until.get(rule, -1)
+        self.silent_until[rule] = step + QUIET
+        return is_new
+
     def _risk(self, entry: dict[str, Any] | None, step: int) -> Alarm | None:
         if entry is None or entry["value"] is None:
             return None
@@ -70,14 +84,15 @@ class Course:
         if math.isnan(self.scale):
             # where a constant guess is not known, the start of a training is next to one
             self.scale = risk if step <= FRESH else math.inf
-        guess = entry["compared"] or self.scale
+        self.guess = entry["compared"] or None
+        guess = self.guess or self.scale
         is_high = risk >= RISEN * low and risk - low >= CLIMB * guess
         self.high = self.high + 1 if is_high else 0
         if self.high < RECORDS:
             return None
         beside = "that of a constant guess is" if entry["compared"] else "at the start it was"
         return Alarm(
-            "risk",
+            Rule.RISK,
             f"the risk has climbed from {low:.3g} at step {when} to {risk:.3g}, {beside} {guess:.3g}: expect that what "
             "was learned is lost. Lower the step, or go back to a checkpoint",
         )
@@ -93,7 +108,7 @@ def _curvature(record: dict[str, Any]) -> Alarm | None:
     if factor < GROWTH:
         return None
     return Alarm(
-        "curvature",
+        Rule.CURVATURE,
         f"the step is {ratio:.3g} times the largest stable one (sharpness {entry['value']:.3g}, {entry['theory']} is "
         f"{entry['compared']:.3g}): it multiplies a deviation along the sharpest direction by {factor:.3g}. Expect "
         "divergence: lower the step, or warm it up",
@@ -113,7 +128,7 @@ def _batches(record: dict[str, Any]) -> Alarm | None:
         return None
     law = "2(1+β)/η" if momentum else "2/η"
     return Alarm(
-        "batches",
+        Rule.BATCHES,
         f"the step is {ratio:.3g} times the largest stable one of its batches (batch sharpness {entry['value']:.3g}, "
         f"{law} is {limit:.3g}). Expect divergence: lower the step, or take larger batches",
     )

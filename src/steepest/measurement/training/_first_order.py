@@ -1,6 +1,8 @@
 """First-order numbers of a model along its training: what it has at hand anyway, for next to nothing."""
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,10 +10,12 @@ from numpy.typing import NDArray
 
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import is_torch_module
-from steepest.measurement.training._weights import Norms, Weights, weights_of
+from steepest.measurement.training._weights import Norms, Weights, is_at_hand, weights_of
 
 ALL = 16  # first steps, each of which is looked at
-EVERY = 8  # steps later on, of which two are: going through all weights costs as much as a layer
+EVERY = 8  # steps later on, of which at most two are: going through all weights costs as much as a layer
+SHARE = 0.005  # of the time since the first look, which looks may take
+WARM = 3  # first steps whose looks do not count
 HELD = 20  # steps whose numbers wait on their device before they are fetched together
 LOSS = "loss of the batch"
 GRADIENT = "gradient norm of the batch"
@@ -27,15 +31,36 @@ class Look(NamedTuple):
     loss: Any  # of the last batch, or None
 
 
+class StepNumbers(NamedTuple):
+    """What is known of one step; None where it was not looked at."""
+
+    step: int
+    loss: float | None
+    """Of the last batch."""
+    share: float | None
+    """Norm of the last update over that of the weights."""
+    is_finite: bool
+    """Whether no weight was seen not to be finite."""
+
+
 class FirstOrder:
     """Looks at a model in every step, and sums up since the last record.
+
+    A look at all weights takes a share of the training's time, so that a fast training is looked at less often.
+
+    Args:
+        clock: seconds.
 
     Attributes:
         names: of the arrays of weights.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.names: list[str] = []
+        self._clock = clock
+        self._started: float | None = None
+        self._spent = 0.0  # by looks at all weights, of which the last took
+        self._last = 0.0
         self._model: Any = None  # the module whose weights are listed
         self._weights: Weights | None = None
         self._before: Any = None  # a copy of the weights, at
@@ -43,22 +68,55 @@ class FirstOrder:
         self._held: list[Look] = []  # on their device
         self._fetched: list[Look] = []
 
-    def look(self, step: int, model: Any, loss: Any = None) -> int | None:
-        """Take the norms of now; return the step at which weights are seen not to be finite, if they are.
+    def look(
+        self, step: int, model: Any, loss: Any = None, wanted: bool = False
+    ) -> list[StepNumbers]:
+        """Take the numbers of now; return those that have come in since the last call, in the order of their steps.
+
+        On a processor they come in at once, on an accelerator some steps later, so that nothing waits for it.
 
         Args:
             step: of the training.
             model: a module of torch, or a pair ``(apply, params)``; of anything else nothing is taken.
             loss: of the last batch, if the loop hands it over.
+            wanted: whether all weights are looked at whatever it costs, and in the next step.
         """
-        # the second step of a pair has the update of the first
-        due = step < ALL or step % EVERY < 2
-        if (due or self._weights is None) and not self._list(model):
-            return None
-        loss = loss.detach().clone() if hasattr(loss, "detach") else loss
-        norms = self._norms(step) if due else Norms()
-        self._held.append(Look(step, norms, loss))
-        return self._fetch() if len(self._held) >= HELD else None
+        begun = self._clock()
+        if self._started is None:
+            self._started = begun
+        follows = self._step is not None and step == self._step + 1
+        starts = wanted or step < ALL or (step % EVERY == 0 and self._affords(begun))
+        due = starts or follows
+        # a module keeps its weights, and going through it costs as much as a norm of all
+        is_listed = not starts and model is self._model and is_torch_module(model)
+        if (due or self._weights is None) and not is_listed and not self._list(model):
+            return []
+        norms = self._norms(starts, follows, step) if due else Norms()
+        self._held.append(Look(step, norms, _taken(loss)))
+        news = self._fetch() if len(self._held) >= HELD or self._has_arrived() else []
+        news = self._checked(news, model)
+        if due:
+            self._last = self._clock() - begun
+            # the first ones compile what they need, once
+            self._spent += self._last if step >= WARM else 0.0
+        return news
+
+    def _checked(self, news: list[StepNumbers], model: Any) -> list[StepNumbers]:
+        """Look at the weights where a loss is not finite: often they are, and only the batch is spoilt."""
+        doubtful = [n.loss is not None and not math.isfinite(n.loss) for n in news]
+        if not any(doubtful) or not self._list(model):
+            return news
+        assert self._weights is not None
+        are_finite = self._weights.are_finite()
+        return [
+            numbers._replace(is_finite=numbers.is_finite and (are_finite or not in_doubt))
+            for numbers, in_doubt in zip(news, doubtful, strict=True)
+        ]
+
+    def _affords(self, now: float) -> bool:
+        """Tell whether two looks at all weights are within their share of the time."""
+        assert self._started is not None
+        return self._spent + 2 * self._last <= SHARE * (now - self._started)
 
     def readings(self) -> list[Reading]:
         """Return medians over the steps since the last call, and begin anew; updates by array are among the parts."""
@@ -90,9 +148,6 @@ class FirstOrder:
 
     def _list(self, model: Any) -> bool:
         """List the weights of now, and forget those of the step before if they are others; tell if there are any."""
-        # a module keeps its weights, and going through it costs more than the norms
-        if model is self._model and is_torch_module(model) and self._held:
-            return True
         weights = weights_of(model)
         if weights is None:
             return False
@@ -104,36 +159,58 @@ class FirstOrder:
         self._weights = weights
         return True
 
-    def _norms(self, step: int) -> Norms:
+    def _norms(self, starts: bool, follows: bool, step: int) -> Norms:
         """Take the norms of now, and keep the weights where the next step is to be compared with them."""
         assert self._weights is not None
-        follows = self._step is not None and step == self._step + 1
         norms = self._weights.norms(self._before if follows else None)
-        if step < ALL or step % EVERY == 0:
+        if starts:
             self._before = self._weights.copy(self._before)
             self._step = step
         return norms
 
-    def _fetch(self) -> int | None:
-        """Bring what is held to the host; return the first step at which a weight is seen not to be finite."""
+    def _has_arrived(self) -> bool:
+        """Tell whether what is held can be fetched without waiting for a device."""
+        assert self._weights is not None
+        last = self._held[-1]
+        return is_at_hand(last.loss) and self._weights.have_arrived(last.norms)
+
+    def _fetch(self) -> list[StepNumbers]:
+        """Bring what is held to the host, and return it."""
         held = self._held
         self._held = []
         if self._weights is None:
-            return None
+            return []
         rows = iter(self._weights.fetch([row for look in held for row in look.norms]))
-        gone = None
+        news = []
         for look in held:
             norms = Norms(*(next(rows) for _ in look.norms))
             loss = None if look.loss is None else float(look.loss)
             self._fetched.append(Look(look.step, norms, loss))
-            if gone is None and not np.isfinite(norms.weights).all():
-                gone = look.step
-        return gone
+            news.append(_numbers(look.step, norms, loss))
+        return news
 
     def _table(self, looks: Sequence[Look], name: str) -> NDArray:
         """Return the norms ``(looks, arrays)``; NaN where they were not taken."""
         nothing = [np.nan] * len(self.names)
         return np.array([getattr(look.norms, name) or nothing for look in looks], float)
+
+
+def _taken(loss: Any) -> Any:
+    """Return a loss that a training may go on with, and that is not changed by it."""
+    if not hasattr(loss, "detach"):
+        return loss
+    loss = loss.detach()
+    return loss.item() if loss.device.type == "cpu" else loss.clone()
+
+
+def _numbers(step: int, norms: Norms, loss: float | None) -> StepNumbers:
+    """Sum up one step."""
+    if not norms.weights:
+        return StepNumbers(step, loss, None, True)
+    size = math.hypot(*norms.weights)
+    is_finite = math.isfinite(size)
+    share = math.hypot(*norms.updates) / size if is_finite and size > 0 else None
+    return StepNumbers(step, loss, share, is_finite)
 
 
 def _total(norms: NDArray) -> NDArray:

@@ -24,13 +24,15 @@ from steepest.measurement._measure import (
 )
 from steepest.measurement._optimizer import Optimizer, is_resting, optimizer_of
 from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
+from steepest.measurement.training._alarms import Alarm
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
 from steepest.measurement.training._divergence import Course
-from steepest.measurement.training._first_order import FirstOrder
+from steepest.measurement.training._first_order import FirstOrder, StepNumbers
 from steepest.measurement.training._handover import receivers
 
 RECORDED = ("value", "interval", "source_of_error", "over_examples", "compared", "theory")
 """What a log keeps of each reading."""
+SYNC = 10.0  # seconds between two times that the log is written through to the disk
 ATTACH = ("micro_batch", "features", "noise")
 OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "batch", "curvature", "since", "seed")
 
@@ -138,11 +140,14 @@ class Monitor:
         self.owed = False  # whether a step was due that the budget did not allow yet
         self.start: np.ndarray | None = None  # what Lanczos found last
         self.course = Course()  # of what warnings rest on
+        self.watched = -1  # the last step whose numbers were looked through
+        self.pending: list[Alarm] = []  # of steps since the last record
         self.first_order: FirstOrder | None = FirstOrder()
         self.gone = False  # whether weights that are not finite have been said
         self.said: set[str] = set()  # on standard error
         self.recorded: int | None = None  # the last step that is in the log
         self.stopped = False
+        self.synced = time.perf_counter()  # when the log was last written through to the disk
 
     def due(self, step: int) -> bool:
         """Tell whether the schedule asks for this step."""
@@ -178,17 +183,23 @@ class Monitor:
             return None
         step = int(step)
         clock = time.perf_counter()
-        if (gone := self._look(step, model, loss)) is not None:
+        news = self._look(step, model, loss)
+        gone = next((numbers.step for numbers in news if not numbers.is_finite), None)
+        if gone is not None and not self.gone:
+            self.gone = True
             return self._gone(step, gone)
+        if self.warn and not self.gone:
+            self._watch(news)
         first = self.subject is None
         due = self.due(step)
+        wanted = due or now or bool(self.pending)
         if self.data is None:
-            return self._first_order_record(step) if due or now else None
+            return self._first_order_record(step) if wanted else None
         self.owed = self.owed or due
         if first:
             self.started = clock
         elif not now and not (self.owed and self._affordable(clock)):
-            return self._first_order_record(step) if due else None
+            return self._first_order_record(step) if wanted else None
         record = self._begun(step)
         # whatever goes wrong: a training must not end because of its monitor
         try:
@@ -229,19 +240,24 @@ class Monitor:
             self._guarded("handing the record over failed", hand_over, record)
         return record
 
-    def _look(self, step: int, model: Any, loss: Any) -> int | None:
-        """Take first-order numbers; return the step at which weights are not finite, the first time it is seen."""
+    def _look(self, step: int, model: Any, loss: Any) -> list[StepNumbers]:
+        """Take first-order numbers; return those that have come in, of this step or of earlier ones."""
         if self.first_order is None:
-            return None
+            return []
         try:
-            gone = self.first_order.look(step, model, loss)
+            return self.first_order.look(step, model, loss, self.due(step) or self.due(step + 1))
         except Exception as trouble:  # a training must not end because of its monitor
             self._without_first_order(trouble)
-            return None
-        if gone is None or self.gone:
-            return None
-        self.gone = True
-        return gone
+            return []
+
+    def _watch(self, news: list[StepNumbers]) -> None:
+        """Keep the alarms of steps for the next record."""
+        for numbers in news:
+            if numbers.step < self.watched:  # back at a checkpoint
+                self.course = Course()
+            self.watched = numbers.step
+            with suppress(Exception):  # a rule that fails must not cost the training
+                self.pending += self.course.alarms_of_step(numbers)
 
     def _add_first_order(self, record: dict[str, Any]) -> None:
         """Add first-order numbers since the last record."""
@@ -266,6 +282,8 @@ class Monitor:
         """Write a record of first-order numbers alone; nothing where there are none."""
         record = self._begun(step)
         self._add_first_order(record)
+        if self.warn:
+            self._announce(record)
         return self._written(record) if record["quantities"] else None
 
     def _gone(self, step: int, since: int) -> dict[str, Any]:
@@ -317,12 +335,13 @@ class Monitor:
         """Add the warnings that are due to a record; print the first one of this monitor."""
         if self.recorded is not None and record["step"] < self.recorded:  # back at a checkpoint
             self.course = Course()
-        try:
-            alarms = self.course.alarms(record)
-        except Exception:  # a rule that fails must not cost the record
-            return
+        alarms = self.pending
+        self.pending = []
+        with suppress(Exception):  # a rule that fails must not cost the record
+            alarms = [*alarms, *self.course.alarms(record)]
         if alarms:
             record["warnings"] = [alarm.text for alarm in alarms]
+            record["rules"] = [alarm.rule for alarm in alarms]
             self._say("warning", f"step {record['step']}: {alarms[0].text}")
 
     def _guarded(
@@ -456,5 +475,9 @@ class Monitor:
                 torn = log.read(1) != b"\n"
                 log.write(b"\n" if torn else b"")
             log.write(json.dumps(record).encode() + b"\n")
-            log.flush()
-            os.fsync(log.fileno())
+            log.flush()  # a kill of the process costs nothing that has been written
+            # a failure of the machine may, and to wait for a disk takes as long as a step
+            now = time.perf_counter()
+            if now - self.synced > SYNC:
+                os.fsync(log.fileno())
+                self.synced = now

@@ -34,6 +34,14 @@ class Weights(Protocol):
         """Take norms; those of weights and updates only where there is a copy of the step before."""
         ...
 
+    def are_finite(self) -> bool:
+        """Tell whether all weights are finite, now."""
+        ...
+
+    def have_arrived(self, norms: Norms) -> bool:
+        """Tell whether norms can be fetched without waiting for a device."""
+        ...
+
     def fetch(self, norms: Sequence[Sequence[Any]]) -> list[list[float]]:
         """Bring norms to the host."""
         ...
@@ -46,6 +54,13 @@ def weights_of(model: Any) -> Weights | None:
     if isinstance(model, tuple | list) and len(model) == 2 and callable(model[0]):
         return JaxWeights(model[1])
     return None
+
+
+def is_at_hand(value: Any) -> bool:
+    """Tell whether a value can be read without waiting: what JAX has calculated, what torch has on a processor."""
+    if hasattr(value, "is_ready"):
+        return value.is_ready()
+    return getattr(getattr(value, "device", None), "type", "cpu") == "cpu"
 
 
 class TorchWeights:
@@ -82,6 +97,16 @@ class TorchWeights:
             taken = taken._replace(gradients=norms(slopes, 2))
         return taken
 
+    def are_finite(self) -> bool:
+        """Tell whether all weights are finite, now."""
+        import torch
+
+        return all(bool(torch.isfinite(w).all()) for w in self.arrays)
+
+    def have_arrived(self, norms: Norms) -> bool:
+        """Tell whether norms lie on a processor."""
+        return all(is_at_hand(row[-1]) for row in norms if row)
+
     def fetch(self, norms: Sequence[Sequence[Any]]) -> list[list[float]]:
         """Bring norms to the host in one transfer."""
         import torch
@@ -117,6 +142,16 @@ class JaxWeights:
         if before is None or not self.arrays:
             return Norms()
         return Norms(*_compiled()[1](self.arrays, before))
+
+    def are_finite(self) -> bool:
+        """Tell whether all weights are finite, now."""
+        import jax.numpy as jnp
+
+        return all(bool(jnp.isfinite(leaf).all()) for leaf in self.arrays)
+
+    def have_arrived(self, norms: Norms) -> bool:
+        """Tell whether norms have been calculated."""
+        return all(is_at_hand(row) for row in norms)
 
     def fetch(self, norms: Sequence[Sequence[Any]]) -> list[list[float]]:
         """Bring norms to the host."""

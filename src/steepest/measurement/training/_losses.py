@@ -1,0 +1,146 @@
+"""Announce a divergence from what a training has at hand in each step: the losses of its batches, and its updates."""
+
+import math
+from collections import deque
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from steepest.measurement.training._alarms import Alarm, Rule
+from steepest.measurement.training._first_order import StepNumbers
+
+# Fixed on the kinds of benchmarks/divergence and on others like them at the seeds 0 to 3. Losses of single
+# examples scatter so much that medians of eight rise by more than a constant guess in trainings that end well: hence
+# the scatter.
+WINDOW = 8  # losses, whose median is compared with the lowest such median
+SCATTER = 6.0  # standard errors of that median, by which it must have risen
+RISE = 0.4  # of a constant guess's risk, by which too
+PAIR = 1.5  # times all earlier losses and a constant guess's: two in a row above
+WIDE = 3.0  # standard deviations of losses, by which they must be above that too
+BAD = 10.0  # times the same: one
+UPDATE = 0.4  # of the weights' norm, moved by one step
+AGO = 5  # steps, since which losses do not count as earlier ones
+MEMORY = 60  # losses that tell the scatter
+LEAST = 5  # losses, from which their median counts as the lowest
+NORMAL = 1.4826 / math.sqrt(
+    2
+)  # the median of |difference| of two normal numbers, to their standard deviation
+EFFICIENCY = (
+    1.2533  # standard error of the median of n normal numbers, in units of that of their mean
+)
+
+
+class Jump(NamedTuple):
+    """A step that has moved the weights far."""
+
+    step: int
+    share: float
+    """Of the weights' norm."""
+    before: float
+    """The median of the losses before it."""
+
+
+class Losses:
+    """The losses of the batches, as far as warnings need them: a few recent ones, and the extremes of the others."""
+
+    def __init__(self) -> None:
+        self.recent: deque[float] = deque(maxlen=MEMORY)
+        self.first: float | None = None
+        self.lowest: tuple[float, int] | None = None  # median of losses, and its step
+        self.largest = -math.inf  # of the smaller of two losses in a row, until some steps ago
+        self.pairs: deque[float] = deque(maxlen=AGO)
+        self.jump: Jump | None = None
+
+    def alarms(self, numbers: StepNumbers, guess: float | None) -> list[Alarm]:
+        """Return the alarms of one step, and remember its loss; where none is given there are none.
+
+        Args:
+            numbers: of the step; steps must come in their order.
+            guess: the risk of a constant guess, if it is known; the first loss stands for it if it is larger.
+        """
+        step = numbers.step
+        loss = numbers.loss
+        if loss is None:
+            return []
+        if not math.isfinite(loss):
+            text = f"the loss of the batch is {loss} at step {step}: the training has diverged, or the batch is spoilt"
+            return [Alarm(Rule.NOT_FINITE, text)]
+        if self.first is None:
+            self.first = loss
+        scale = max(self.first, guess or 0.0)  # the loss may be scaled, the guess is not
+        # a negative loss, such as that of a density, has no scale
+        candidates = [self._climb(step, loss, scale), self._leap(loss, scale)] if scale > 0 else []
+        candidates.append(self._jump(loss))
+        self._remember(loss)
+        if numbers.share is not None and numbers.share >= UPDATE:
+            self.jump = Jump(step, numbers.share, self._median())
+        return [alarm for alarm in candidates if alarm is not None]
+
+    def _climb(self, step: int, loss: float, scale: float) -> Alarm | None:
+        """Compare the median of the last losses with the lowest before, beside their scatter."""
+        count = min(len(self.recent), WINDOW - 1)
+        last = [loss, *(self.recent[-place] for place in range(1, count + 1))]
+        now = median(last)
+        if len(last) >= LEAST and (self.lowest is None or now < self.lowest[0]):
+            self.lowest = (now, step)
+        if self.lowest is None:
+            return None
+        low, when = self.lowest
+        if now - low < RISE * max(scale, low):
+            return None
+        if now - low < SCATTER * self._scatter(loss) * EFFICIENCY / math.sqrt(WINDOW):
+            return None
+        return Alarm(
+            Rule.LOSSES_CLIMB,
+            f"the losses of the batches have climbed from {low:.3g} at step {when} to {now:.3g} (medians of {WINDOW}): "
+            "expect that what was learned is lost. Lower the step, or go back to a checkpoint",
+        )
+
+    def _leap(self, loss: float, scale: float) -> Alarm | None:
+        """Compare the last losses with all before."""
+        assert self.first is not None
+        largest = max(self.largest, self.first, scale)
+        if loss > BAD * largest:
+            return Alarm(
+                Rule.BAD_BATCH,
+                f"the loss of a batch is {loss:.3g}, and none was above {largest:.3g} before: look at this batch. "
+                "Clipping the gradient bounds what one batch can do",
+            )
+        if not self.recent or min(loss, self.recent[-1]) <= PAIR * largest + WIDE * self._scatter(
+            loss
+        ):
+            return None
+        return Alarm(
+            Rule.LOSSES_LEAP,
+            f"two batches in a row have losses of {self.recent[-1]:.3g} and {loss:.3g}, far above all before "
+            f"({largest:.3g}): expect divergence. Lower the step, or warm it up",
+        )
+
+    def _jump(self, loss: float) -> Alarm | None:
+        """Say that a step has moved the weights far, if the loss after it is not below those before."""
+        jump = self.jump
+        self.jump = None
+        # weights that start near zero move by all of their size in steps that descend
+        if jump is None or loss < jump.before:
+            return None
+        return Alarm(
+            Rule.UPDATE,
+            f"the step before {jump.step} has moved the weights by {jump.share:.0%} of their size, and the loss has "
+            f"not fallen by it: {loss:.3g} after {jump.before:.3g}. Lower the step, or warm it up",
+        )
+
+    def _scatter(self, loss: float) -> float:
+        """Return the standard deviation of recent losses about their course, from successive differences."""
+        return NORMAL * median(abs(b - a) for a, b in pairwise([*self.recent, loss]))
+
+    def _median(self) -> float:
+        """Return the median of the last losses."""
+        count = min(len(self.recent), WINDOW)
+        return median(self.recent[-place] for place in range(1, count + 1))
+
+    def _remember(self, loss: float) -> None:
+        if len(self.pairs) == AGO:
+            self.largest = max(self.largest, self.pairs[0])
+        if self.recent:
+            self.pairs.append(min(loss, self.recent[-1]))
+        self.recent.append(loss)

@@ -1,0 +1,159 @@
+"""Warnings from what each step has at hand: which losses and updates alarm, and which do not."""
+
+import json
+
+import numpy as np
+import pytest
+
+from steepest.measurement import Monitor, read_log, watch
+from steepest.measurement.training._alarms import Rule
+from steepest.measurement.training._divergence import QUIET, Course
+from steepest.measurement.training._first_order import (
+    EVERY,
+    SHARE,
+    WARM,
+    FirstOrder,
+    StepNumbers,
+)
+from steepest.measurement.training._losses import EFFICIENCY, MEMORY, NORMAL, SCATTER, WINDOW
+from tests.extras import need
+
+GUESS = 2.3
+
+
+def alarms(losses, shares=None, guess: float | None = GUESS):
+    """Return the steps that alarm and their rules."""
+    course = Course()
+    course.guess = guess
+    shares = shares or {}
+    raised = []
+    for step, loss in enumerate(losses):
+        numbers = StepNumbers(step, loss, shares.get(step), True)
+        raised += [(step, alarm.rule) for alarm in course.alarms_of_step(numbers)]
+    return raised
+
+
+def descent(steps=40, noise=0.02):
+    draws = np.random.default_rng(0).standard_normal(steps)
+    return list(GUESS * np.exp(-np.arange(steps) / 10) + 0.1 + noise * draws)
+
+
+@pytest.mark.parametrize("guess", [GUESS, None])
+def test_a_descent_is_silent(guess):
+    assert alarms(descent(), guess=guess) == []
+    assert alarms([0.01] * 50, guess=guess) == []
+
+
+@pytest.mark.parametrize("guess", [GUESS, None])
+def test_losses_that_climb_alarm_before_they_are_back(guess):
+    losses = descent()
+    losses += [losses[-1] + 0.15 * step for step in range(15)]
+    (first,) = alarms(losses, guess=guess)
+    assert first[1] == Rule.LOSSES_CLIMB
+    assert losses[first[0]] < 0.8 * GUESS
+
+
+def test_the_same_climb_in_the_scatter_of_single_examples_is_silent():
+    """The median of eight such losses rises by more than a constant guess has, and falls again."""
+    draws = np.random.default_rng(1).exponential(2.0, 400)
+    assert alarms(list(draws)) == []
+
+
+def test_the_scatter_is_a_standard_deviation():
+    draws = 3.0 * np.random.default_rng(2).standard_normal(100_000)
+    assert np.median(np.abs(np.diff(draws))) * NORMAL == pytest.approx(3.0, rel=0.02)
+    medians = np.median(draws[:99_000].reshape(-1, 99), axis=1)
+    assert medians.std() == pytest.approx(3.0 * EFFICIENCY / np.sqrt(99), rel=0.05)
+    assert SCATTER * EFFICIENCY / np.sqrt(WINDOW) > 2  # of single losses
+    assert MEMORY > WINDOW
+
+
+def test_two_losses_above_all_before_alarm_and_one_does_not():
+    assert alarms([2.3, 2.2, 2.1, 4.5, 2.0, 1.9]) == []
+    assert alarms([2.3, 2.2, 2.1, 4.5, 5.0]) == [(4, Rule.LOSSES_LEAP)]
+
+
+def test_one_batch_that_is_far_above_all_is_named():
+    assert alarms([2.3, 2.2, 2.1, 250.0, 2.0, 1.9]) == [(3, Rule.BAD_BATCH)]
+
+
+def test_a_start_far_above_a_constant_guess_is_no_leap():
+    assert alarms([50.0, 48.0, 45.0, 30.0, 20.0, 5.0, 2.0, 1.0]) == []
+
+
+def test_a_loss_that_is_scaled_is_judged_by_its_own_scale():
+    assert alarms([65536 * loss for loss in descent()]) == []
+
+
+def test_a_large_update_alarms_where_the_loss_has_not_fallen():
+    losses = [2.3, 2.2, 2.1, 2.0, 1.9, 1.8]
+    assert alarms(losses, {2: 0.5}) == []  # weights from zero grow like this
+    assert alarms([*losses[:3], 2.4, 1.9, 1.8], {2: 0.5}) == [(3, Rule.UPDATE)]
+    assert alarms([*losses[:3], 2.4, 1.9, 1.8], {2: 0.3}) == []
+
+
+def test_a_negative_loss_has_no_scale():
+    assert alarms([-1.0, -2.0, 5.0, 50.0, 500.0, 500.0], guess=None) == []
+
+
+def test_an_alarm_is_said_once_while_it_lasts():
+    lasting = alarms([2.3, 2.2, *[9.0] * 20])
+    assert lasting == [(3, Rule.LOSSES_LEAP)]
+    not_finite = alarms([2.3, float("nan"), float("nan"), *[1.0] * (QUIET + 1), float("inf")])
+    assert not_finite == [(1, Rule.NOT_FINITE), (QUIET + 4, Rule.NOT_FINITE)]
+
+
+def test_without_losses_there_are_none():
+    assert alarms([None] * 20, {3: 5.0}) == []
+
+
+def test_a_monitor_writes_a_warning_at_the_step_that_has_it(tmp_path, capsys):
+    monitor = Monitor(tmp_path / "log")
+    weights = np.ones(3)
+    for step, loss in enumerate([*descent(), 9.0, 9.0, 9.0]):
+        monitor(step, (lambda w, x: x @ w, weights), loss=loss)
+    warned = [record for record in read_log(tmp_path / "log") if "warnings" in record]
+    assert [(record["step"], record["rules"]) for record in warned] == [(41, ["losses leap"])]
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and said.startswith("steepest: step 41: two batches in a row")
+    assert "warned" in watch(tmp_path / "log").findings[0].text
+
+
+def test_none_where_no_warnings_are_wanted(tmp_path, capsys):
+    monitor = Monitor(tmp_path / "log", warn=False)
+    for step, loss in enumerate([2.3, 2.2, 9.0, 9.0, 9.0]):
+        monitor(step, (lambda w, x: x @ w, np.ones(3)), loss=loss)
+    assert "warnings" not in (tmp_path / "log").read_text()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_training_that_starts_again_has_no_past(tmp_path):
+    monitor = Monitor(tmp_path / "log")
+    for losses in (descent(), [GUESS] * 20):
+        for step, loss in enumerate(losses):
+            monitor(step, (lambda w, x: x @ w, np.ones(3)), loss=loss)
+    assert not any("warnings" in json.loads(line) for line in (tmp_path / "log").open())
+
+
+def test_looks_at_all_weights_keep_to_their_share_of_the_time():
+    """Of a training whose steps take two milliseconds, where the clock goes on by half of one when it is read."""
+    torch = need("torch")
+    model = torch.nn.Linear(3, 3)
+    now = [0.0]
+    look = 0.5e-3
+
+    def clock():
+        now[0] += look
+        return now[0]
+
+    first_order = FirstOrder(clock)
+    looked = 0
+    for step in range(4000):
+        now[0] += 2e-3
+        news = first_order.look(step, model)
+        looked += sum(numbers.share is not None for numbers in news)
+    affordable = (
+        SHARE * now[0] / look
+    )  # half of them have no update, as the step before was not kept
+    assert 0.4 * affordable < looked < affordable + WARM
+    assert looked < 4000 / EVERY
