@@ -1,7 +1,7 @@
 """Whether a monitor warns of trainings before they are lost, and is silent beside stable ones, on kinds it never saw.
 
-Each of ``kinds.py`` is trained for 200 steps at each seed, with a monitor that has its defaults: loss, data, optimizer,
-and the loss of each batch. A training is *lost* where its risk on all examples is not finite or above ten times that of
+Each of ``kinds.py`` is trained for 200 steps at each seed, with a monitor that has its defaults: loss, 64 of the
+examples, optimizer, and the loss of each batch. A training is *lost* where its risk on all examples is not finite or above ten times that of
 a constant guess; it ends there. It is lost too if it ends with 0.9 of a constant guess's risk or more: then at the step
 from which on it stays above 0.99 of it. It is *announced* if a warning comes at least three steps before. A warning in
 a training that is not lost is a false alarm.
@@ -36,6 +36,7 @@ DIVERGED = 10.0  # times the risk of a constant guess
 NOTHING = 0.9  # of it: what ends above has learned nothing, or lost what it had
 GUESS = 0.99  # of it: what stays above has lost it
 LEAD = 3  # steps at least before the loss
+PROBE = 64  # examples on which the monitor measures
 SPOILT = 1e3  # factor of the inputs of a bad batch
 AFTER = 20  # steps in which an unforeseeable loss should be named
 
@@ -68,7 +69,8 @@ def train(kind: Kind, seed: int, file: Path | None) -> Course:
     largest = optimizer.param_groups[0]["lr"]
     monitor = None
     if file is not None:
-        monitor = Monitor(file, task.loss, pair, optimizer=optimizer)
+        probe = (pair[0][:PROBE], pair[1][:PROBE])
+        monitor = Monitor(file, task.loss, probe, optimizer=optimizer)
         monitor(0, model)
     risks = [risk(kind, model, pair)]
     batches = shuffled(pair, kind.batch)

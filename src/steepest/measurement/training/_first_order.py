@@ -91,8 +91,12 @@ class FirstOrder:
         is_listed = not starts and model is self._model and is_torch_module(model)
         if (due or self._weights is None) and not is_listed and not self._list(model):
             return []
+        loss = _taken(loss)
+        if not due and not self._held and (loss is None or isinstance(loss, float)):
+            self._fetched.append(Look(step, Norms(), loss))  # most steps
+            return self._checked([StepNumbers(step, loss, None, True)], model)
         norms = self._norms(starts, follows, step) if due else Norms()
-        self._held.append(Look(step, norms, _taken(loss)))
+        self._held.append(Look(step, norms, loss))
         news = self._fetch() if len(self._held) >= HELD or self._has_arrived() else []
         news = self._checked(news, model)
         if due:
@@ -132,16 +136,15 @@ class FirstOrder:
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = updates / weights * sound[:, None]
             overall = _total(updates) / size
-        columns = zip(self.names, shares.T, strict=True)
-        medians = {name: _median(column) for name, column in columns}
-        layers = {name: value for name, value in medians.items() if value is not None}
         losses = np.array([np.nan if look.loss is None else look.loss for look in looks])
-        values = {
-            LOSS: _median(losses),
-            GRADIENT: _median(_total(gradients)),
-            UPDATE: _median(overall),
-        }
-        readings = [Reading(name, value) for name, value in values.items() if value is not None]
+        medians = _medians(np.column_stack([losses, _total(gradients), overall, shares]))
+        values = dict(zip((LOSS, GRADIENT, UPDATE, *self.names), medians, strict=True))
+        readings = [
+            Reading(name, value)
+            for name in (LOSS, GRADIENT, UPDATE)
+            if (value := values.pop(name)) is not None
+        ]
+        layers = {name: value for name, value in values.items() if value is not None}
         if layers:
             readings.append(Reading(LARGEST, max(layers.values()), parts=layers))
         return readings
@@ -218,11 +221,18 @@ def _total(norms: NDArray) -> NDArray:
     return np.sqrt((norms**2).sum(axis=1))
 
 
-def _median(values: NDArray) -> float | None:
-    """Return the median of what is finite; None where nothing is.
+def _medians(table: NDArray) -> list[float | None]:
+    """Return the median of what is finite in each column; None where nothing is.
 
-    >>> _median(np.array([1.0, np.nan, 3.0])), _median(np.array([np.nan]))
-    (2.0, None)
+    >>> _medians(np.array([[1.0, np.nan], [np.nan, np.nan], [3.0, np.inf]]))
+    [2.0, None]
     """
-    finite = values[np.isfinite(values)]
-    return float(np.median(finite)) if finite.size else None
+    rows = np.sort(np.where(np.isfinite(table), table, np.inf), axis=0)
+    counts = np.isfinite(rows).sum(axis=0)
+    columns = np.arange(table.shape[1])
+    low = rows[np.maximum(counts - 1, 0) // 2, columns]
+    high = rows[counts // 2, columns]
+    return [
+        float(value) if count else None
+        for value, count in zip((low + high) / 2, counts, strict=True)
+    ]

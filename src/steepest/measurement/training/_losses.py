@@ -45,6 +45,7 @@ class Losses:
 
     def __init__(self) -> None:
         self.recent: deque[float] = deque(maxlen=MEMORY)
+        self.last: deque[float] = deque(maxlen=WINDOW - 1)
         self.first: float | None = None
         self.lowest: tuple[float, int] | None = None  # median of losses, and its step
         self.largest = -math.inf  # of the smaller of two losses in a row, until some steps ago
@@ -78,10 +79,8 @@ class Losses:
 
     def _climb(self, step: int, loss: float, scale: float) -> Alarm | None:
         """Compare the median of the last losses with the lowest before, beside their scatter."""
-        count = min(len(self.recent), WINDOW - 1)
-        last = [loss, *(self.recent[-place] for place in range(1, count + 1))]
-        now = median(last)
-        if len(last) >= LEAST and (self.lowest is None or now < self.lowest[0]):
+        now = median([*self.last, loss])
+        if len(self.last) >= LEAST - 1 and (self.lowest is None or now < self.lowest[0]):
             self.lowest = (now, step)
         if self.lowest is None:
             return None
@@ -135,8 +134,7 @@ class Losses:
 
     def _median(self) -> float:
         """Return the median of the last losses."""
-        count = min(len(self.recent), WINDOW)
-        return median(self.recent[-place] for place in range(1, count + 1))
+        return median(self.last)
 
     def _remember(self, loss: float) -> None:
         if len(self.pairs) == AGO:
@@ -144,3 +142,4 @@ class Losses:
         if self.recent:
             self.pairs.append(min(loss, self.recent[-1]))
         self.recent.append(loss)
+        self.last.append(loss)
