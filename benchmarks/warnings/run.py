@@ -1,10 +1,10 @@
 """Whether a monitor warns of trainings before they are lost, and is silent beside stable ones, on kinds it never saw.
 
 Each of ``kinds.py`` is trained for 200 steps at each seed, with a monitor that has its defaults: loss, 64 of the
-examples, optimizer, and the loss of each batch. A training is *lost* where its risk on all examples is not finite or above ten times that of
-a constant guess; it ends there. It is lost too if it ends with 0.9 of a constant guess's risk or more: then at the step
-from which on it stays above 0.99 of it. It is *announced* if a warning comes at least three steps before. A warning in
-a training that is not lost is a false alarm.
+examples, optimizer, and the loss of each batch. A training is *lost* where its risk on all examples is not finite or
+above ten times that of a constant guess; it ends there. It is lost too if it ends with 0.9 of a constant guess's risk
+or more: then at the step from which on it stays above 0.99 of it. It is *announced* if a warning comes at least three
+steps before. A warning in a training that is not lost is a false alarm.
 
 Trainings that never were better than a constant guess and do not blow up, and those that are lost within three steps,
 cannot be announced, and are counted apart.
@@ -67,6 +67,7 @@ def train(kind: Kind, seed: int, file: Path | None) -> Course:
     model = task.network().train()
     optimizer = kind.optimizer(model.parameters())
     largest = optimizer.param_groups[0]["lr"]
+    optimizer.param_groups[0]["lr"] = largest * kind.schedule(0)
     monitor = None
     if file is not None:
         probe = (pair[0][:PROBE], pair[1][:PROBE])
@@ -75,13 +76,13 @@ def train(kind: Kind, seed: int, file: Path | None) -> Course:
     risks = [risk(kind, model, pair)]
     batches = shuffled(pair, kind.batch)
     for step in range(STEPS):
-        optimizer.param_groups[0]["lr"] = largest * kind.schedule(step)
         x, y = next(batches)
         x = SPOILT * x if step == kind.spoilt else x
         optimizer.zero_grad()
         loss = task.loss(model(x), y) * kind.scale(step)
         loss.backward()
         optimizer.step()
+        optimizer.param_groups[0]["lr"] = largest * kind.schedule(step + 1)
         if monitor is not None:
             monitor(step + 1, model, loss=loss)
         risks.append(risk(kind, model, pair))
