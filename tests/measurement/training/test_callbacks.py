@@ -80,6 +80,7 @@ def test_lightning(tmp_path, name):
     records = read_log(tmp_path / "log")
     assert "has not taken a step" in records[0]["not_measured"]["optimizer"]
     assert records[1]["lr"] == 1e-2
+    assert records[1]["quantities"]["loss of the batch"]["value"] > 0
     assert records[1]["quantities"]["preconditioned sharpness"]["theory"].endswith("38/η")
     alone = fit([])
     for one, other in zip(module.parameters(), alone.parameters(), strict=True):

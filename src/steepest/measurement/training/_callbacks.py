@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from steepest.core.errors import UserError
@@ -31,7 +31,7 @@ class Guarded:
         if optimizer is not None and not self.monitor.knows_optimizer:
             self.monitor.options["optimizer"] = unwrapped(optimizer)
 
-    def __call__(self, step: int, module: Any, now: bool = False) -> None:
+    def __call__(self, step: int, module: Any, now: bool = False, loss: Any = None) -> None:
         """Measure, if the optimizer has stepped since the last call; what goes wrong is said once."""
         if step == (self.monitor.recorded if now else self.last):  # gradients are accumulated
             return
@@ -40,7 +40,7 @@ class Guarded:
             return
         try:
             model = module if self.part is None else self.part(module)
-            self.monitor(step, model, now=now)
+            self.monitor(step, model, now=now, loss=loss)
         except Exception as trouble:
             said = (
                 str(trouble)
@@ -84,13 +84,22 @@ def lightning_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) ->
             self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
         ) -> None:
             if trainer.is_global_zero:
-                self.guarded(trainer.global_step, pl_module)
+                self.guarded(trainer.global_step, pl_module, loss=loss_among(outputs))
 
         def on_train_end(self, trainer: Any, pl_module: Any) -> None:
             if trainer.is_global_zero:
                 self.guarded(trainer.global_step, pl_module, now=True)
 
     return SteepestMonitor()
+
+
+def loss_among(outputs: Any) -> Any:
+    """Return the loss among what a training step of Lightning returns; None where there is none.
+
+    >>> loss_among({"loss": 0.5}), loss_among(0.5), loss_among(None), loss_among({"logits": 0.5})
+    (0.5, 0.5, None, None)
+    """
+    return outputs.get("loss") if isinstance(outputs, Mapping) else outputs
 
 
 def _lightning() -> list[Any]:
