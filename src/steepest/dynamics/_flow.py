@@ -77,14 +77,14 @@ def flow(
 ) -> FlowPath:
     """Follow the gradient flow ``dθ/dt = -∇R(θ)`` from ``params`` and record it at the clock readings ``times``.
 
-    =========  ======================  ============================  =============================================
-    clock      reading s               equation                      for
-    =========  ======================  ============================  =============================================
-    ``plain``  ``t``                   ``dθ/ds = -∇R``               short horizons
-    ``log``    ``log(1 + t)``          ``dθ/ds = -(1 + t) ∇R``       power laws; a minimum at zero risk
-    ``risk``   ``∫ dt R(θ(t))``        ``dθ/ds = -∇ log R``          losses with an exponential tail
-    ``log-risk``   ``log R(0) - log R``    ``dθ/ds = -∇ log R / ‖·‖²``   exponential tails, networks of any degree
-    =========  ======================  ============================  =============================================
+    ============  =====================  ===========================  ==============================================
+    clock         reading s              equation                     for
+    ============  =====================  ===========================  ==============================================
+    ``plain``     ``t``                  ``dθ/ds = -∇R``              short horizons
+    ``log``       ``log(1 + t)``         ``dθ/ds = -(1 + t) ∇R``      power laws; a minimum at zero risk
+    ``risk``      ``∫ dt R(θ(t))``       ``dθ/ds = -∇ log R``         losses with an exponential tail
+    ``log-risk``  ``log R(0) - log R``   ``dθ/ds = -∇ log R / ‖·‖²``  exponential tails, networks of any degree
+    ============  =====================  ===========================  ==============================================
 
     On the risk and log-risk clocks log(1 + t) is carried along. Losses that reach zero like a square do so at a finite
     reading of the risk clock: use the log clock for them. So does a network of degree L > 2 with an exponential tail,
