@@ -85,7 +85,7 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         r"f_t(Sx)-f_t(x)=\bigl(\Theta(Sx,X)-\Theta(x,X)\bigr)\,c_t+O(n^{-1/2}),\qquad \Theta(Sx,X)=\Theta(x,X)"
         r"\ \text{around a circle}"
     )
-    source = "derived in theory.py; kernels of pooled networks are those of [@arora2019b]"
+    source = "[@kayhan2020] on borders, [@arora2019b] for the kernel; the deviation is derived here"
     remarks = (
         "Outputs count from those of the start, so that networks begin at zero. Without that each has a deviation of "
         "its own from the start, with mean zero.",

@@ -36,8 +36,8 @@ class Task(NamedTuple):
 class Weights(NamedTuple):
     """Weights of a network: filters ``(n, D)`` and those of the last layer ``(n, P)``, all of variance one at first."""
 
-    filters: Array
-    last: Array
+    filters: Values
+    last: Values
 
 
 def textures(
@@ -78,7 +78,7 @@ def flattening(positions: int, most: int) -> Values:
     return np.diag(np.arange(most) < positions) / positions**0.5
 
 
-def apply(weights: Weights, windows: Array, reads: Array) -> Array:
+def apply(weights: Weights, windows: Values, reads: Values) -> Array:
     """Return outputs of one hidden convolution, ``(…,)`` of windows ``(…, P, D)``, in the NTK parameterization."""
     n, width = weights.filters.shape
     signals = jax.nn.relu((2 / width) ** 0.5 * windows @ weights.filters.T)

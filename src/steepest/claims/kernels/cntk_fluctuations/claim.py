@@ -66,9 +66,9 @@ class CntkFluctuations(kit.Claim[Setting]):
     }
     statement = (
         r"\frac{\mathrm{Var}\,\Theta(x,x)}{(\mathrm E\,\Theta(x,x))^2}=\frac1n\,\frac{\mathrm{Var}\,\varphi}"
-        r"{(\mathrm E\,\varphi)^2}=\frac{3}{n\,P_e},\qquad P_e\to\infty\text{ with }P\text{ only at }\rho=0"
+        r"{(\mathrm E\,\varphi)^2}=\frac{3}{n\,P_e},\qquad \varphi=\text{the kernel of one channel}"
     )
-    source = "derived in theory.py; the kernels are those of [@novak2019] and [@arora2019b]"
+    source = "[@arora2019b] for the kernel; how much it varies is derived here"
     remarks = (
         "Weights are Gaussian and there are no biases. The law is exact at every number of channels, as Θ is a mean "
         "over them of independent terms.",
@@ -91,6 +91,9 @@ class CntkFluctuations(kit.Claim[Setting]):
             "the design said that pooling divides by a number of effective positions; so does flatten, by a larger one",
         ),
     )
+    shared = {
+        "claim.CntkFluctuations.middle": "says for which P and ρ channels vary, and nothing of the law"
+    }
     tiny = {
         "positions": (2, 4),
         "correlations": (0.1, 0.8),
@@ -135,7 +138,7 @@ class CntkFluctuations(kit.Claim[Setting]):
         digits = [[self.of_image(image) for image in images] for images in setting.images]
         spread = [[self.of_signals(p, rho) for p in self.positions] for rho in self.correlations]
         return kit.law(
-            spread=("head rho positions", np.moveaxis(spread, -1, 0)),
+            spread=("head rho positions", np.moveaxis(np.array(spread), -1, 0)),
             channels=("head n", np.array(at)[:, None] / np.array(self.channels)),
             digits=("head kind", np.mean(digits, axis=1).T),
         )
@@ -168,8 +171,8 @@ class CntkFluctuations(kit.Claim[Setting]):
             one = experiment.signals(middle, (rho,))
             channels.append([run(head, n, one, experiment.with_one_scale) for n in self.channels])
             digits.append(run(head, self.width, images))
-        spread, signs = self.width * np.moveaxis(spread, 2, 0)
-        channels, one_scale = np.moveaxis(channels, 2, 0)[..., 0, :]
+        spread, signs = self.width * np.moveaxis(np.array(spread), 2, 0)
+        channels, one_scale = np.moveaxis(np.array(channels), 2, 0)[..., 0, :]
         of_digits = self.width * np.array(digits).reshape(len(HEADS), len(KINDS), -1, self.seeds)
         return kit.seen(
             spread=("head positions rho seed", spread),
@@ -181,7 +184,7 @@ class CntkFluctuations(kit.Claim[Setting]):
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         # Laws are exact: of a margin the interval takes 0.08, and its centre may be off as far again by chance. On
-        # digits it takes 0.05, and the law's own channels 0.02.
+        # digits it takes 0.06, and the channels that are drawn for the law 0.02.
         return [
             kit.follows(
                 "spread", law.spread, seen.spread, 0.2, label="n times the relative variance of Θ"
@@ -190,10 +193,10 @@ class CntkFluctuations(kit.Claim[Setting]):
                 "channels",
                 law.channels,
                 seen.channels,
-                0.15,
+                0.2,
                 label="relative variance of Θ along n",
             ),
-            kit.follows("digits", law.digits, seen.digits, 0.12, label="n times that on digits"),
+            kit.follows("digits", law.digits, seen.digits, 0.15, label="n times that on digits"),
         ]
 
     def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
