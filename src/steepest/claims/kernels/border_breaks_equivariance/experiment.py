@@ -133,7 +133,7 @@ def train_all(
 
     def world(pair: tuple[Weights, Task]) -> Array:
         weights, task = pair
-        return jax.lax.map(lambda own: train(own, task, rate, steps), weights)
+        return jax.lax.map(lambda network: train(network, task, rate, steps), weights)
 
     learned = kit.compiled(lambda pair: jax.lax.map(world, pair))((weights, stacked))
     return np.asarray(learned, float)

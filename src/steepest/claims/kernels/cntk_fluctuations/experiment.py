@@ -19,9 +19,9 @@ Change = Callable[[np.random.Generator, Params], Params]
 
 def signals(positions: int, correlations: tuple[float, ...]) -> Values:
     """Return signals whose pixels have length one and all have one correlation, ``(ρ, P, P + 1)``."""
-    own = np.eye(positions, positions + 1)
+    apart = np.eye(positions, positions + 1)
     shared = np.eye(positions + 1)[-1]
-    every = [rho**0.5 * shared + (1 - rho) ** 0.5 * own for rho in correlations]
+    every = [rho**0.5 * shared + (1 - rho) ** 0.5 * apart for rho in correlations]
     return np.array(every, np.float32)
 
 
@@ -45,17 +45,11 @@ def draw(rng: np.random.Generator, net: LayeredNetwork, count: int) -> Params:
     return jax.tree.map(normal, shapes)
 
 
-def with_signs(rng: np.random.Generator, params: Params) -> Params:
-    """Return networks whose last weights are plus or minus one."""
-    *rest, last = params
-    return (*rest, {"w": np.sign(last["w"])})
-
-
 def with_one_scale(rng: np.random.Generator, params: Params) -> Params:
     """Return networks whose filters all have one random factor, the same in a network."""
-    first, *rest = params
+    first, *behind = params
     scale = rng.standard_normal(len(first["w"])).astype(np.float32)
-    return ({"w": first["w"] * scale.reshape(-1, *[1] * (first["w"].ndim - 1))}, *rest)
+    return ({"w": first["w"] * scale.reshape(-1, *[1] * (first["w"].ndim - 1))}, *behind)
 
 
 def spreads(
