@@ -25,7 +25,7 @@ ORDER = 4  # moments up to the fourth
 
 def relative_variance(mean: float, square: float) -> float:
     """Return Var φ/(E φ)² from the means of φ and φ²."""
-    return square / mean**2 - 1
+    return float(square / mean**2 - 1)
 
 
 def equal_correlations(positions: int, rho: float) -> Values:
