@@ -1,0 +1,1 @@
+"""The claim border-breaks-equivariance: what it says, its experiment and its theory."""

@@ -1,0 +1,1 @@
+"""The claim cntk-fluctuations: what it says, its experiment and its theory."""

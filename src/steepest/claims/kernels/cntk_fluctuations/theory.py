@@ -1,0 +1,137 @@
+"""How much the tangent kernel of one convolution varies between initializations, exactly.
+
+At one input the kernel is the mean over n channels of independent φ, so that Var Θ/(E Θ)² = Var φ/(n (E φ)²). With
+z_p = w·x_p the signal of a channel at position p, K_pq its covariance over filters w, σ_p = relu(z_p), g_p its slope
+and a the weights behind it,
+
+    pooled      φ = (Σ σ_p)²/P² + a² Σ_pq g_p g_q K_pq/P²
+    flattened   φ = Σ σ_p²/P   + Σ_pq a_p a_q g_p g_q K_pq/P
+
+up to one factor. Of the flattened one, the mean of φ² needs two positions at a time, of which ReLU has closed forms:
+exact for any image. Of the pooled one it needs four. Where all positions have one correlation ρ, they are independent
+given what they share, and one integral is left. For other images channels are drawn.
+"""
+
+import math
+
+import numpy as np
+from scipy.stats import norm
+
+from steepest.nn.types import Values
+
+NODES = 160  # of the integral over what positions share; twice as many change the sixth digit at ρ = 0.95
+ORDER = 4  # moments up to the fourth
+
+
+def relative_variance(mean: float, square: float) -> float:
+    """Return Var φ/(E φ)² from the means of φ and φ²."""
+    return float(square / mean**2 - 1)
+
+
+def equal_correlations(positions: int, rho: float) -> Values:
+    """Return K of positions of variance one whose correlations are all ρ, ``(P, P)``."""
+    return rho + (1 - rho) * np.eye(positions)
+
+
+def flattened(covariance: Values) -> float:
+    """Return Var φ/(E φ)² of a flattened network at an input whose signals have this covariance, ``(P, P)``.
+
+    >>> round(flattened(np.eye(1)), 6), round(flattened(np.eye(4)), 6)
+    (3.0, 0.75)
+    """
+    positions = len(covariance)
+    variances = np.diag(covariance)
+    sizes = np.outer(variances, variances) ** 0.5
+    cosine = np.divide(covariance, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    cosine = np.clip(cosine, -1, 1)
+    sine = np.sqrt(1 - cosine**2)
+    both = np.pi - np.arccos(cosine)
+    gates = both / (2 * np.pi)  # E g_p g_q
+    one = variances[:, None] * (both + cosine * sine) / (2 * np.pi)  # E σ_p² g_q
+    two = sizes**2 * (3 * sine * cosine + both * (1 + 2 * cosine**2)) / (2 * np.pi)  # E σ_p² σ_q²
+    # means over a of four factors: pairs of equal positions, in three ways
+    filters = (gates * (sizes**2 + 2 * covariance**2)).sum()
+    square = (two.sum() + 2 * (one * variances).sum() + filters) / positions**2
+    return relative_variance(variances.mean(), square)
+
+
+def windows(image: Values) -> Values:
+    """Return K of the signals of windows of 3 × 3 that close in a circle, ``(P, P)``, up to a factor.
+
+    >>> windows(np.ones((4, 4)))[0, :3].tolist()
+    [9.0, 9.0, 9.0]
+    """
+    reach = (-1, 0, 1)
+    moved = [np.roll(image, (down, right), (0, 1)) for down in reach for right in reach]
+    read = np.stack(moved, axis=-1, dtype=float).reshape(image.size, -1)
+    return read @ read.T
+
+
+def half_moments(mean: Values, deviation: float) -> list[Values]:
+    """Return E z₊^k of normals for k = 0, …, 4, where z₊⁰ is one if z > 0.
+
+    >>> [round(float(m), 4) for m in half_moments(np.array(0.0), 1.0)]
+    [0.5, 0.3989, 0.5, 0.7979, 1.5]
+    """
+    ratio = mean / deviation
+    moments = [norm.cdf(ratio), mean * norm.cdf(ratio) + deviation * norm.pdf(ratio)]
+    for k in range(2, ORDER + 1):
+        moments.append(mean * moments[-1] + (k - 1) * deviation**2 * moments[-2])
+    return moments
+
+
+def power_of_series(series: Values, exponent: int) -> Values:
+    """Return a power of series in two variables, cut at the fourth power of each, ``(5, 5, nodes)``."""
+    result = np.zeros_like(series)
+    result[0, 0] = 1.0
+    for _ in range(exponent):
+        product = np.zeros_like(series)
+        for i in range(ORDER + 1):
+            for j in range(ORDER + 1):
+                product[i:, j:] += series[i, j] * result[: ORDER + 1 - i, : ORDER + 1 - j]
+        result = product
+    return result
+
+
+def pooled(positions: int, rho: float) -> float:
+    """Return Var φ/(E φ)² of a pooled network where all positions have correlation ρ.
+
+    Given the part √ρ u that positions share, the pairs (σ_p, g_p) are independent, and the generating function of
+    (Σ σ_p, Σ g_p) is the power P of that of one pair.
+
+    >>> round(pooled(1, 0.3), 6)
+    3.0
+    """
+    u, weight = np.polynomial.hermite_e.hermegauss(NODES)
+    half = half_moments(rho**0.5 * u, (1 - rho) ** 0.5)
+    series = np.empty((ORDER + 1, ORDER + 1, NODES))
+    for i in range(ORDER + 1):
+        for j in range(ORDER + 1):
+            moment = np.ones(NODES) if i == j == 0 else half[i]  # a gate is 0 or 1, as its powers
+            series[i, j] = moment / (math.factorial(i) * math.factorial(j))
+    sums = power_of_series(series, positions) @ (weight / weight.sum())
+    of = lambda i, j: math.factorial(i) * math.factorial(j) * float(sums[i, j])  # E (Σσ)^i (Σg)^j
+    # Σ_pq g_p g_q K_pq = ρ (Σ g)² + (1 − ρ) Σ g
+    gates = rho * of(0, 2) + (1 - rho) * of(0, 1)
+    with_gates = rho * of(2, 2) + (1 - rho) * of(2, 1)
+    squares = rho**2 * of(0, 4) + 2 * rho * (1 - rho) * of(0, 3) + (1 - rho) ** 2 * of(0, 2)
+    return relative_variance(of(2, 0) + gates, of(4, 0) + 2 * with_gates + 3 * squares)
+
+
+def pooled_by_draws(covariance: Values, channels: int) -> float:
+    """Return Var φ/(E φ)² of a pooled network at any input, from channels that are always the same.
+
+    Args:
+        covariance: K of the signals, ``(P, P)``.
+        channels: how many are drawn.
+    """
+    rng = np.random.default_rng(0)
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > 1e-9 * values[-1]
+    root = vectors[:, kept] * values[kept] ** 0.5
+    z = rng.standard_normal((channels, root.shape[1])) @ root.T
+    read = np.maximum(z, 0).sum(1) ** 2
+    filters = (((z > 0) @ root) ** 2).sum(1)
+    last = rng.standard_normal(channels) ** 2
+    phi = read + last * filters
+    return relative_variance(phi.mean(), (phi**2).mean())
