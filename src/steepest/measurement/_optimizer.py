@@ -50,6 +50,7 @@ class Optimizer:
         update: what its last step took from each weight over the step size of the weight's group, without decay, shape
             ``(p,)``: ``m̂/(√v̂ + ε)`` of Adam. NaN for weights that never had a gradient, None where it is not known.
         relative: largest step size over that of each weight's group, ``(p,)``; None where there is but one.
+        not_held: arrays of weights that are in no group of it, so that it does not move them.
     """
 
     lr: float | None = None
@@ -65,6 +66,7 @@ class Optimizer:
     stepped: bool | None = None
     update: NDArray | None = None
     relative: NDArray | None = None
+    not_held: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
@@ -232,7 +234,8 @@ def optimizer_of(
     if given is None:
         return Optimizer(lr, momentum, decay=weight_decay)
     if hasattr(given, "param_groups"):
-        return _of_torch(given, subject, lr, weight_decay)
+        read = _of_torch(given, subject, lr, weight_decay)
+        return replace(read, not_held=_not_held(given.param_groups, subject))
     if isinstance(given, tuple | list):
         return _of_optax(given, subject, lr, momentum, weight_decay)
     raise UserError(
@@ -394,6 +397,17 @@ def _relative(
         if step:
             scale[weight.place] = max(steps) / step
     return scale
+
+
+def _not_held(groups: Sequence[dict[str, Any]], subject: Subject) -> tuple[str, ...]:
+    """Name the subject's arrays of weights that are in no group."""
+    held = {id(parameter) for group in groups for parameter in group["params"]}
+    named = _parameters(subject)
+    return tuple(
+        weight.name
+        for weight in subject.weights
+        if weight.name in named and id(named[weight.name]) not in held
+    )
 
 
 def decays_of(given: Any) -> tuple[float, float] | None:
