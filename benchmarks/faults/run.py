@@ -373,8 +373,9 @@ def started(activation: str, depth: int, start: str, seed: int) -> dict[str, boo
             STARTS[start](layer.weight)
             nn.init.zeros_(layer.bias)
     optimizer = train(replace(case, epochs=0), model)
-    drawn = found(case, model, optimizer)
-    warned = any(finding.sign == "!" and finding.id in STARTED for finding in drawn)
+    what = ("risk", "signal-propagation")
+    report = measure(model, case.loss, case.given, what=what, optimizer=optimizer)
+    warned = any(finding.sign == "!" and finding.id in STARTED for finding in report.findings)
     return {"warned": warned, "risk": after_training(case, model)}
 
 

@@ -200,3 +200,23 @@ def test_a_first_state_that_was_given_counts(batch_first):
     share = max(float((gate.abs() > 4.6).double().mean()) for gate in z.chunk(3, -1)[:2])
     loss = nn.functional.mse_loss
     assert subject(Model(), loss, (x, torch.zeros(2, 5))).gates() == {"read": pytest.approx(share)}
+
+
+def test_the_cause_of_a_deep_sigmoid_network_is_its_gradients():
+    (finding,) = drawn(network(nn.Sigmoid, depth=8))
+    assert (finding.sign, finding.id) == ("!", FindingId.SIGNALS)
+    assert "gradients shrink by a factor of 0.1" in finding.text and "over 7 layers" in finding.text
+
+
+def test_weights_of_three_over_the_root_of_the_width_explode():
+    """Nine in place of two over fan-in: each layer of ReLU multiplies by about √(9/2), sixteen by 10⁵."""
+    model = network(depth=16)
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=3 / layer.in_features**0.5)
+    hidden = [layer.weight for layer in model if isinstance(layer, nn.Linear)][1:-1]
+    yours = np.mean([32 * weights.square().mean().item() for weights in hidden])
+    said = {finding.id: finding for finding in drawn(model)}
+    assert "signals grow by a factor of " in said[FindingId.SIGNALS].text
+    assert f"variance 2/fan-in, where yours have {yours:.3g}/fan-in" in said[FindingId.SIGNALS].text
+    assert FindingId.START_TOO_LARGE in said

@@ -30,6 +30,7 @@ DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
 MANY_DEAD = 0.3  # of them, from which they are something to act on: usual starts leave a sixth
 CARRIED = 0.5  # of what was learned on the examples given, which held-out ones must have
 TRY = 0.3  # of the largest stable step: where to look for a larger one
+AT_ONCE = 10.0  # times your step at most: the limit of weights that have hardly moved is not that of the way ahead
 MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
 LOST = 0.5  # of what was learned, which running statistics lose before it is said
 ROUNDED_AWAY = 0.5  # of the weights that stay where they are
@@ -200,7 +201,7 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if ratio < SMALL and _has_learned(context, by_name):
         return Finding(
             "?",
-            f"{text}: a larger one may train faster, try {TRY * binding.size:.1g}",
+            f"{text}: a larger one may train faster, try {min(TRY * binding.size, AT_ONCE * lr):.1g}",
             binding.evidence,
             FindingId.STEP_SMALL,
         )
