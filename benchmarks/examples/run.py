@@ -56,7 +56,7 @@ class Network:
     options: dict[str, Any] = field(default_factory=dict)
     build: str = "build"
 
-    def made(self, **knobs: Any) -> tuple[Any, Any, Any, Any, Any]:
+    def made(self, **knobs: Any) -> tuple[Any, ...]:
         """Return model, loss, data, optimizer and held-out data; None for what is not there."""
         parts = getattr(importlib.import_module(self.file), self.build)(**knobs)
         return (*parts, None, None)[:5]
@@ -260,10 +260,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows.append(row(network))
             print(*rows[-1], sep=" | ", flush=True)
     if options.record:
-        if len(rows) < len(NETWORKS):
-            raise SystemExit("--record wants all networks, so leave out --only")
         record = json.loads(RECORD.read_text("utf-8"))
-        record["tables"][0]["rows"] = rows
+        (table,) = record["tables"]
+        lines = {line[0]: line for line in [*table["rows"], *rows]}  # others stay as they are
+        kinds = [network.kind for network in NETWORKS]
+        table["rows"] = [lines[kind] for kind in kinds if kind in lines]
         RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

@@ -40,6 +40,6 @@ def build(lr: float = 1e-4, epochs: int = 20, kept: torch.dtype = torch.bfloat16
     return model, cross_entropy, given, optimizer, (x[:HELD_OUT], y[:HELD_OUT])
 
 
-def autocast():
+def autocast(lr: float = 1e-4):
     """The same with weights in float32."""
-    return build(kept=torch.float32)
+    return build(lr, kept=torch.float32)

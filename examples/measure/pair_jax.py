@@ -42,9 +42,10 @@ def cross_entropy(outputs: Array, targets: Array) -> Array:
 def build(lr: float = 1e-3, steps: int = 100):
     """The pair trained by Adam on all examples, its loss, these, the state of the optimizer, and held-out examples."""
     x, y = load_wine(return_X_y=True)
-    x = jnp.asarray((x - x.mean(0)) / x.std(0))
-    order = jax.random.permutation(jax.random.key(1), len(x))
-    (x, y) = (x[order], jnp.asarray(y)[order])
+    order = jax.random.permutation(jax.random.key(1), len(y))
+    x = jnp.asarray(x)[order]
+    x = (x - x.mean(0)) / x.std(0)
+    y = jnp.asarray(y)[order]
     given = (x[HELD_OUT:], y[HELD_OUT:])
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=lr)
     variables = start(jax.random.key(0))

@@ -13,7 +13,7 @@ HELD_OUT = 500
 
 
 class Vae(nn.Module):
-    """Sixty-four pixels to a normal distribution over codes, and a code that is drawn from it back to pixels."""
+    """Pixels to a normal distribution over codes, and a code that is drawn from it back to pixels."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
@@ -36,24 +36,20 @@ def bound(outputs: Tensor, x: Tensor) -> Tensor:
     return (pixels + distance).mean()
 
 
-def train(model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, epochs: int) -> None:
-    """Shuffled batches of 64."""
-    for _ in range(epochs):
-        for rows in torch.randperm(len(x)).split(64):
-            optimizer.zero_grad()
-            bound(model(x[rows]), x[rows]).backward()
-            optimizer.step()
-
-
 def build(lr: float = 3e-3, epochs: int = 30):
     """The model trained by Adam, its loss, pairs of an image and itself, the optimizer, and held-out pairs."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Vae()
-        x = torch.as_tensor(load_digits().data / 16, dtype=torch.float32)
+        pixels, _ = load_digits(return_X_y=True)
+        x = torch.as_tensor(pixels / 16, dtype=torch.float32)
         x = x[torch.randperm(len(x))]
         optimizer = torch.optim.Adam(model.parameters(), lr)
-        train(model, optimizer, x[HELD_OUT:], epochs)
+        for _ in range(epochs):
+            for batch in x[HELD_OUT:][torch.randperm(len(x) - HELD_OUT)].split(64):
+                optimizer.zero_grad()
+                bound(model(batch), batch).backward()
+                optimizer.step()
     return (
         model.eval(),
         bound,

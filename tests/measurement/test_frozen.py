@@ -1,5 +1,7 @@
 """Weights that stay as they are are named, and those that move are not."""
 
+import jax
+import optax
 import pytest
 
 from steepest import measure
@@ -48,8 +50,38 @@ def test_weights_that_the_optimizer_does_not_hold(kind, steps):
     assert torch.equal(model[0].weight, before)
     (finding,) = about_frozen(model, (x, y), optimizer)
     assert (finding.sign, finding.id) == ("?", FindingId.NOT_HELD)
-    assert "does not hold 0.weight, 0.bias, which" in finding.text
+    assert "does not hold the weights 0.weight, 0.bias, which" in finding.text
     assert not about_frozen(model, (x, y), kind(model.parameters(), 0.01))
+
+
+def test_weights_that_adam_of_optax_does_not_hold():
+    """Masked transforms keep no moments of the others; the limit is that of the weights that Adam moves."""
+    jnp = jax.numpy
+    x = jax.random.normal(jax.random.key(0), (20, 3))
+    apply = lambda params, x: jnp.tanh(x @ params["a"] + params["b"]).sum(1, keepdims=True)
+    loss = lambda outputs, targets: ((outputs - targets) ** 2).mean()
+    params = {"a": jnp.full((3, 2), 0.1), "b": jnp.full(2, 0.1)}
+    optimizer = optax.multi_transform(
+        {"moves": optax.adam(0.1), "stays": optax.set_to_zero()}, {"a": "moves", "b": "stays"}
+    )
+    state = optimizer.init(params)
+    slope = jax.grad(lambda params: loss(apply(params, x), x[:, :1]))
+    for _ in range(3):
+        updates, state = optimizer.update(slope(params), state)
+        params = optax.apply_updates(params, updates)
+    options = {"lr": 0.1, "what": ["risk", "sharpness"]}
+    report = measure((apply, params), loss, (x, x[:, :1]), optimizer=state, **options)
+    (finding,) = [line for line in report.findings if line.id == FindingId.NOT_HELD]
+    assert "does not hold the weights b, which" in finding.text
+    alone = lambda held, x: apply({"a": held["a"], "b": params["b"]}, x)
+    adam = state.inner_states["moves"].inner_state[0]
+    moments = adam._replace(mu={"a": adam.mu["a"]}, nu={"a": adam.nu["a"]})
+    part = measure(
+        (alone, {"a": params["a"]}), loss, (x, x[:, :1]), optimizer=(moments,), **options
+    )
+    name = "preconditioned sharpness"
+    assert report[name].value == pytest.approx(part[name].value, rel=1e-3)
+    assert not any(line.id == FindingId.NOT_HELD for line in part.findings)
 
 
 def test_an_optimizer_of_another_model():

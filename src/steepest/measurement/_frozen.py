@@ -43,8 +43,8 @@ def not_held(context: Context, by_name: Mapping[str, Reading]) -> Finding | None
         )
     else:
         text = (
-            f"your optimizer does not hold {_names(names)}, which stay as they are unless another one moves them. "
-            "Where that is not meant, add them to its groups"
+            f"your optimizer does not hold the weights {_names(names)}, which stay as they are unless something else "
+            "moves them. Where that is not meant, add them to its groups"
         )
     return Finding("?", text, EVIDENCE, FindingId.NOT_HELD)
 

@@ -262,12 +262,16 @@ def _of_optax(
             lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=NO_STEP, stepped=False
         )
     try:
-        second = subject.flatten(moments.nu)
+        second = subject.flatten(moments.nu, missing=np.inf)
     except UserError as trouble:
         why = f"the moments of this optax state are those of another model: {trouble}"
         return Optimizer(lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=why)
     scale = _scale(second, steps, settings.get("b2", 0.999), settings.get("eps", 1e-8))
-    update = subject.flatten(moments.mu) / (1 - beta**steps) / scale
+    first = subject.flatten(moments.mu, missing=np.nan)  # NaN: not moved by it
+    update = first / (1 - beta**steps) / scale
+    not_held = tuple(
+        weight.name for weight in subject.weights if np.isinf(second[weight.place]).all()
+    )
     scale, left_out = _reliable(scale, subject)
     return Optimizer(
         lr,
@@ -278,6 +282,7 @@ def _of_optax(
         left_out=left_out,
         stepped=True,
         update=update,
+        not_held=not_held,
     )
 
 
@@ -403,6 +408,8 @@ def _not_held(groups: Sequence[dict[str, Any]], subject: Subject) -> tuple[str, 
     """Name the subject's arrays of weights that are in no group."""
     held = {id(parameter) for group in groups for parameter in group["params"]}
     named = _parameters(subject)
+    if not named:  # no module of torch
+        return ()
     return tuple(
         weight.name
         for weight in subject.weights
@@ -470,6 +477,9 @@ def _adam_state(state: Any) -> Any:
     """Find the part of an optax state that has Adam's moments, or None."""
     if all(hasattr(state, name) for name in ("count", "mu", "nu")):
         return state
+    parts: Sequence[Any] = ()
     if isinstance(state, tuple | list):
-        return next((adam for part in state if (adam := _adam_state(part)) is not None), None)
-    return None
+        parts = state
+    elif isinstance(state, Mapping):  # of optax.multi_transform
+        parts = list(state.values())
+    return next((adam for part in parts if (adam := _adam_state(part)) is not None), None)

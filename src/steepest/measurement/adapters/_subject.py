@@ -190,15 +190,23 @@ class Subject(ABC):
             f"{self.name} has no weights {name!r}; {nearest(name, [w.name for w in self.weights])}"
         )
 
-    def flatten(self, params: Any) -> Vector:
+    def flatten(self, params: Any, missing: float | None = None) -> Vector:
         """Flatten parameters in the framework's own form (a pytree, a state dict) into a vector.
+
+        Args:
+            params: in the form of the model's own.
+            missing: what stands for weights that are not there, if some are; without it all must be.
 
         Raises:
             UserError: if weights are missing or have another shape.
         """
         named = self._named(params)
+        may_miss = missing is not None and any(weight.name in named for weight in self.weights)
         parts = []
         for weight in self.weights:
+            if weight.name not in named and may_miss:
+                parts.append(np.full(int(np.prod(weight.shape)), missing, self.dtype))
+                continue
             if weight.name not in named:
                 raise UserError(
                     f"the checkpoint has no weights {weight.name!r}; {nearest(weight.name, named)}"
