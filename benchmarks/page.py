@@ -36,6 +36,7 @@ ORDER = (
     "sweep",
     "monitor",
     "faults",
+    "examples",
     "normalization",
     "divergence",
     "mutants",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steepest import measure
-from steepest.measurement import Builder
+from steepest.measurement import Builder, FindingId
 from steepest.measurement.adapters import in_evaluation, subject
 from tests.extras import need
 
@@ -56,3 +56,41 @@ def test_trainings_are_built_as_claims_take_them(name):
     assert built.length > 100
     with in_evaluation(built.model):
         assert np.isfinite(measure(model, built.loss, built.data, what=["risk"])["risk"].value)
+
+
+MEASURED = {
+    "vae_torch:build": [("✓", FindingId.STEP_STABLE), ("✓", FindingId.HELD_OUT_RISK)],
+    "regression_torch:build": [("!", FindingId.OVERFITS)],
+    "deep_torch:build": [("!", FindingId.NOTHING_LEARNED), ("!", FindingId.SIGNALS)],
+    "deep_torch:cured": [("✓", FindingId.LEARNED), ("✓", FindingId.STEP_STABLE)],
+    "bfloat16_torch:build": [("!", FindingId.ROUNDED_AWAY)],
+    "bfloat16_torch:autocast": [("✓", FindingId.LEARNED), ("?", FindingId.STEP_SMALL)],
+    "groups_torch:build": [("?", FindingId.NOT_HELD)],
+    "groups_torch:mended": [("✓", FindingId.LEARNED), ("?", FindingId.STEP_SMALL)],
+    "pair_jax:build": [("✓", FindingId.LEARNED), ("?", FindingId.STEP_SMALL)],
+}
+"""What must be said of examples of ``measure``, as their files say."""
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_networks_are_told_what_they_have(name):
+    """Nothing is to be acted on where nothing of the kind must be said; torch's random numbers are left alone."""
+    file, function = name.split(":")
+    need("torch" if file.endswith("_torch") else "optax")
+    torch = need("torch")
+    state = torch.get_rng_state()
+    build = runpy.run_path(str(EXAMPLES / "measure" / f"{file}.py"))[function]
+    model, loss, data, optimizer, held_out = build()
+    what = ["risk", "sharpness", "margins", "signal-propagation"]
+    if file == "bfloat16_torch":
+        what.append("updates")
+    noise = "fixed" if file == "vae_torch" else "refused"
+    report = measure(
+        model, loss, data, optimizer=optimizer, held_out=held_out, noise=noise, what=what
+    )
+    drawn = {(finding.sign, finding.id) for finding in report.findings}
+    expected = MEASURED[name]
+    assert drawn.issuperset(expected)
+    alarms = {line for line in drawn if line[0] == "!"}
+    assert alarms == {line for line in expected if line[0] == "!"}
+    assert torch.equal(torch.get_rng_state(), state)

@@ -234,3 +234,24 @@ def test_overfitting_is_a_finding_of_every_loss(n, overfits):
     (memory,) = about(findings, "risk on held-out examples")
     assert memory.sign == ("!" if overfits else "✓")
     assert ("it overfits" in memory.text) == overfits
+
+
+@pytest.mark.parametrize(("share", "times"), [(1e-4, 10), (0.04, 0.3 / 0.04)])
+def test_a_small_step_comes_with_one_to_try(share, times):
+    """Three tenths of the limit, and ten times yours at most: it is measured again before the next."""
+    model = trained(chain())
+    limit = 2 / measure(model, cross_entropy, (X, Y), what=["sharpness"])["sharpness"].value
+    lr = share * limit
+    (step,) = about(lines(model, lr=lr, what=["risk", "sharpness"]), "sharpness")
+    assert step.id == FindingId.STEP_SMALL
+    assert step.text.endswith(f"try {times * lr:.1g}")
+    assert times * lr < limit
+
+
+def test_noise_of_batches_says_that_the_step_is_doubled_too():
+    report = measure(
+        trained(chain(), 2000), cross_entropy, (X, Y), batch=4, what=["risk", "batch-noise"]
+    )
+    (noise,) = about(report.findings, "gradient-noise scale")
+    assert noise.id == FindingId.BATCH_NOISE
+    assert "twice the batch with twice the step needs nearly half the steps" in noise.text

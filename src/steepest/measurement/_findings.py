@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.measurement import _frozen, _start
 from steepest.measurement._adapter_rank import (
     BY_ADAM,
     BY_DESCENT,
@@ -17,7 +17,6 @@ from steepest.measurement._adapter_rank import (
     adapters,
 )
 from steepest.measurement._batch_noise import NEAR
-from steepest.measurement._chain import chain
 from steepest.measurement._context import Context
 from steepest.measurement._fingerprint import count_shared
 from steepest.measurement._health import LEARNED, constant_guess, is_dead
@@ -29,11 +28,9 @@ MOST = 5
 SMALL = 0.05  # of the stable step: far below it
 DEAD_SHARE = 0.1  # of a layer's units: fewer dead ones are not worth a line
 MANY_DEAD = 0.3  # of them, from which they are something to act on: usual starts leave a sixth
-STEEP = 3.0  # factor a layer by which signals or errors grow or shrink before it is said
-FAR = 30.0  # the same over all layers
-ALIKE = 1e-3  # below which 1 − cosine of the mean pair of examples has lost them
 CARRIED = 0.5  # of what was learned on the examples given, which held-out ones must have
 TRY = 0.3  # of the largest stable step: where to look for a larger one
+AT_ONCE = 10.0  # times your step at most: the limit of weights that have hardly moved is not that of the way ahead
 MEMORIZED = 3.0  # times as many errors on held-out data as on the examples
 LOST = 0.5  # of what was learned, which running statistics lose before it is said
 ROUNDED_AWAY = 0.5  # of the weights that stay where they are
@@ -72,13 +69,16 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
     """
     by_name = {reading.name: reading for reading in readings if not np.isnan(reading.value)}
     dead = "risk" in by_name and is_dead(context)
-    lost = _said(lambda: _signals(context, by_name))
-    if dead and lost is not None and _gradients_reach_the_first_layer(context):
+    learned = _has_learned(context, by_name)
+    lost = _said(lambda: _start.signals(context, by_name, learned))
+    if dead and lost is not None and _start.gradients_reach_the_first_layer(context):
         start = "the network is dead, all examples get the same outputs"
         return (replace(lost, sign="!", text=f"{start}: {lost.text}"),)
     rules: list[Callable[[], Finding | None]] = [
         lambda: _learned(context, by_name, dead),
         lambda: _leaking(context),
+        lambda: _frozen.frozen(context, by_name),
+        lambda: _frozen.not_held(context, by_name),
     ]
     if lost is not None and not dead:
         rules.append(lambda: lost)
@@ -114,7 +114,7 @@ def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Findi
     if "risk" not in by_name:
         return None
     if dead:
-        advice = _cure(context)
+        advice = _start.cure(context)
         return Finding(
             "!",
             "the network is dead: all examples get the same outputs and no small change of the weights tells them "
@@ -128,6 +128,9 @@ def _learned(context: Context, by_name: dict[str, Reading], dead: bool) -> Findi
     risk = by_name["risk"].value
     guess = by_name["risk"].compared
     if not learned:
+        start = _start.too_large(context, by_name)
+        if start is not None:
+            return start
         when = NOTHING_LEARNED[context.optimizer.stepped]
         return Finding(
             "!" if context.optimizer.stepped else "?",
@@ -198,7 +201,7 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     if ratio < SMALL and _has_learned(context, by_name):
         return Finding(
             "?",
-            f"{text}: a larger one may train faster, try {TRY * binding.size:.1g}",
+            f"{text}: a larger one may train faster, try {min(TRY * binding.size, AT_ONCE * lr):.1g}",
             binding.evidence,
             FindingId.STEP_SMALL,
         )
@@ -263,103 +266,6 @@ def _units(context: Context, by_name: dict[str, Reading]) -> Finding | None:
         "errors, first layer over last",
         FindingId.DEAD_UNITS,
     )
-
-
-def _signals(context: Context, by_name: dict[str, Reading]) -> Finding | None:
-    """Say where signals or errors explode or vanish, and which initialization would cure it."""
-    if "mean square of the last pre-activations" not in by_name:
-        return None
-    signals = context.signals
-    sizes = [float(np.mean(np.square(z, dtype=float))) for z in signals.values()]
-    norms = [float(np.mean(np.square(e, dtype=float))) * e[0].size for e in context.errors.values()]
-    parts = [
-        _travel("signals", sizes[:-1], ""),
-        _travel("gradients", norms[::-1][1:], " on their way back"),
-        _alike(list(signals)[:-1], by_name),
-    ]
-    said = [part for part in parts if part]
-    if said:
-        return Finding(
-            "?" if _has_learned(context, by_name) else "!",  # where it trained it did no great harm
-            f"{' and '.join(said)}{_cure(context)}",
-            "mean square of the last pre-activations",
-            FindingId.SIGNALS,
-        )
-    return _saturated(context, signals)
-
-
-def _gradients_reach_the_first_layer(context: Context) -> bool:
-    """Tell whether some do, however small, so that no gates that are shut are to blame."""
-    first = next(iter(context.errors.values()))
-    return bool(np.any(np.asarray(first)))
-
-
-def _travel(what: str, sizes: Sequence[float], on: str) -> str:
-    """Say by which factor root mean squares change where it is large, over at least three layers that are not zero."""
-    if len(sizes) < 3 or not sizes[0] > 0 or not sizes[-1] > 0:
-        return ""
-    total = float(np.sqrt(sizes[-1] / sizes[0]))
-    steps = len(sizes) - 1
-    rate = total ** (1 / steps)
-    if 1 / STEEP < rate < STEEP and 1 / FAR < total < FAR:
-        return ""
-    way = "grow" if total > 1 else "shrink"
-    return f"{what} {way} by a factor of {rate:.2g} a layer{on}, {total:.2g} over {steps} layers"
-
-
-def _alike(hidden: Sequence[str], by_name: dict[str, Reading]) -> str:
-    """Say where the layers lose the differences of examples that the first one still has."""
-    reading = by_name.get("cosine between examples, last pre-activations")
-    if reading is None or len(hidden) < 2:
-        return ""
-    first = 1 - reading.parts[hidden[0]]
-    last = 1 - reading.parts[hidden[-1]]
-    if not last < ALIKE or not first > 10 * last:
-        return ""
-    return f"the layers make all examples alike, to a cosine of 1 − {max(last, 0.0):.1g} in the last hidden one"
-
-
-def _saturated(context: Context, signals: dict[str, NDArray]) -> Finding | None:
-    """Say of a chain of tanh or sigmoid units how many are saturated."""
-    layers = chain(context.subject)
-    if layers is None:
-        return None
-    ends = {"tanh": 2.65, "sigmoid": 4.6, "hard_tanh": 1.0}  # 99 % of the range, or its end
-    shares = []
-    for layer, z in zip(layers[:-1], list(signals.values())[:-1], strict=False):
-        if layer.activation in ends:
-            shares.append(float((np.abs(z) > ends[layer.activation]).mean()))
-    if not shares or max(shares) < 0.5:
-        return None
-    return Finding(
-        "!",
-        f"units are saturated: at {max(shares):.0%} of a layer's inputs the activation is within 1 % of its end, and "
-        f"gradients vanish there{_cure(context)}",
-        "mean square of the last pre-activations",
-        FindingId.SATURATED,
-    )
-
-
-def _cure(context: Context) -> str:
-    """Return the critical initialization of a chain's activation as advice, or nothing."""
-    layers = chain(context.subject)
-    if layers is None or len({layer.activation for layer in layers[:-1]}) != 1 or len(layers) < 2:
-        return ""
-    import jax
-
-    from steepest.kernels import recommended_initialization
-
-    with jax.enable_x64(True):
-        advice = recommended_initialization(layers[0].activation)
-    if not advice.criticality.exists:
-        return ""
-    biases = f", biases of variance {advice.criticality.c_b:.3g}" if advice.criticality.c_b else ""
-    yours = [
-        layer.matrix.shape[1] * float(np.mean(np.square(layer.matrix, dtype=float)))
-        for layer in layers[1:-1]
-    ]
-    beside = f", where yours have {np.mean(yours):.3g}/fan-in" if yours else ""
-    return f"; start from weights of variance {advice.criticality.c_w:.3g}/fan-in{biases}{beside}"
 
 
 def _memory(context: Context, by_name: dict[str, Reading]) -> Finding | None:

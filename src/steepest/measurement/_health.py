@@ -1,5 +1,7 @@
 """Whether a network has learned anything: dead networks, constant guesses, networks that are linear in their inputs."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,25 @@ from steepest.measurement._cross_entropy import mean_cross_entropy, same_risk
 
 LEARNED = 0.01  # relative difference from a constant guess below which nothing has been learned
 POINTS = 8  # at which linearity is tried
+
+
+class KnownLoss(NamedTuple):
+    """A loss whose least risk of constant outputs is known, at a network's outputs."""
+
+    outputs: NDArray
+    """``(n, …, C)`` or ``(n, …)``, in float64"""
+    targets: NDArray
+    """``(n, …)``"""
+    square: float | None
+    """what a squared loss multiplies the mean square by, 1 or ½; None of the mean cross-entropy"""
+
+
+class Spread(NamedTuple):
+    """How large a network's outputs are beside what its targets allow."""
+
+    ratio: float
+    """of the risk and that of outputs of zero; of a squared loss the variances of outputs and targets"""
+    is_squared: bool
 
 
 def is_dead(context: Context) -> bool:
@@ -38,8 +59,33 @@ def constant_guess(context: Context) -> float | None:
     """Return the least risk of outputs that are the same for all examples, if the loss is one whose minimum is known.
 
     The entropy of the labels' frequencies for the mean cross-entropy; the variance of the targets, or half of it, for
-    the mean square or half of it. Which loss it is shows by its value at the network's own outputs.
+    the mean square or half of it.
     """
+    loss = _known_loss(context)
+    if loss is None:
+        return None
+    if loss.square is not None:
+        return loss.square * _variance(loss.targets)
+    shares = np.bincount(loss.targets.ravel()) / loss.targets.size
+    return -float(sum(share * np.log(share) for share in shares if share))
+
+
+def spread_of_the_outputs(context: Context) -> Spread | None:
+    """Return how large the outputs are beside what the targets allow, if the loss is one that is known.
+
+    Of C classes the risk over ``log C``, that of outputs of zero.
+    """
+    loss = _known_loss(context)
+    if loss is None:
+        return None
+    if loss.square is None:
+        return Spread(context.subject.risk() / float(np.log(loss.outputs.shape[-1])), False)
+    variance = _variance(loss.targets)
+    return Spread(_variance(loss.outputs) / variance, True) if variance else None
+
+
+def _known_loss(context: Context) -> KnownLoss | None:
+    """Return which loss it is, which shows by its value at the network's own outputs; None for others."""
     try:
         outputs, targets = context.outputs
     except UserError:
@@ -48,16 +94,20 @@ def constant_guess(context: Context) -> float | None:
     risk = context.subject.risk()
     mean = mean_cross_entropy(outputs, targets)
     if mean is not None:
-        shares = np.bincount(targets.ravel()) / targets.size
-        entropy = -float(sum(share * np.log(share) for share in shares if share))
-        return entropy if same_risk(context.subject, risk, mean) else None
+        is_the_mean = same_risk(context.subject, risk, mean)
+        return KnownLoss(outputs, targets, None) if is_the_mean else None
     if targets.shape != outputs.shape or not np.issubdtype(targets.dtype, np.floating):
         return None
     square = float(((outputs - targets) ** 2).mean())
     for factor in (1.0, 0.5):
         if same_risk(context.subject, risk, factor * square):
-            return factor * float(((targets - targets.mean(0)) ** 2).mean())
+            return KnownLoss(outputs, targets, factor)
     return None
+
+
+def _variance(rows: NDArray) -> float:
+    """Return the mean square of what differs from the mean over the examples, of rows ``(n, …)``."""
+    return float(((rows - rows.mean(0)) ** 2).mean())
 
 
 def is_linear(context: Context) -> bool | None:

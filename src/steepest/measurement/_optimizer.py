@@ -50,6 +50,7 @@ class Optimizer:
         update: what its last step took from each weight over the step size of the weight's group, without decay, shape
             ``(p,)``: ``m̂/(√v̂ + ε)`` of Adam. NaN for weights that never had a gradient, None where it is not known.
         relative: largest step size over that of each weight's group, ``(p,)``; None where there is but one.
+        not_held: arrays of weights that are in no group of it, so that it does not move them.
     """
 
     lr: float | None = None
@@ -65,6 +66,7 @@ class Optimizer:
     stepped: bool | None = None
     update: NDArray | None = None
     relative: NDArray | None = None
+    not_held: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
@@ -232,7 +234,8 @@ def optimizer_of(
     if given is None:
         return Optimizer(lr, momentum, decay=weight_decay)
     if hasattr(given, "param_groups"):
-        return _of_torch(given, subject, lr, weight_decay)
+        read = _of_torch(given, subject, lr, weight_decay)
+        return replace(read, not_held=_not_held(given.param_groups, subject))
     if isinstance(given, tuple | list):
         return _of_optax(given, subject, lr, momentum, weight_decay)
     raise UserError(
@@ -259,12 +262,16 @@ def _of_optax(
             lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=NO_STEP, stepped=False
         )
     try:
-        second = subject.flatten(moments.nu)
+        second = subject.flatten(moments.nu, missing=np.inf)
     except UserError as trouble:
         why = f"the moments of this optax state are those of another model: {trouble}"
         return Optimizer(lr, beta, decay=weight_decay, rule=Rule.ADAM, unknown=why)
     scale = _scale(second, steps, settings.get("b2", 0.999), settings.get("eps", 1e-8))
-    update = subject.flatten(moments.mu) / (1 - beta**steps) / scale
+    first = subject.flatten(moments.mu, missing=np.nan)  # NaN: not moved by it
+    update = first / (1 - beta**steps) / scale
+    not_held = tuple(
+        weight.name for weight in subject.weights if np.isinf(second[weight.place]).all()
+    )
     scale, left_out = _reliable(scale, subject)
     return Optimizer(
         lr,
@@ -275,6 +282,7 @@ def _of_optax(
         left_out=left_out,
         stepped=True,
         update=update,
+        not_held=not_held,
     )
 
 
@@ -396,6 +404,19 @@ def _relative(
     return scale
 
 
+def _not_held(groups: Sequence[dict[str, Any]], subject: Subject) -> tuple[str, ...]:
+    """Name the subject's arrays of weights that are in no group."""
+    held = {id(parameter) for group in groups for parameter in group["params"]}
+    named = _parameters(subject)
+    if not named:  # no module of torch
+        return ()
+    return tuple(
+        weight.name
+        for weight in subject.weights
+        if weight.name in named and id(named[weight.name]) not in held
+    )
+
+
 def decays_of(given: Any) -> tuple[float, float] | None:
     """Return the smallest and the largest weight decay of an optimizer's groups of weights; None if it does not say.
 
@@ -456,6 +477,9 @@ def _adam_state(state: Any) -> Any:
     """Find the part of an optax state that has Adam's moments, or None."""
     if all(hasattr(state, name) for name in ("count", "mu", "nu")):
         return state
+    parts: Sequence[Any] = ()
     if isinstance(state, tuple | list):
-        return next((adam for part in state if (adam := _adam_state(part)) is not None), None)
-    return None
+        parts = state
+    elif isinstance(state, Mapping):  # of optax.multi_transform
+        parts = list(state.values())
+    return next((adam for part in parts if (adam := _adam_state(part)) is not None), None)

@@ -154,6 +154,16 @@ class Subject(ABC):
         return str(self.dtype)
 
     @property
+    def has_normalization(self) -> bool:
+        """Tell whether some layer divides by the size of what it reads, so that what stands before may have any."""
+        return False
+
+    @property
+    def frozen(self) -> dict[str, int]:
+        """Return the arrays of weights that take no gradients, which are no weights here, and how many each has."""
+        return {}
+
+    @property
     def is_noisy(self) -> bool:
         """Tell whether model or loss draw random numbers, which are the same in every pass."""
         return False
@@ -180,15 +190,23 @@ class Subject(ABC):
             f"{self.name} has no weights {name!r}; {nearest(name, [w.name for w in self.weights])}"
         )
 
-    def flatten(self, params: Any) -> Vector:
+    def flatten(self, params: Any, missing: float | None = None) -> Vector:
         """Flatten parameters in the framework's own form (a pytree, a state dict) into a vector.
+
+        Args:
+            params: in the form of the model's own.
+            missing: what stands for weights that are not there, if some are; without it all must be.
 
         Raises:
             UserError: if weights are missing or have another shape.
         """
         named = self._named(params)
+        may_miss = missing is not None and any(weight.name in named for weight in self.weights)
         parts = []
         for weight in self.weights:
+            if weight.name not in named and may_miss:
+                parts.append(np.full(int(np.prod(weight.shape)), missing, self.dtype))
+                continue
             if weight.name not in named:
                 raise UserError(
                     f"the checkpoint has no weights {weight.name!r}; {nearest(weight.name, named)}"
@@ -286,6 +304,23 @@ class Subject(ABC):
             )
         u = np.asarray(cotangent, self.dtype)
         return joined([self._pull(x[rows], u[rows]) for rows in self._cuts(x)])
+
+    def gates(self) -> dict[str, float]:
+        """Return of recurrent layers which share of a gate's inputs lies beyond 99 % of its range, at all examples.
+
+        Of the gate with the largest share; nothing where the model has no such layers, or hides them.
+        """
+        totals: dict[str, float] = {}
+        examples = 0
+        for batch, count in self.batches:
+            examples += count
+            for name, share in self._gates(self._inputs(batch)).items():
+                totals[name] = totals.get(name, 0.0) + count * share
+        return {name: total / examples for name, total in totals.items()}
+
+    def _gates(self, x: NDArray) -> dict[str, float]:
+        """Return these shares at some inputs ``(b, …)``."""
+        return {}
 
     def layers(self, x: NDArray | None = None) -> dict[str, NDArray]:
         """Return what each linear or convolutional layer writes, ``(n, …)``, in the order of first use.

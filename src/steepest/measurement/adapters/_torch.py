@@ -22,9 +22,11 @@ from steepest.measurement.adapters._graph import Graph, gradients, run
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._subject import Kind, Subject, Vector, places
 from steepest.measurement.adapters._torch_layers import (
+    DIVIDING,
     NORMALIZING,
     calls_of,
     dense_layers,
+    gates_of,
     linear_layers,
     normalized,
     shifts_of,
@@ -197,6 +199,18 @@ class TorchSubject(Subject):
         return str(lowest).removeprefix("torch.")
 
     @property
+    def has_normalization(self) -> bool:
+        return any(isinstance(layer, DIVIDING) for layer in self.module.modules())
+
+    @property
+    def frozen(self) -> dict[str, int]:
+        return {
+            name: parameter.numel()
+            for name, parameter in self.module.named_parameters()
+            if not parameter.requires_grad
+        }
+
+    @property
     def is_noisy(self) -> bool:
         return self.noise is not None
 
@@ -359,6 +373,11 @@ class TorchSubject(Subject):
         return {
             name or self.name: as_array(out) for name, _, out in calls if out.shape[:1] == (len(x),)
         }
+
+    def _gates(self, x: NDArray) -> dict[str, float]:
+        with self.untouched(x), torch.no_grad(), gates_of(self.module) as shares:
+            self.forward(self.tensors, self.cast(x))
+        return dict(shares)
 
     def _errors(self, batch: Any) -> dict[str, NDArray]:
         count = examples(batch)

@@ -13,6 +13,16 @@ from steepest.measurement.adapters._dense import Dense
 LINEAR = (nn.Linear, nn.modules.conv._ConvNd)
 NORMALIZING = nn.modules.batchnorm._NormBase
 """Batch normalization, and instance normalization with running statistics."""
+TANH = 2.65
+LOGISTIC = 4.6
+"""Beyond these their outputs are within 1 % of the end of their range."""
+DIVIDING = (
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+)
+"""Layers that divide by the size of what they read."""
 NAMES = {
     nn.Identity: "linear",
     nn.Dropout: "linear",
@@ -90,6 +100,64 @@ def calls_of(module: nn.Module, names: list[str]) -> Iterator[list[tuple[str, Te
 
     with _hooked(module, {name: partial(record, name) for name in names}):
         yield calls
+
+
+@contextmanager
+def gates_of(module: nn.Module) -> Iterator[list[tuple[str, float]]]:
+    """Record of LSTM and GRU layers which share of a gate's inputs lies where the gate is open or shut to 1 %.
+
+    Of the gate with the largest share. The layers keep what their gates read to themselves; of one layer in one
+    direction it is known from its inputs and its states.
+    """
+    shares: list[tuple[str, float]] = []
+
+    def record(name: str, layer: nn.RNNBase, given: tuple, out: tuple) -> None:
+        # packed sequences have no axis of steps
+        if isinstance(given[0], Tensor) and given[0].ndim == 3:
+            shares.append(
+                (name, _shut_or_open(layer, given[0].detach(), out[0].detach(), given[1:]))
+            )
+
+    names = [
+        name
+        for name, layer in module.named_modules()
+        if isinstance(layer, nn.LSTM | nn.GRU)
+        and layer.num_layers == 1
+        and not layer.bidirectional
+        and not layer.proj_size
+    ]
+    with _hooked(module, {name: partial(record, name) for name in names}):
+        yield shares
+
+
+def _shut_or_open(layer: Any, x: Tensor, states: Tensor, start: tuple) -> float:
+    """Return the largest share of a gate's inputs beyond 99 % of its range.
+
+    Args:
+        layer: an LSTM or a GRU of one layer.
+        x: what it reads, ``(b, t, in)``, or ``(t, b, in)`` as the layer has it.
+        states: what it writes, ``(b, t, n)`` likewise.
+        start: its first state, if it was given one.
+    """
+    along = 1 if layer.batch_first else 0
+    before = torch.zeros_like(states.narrow(along, 0, 1))
+    if start and start[0] is not None:
+        first = start[0][0] if layer.mode == "LSTM" else start[0]  # (1, b, n)
+        before = first.detach().transpose(0, along)
+    before = torch.cat([before, states.narrow(along, 0, states.shape[along] - 1)], along)
+    z = torch.nn.functional.linear(x, layer.weight_ih_l0) + torch.nn.functional.linear(
+        before, layer.weight_hh_l0
+    )
+    if layer.bias:
+        z = z + layer.bias_ih_l0 + layer.bias_hh_l0
+    if layer.mode == "LSTM":
+        ends = (LOGISTIC, LOGISTIC, TANH, LOGISTIC)  # input, forget, cell, output
+        gates = z.chunk(4, -1)
+    else:
+        ends = (LOGISTIC, LOGISTIC)  # reset and update; the third reads through the first
+        gates = z.chunk(3, -1)[:2]
+    pairs = zip(gates, ends, strict=True)
+    return max(float((gate.abs() > end).double().mean()) for gate, end in pairs)
 
 
 @contextmanager
