@@ -18,6 +18,8 @@ from steepest.core.errors import UserError
 from steepest.site import pages
 
 from ._documents import CLAIMS, write_claims, write_notebooks, write_works
+from ._gallery import GALLERY
+from ._lean import lean_page, lean_sheet
 from ._numbers import Asked
 from ._reference import clean_docstring, short_signature, write_reference
 from ._shelf import shelf
@@ -101,6 +103,7 @@ def build(
         html = stage / "html"
         warnings = _sphinx(source, html, stage / "doctrees", docs, results, execute)
         write_slides(source, html, shelf(str(results)))
+        GALLERY.write(html)
         _finish(html, results)
         pages.replace_folder(html, out)
     except OSError as trouble:
@@ -145,6 +148,7 @@ def _sphinx(
     for script in SCRIPTS:
         shutil.copyfile(Path(__file__).parent / script, static / script)
     shelf.cache_clear()
+    GALLERY.files.clear()
     # these speak up once a handler listens to everything
     for chatty in ("matplotlib", "fontTools", "traitlets"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -244,6 +248,10 @@ def _finish(html: Path, results: Path) -> None:
             path.unlink(missing_ok=True)
     for path in html.rglob("*.map"):
         path.unlink()
+    for page in sorted(html.rglob("*.html")):
+        page.write_text(lean_page(page.read_text("utf-8")), "utf-8")
+    for sheet in sorted(html.rglob("*.css")):
+        sheet.write_text(lean_sheet(sheet.read_text("utf-8")), "utf-8")
     texts = (page.read_text("utf-8") for page in sorted(html.rglob("*.html")))
     (html / "_static" / pages.MATH_FILE).write_bytes(pages.font(pages.characters(texts)))
     stored = shelf(str(results))
@@ -255,4 +263,6 @@ def _finish(html: Path, results: Path) -> None:
         files.mkdir()
         for file in DOWNLOADS:
             shutil.copyfile(run.folder / file, files / file)
+        for place, figure in enumerate(pages.figure_files(run), 1):
+            (files / f"figure-{place}.svg").write_text(figure, "utf-8")
     pages.list_files(html, MARKER)

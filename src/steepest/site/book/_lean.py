@@ -1,0 +1,48 @@
+"""Pages and sheets without letters that no browser needs."""
+
+import re
+
+_KEPT = re.compile(r"<(pre|code|script|style|textarea|svg)\b.*?</\1>", re.DOTALL)
+"""Parts whose spaces are as they must be."""
+
+
+def lean_page(text: str) -> str:
+    r"""Return a page with one space or line break where there are several, and without the source of set formulas.
+
+    >>> lean_page('<p>a  \n b <code>c  d</code></p>')
+    '<p>a\nb <code>c  d</code></p>'
+    >>> lean_page('<math display="inline" alttext="x^2"><mi>x</mi></math>')
+    '<math><mi>x</mi></math>'
+    """
+    parts = []
+    start = 0
+    for kept in _KEPT.finditer(text):
+        parts.append(_lean(text[start : kept.start()]))
+        parts.append(kept[0])
+        start = kept.end()
+    parts.append(_lean(text[start:]))
+    return "".join(parts)
+
+
+def _lean(text: str) -> str:
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<math\b[^>]*?) alttext="[^"]*"', r"\1", text)
+    text = text.replace('<math display="inline">', "<math>")
+    text = re.sub(r"\s*\n\s*", "\n", text)
+    text = re.sub(r"(<(?:ul|ol|tr|thead|tbody|table|dl|div|section|aside)\b[^>]*>)\n", r"\1", text)
+    text = re.sub(
+        r"\n(</?(?:ul|ol|li|tr|td|th|thead|tbody|table|dl|dt|dd|div|section|aside)\b)", r"\1", text
+    )
+    return re.sub(r"[ \t]{2,}", " ", text)
+
+
+def lean_sheet(text: str) -> str:
+    r"""Return a style sheet without comments and line breaks.
+
+    >>> lean_sheet("/* a */\na > b { color: red; }\n\n@media print {\n  c { d: e; } }")
+    'a > b{color: red}@media print{c{d: e}}'
+    """
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r" ?([{};]) ?", r"\1", text)
+    return text.replace(";}", "}").strip()
