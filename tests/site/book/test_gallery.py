@@ -55,3 +55,15 @@ def test_a_lean_sheet_has_the_same_rules():
     assert "no" not in lean.replace("auto", "")
     squeezed = re.sub(r"\s|/\*.*?\*/", "", sheet).replace(";}", "}")
     assert re.sub(r"\s", "", lean) == squeezed
+
+
+def test_the_search_puts_a_claim_first_for_its_own_name(book):
+    scripts = (path.read_text("utf-8") for path in (book.index.parent / "_static").glob("*.js"))
+    assert any("claims/${asked}" in script for script in scripts)
+
+
+def test_menus_out_of_sight_are_out_of_reach(book):
+    sheet = (book.index.parent / "_static" / "book.css").read_text("utf-8")
+    for drawer, toggle in ((".sidebar-drawer", "#__navigation"), (".toc-drawer", "#__toc")):
+        assert f"{drawer}{{visibility: hidden}}" in sheet
+        assert f"{toggle}:checked ~ .page {drawer}{{visibility: visible}}" in sheet

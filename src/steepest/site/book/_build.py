@@ -29,6 +29,7 @@ MARKER = ".steepest-book"
 """Lies in every book and lists its files: a folder without it, or with other files, is never replaced."""
 LEFT_OUT = ("_sources", ".buildinfo", "objects.inv")
 SCRIPTS = ("book.js", "toys.js", "slides.js")
+SCORER = "scorer.js"
 IN_EVERY_PAGE = ("book.js", "toys.js")
 DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
 
@@ -220,6 +221,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "html_css_files": ["book.css"],
         "html_js_files": [(script, {"defer": "defer"}) for script in IN_EVERY_PAGE],
         "html_math_renderer": "mathml",
+        "html_search_scorer": str(Path(__file__).parent / SCORER),
         "html_show_sourcelink": False,
         "html_copy_source": False,
         "html_show_sphinx": False,
