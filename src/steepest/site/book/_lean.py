@@ -6,6 +6,10 @@ _KEPT = re.compile(r"<(pre|code|script|style|textarea|svg)\b.*?</\1>", re.DOTALL
 """Parts whose spaces are as they must be."""
 
 
+_COLOURS_OF_CODE = re.compile(r"<link [^>]*pygments\.css[^>]*>\n?")
+"""The sheet that colours code, which a page without code does not need."""
+
+
 def lean_page(text: str) -> str:
     r"""Return a page with one space or line break where there are several, and without the source of set formulas.
 
@@ -21,7 +25,8 @@ def lean_page(text: str) -> str:
         parts.append(kept[0])
         start = kept.end()
     parts.append(_lean(text[start:]))
-    return "".join(parts)
+    lean = "".join(parts)
+    return lean if 'class="highlight' in text else _COLOURS_OF_CODE.sub("", lean)
 
 
 def _lean(text: str) -> str:

@@ -434,7 +434,7 @@ class NoFreeLunch(kit.Claim[Setting]):
                 ylim=(0, 0.55),
             ),
             kit.panel(
-                "True labels, odd or even: everybody beats it",
+                "True labels, odd or even: everybody does better",
                 "samples m (markers side by side)",
                 "share wrong",
                 *points("real"),

@@ -614,7 +614,7 @@ class NuclearNorm(kit.Claim[Setting]):
                 log="x",
             ),
             kit.panel(
-                "One of these: flow has rank one like the truth, the least norm has not",
+                "The first of these: its end beside the truth and the least norm",
                 "number of the eigenvalue",
                 "eigenvalue",
                 kit.rival_curve(places, least, "least nuclear norm", kind="points"),

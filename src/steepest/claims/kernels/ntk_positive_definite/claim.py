@@ -435,7 +435,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         spectra = []
         for j, title in (
             (0, "Random inputs: only polynomials have eigenvalues zero"),
-            (2, "Opposite inputs x and −x: only exp keeps all eigenvalues"),
+            (2, "Opposite inputs x and −x: parity decides which fall to zero"),
         ):
             floor = 0 * order + float(seen.level[:, j, 0].max())
             shown = np.maximum(seen.eigenvalues[:, j, 0, ::-1].values, 1e-17)

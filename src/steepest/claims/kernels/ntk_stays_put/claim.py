@@ -493,7 +493,7 @@ class NtkStaysPut(kit.Claim[Setting]):
         least = np.full(len(n), widths.min())
         return (
             kit.panel(
-                "Neurons move ever less in wide layers, far below the bound",
+                "Neurons move less in wide layers, far below the bound",
                 "width n",
                 "largest movement",
                 kit.observed_curve(n[order], every[order], "network", kind="points"),
@@ -505,7 +505,7 @@ class NtkStaysPut(kit.Claim[Setting]):
                 log="xy",
             ),
             kit.panel(
-                "The kernel keeps its least eigenvalue, not only half of it",
+                "Its least eigenvalue stays above the half that is granted",
                 "width n",
                 "least eigenvalue over its start",
                 kit.observed_curve(n[order], seen.every_kept.values[order].T, "networks"),
