@@ -19,7 +19,7 @@ from steepest.site import pages
 
 from ._documents import CLAIMS, write_claims, write_notebooks, write_works
 from ._gallery import GALLERY
-from ._lean import lean_page, lean_sheet
+from ._lean import lean_page, lean_script, lean_sheet
 from ._numbers import Asked
 from ._reference import clean_docstring, short_signature, write_reference
 from ._shelf import shelf
@@ -147,7 +147,8 @@ def _sphinx(
     (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
     (static / SHEET).write_text(pages.sheet_of_slides() + pages.MATH_SHEET, "utf-8")
     for script in SCRIPTS:
-        shutil.copyfile(Path(__file__).parent / script, static / script)
+        text = (Path(__file__).parent / script).read_text("utf-8")
+        (static / script).write_text(lean_script(text), "utf-8")
     shelf.cache_clear()
     GALLERY.files.clear()
     # these speak up once a handler listens to everything

@@ -10,6 +10,10 @@ _COLOURS_OF_CODE = re.compile(r"<link [^>]*pygments\.css[^>]*>\n?")
 """The sheet that colours code, which a page without code does not need."""
 
 
+_TOYS = re.compile(r"<script [^>]*toys\.js[^>]*></script>\n?")
+"""The script of the toys, which a page without one does not need."""
+
+
 def lean_page(text: str) -> str:
     r"""Return a page with one space or line break where there are several, and without the source of set formulas.
 
@@ -22,23 +26,41 @@ def lean_page(text: str) -> str:
     start = 0
     for kept in _KEPT.finditer(text):
         parts.append(_lean(text[start : kept.start()]))
-        parts.append(kept[0])
+        parts.append(_lean_drawing(kept[0]) if kept[1] == "svg" else kept[0])
         start = kept.end()
     parts.append(_lean(text[start:]))
     lean = "".join(parts)
-    return lean if 'class="highlight' in text else _COLOURS_OF_CODE.sub("", lean)
+    if 'class="highlight' not in text:
+        lean = _COLOURS_OF_CODE.sub("", lean)
+    return lean if "data-toy" in text else _TOYS.sub("", lean)
 
 
 def _lean(text: str) -> str:
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r'(<math\b[^>]*?) alttext="[^"]*"', r"\1", text)
-    text = text.replace('<math display="inline">', "<math>")
+    text = text.replace('<math display="inline">', "<math>").replace(' internal"', '"')
     text = re.sub(r"\s*\n\s*", "\n", text)
     text = re.sub(r"(<(?:ul|ol|tr|thead|tbody|table|dl|div|section|aside)\b[^>]*>)\n", r"\1", text)
     text = re.sub(
         r"\n(</?(?:ul|ol|li|tr|td|th|thead|tbody|table|dl|dt|dd|div|section|aside)\b)", r"\1", text
     )
     return re.sub(r"[ \t]{2,}", " ", text)
+
+
+def _lean_drawing(text: str) -> str:
+    """Return a drawing without spaces between its elements; between words they stay."""
+    return text if "<text" in text else re.sub(r">\s+<", "><", text)
+
+
+def lean_script(text: str) -> str:
+    r"""Return a script without comments that have lines of their own.
+
+    >>> lean_script("/* one\n two */\na = 1; /* b */\n\n")
+    'a = 1; /* b */\n'
+    """
+    return re.sub(
+        r"\n{2,}", "\n", re.sub(r"^/\*.*?\*/\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
 
 
 def lean_sheet(text: str) -> str:
