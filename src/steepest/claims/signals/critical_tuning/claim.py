@@ -428,7 +428,7 @@ class CriticalTuning(kit.Claim[Setting]):
             kit.panel(
                 "Off criticality small changes grow or shrink exponentially",
                 "layer",
-                "size of the change",
+                "change along ∥, across ⊥",
                 *growth,
                 log="y",
             ),
