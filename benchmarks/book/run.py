@@ -24,6 +24,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 LONGEST = 3600  # seconds that the browser may take
 SMALL = 9.0  # px, below which words of a figure are hard to read
 MEASURE = """<!doctype html><meta charset="utf-8"><body><script>
+const SIZE = 8.5;  // of words in a figure that is a file, unless they say otherwise
 const ask = async () => {
   const { pages, widths } = await (await fetch("/ask")).json();
   const frame = document.createElement("iframe");
@@ -50,6 +51,14 @@ const ask = async () => {
       .filter((text) => text.textContent.trim() && text.getBoundingClientRect().width > 0)
       .map((text) => parseFloat(frame.contentWindow.getComputedStyle(text).fontSize) * text.getScreenCTM().a)
       .filter((size) => size > 0);
+    for (const picture of inside.querySelectorAll('figure img[src$=".svg"]')) {
+      if (picture.getBoundingClientRect().width === 0) continue;
+      const drawing = new DOMParser().parseFromString(await (await fetch(picture.src)).text(), "image/svg+xml");
+      const shown = picture.getBoundingClientRect().width / Number(drawing.documentElement.getAttribute("width"));
+      for (const text of drawing.querySelectorAll("text")) {
+        if (text.textContent.trim()) sizes.push((parseFloat(text.style.fontSize) || SIZE) * shown);
+      }
+    }
     const first = past.slice(0, 3).map((part) => part.outerHTML.slice(0, 80));
     rows.push({ page, width, wide: Math.max(0, wide), past: wide > 0 ? first : [], scrolls: kinds,
       smallest: sizes.length ? Math.min(...sizes) : null });

@@ -38,6 +38,7 @@ from steepest.core.scope import scope_of as scope_of
 from steepest.core.words import Verdict as Verdict
 from steepest.kit._arrays import law as law
 from steepest.kit._arrays import seen as seen
+from steepest.kit._bounds import bound_curve as bound_curve
 from steepest.kit._checks import agrees as agrees
 from steepest.kit._checks import at_least as at_least
 from steepest.kit._checks import at_most as at_most

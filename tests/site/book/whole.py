@@ -10,7 +10,7 @@ from urllib.parse import unquote, urldefrag
 CODE = ("code", "pre", "script", "style", "math", "title")
 """Tags of what is not set, or cannot be."""
 HEAVIEST = 300_000
-"""Bytes of a page with its styles, scripts, fonts and pictures."""
+"""Bytes of a page with its styles, scripts, fonts and pictures, but for figures that are asked for later."""
 
 
 class Page(HTMLParser):
@@ -21,6 +21,7 @@ class Page(HTMLParser):
         self.path = path
         self.links: list[str] = []
         self.loads: list[str] = []
+        self.later: list[str] = []
         self.anchors: list[str] = []
         self.unnamed: list[str] = []
         self.text: list[str] = []
@@ -46,7 +47,8 @@ class Page(HTMLParser):
             and own.get(loads[tag])
             and own.get("rel") not in ("index", "search", "next", "prev", "genindex")
         ):
-            self.loads.append(own[loads[tag]])
+            waits = own.get("loading") == "lazy"
+            (self.later if waits else self.loads).append(own[loads[tag]])
         if tag in CODE:
             self._code += 1
 
@@ -77,7 +79,7 @@ def problems(book: Path) -> Iterator[str]:
                 yield f"{name}: no file {link}"
             elif anchor and goal in anchors and unquote(anchor) not in anchors[goal]:
                 yield f"{name}: no anchor {link}"
-        for load in page.loads:
+        for load in (*page.loads, *page.later):
             if load.startswith("data:"):
                 continue
             if re.match(r"(https?:)?//", load):
@@ -101,11 +103,16 @@ def problems(book: Path) -> Iterator[str]:
                 yield f"{name}: a formula with {left[0]} left in it"
 
 
-def heaviness(page: Page) -> int:
-    """Return the bytes of a page and of all that it loads, the font of formulas where it has any."""
+def heaviness(page: Page, whole: bool = False) -> int:
+    """Return the bytes of a page and of all that it loads, the font of formulas where it has any.
+
+    Args:
+        page: the page.
+        whole: count the figures too that are asked for once a reader is near.
+    """
     text = page.path.read_text("utf-8")
     total = page.path.stat().st_size
-    for load in page.loads:
+    for load in (*page.loads, *(page.later if whole else ())):
         file = page.path.parent / unquote(load.partition("?")[0])
         if not load.startswith("data:") and file.is_file():
             total += _size(file)
@@ -129,5 +136,9 @@ if __name__ == "__main__":
     book = Path(sys.argv[1]).resolve()
     for line in problems(book):
         print(line)
-    heavy = sorted((heaviness(Page(path)), path) for path in book.rglob("*.html"))
-    print(*(f"{bytes // 1000} kB {path.relative_to(book)}" for bytes, path in heavy[-8:]), sep="\n")
+    heavy = sorted(
+        (heaviness(Page(path)), heaviness(Page(path), whole=True), path)
+        for path in book.rglob("*.html")
+    )
+    for first, whole, path in heavy[-20:]:
+        print(f"{first // 1000} kB, read to its end {whole // 1000} kB: {path.relative_to(book)}")

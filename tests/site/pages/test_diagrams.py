@@ -210,8 +210,8 @@ def test_hostile_words_stay_words(swept, diagrams):
         text = (swept / name).read_text("utf-8")
         assert "alert(3)" in text and "<script>alert" not in text
         assert len(re.findall("<script", text)) == len(re.findall("</script>", text)) == 3
-        # the page's text has it as it was said
-        assert page.text.count("<script>alert(3)</script>") >= 4
+        # the page's text has it as it was said; a long word may go on in the next line
+        assert page.text.replace(" ", "").count("<script>alert(3)</script>") >= 4
         told = json.dumps(record(swept, name), ensure_ascii=False)
         assert f"because {HOSTILE[:20]}" in told or name.startswith("unrun")
 

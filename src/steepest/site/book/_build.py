@@ -18,6 +18,8 @@ from steepest.core.errors import UserError
 from steepest.site import pages
 
 from ._documents import CLAIMS, write_claims, write_notebooks, write_works
+from ._gallery import GALLERY
+from ._lean import lean_page, lean_script, lean_sheet
 from ._numbers import Asked
 from ._reference import clean_docstring, short_signature, write_reference
 from ._shelf import shelf
@@ -27,6 +29,7 @@ MARKER = ".steepest-book"
 """Lies in every book and lists its files: a folder without it, or with other files, is never replaced."""
 LEFT_OUT = ("_sources", ".buildinfo", "objects.inv")
 SCRIPTS = ("book.js", "toys.js", "slides.js")
+SCORER = "scorer.js"
 IN_EVERY_PAGE = ("book.js", "toys.js")
 DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
 
@@ -101,6 +104,7 @@ def build(
         html = stage / "html"
         warnings = _sphinx(source, html, stage / "doctrees", docs, results, execute)
         write_slides(source, html, shelf(str(results)))
+        GALLERY.write(html)
         _finish(html, results)
         pages.replace_folder(html, out)
     except OSError as trouble:
@@ -143,8 +147,10 @@ def _sphinx(
     (static / "book.css").write_text(pages.sheet_of_book() + pages.MATH_SHEET, "utf-8")
     (static / SHEET).write_text(pages.sheet_of_slides() + pages.MATH_SHEET, "utf-8")
     for script in SCRIPTS:
-        shutil.copyfile(Path(__file__).parent / script, static / script)
+        text = (Path(__file__).parent / script).read_text("utf-8")
+        (static / script).write_text(lean_script(text), "utf-8")
     shelf.cache_clear()
+    GALLERY.files.clear()
     # these speak up once a handler listens to everything
     for chatty in ("matplotlib", "fontTools", "traitlets"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -216,6 +222,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "html_css_files": ["book.css"],
         "html_js_files": [(script, {"defer": "defer"}) for script in IN_EVERY_PAGE],
         "html_math_renderer": "mathml",
+        "html_search_scorer": str(Path(__file__).parent / SCORER),
         "html_show_sourcelink": False,
         "html_copy_source": False,
         "html_show_sphinx": False,
@@ -244,6 +251,10 @@ def _finish(html: Path, results: Path) -> None:
             path.unlink(missing_ok=True)
     for path in html.rglob("*.map"):
         path.unlink()
+    for page in sorted(html.rglob("*.html")):
+        page.write_text(lean_page(page.read_text("utf-8")), "utf-8")
+    for sheet in sorted(html.rglob("*.css")):
+        sheet.write_text(lean_sheet(sheet.read_text("utf-8")), "utf-8")
     texts = (page.read_text("utf-8") for page in sorted(html.rglob("*.html")))
     (html / "_static" / pages.MATH_FILE).write_bytes(pages.font(pages.characters(texts)))
     stored = shelf(str(results))
@@ -255,4 +266,6 @@ def _finish(html: Path, results: Path) -> None:
         files.mkdir()
         for file in DOWNLOADS:
             shutil.copyfile(run.folder / file, files / file)
+        for place, figure in enumerate(pages.figure_files(run), 1):
+            (files / f"figure-{place}.svg").write_text(figure, "utf-8")
     pages.list_files(html, MARKER)

@@ -21,10 +21,11 @@ from steepest.site.pages import Run, formula
 
 from . import _html, _theory_html
 from ._chapters import chapters, frames
+from ._gallery import NEAR
 from ._numbers import KINDS, Asked, Number, asked
 from ._shelf import Shelf, shelf
 from ._slides import CHAPTERS, address
-from ._statements import StatementMap, read_statements
+from ._statements import Outcome, StatementMap, read_statements
 from ._theory import Theory, read_theory
 
 _log = logging.getLogger(__name__)
@@ -59,6 +60,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("formulas", _Formulas)
     app.add_directive("tally", _Tally)
     app.add_directive("statements", _Statements)
+    app.add_directive("errata", _Errata)
+    app.add_directive("errata-abstract", _ErrataAbstract)
+    app.add_directive("errata-of-claims", _ErrataOfClaims)
     app.add_directive("statement-counts", _StatementCounts)
     app.add_directive("theory", _TheoryDrawing)
     app.add_directive("theory-roots", _TheoryRoots)
@@ -174,10 +178,17 @@ class _ClaimDirective(_Directive):
                 options.get("checks", "").split(),
                 options.get("rival", ""),
                 options.get("expect", "holds"),
+                far=self._boxes_above() >= NEAR,
             )
         except (UserError, ValueError) as trouble:
             return self.wrong(trouble)
         return self.html(shown)
+
+    def _boxes_above(self) -> int:
+        """Return how many boxes of claims the page has above this one."""
+        above = self.env.current_document.get("steepest_boxes", 0)
+        self.env.current_document["steepest_boxes"] = above + 1
+        return above
 
 
 class _Moving(_Directive):
@@ -320,6 +331,39 @@ class _Statements(_Directive):
 
     def statements(self) -> StatementMap:
         return read_statements(Path(self.config.steepest_docs) / "statements.toml")
+
+
+class _Errata(_Statements):
+    """The statements of a source that do not hold as it puts them."""
+
+    def run(self) -> list[nodes.Node]:
+        wrong = (Outcome.CORRECTED, Outcome.NO)
+        rows = [row for row in self.statements().of(self.arguments[0]) if row.holds in wrong]
+        if not rows:
+            return self.wrong(f"no statement of {self.arguments[0]!r} is corrected")
+        claims = {claim for row in rows for claim, _ in row.checks}
+        runs = {claim: self.shelf.run(Asked(claim)) for claim in claims}
+        return self.html(_html.errata(rows, runs, self.root))
+
+
+class _ErrataAbstract(_Statements):
+    """The abstract of the article on what does not hold as it is said."""
+
+    required_arguments = 0
+
+    def run(self) -> list[nodes.Node]:
+        return self.html(_html.errata_abstract(self.statements()))
+
+
+class _ErrataOfClaims(_Statements):
+    """What claims correct in papers that are none of the sources of the map of statements."""
+
+    required_arguments = 0
+
+    def run(self) -> list[nodes.Node]:
+        names = [name for name in self.statements().elsewhere if name in catalogue.built_in()]
+        runs = {name: self.shelf.run(Asked(name)) for name in names}
+        return self.html(_html.errata_of_claims(names, runs, self.root))
 
 
 class _StatementCounts(_Statements):

@@ -8,15 +8,18 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
+import steepest
 from steepest import catalogue
 from steepest.core.checks import Check
 from steepest.core.errors import UserError, nearest
 from steepest.core.words import LOOKS
+from steepest.engine.descriptions import description
 from steepest.engine.results import Result
 from steepest.site import pages
 from steepest.site.pages import Run
 from steepest.sources import sources
 
+from ._gallery import GALLERY
 from ._statements import Outcome, State, Statement, StatementMap, counts
 from .ideas import IDEAS, TOYS
 
@@ -34,6 +37,8 @@ OUTCOMES = {
     Outcome.NO: "does not hold as said",
 }
 """The words for what became of a statement, where it needs any."""
+SIZES = 2
+"""Most measurements that an erratum names; its claim has all."""
 _serial = count()
 
 
@@ -53,6 +58,7 @@ def claim(
     checks: Sequence[str] = (),
     rival: str = "",
     expect: str = "holds",
+    far: bool = False,
 ) -> Markup:
     """Return a claim as a chapter shows it: figure, predicted and measured, what would refute it.
 
@@ -64,6 +70,7 @@ def claim(
         checks: ids of the checks to show; the first three that count without any.
         rival: id of the wrong theory to show; the first that is rejected without any.
         expect: the verdict that the text was written for.
+        far: whether it is far down its page: then its figures are files.
 
     Raises:
         UserError: an id or a panel that the result has not.
@@ -72,7 +79,8 @@ def claim(
     if run is not None:
         shown |= compared(run.result, checks, rival)
         shown |= {
-            "figures": [panel(run, place) for place in panels],
+            "figures": [_shown(run, place, root, far) for place in panels],
+            "roles": pages.roles([run.result.panels[place - 1] for place in panels]),
             "unexpected": str(run.result.verdict) != expect,
             "expected": LOOKS[expect].word if expect in LOOKS else expect,
         }
@@ -104,6 +112,15 @@ def panel(run: Run, place: int) -> tuple[str, Markup]:
         UserError: there is no such panel.
     """
     return pages.figure(run, place - 1, f"b{next(_serial)}-")
+
+
+def _shown(run: Run, place: int, root: str, far: bool) -> tuple[str, Markup, str]:
+    """Return title, graphic and file of one panel; the file is empty where the book has no page of this run."""
+    title, graphic = panel(run, place)
+    if far:
+        graphic = GALLERY.picture(graphic, f"{run.folder.name}-{place}", root)
+    file = f"{root}claims/{run.folder.name}/figure-{place}.svg" if not run.result.changes else ""
+    return title, graphic, file
 
 
 def verdict(name: str, run: Run | None, root: str) -> Markup:
@@ -161,7 +178,12 @@ def moving(
     graphics = dict(
         zip(map(id, shown), pages.figures_alike(shown, panel - 1, prefixes), strict=True)
     )
-    frames = [(value, run, graphics.get(id(run))) for value, run in runs]
+    frames = []
+    for place, (value, run) in enumerate(runs):
+        graphic = graphics.get(id(run))
+        if graphic is not None and place != first:  # hidden until a reader asks for it
+            graphic = GALLERY.picture(graphic, f"moving-{claim}-{panel}-{field}-{place}", root)
+        frames.append((value, run, graphic))
     serial = next(_serial)
     template = environment().get_template("moving.html")
     return Markup(
@@ -234,18 +256,75 @@ def statements(rows: Sequence[Statement], runs: Mapping[str, Run | None], root: 
         runs: the result of each claim that tests them, None where nothing is stored.
         root: the way from the page to the book's folder.
     """
-    lines = [(row, [_tested(claim, id, runs[claim]) for claim, id in row.checks]) for row in rows]
+    lines = [(row, _tested(row, runs)) for row in rows]
     template = environment().get_template("statements.html")
     return Markup(template.render(lines=lines, root=root, states=STATES, outcomes=OUTCOMES))
 
 
-def _tested(claim: str, id: str, run: Run | None) -> dict[str, Any]:
-    """Return what a link to a check says: the claim, the check's name, and its verdict if a result is stored."""
-    checks = {} if run is None else {check.id: check for check in run.result.checks}
-    check = checks.get(id)
-    name = id if check is None else check.name
-    verdict = "" if check is None else str(check.verdict)
-    return {"claim": claim, "id": id, "name": name, "verdict": verdict}
+def _tested(row: Statement, runs: Mapping[str, Run | None]) -> dict[str, list[dict[str, str]]]:
+    """Return by claim what links to its checks say: the id, and the check's verdict if a result is stored."""
+    links: dict[str, list[dict[str, str]]] = {}
+    for claim, id in row.checks:
+        check = _stored_check(runs[claim], id)
+        verdict = "" if check is None else str(check.verdict)
+        links.setdefault(claim, []).append({"id": id, "verdict": verdict})
+    return links
+
+
+def _stored_check(run: Run | None, id: str) -> Check | None:
+    checks = () if run is None else run.result.checks
+    return next((check for check in checks if check.id == id), None)
+
+
+def errata_abstract(statements: StatementMap) -> Markup:
+    """Return the abstract of the article on what does not hold as it is said, and how to cite it."""
+    outcomes = [row.holds for row in statements.statements]
+    template = environment().get_template("errata_abstract.html")
+    return Markup(
+        template.render(
+            version=steepest.__version__,
+            total=len(outcomes),
+            works=len(statements.sources),
+            corrected=outcomes.count(Outcome.CORRECTED),
+            wrong=outcomes.count(Outcome.NO),
+        )
+    )
+
+
+def errata(rows: Sequence[Statement], runs: Mapping[str, Run | None], root: str) -> Markup:
+    """Return the statements of a source that do not hold as it puts them, each with what holds and what was measured.
+
+    Args:
+        rows: the statements.
+        runs: the result of each claim that tests them, None where nothing is stored.
+        root: the way from the page to the book's folder.
+    """
+    lines = []
+    for row in rows:
+        claims = {claim: runs[claim] for claim, _ in row.checks}
+        sizes = [
+            (claim, check)
+            for claim, check in (
+                (claim, _stored_check(runs[claim], id)) for claim, id in row.checks
+            )
+            if check is not None and check.decides
+        ]
+        lines.append({"row": row, "claims": claims, "sizes": sizes[:SIZES]})
+    template = environment().get_template("errata.html")
+    return Markup(template.render(lines=lines, root=root, outcomes=OUTCOMES))
+
+
+def errata_of_claims(names: Sequence[str], runs: Mapping[str, Run | None], root: str) -> Markup:
+    """Return what claims correct in papers, with their verdicts.
+
+    Args:
+        names: the claims.
+        runs: their results, None where nothing is stored.
+        root: the way from the page to the book's folder.
+    """
+    lines = [(name, description(catalogue.entry(name)), runs[name]) for name in names]
+    template = environment().get_template("errata_of_claims.html")
+    return Markup(template.render(lines=[line for line in lines if line[1].corrections], root=root))
 
 
 def statement_counts(statements: StatementMap) -> Markup:
@@ -268,5 +347,5 @@ def body(run: Run | None, name: str, told_in: Sequence[tuple[str, str]]) -> Mark
     template = environment().get_template("claim_page.html")
     parts: dict[str, Any] = {"told_in": told_in, "entry": catalogue.entry(name), "run": run}
     if run is not None:
-        parts |= pages.parts(run, [run])
+        parts |= pages.parts(run, [run]) | {"figure_files": run.folder.name}
     return Markup(template.render(parts))

@@ -11,6 +11,7 @@ from steepest import catalogue
 from steepest.core.checks import Check, Rejection, Verdict
 from steepest.core.errors import UserError
 from steepest.engine.descriptions import description
+from steepest.site import pages
 from steepest.site.pages import Run
 
 from . import _html
@@ -132,6 +133,7 @@ def _claim(block: Block, shelf: Shelf) -> dict[str, Any]:
     decisive = _decisive(compared["checks"], compared["rival"])
     return parts | {
         "figure": _figure(run, block),
+        "roles": pages.roles(run.result.panels),
         "check": decisive,
         "rival": compared["rival"],
         "wrong": _wrong(decisive, compared["rival"]),

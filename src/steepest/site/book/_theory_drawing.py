@@ -143,18 +143,18 @@ def _curve(layout: Layout, tie: Tie, route: Sequence[Stop], shift: float) -> Cur
     layer = layout.layer
     heights = [_middle(layout, stop) for stop in route]
     heights[-1] += shift
-    path = [f"M{_left(layer[route[0]]) + WIDTH:.1f} {heights[0]:.1f}"]
+    path = [f"M{_left(layer[route[0]]) + WIDTH:.5g} {heights[0]:.5g}"]
     for (number, stop), (low, high) in zip(enumerate(route[1:]), pairwise(heights), strict=True):
         end = _left(layer[stop])
         last = number == len(route) - 2
         start = end - GAP
         tip = end - HEAD if last else end
         middle = (start + tip) / 2
-        path.append(f"C{middle:.1f} {low:.1f} {middle:.1f} {high:.1f} {tip:.1f} {high:.1f}")
+        path.append(f"C{middle:.5g} {low:.5g} {middle:.5g} {high:.5g} {tip:.5g} {high:.5g}")
         if isinstance(stop, Bend):
-            path.append(f"H{end + WIDTH:.1f}")
+            path.append(f"H{end + WIDTH:.5g}")
     tip = _left(layer[route[-1]])
-    head = f"M{tip:.1f} {heights[-1]:.1f}l{-HEAD:g} {-HEAD / 2:g}v{HEAD:g}z"
+    head = f"M{tip:.5g} {heights[-1]:.5g}l{-HEAD:g} {-HEAD / 2:g}v{HEAD:g}z"
     return Curve(tie, "".join(path), head)
 
 

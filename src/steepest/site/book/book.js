@@ -42,3 +42,36 @@ if (lists.length > 1) {
   field.addEventListener("input", filter);
   lists[0].closest("section").before(field);
 }
+
+/* After a search the next press of Tab is at the first result, not at the first link of the menu. */
+const results = document.querySelector("#search-results");
+if (results && new URLSearchParams(location.search).get("q")) {
+  results.tabIndex = -1;
+  results.focus({ preventScroll: true });
+}
+
+/* The two menus of a narrow window open with Enter or space as well, and close with Escape. */
+for (const [sign, toggle, drawer] of [
+  ["label.nav-overlay-icon", "__navigation", ".sidebar-drawer"],
+  ["label.toc-overlay-icon", "__toc", ".toc-drawer"],
+]) {
+  const box = document.getElementById(toggle);
+  if (!box) continue;
+  for (const label of document.querySelectorAll(sign)) {
+    label.tabIndex = 0;
+    label.setAttribute("role", "button");
+    label.setAttribute("aria-label", box.getAttribute("aria-label"));
+    label.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      box.checked = !box.checked;
+      if (box.checked) document.querySelector(`${drawer} a`)?.focus();
+    });
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && box.checked) {
+      box.checked = false;
+      document.querySelector(sign).focus();
+    }
+  });
+}

@@ -23,5 +23,6 @@ from ._colours import blend as blend
 from ._colours import named as named
 from ._colours import ramp as ramp
 from ._figure import draw as draw
+from ._figure import page_svg as page_svg
 from ._figure import svg as svg
 from ._figure import thumbnail as thumbnail

@@ -11,8 +11,8 @@ COLOURS = {"observed": "#1f6fb4", "predicted": "#c4451c", "rival": "#707070", "c
 INK = "#222221"
 GRID = "#dcdcda"
 PALE = "#ffffff"
-# Families of curves go from the role's colour towards a greener or lighter relative of it.
-FAMILY = {"observed": "#2fa37c", "predicted": "#c18a10", "rival": "#a3a3a3", "context": "#c65d9e"}
+# Families of curves go from the role's colour towards a yellower or lighter relative of it.
+FAMILY = {"observed": "#6b9c1f", "predicted": "#c18a10", "rival": "#a3a3a3", "context": "#c65d9e"}
 # What differs between the roles besides colour, for print and for those who see colours differently.
 DASHES = {
     "predicted": (0, (4.5, 2)),
@@ -61,8 +61,18 @@ class Detail:
     ticks: int
     bare: bool = False
 
+    def letters_across(self, full: int) -> int:
+        """Return how many letters fit where a full figure has room for so many, side by side."""
+        return round(full * self.size[0] / FULL.size[0])
+
+    def letters_up(self, full: int) -> int:
+        """Return how many letters fit along the vertical axis where a full figure has room for so many."""
+        return round(full * self.size[1] / FULL.size[1])
+
 
 FULL = Detail((4.2, 3.1), points=400, seeds=30, ticks=6)
+PAGE = Detail((3.35, 2.6), points=260, seeds=16, ticks=5)
+"""A figure of a page. On a phone a chapter has 317 pixels for it, in which letters of 8.5 points are 11 pixels high."""
 SMALL = Detail((3.2, 1.9), points=60, seeds=3, ticks=4, bare=True)
 
 STYLE: dict[Any, Any] = {

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from steepest.core.panels import Map, Panel
 
 from ._cells import SEAM
-from ._colours import FULL, SMALL, STYLE, Detail
+from ._colours import FULL, PAGE, SMALL, STYLE, Detail
 from ._map import map_axes
 from ._panel import panel_axes
 
@@ -33,6 +34,11 @@ def draw(panels: Sequence[Panel | Map]) -> Any:
 def svg(panels: Sequence[Panel | Map]) -> str:
     """The figure as SVG text: the same panels give the same bytes."""
     return _svg(panels, FULL)
+
+
+def page_svg(panel: Panel | Map) -> str:
+    """One panel as SVG for a page, which sets the title itself: so narrow that a phone shows its words large enough."""
+    return _svg([replace(panel, title="")], PAGE)
 
 
 def thumbnail(panel: Panel | Map) -> str:

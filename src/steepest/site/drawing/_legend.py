@@ -12,7 +12,7 @@ from ._colours import Detail
 def heading(ax: Any, title: str, detail: Detail) -> int:
     """The title, and below it the legend in as few rows as fit, never over a curve; returns how many."""
     handles, labels = ax.get_legend_handles_labels()
-    labels = [textwrap.fill(label, 44) for label in labels]
+    labels = [textwrap.fill(label, detail.letters_across(44)) for label in labels]
     rows = 0
     if labels:
         columns = next(
@@ -35,7 +35,7 @@ def heading(ax: Any, title: str, detail: Detail) -> int:
         )  # the title makes room for it
     # a blank title of no height keeps the legend's room
     ax.set_title(
-        textwrap.fill(title, 46) or " ",
+        textwrap.fill(title, detail.letters_across(46)) or " ",
         pad=12.2 * rows + 6 * bool(title),
         fontsize=10 if title else 0.5,
     )

@@ -12,7 +12,7 @@ from ._axes import ticks
 from ._cells import SEAM, around, beyond, cleaned, edges, level, runs, span
 from ._colours import GAP, GAP_LINE, INK, LEVELS, MARK, Detail, named, ramp
 from ._legend import heading
-from ._panel import curve_line
+from ._panel import curve_line, name_above
 
 NO_VALUE = "no value"
 CELLS = 8_000
@@ -30,9 +30,8 @@ def map_axes(ax: Any, panel: Map, detail: Detail) -> int:
     """
     across, up, values = cleaned(panel)
     ax.set(xscale=panel.xscale, yscale=panel.yscale)
-    ax.set(
-        xlabel=textwrap.fill(panel.x, 46), ylabel=textwrap.fill(panel.y, 22 if detail.bare else 38)
-    )
+    ax.set_xlabel(textwrap.fill(panel.x, detail.letters_across(46)))
+    ax.set_ylabel(textwrap.fill(panel.y, detail.letters_up(38)))
     ax.spines[:].set_visible(True)
     if values.size:
         colours = [colour for colour, _ in named(panel.words)] if panel.words else ramp()
@@ -55,12 +54,13 @@ def map_axes(ax: Any, panel: Map, detail: Detail) -> int:
         )
     for curve in panel.curves:
         curve_line(ax, curve, panel, detail)
+        name_above(ax, curve, panel)
     for axis in (ax.xaxis, ax.yaxis):
         ticks(axis, detail.ticks)
     if detail.bare:
         return 0
     if not panel.words and np.isfinite(values).any():
-        _bar(ax, panel)
+        _bar(ax, panel, detail)
     return heading(ax, panel.title, detail)
 
 
@@ -225,7 +225,7 @@ def _outline_of(sign: str) -> Any:
     return Path(paths.vertices - [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2], paths.codes)
 
 
-def _bar(ax: Any, panel: Map) -> None:
+def _bar(ax: Any, panel: Map, detail: Detail) -> None:
     """Colours and their values beside the map."""
     ends = np.linspace(*span(panel), LEVELS + 1)
     bar = ax.inset_axes([1.03, 0, 0.045, 1])
@@ -236,7 +236,8 @@ def _bar(ax: Any, panel: Map) -> None:
     bar.yaxis.set_label_position("right")
     bar.set_ylabel(
         textwrap.fill(
-            panel.label + (" (beyond the ends: their colour)" if beyond(panel) else ""), 34
+            panel.label + (" (beyond the ends: their colour)" if beyond(panel) else ""),
+            detail.letters_up(34),
         )
     )
     bar.spines[:].set_visible(True)

@@ -11,18 +11,26 @@ from ._axes import limits, thin, ticks, valid
 from ._colours import DASHES, MARKERS, PALE, SERIES, Detail, blend
 from ._legend import heading
 
+LAYERS = {"rival": 2.0, "context": 2.1, "predicted": 2.2, "observed": 2.3}
+"""Which role lies over which: data over all."""
+ABOVE_ALL = 2.4
+COVERED = {"linewidth": 2.8, "alpha": 0.6}
+"""So wide that a measured line of 1.5 points leaves both edges of it free, and paler for it."""
+LETTERS_BESIDE = 14
+"""Most letters of a name that is written at the end of its curve."""
+NEAREST = 0.075  # of the height of the axes, between two such names
+RIGHTMOST = 0.85  # of the width, from where on a curve ends at the right
+
 
 def panel_axes(ax: Any, panel: Panel, detail: Detail) -> int:
     """Draw a panel; return how many lines its legend has."""
     ax.set(xscale=panel.xscale, yscale=panel.yscale)
-    ax.set(
-        xlabel=textwrap.fill(panel.x, 52), ylabel=textwrap.fill(panel.y, 22 if detail.bare else 38)
-    )
-    drawn = [
+    ax.set_xlabel(textwrap.fill(panel.x, detail.letters_across(52)))
+    ax.set_ylabel(textwrap.fill(panel.y, detail.letters_up(38)))
+    places = _places(panel)
+    for curve, series in zip(panel.curves, places, strict=True):
         curve_line(ax, curve, panel, detail, series)
-        for curve, series in zip(panel.curves, _places(panel), strict=True)
-    ]
-    if not any(drawn):
+    if not any(visible(curve, panel) for curve in panel.curves):
         ax.text(
             0.5, 0.5, "no finite value to show", ha="center", va="center", transform=ax.transAxes
         )
@@ -34,6 +42,10 @@ def panel_axes(ax: Any, panel: Panel, detail: Detail) -> int:
         ticks(axis, detail.ticks)
     if detail.bare:
         return 0
+    beside = named_beside(ax, panel)
+    for place, (curve, series) in enumerate(zip(panel.curves, places, strict=True)):
+        if place not in beside:
+            name_above(ax, curve, panel, series)
     ax.grid(True)
     return heading(ax, panel.title, detail)
 
@@ -49,8 +61,79 @@ def _places(panel: Panel) -> list[int]:
     return places
 
 
-def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail, series: int = 0) -> bool:
-    """Draw one curve, over a map with a pale outline; say whether there was anything to draw.
+def visible(curve: Curve, panel: Panel | Map) -> bool:
+    """Whether the axes of a panel can show any point of a curve."""
+    x, y = _shown(curve, panel)
+    return bool(np.any(np.isfinite(x) & np.isfinite(y)))
+
+
+def _shown(curve: Curve, panel: Panel | Map) -> tuple[np.ndarray, np.ndarray]:
+    """Return abscissae and ordinates, ``(rows, points)``, with NaN for what the axes cannot show."""
+    y = np.atleast_2d(np.asarray(curve.y, float))
+    x = np.broadcast_to(np.asarray(curve.x, float), y.shape)
+    return valid(x, panel.xscale), valid(y, panel.yscale)
+
+
+def name_above(ax: Any, curve: Curve, panel: Panel | Map, series: int = 0) -> None:
+    """Give a curve that has a name its line in the legend."""
+    if curve.label:
+        label = curve.label if visible(curve, panel) else f"{curve.label} (not finite)"
+        ax.plot([], [], label=label, **_dressed(curve, panel, series))
+
+
+def named_beside(ax: Any, panel: Panel) -> set[int]:
+    """Write the names of measured lines at their right ends, where all of them have room there.
+
+    A family of lines needs it most, as its colours are near each other. All are named so or none is: names in two
+    places are looked for in both.
+
+    Returns:
+        the places of the curves that are named so; they need no line in the legend.
+    """
+    named = {
+        i: curve for i, curve in enumerate(panel.curves) if curve.role == "observed" and curve.label
+    }
+    if len(named) < 2 or not all(_could_be_beside(curve, panel) for curve in named.values()):
+        return set()
+    ends = {
+        i: ax.transLimits.transform(ax.transScale.transform(_end(c, panel)))
+        for i, c in named.items()
+    }
+    heights = sorted(float(end[1]) for end in ends.values())
+    apart = np.diff(heights).min() >= NEAREST
+    inside = heights[0] >= 0 and heights[-1] <= 1 + NEAREST
+    if not (apart and inside and min(end[0] for end in ends.values()) >= RIGHTMOST):
+        return set()
+    for i, curve in named.items():
+        look_of_words = {"textcoords": "offset points", "va": "center", "annotation_clip": False}
+        colour = blend(curve.role, curve.shade)
+        place = (float(ends[i][0]), float(ends[i][1]))
+        ax.annotate(
+            curve.label,
+            place,
+            (5, 0),
+            xycoords="axes fraction",
+            color=colour,
+            fontsize=8.5,
+            **look_of_words,
+        )
+    return set(named)
+
+
+def _could_be_beside(curve: Curve, panel: Panel) -> bool:
+    lone = np.ndim(curve.y) == 1
+    return lone and len(curve.label) <= LETTERS_BESIDE and visible(curve, panel)
+
+
+def _end(curve: Curve, panel: Panel) -> tuple[float, float]:
+    """Return the last point of a curve that the axes show."""
+    x, y = _shown(curve, panel)
+    last = np.flatnonzero(np.isfinite(x[0]) & np.isfinite(y[0]))[-1]
+    return float(x[0, last]), float(y[0, last])
+
+
+def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail, series: int = 0) -> None:
+    """Draw one curve, over a map with a pale outline.
 
     Args:
         ax: where it is drawn.
@@ -59,22 +142,16 @@ def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail, series
         detail: how much of it.
         series: its place among the measured curves of the panel, which decides its marker.
     """
-    y = np.atleast_2d(np.asarray(curve.y, float))
-    x = np.broadcast_to(np.asarray(curve.x, float), y.shape)
-    x = valid(x, panel.xscale)
-    y = valid(y, panel.yscale)
-    some = bool(np.any(np.isfinite(x) & np.isfinite(y)))
-    looks = look(curve, series) | (_outline() if isinstance(panel, Map) else {})
+    x, y = _shown(curve, panel)
+    looks = _dressed(curve, panel, series)
     many = len(y)
-    if curve.label:
-        ax.plot([], [], label=curve.label if some else f"{curve.label} (not finite)", **looks)
     if many > 1:
         rows = np.unique(np.linspace(0, many - 1, min(many, detail.seeds)).round().astype(int))
         x = x[rows]
         y = y[rows]
         looks |= {"linewidth": 0.8, "alpha": float(np.clip(1.8 / np.sqrt(len(rows)), 0.3, 0.85))}
     limit = detail.points if many == 1 else max(48, 6 * detail.points // len(y))
-    if some:
+    if visible(curve, panel):
         for row_x, row_y in zip(x, y, strict=True):
             row_x, row_y = thin(row_x, row_y, limit, panel.xscale == "log")
             drawn = np.pad(np.isfinite(row_x) & np.isfinite(row_y), 1)
@@ -85,7 +162,22 @@ def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail, series
                 {"marker": "o", "markersize": 2.5, "markevery": list(alone)} if alone.size else {}
             )
             ax.plot(row_x, row_y, **({} if "marker" in looks else dots), **looks)
-    return some
+
+
+def _dressed(curve: Curve, panel: Panel | Map, series: int) -> dict[str, Any]:
+    """Return the look of a curve in its panel: data lie over predictions, which are wider where a line covers them."""
+    if isinstance(panel, Map):
+        return look(curve, series) | _outline()
+    looks = look(curve, series) | {"zorder": LAYERS[curve.role]}
+    if curve.role == "predicted" and curve.kind == "points":
+        looks["zorder"] = ABOVE_ALL  # hollow: what was measured is seen inside
+    elif curve.role == "predicted" and any(_covers(data) for data in panel.curves):
+        looks |= COVERED
+    return looks
+
+
+def _covers(curve: Curve) -> bool:
+    return curve.role == "observed" and curve.kind != "points"
 
 
 def look(curve: Curve, series: int = 0) -> dict[str, Any]:
@@ -94,7 +186,9 @@ def look(curve: Curve, series: int = 0) -> dict[str, Any]:
     marker = SERIES[series % len(SERIES)] if curve.role == "observed" else MARKERS[curve.role]
     if curve.kind == "points":
         hollow = (
-            {"markerfacecolor": "none", "markeredgewidth": 1.1} if curve.role == "predicted" else {}
+            {"markerfacecolor": "none", "markeredgewidth": 1.1, "markersize": 7}
+            if curve.role == "predicted"
+            else {}
         )
         points = {
             "linestyle": "none",

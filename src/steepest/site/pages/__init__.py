@@ -6,6 +6,7 @@ Only the pages of phase diagrams have a script, and they show everything without
 from ._build import build as build
 from ._build import refuse as refuse
 from ._drawn import drawn as drawn
+from ._figures import standalone as standalone
 from ._folders import list_files as list_files
 from ._folders import refuse_folder as refuse_folder
 from ._folders import replace_folder as replace_folder
@@ -16,8 +17,10 @@ from ._mathfont import characters as characters
 from ._mathfont import font as font
 from ._pages import environment as environment
 from ._pages import figure as figure
+from ._pages import figure_files as figure_files
 from ._pages import figures_alike as figures_alike
 from ._pages import parts as parts
+from ._pages import roles as roles
 from ._referee import referee_page as referee_page
 from ._report import comparison_page as comparison_page
 from ._report import report_page as report_page

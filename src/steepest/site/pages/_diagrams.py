@@ -1,7 +1,6 @@
 """Pages of sweeps: phase diagrams with what was swept, counted and kept."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from steepest.core.panels import Map, Panel
-from steepest.site.drawing import GAP, blend, named, svg, thumbnail
+from steepest.site.drawing import GAP, blend, named, page_svg, thumbnail
 
 from . import _hover, _pages
 from ._figures import inline, label, theme
@@ -67,7 +66,7 @@ def page(sweep: "Sweep", panels: Sequence[Panel | Map], alone: bool) -> str:
     figures = [
         (
             panel.title,
-            inline(svg([replace(panel, title="")]), f"f{i}-", label(panel)),
+            inline(page_svg(panel), f"f{i}-", label(panel)),
             list(_legend(panel)),
             _unit(panel),
         )

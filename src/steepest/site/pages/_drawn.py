@@ -4,14 +4,14 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from steepest.core.panels import Panel, panels_to_json
 from steepest.core.records import canonical_digest
-from steepest.site.drawing import svg, thumbnail
+from steepest.site.drawing import page_svg, svg, thumbnail
 
 FILE = "drawn.json"
 
@@ -21,11 +21,13 @@ class Drawn:
     """A result's drawings as SVG.
 
     Attributes:
-        figures: one a panel, without its title.
+        figures: one a panel, narrow and without its title, for pages.
+        files: one a panel, with its title, for readers who take it elsewhere.
         thumbnail: the first panel, small; empty where there is none.
     """
 
     figures: tuple[str, ...]
+    files: tuple[str, ...]
     thumbnail: str
 
 
@@ -36,12 +38,18 @@ def drawn(panels: Sequence[Panel], folder: Path) -> Drawn:
         record = json.loads((folder / FILE).read_text("utf-8"))
         sound = record.pop("digest") == canonical_digest(record)
         if sound and record["asked"] == asked:
-            return Drawn(tuple(record["figures"]), record["thumbnail"])
+            return Drawn(tuple(record["figures"]), tuple(record["files"]), record["thumbnail"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # whatever is wrong with it, it is drawn again
-    figures = tuple(svg([replace(panel, title="")]) for panel in panels)
-    made = Drawn(figures, thumbnail(panels[0]) if panels else "")
-    record = {"asked": asked, "figures": list(made.figures), "thumbnail": made.thumbnail}
+    figures = tuple(page_svg(panel) for panel in panels)
+    files = tuple(svg([panel]) for panel in panels)
+    made = Drawn(figures, files, thumbnail(panels[0]) if panels else "")
+    record = {
+        "asked": asked,
+        "figures": list(made.figures),
+        "files": list(made.files),
+        "thumbnail": made.thumbnail,
+    }
     text = json.dumps({**record, "digest": canonical_digest(record)})
     with suppress(OSError):  # a folder that cannot be written costs time, not the page
         temporary = folder / f".{FILE}-{os.getpid()}"

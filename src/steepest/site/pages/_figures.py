@@ -13,6 +13,9 @@ from markupsafe import Markup
 from steepest.core.panels import Map, Panel
 from steepest.site.drawing import COLOURS, GAP, GAP_LINE, GRID, INK, MARK, PALE, VERDICTS, blend
 
+from ._lighter import lighten
+from ._style import sheet_of_picture
+
 _ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tspan", "image"}
 _ATTRIBUTES = {
     "id",
@@ -54,10 +57,25 @@ def inline(svg: str, prefix: str, words: str) -> Markup:
     for part in root.iter("g"):
         _hoist(part)
     _flatten(root)
+    lighten(root)
     for part in list(root.iter("text")):
         _set_indices(part)
     root.attrib = {"viewBox": root.get("viewBox", "0 0 1 1"), "role": "img", "aria-label": words}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def standalone(graphic: Markup) -> str:
+    """Return a graphic as a file of its own, which a page shows as a picture.
+
+    Its colours follow the scheme of the element that shows it, as those of the page do.
+    """
+    root = ElementTree.fromstring(graphic)
+    _, _, width, height = root.get("viewBox", "0 0 1 1").split()
+    root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
+    sheet = ElementTree.Element("style")
+    sheet.text = sheet_of_picture(graphic)
+    root.insert(0, sheet)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _clean(part: ElementTree.Element) -> ElementTree.Element:
@@ -96,15 +114,15 @@ def _adopt(part: ElementTree.Element, names: Mapping[str, str]) -> None:
         if value := part.get(link):
             part.set(link, re.sub(r"#([\w.-]+)", lambda found: f"#{names[found[1]]}", value))
     if path := part.get("d"):
-        shape = re.sub(r"\s*([MLCQZz])\s*", r"\1", path.strip())
-        # a tenth of a unit is a fifth of a pixel; shapes that are reused as markers are small and keep theirs
-        part.set("d", shape if len(shape) < 400 else re.sub(r"(\.\d)\d+", r"\1", shape))
+        part.set("d", re.sub(r"\s*([MLCQZz])\s*", r"\1", path.strip()))
     if re.fullmatch(r"rotate\(-?0 .*\)", part.get("transform", "")):
         part.attrib.pop("transform")
     if style := part.get("style"):
         style = re.sub(r"#[0-9a-f]{6}", lambda found: theme(found[0]), _USUAL.sub("", style))
         style = re.sub(r"([:;]) ", r"\1", style).rstrip("; ")
-        if not _implied(part.tag, style):
+        if part.tag == "text":
+            style = re.sub(r"fill:var\(--ink\);?", "", style).rstrip(";")
+        if style and not _implied(part.tag, style):
             part.set("style", style)
         else:
             part.attrib.pop("style")

@@ -12,12 +12,12 @@ from markupsafe import Markup
 from steepest.catalogue import Entry, chapter_title
 from steepest.core.checks import Interval, Verdict
 from steepest.core.errors import UserError
-from steepest.core.panels import Panel
+from steepest.core.panels import Map, Panel
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
 from steepest.engine.rates import record_behind, spelled_rates
 from steepest.engine.results import Result
-from steepest.site.drawing import svg
+from steepest.site.drawing import page_svg
 from steepest.sources import cited, expand, spelled
 
 from . import _text
@@ -30,6 +30,15 @@ from ._runs import Run
 
 WORDS = {verdict: (look.sign, look.word) for verdict, look in LOOKS.items()}
 """Sign and word of a verdict: colour alone says nothing to some readers."""
+
+
+ROLE_WORDS = {
+    "observed": "observed",
+    "predicted": "predicted",
+    "rival": "wrong theory",
+    "context": "reference",
+}
+"""The words of the key for whose numbers a curve shows."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +170,11 @@ def figure(run: Run, place: int, prefix: str) -> tuple[str, Markup]:
     return panel.title, inline(drawn(panels, run.folder).figures[place], prefix, label(panel))
 
 
+def figure_files(run: Run) -> tuple[str, ...]:
+    """Return the panels of a run as files for readers who take them elsewhere, with titles and colours of their own."""
+    return drawn(run.result.panels, run.folder).files
+
+
 def figures_alike(runs: Sequence[Run], place: int, prefixes: Sequence[str]) -> list[Markup]:
     """Return the graphics of one panel of several runs, on the same axes: what moves is the data.
 
@@ -181,7 +195,7 @@ def figures_alike(runs: Sequence[Run], place: int, prefixes: Sequence[str]) -> l
         )
         panels = [replace(panel, xlim=xlim, ylim=ylim) for panel in curves]
     return [
-        inline(svg([replace(panel, title="")]), prefix, label(panel))
+        inline(page_svg(panel), prefix, label(panel))
         for panel, prefix in zip(panels, prefixes, strict=True)
     ]
 
@@ -253,9 +267,10 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(bar=bar, words=WORDS, changed=_differences)
+    made.globals.update(role_words=ROLE_WORDS, bar=bar, words=WORDS, changed=_differences)
     for name in ("number", "found", "allowed", "duration", "ticks"):
         made.filters[name] = getattr(_text, name)
+    made.filters["roles"] = roles
     made.filters["formula"] = formula
     made.filters["split_formula"] = split_formula
     made.filters["expanded"] = partial(expand, known_only=False)
@@ -264,6 +279,11 @@ def environment() -> Environment:
     made.filters["name_in"] = lambda id, names: names[id]
     made.filters["between"] = lambda pair: _text.ends(Interval(*pair))
     return made
+
+
+def roles(panels: Sequence[Panel | Map]) -> set[str]:
+    """Return the roles of what some panels draw."""
+    return {curve.role for panel in panels for curve in panel.curves}
 
 
 def _differences(changed: Mapping[str, Any]) -> str:

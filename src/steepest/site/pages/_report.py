@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from markupsafe import Markup
 
 from steepest.core.errors import UserError
 from steepest.core.panels import Panel
-from steepest.site.drawing import svg
+from steepest.site.drawing import page_svg
 
 from . import _pages
 from ._figures import inline
@@ -136,7 +135,7 @@ def drawn_panels(panels: Sequence[Panel]) -> list[tuple[str, Markup]]:
         (
             panel.title,
             inline(
-                svg([replace(panel, title="")]),
+                page_svg(panel),
                 f"f{i}-",
                 f"{panel.title}. {panel.y} against {panel.x}",
             ),

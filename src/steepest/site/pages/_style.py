@@ -1,5 +1,6 @@
 """The style sheets: one set of colours and parts for the atlas, for reports and for the book."""
 
+import re
 from functools import cache
 from importlib import resources
 
@@ -22,6 +23,21 @@ def sheet_of_book() -> str:
 def sheet_of_slides() -> str:
     """Return the sheet of the slides of chapters: the colours follow the switch of the book."""
     return "\n".join((_switched(), _read("parts"), _read("shown"), _read("slides")))
+
+
+def sheet_of_picture(graphic: str) -> str:
+    """Return the sheet of a figure that is a file of its own, with the colours that it uses, light and dark."""
+    used = set(re.findall(r"var\((--[\w-]+)\)", graphic)) | {"--ink", "--sans"}
+    light = _chosen("light", used)
+    dark = _chosen("dark", used)
+    text = "svg{stroke-linejoin:round}text{font:8.5px var(--sans);fill:var(--ink)}"
+    return f"svg{{{light}}}@media (prefers-color-scheme:dark){{svg{{{dark}}}}}{text}"
+
+
+def _chosen(name: str, used: set[str]) -> str:
+    """Return the lines of a list of colours and fonts that are used."""
+    lines = re.findall(r"(--[\w-]+): ([^;]+);", _read(name))
+    return "".join(f"{variable}:{value};" for variable, value in lines if variable in used)
 
 
 def _switched() -> str:

@@ -1,12 +1,11 @@
 """The verdict of a claim on a reader's own network as one page, which asks nothing of any network."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from markupsafe import Markup
 
 from steepest.engine.results import Result
-from steepest.site.drawing import svg
+from steepest.site.drawing import page_svg
 
 from . import _pages
 from ._figures import inline, label
@@ -28,7 +27,7 @@ def subject_page(result: Result, file: str | Path) -> Path:
         UserError: a place that cannot be written.
     """
     figures = [
-        (panel.title, inline(svg([replace(panel, title="")]), f"f{i}-", label(panel)))
+        (panel.title, inline(page_svg(panel), f"f{i}-", label(panel)))
         for i, panel in enumerate(result.panels)
     ]
     template = _pages.environment().get_template("subject.html")

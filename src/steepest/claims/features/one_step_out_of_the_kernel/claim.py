@@ -368,17 +368,19 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
                 kit.observed_curve(
                     widths, relu[i], f"ReLU, {m} images", kind="points", shade=shade
                 ),
-                kit.predicted_curve(wide, law.relu[i], "" if i else "predicted", shade=shade),
+                kit.predicted_curve(
+                    wide, law.relu[i], "" if i else "law of wide ReLU layers", shade=shade
+                ),
             ]
         scatter = float(law.relu[0, 0]) * (wide / wide[0]) ** -0.75
         kernel = kit.panel(
-            "One step in the NTK parameterization",
+            "NTK scaling: one step moves the kernel less, the wider the layer",
             "width n",
-            "‖ΔΘ‖ / ‖Θ‖",
+            "change of the kernel, ‖ΔΘ‖/‖Θ‖",
             *curves,
             kit.observed_curve(widths, tanh, "tanh", kind="points", shade=1.0),
-            kit.predicted_curve(widths, tanh[0] * widths[0] / widths, "∝ 1/n"),
-            kit.rival_curve(wide, scatter, "n^(−3/4)"),
+            kit.predicted_curve(widths, tanh[0] * widths[0] / widths, "tanh, law ∝ 1/n"),
+            kit.rival_curve(wide, scatter, "ReLU, wrong law n^(−3/4)"),
             log="xy",
         )
         out = [
@@ -390,12 +392,14 @@ class OneStepOutOfTheKernel(kit.Claim[list[Setting]]):
             )
         ]
         scalings = kit.panel(
-            "Who is out",
+            "Only mean-field outputs leave the kernel at every width",
             "width n",
-            "‖ΔΘ‖ / ‖Θ‖",
+            "change of the kernel, ‖ΔΘ‖/‖Θ‖",
             *out,
             kit.observed_curve(widths, relu[-1], "ReLU, NTK", shade=0.6),
-            kit.predicted_curve(widths, standard[0] * (widths / widths[0]) ** -2, "∝ n⁻²"),
+            kit.predicted_curve(
+                widths, standard[0] * (widths / widths[0]) ** -2, "standard, ∝ n⁻²"
+            ),
             log="xy",
         )
         return (kernel, scalings)

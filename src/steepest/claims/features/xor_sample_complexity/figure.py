@@ -22,32 +22,34 @@ def panels_of_samples(
     ]
     return (
         kit.panel(
-            "A quarter of errors: d log d samples, or almost d²",
+            "Networks need about d log d samples, kernels almost d²",
             "dimension d",
-            "samples n*",
+            "samples for a quarter of errors",
             kit.observed_curve(d, network, "network", kind="points"),
             kit.predicted_curve(d, factor(law.network_samples.values), "∝ d log d"),
             kit.rival_curve(d, factor(d**1.5), "∝ d^1.5"),
             kit.observed_curve(
                 d, seen.kernel_samples.mean("seed").values, "kernel", kind="points", shade=0.7
             ),
-            kit.predicted_curve(d, law.kernel_samples.values, "kernel, by its spectrum"),
+            kit.predicted_curve(
+                d, law.kernel_samples.values, "from the kernel's spectrum", shade=0.7
+            ),
             log="xy",
         ),
         kit.panel(
-            "Networks learn from a few samples a dimension",
-            "n / d",
+            "Networks: a few samples a dimension suffice, more in larger d",
+            "samples over dimension, n / d",
             "test error",
             *curves,
             ylim=(0, 0.55),
         ),
         kit.curves(
-            "The kernel learns when n is of order d²",
+            "Kernels: samples must grow almost like d²",
             law.kernel_errors,
             seen.kernel_errors,
             over="size",
             by="dimension",
-            x="n / d²",
+            x="samples over dimension squared, n / d²",
             y="test error",
             name="d = {}",
             ylim=(0, 0.55),

@@ -571,17 +571,17 @@ class NuclearNorm(kit.Claim[Setting]):
         alphas = np.array(self.alphas)
         mean = lambda array: array.mean("seed").values
         order = slice(None, None, -1)
-        sizes, least = (
-            np.linalg.eigvalsh(w[0])[order] for w in (seen.few.values, law.low_norm.values)
-        )
+        sizes = np.linalg.eigvalsh(seen.few.values[0])[order]
+        least = np.linalg.eigvalsh(law.low_norm.values[0])[order]
+        truth = np.linalg.eigvalsh(law.low_rank.values[0])[order]
         places = np.arange(1, self.dimension + 1)
         apart = [_apart(seen.few, law.low_rank), _apart(seen.few, law.low_norm)]
         shares = np.arange(1, self.draws + 1) / self.draws
         return (
             kit.panel(
-                "Commuting: the flow follows the exact law",
-                "α",
-                "relative distance from least nuclear norm",
+                "Commuting measurements: small starts end at the least nuclear norm",
+                "size of the start, α",
+                "distance from least nuclear norm",
                 kit.observed_curve(
                     alphas,
                     mean(_apart(seen.eigenvalues, law.limit, ("row",))),
@@ -594,9 +594,9 @@ class NuclearNorm(kit.Claim[Setting]):
                 log="xy",
             ),
             kit.panel(
-                "Enough measurements: least nuclear norm, which is the truth",
-                "α",
-                "relative distance",
+                "Enough measurements: flow finds the truth",
+                "size of the start, α",
+                "distance from the truth",
                 *(
                     kit.observed_curve(alphas, mean(seen.off_enough[i]), name, shade=float(i))
                     for i, name in enumerate(SUFFICIENT)
@@ -604,8 +604,8 @@ class NuclearNorm(kit.Claim[Setting]):
                 log="xy",
             ),
             kit.panel(
-                f"Few, α = {alphas[0]:g}: most end at the truth of rank one",
-                "relative distance",
+                "Few measurements: most ends are at the truth, not at the least norm",
+                "distance of the end",
                 "share of problems below",
                 kit.observed_curve(
                     np.sort(apart[0].values), shares, "from the truth", kind="steps"
@@ -614,10 +614,11 @@ class NuclearNorm(kit.Claim[Setting]):
                 log="x",
             ),
             kit.panel(
-                "Spectra of limit and program in the first of them",
-                "rank",
+                "The first of these: its end beside the truth and the least norm",
+                "number of the eigenvalue",
                 "eigenvalue",
-                kit.rival_curve(places, least, "least nuclear norm"),
+                kit.rival_curve(places, least, "least nuclear norm", kind="points"),
+                kit.predicted_curve(places, truth, "truth", kind="points"),
                 kit.observed_curve(places, sizes, "flow", kind="points"),
             ),
         )

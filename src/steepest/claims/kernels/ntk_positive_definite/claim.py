@@ -426,21 +426,24 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
         order = np.arange(1, 2 * self.pairs + 1)
-        shades = np.linspace(0, 1, len(self.names))
-        which = np.arange(len(self.names))
+        count = len(self.activations)
+        # activations in blue, polynomials in green
+        shades = [*np.linspace(0, 0.5, count), *np.ones(len(self.names) - count)]
+        labels = [*self.activations, "polynomials", *[""] * (len(self.names) - count)]
+        which = np.arange(len(self.names)) + 1
         angles = np.array(ANGLES)
         spectra = []
         for j, title in (
-            (0, "Random inputs: only polynomials fall to zero"),
-            (2, "Antipodal pairs: parity matters"),
+            (0, "Random inputs: only polynomials have eigenvalues zero"),
+            (2, "Opposite inputs x and −x: parity decides which fall to zero"),
         ):
             floor = 0 * order + float(seen.level[:, j, 0].max())
             shown = np.maximum(seen.eigenvalues[:, j, 0, ::-1].values, 1e-17)
             curves = [
-                kit.observed_curve(order, shown[i], name, shade=shades[i])
-                for i, name in enumerate(self.names)
+                kit.observed_curve(order, shown[i], label, shade=shades[i])
+                for i, label in enumerate(labels[: len(self.names)])
             ]
-            floors = kit.predicted_curve(order, floor, "largest error")
+            floors = kit.context_curve(order, floor, "rounding: below is zero", kind="dashed")
             spectra.append(
                 kit.panel(title, "eigenvalue number", "eigenvalue", *curves, floors, log="y")
             )
@@ -455,8 +458,8 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
         return (
             *spectra,
             kit.panel(
-                "Ranks on random inputs",
-                f"activation: {', '.join(self.names)}",
+                "Random inputs: only polynomials lack full rank",
+                ", ".join(f"{i} {name}" for i, name in zip(which, self.names, strict=True)),
                 "rank",
                 kit.observed_curve(
                     which, seen["rank"][:, 0].mean("seed"), "computed", kind="points"
@@ -465,8 +468,8 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
                 kit.rival_curve(which, 0 * which + 2 * self.pairs, "full"),
             ),
             kit.panel(
-                "Two inputs come together",
-                "angle between them",
+                "Two inputs come together: the least eigenvalue falls like δ²",
+                "angle between them, δ",
                 "smallest eigenvalue",
                 *nearest,
                 log="xy",

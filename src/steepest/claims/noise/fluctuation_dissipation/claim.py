@@ -365,7 +365,7 @@ class FluctuationDissipation(kit.Claim[Setting]):
         alignment = seen.alignment
         ends = np.geomspace(float(alignment.min()), float(alignment.max()), 20)
         steps = seen.lr.sel(loss="squared").values
-        shown = np.geomspace(0.3, 1.15, 12) * steps.max()
+        shown = np.geomspace(0.9 * steps.min(), 1.15 * steps.max(), 40)
         x, y = patients(self.examples)
         states = [steady_state(x, y, lr, self.batch, ridge=self.ridge) for lr in shown]
         curve = np.array([_alignment(state) for state in states]) / shown
@@ -389,11 +389,11 @@ class FluctuationDissipation(kit.Claim[Setting]):
                 log="xy",
             ),
             kit.panel(
-                "Least squares at any step",
+                "Least squares: the excess risk outgrows the step",
                 "step γ",
-                "twice the excess risk / γ",
-                kit.predicted_curve(shown, curve, "exact steady state"),
-                kit.rival_curve(shown, np.full(shown.size, first), "proportional to γ"),
+                "2 × excess risk / step",
+                kit.predicted_curve(shown, curve, "exact law"),
+                kit.rival_curve(shown, np.full(shown.size, first), "risk ∝ step"),
                 kit.observed_curve(steps, of_squared / steps, "runs", kind="points"),
                 log="y",
             ),

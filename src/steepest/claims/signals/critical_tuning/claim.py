@@ -403,25 +403,32 @@ class CriticalTuning(kit.Claim[Setting]):
                 rate = float(law[f"growth_{direction}"][i])
                 shade = (2 * i + (sign == "⊥")) / max(1, 2 * len(self.off_c_w) - 1)
                 growth += [
-                    kit.observed_curve(few, path, f"χ{sign} at C_W = {c_w:g}", shade=shade),
+                    kit.observed_curve(few, path, f"{sign}, C_W = {c_w:g}", shade=shade),
                     kit.predicted_curve(few, path[0] * np.exp(rate * few)),
                 ]
         wrong = float(variance[0, 0]) * float(law.c_w[0]) ** layers[:9]
         rule = kit.rival_curve(layers[:9], wrong, f"{self.activations[0]} by the rule C_W = 1")
-        neutral = kit.predicted_curve(factors, 0 * factors, "critical")
+        neutral = kit.predicted_curve(factors, 0 * factors, "no growth")
         return (
-            kit.panel("At criticality the variance survives", "layer", "K", *curves, rule, log="y"),
             kit.panel(
-                "The C_W that keeps directions apart",
+                "At criticality K is kept, or falls like a power of depth",
+                "layer",
+                "size of signals, K",
+                *curves,
+                rule,
+                log="y",
+            ),
+            kit.panel(
+                "Directions neither spread nor merge at the critical C_W alone",
                 "C_W / critical C_W",
-                "log growth across, a layer",
+                "log of their growth, a layer",
                 *scans,
                 neutral,
             ),
             kit.panel(
-                "Elsewhere perturbations grow or shrink",
+                "Off criticality small changes grow or shrink exponentially",
                 "layer",
-                "size of the perturbation",
+                "change along ∥, across ⊥",
                 *growth,
                 log="y",
             ),

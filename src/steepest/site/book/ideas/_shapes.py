@@ -137,7 +137,7 @@ def displacement() -> Idea:
     right.dots([corner[0] + 1.5], [corner[1] + 1.5], "observed", 4, hollow=True)
     whole.words("the displacement: 2 right, 1 down", (WIDTH - 12, 34 + size), "ink", "end", (0, 20))
     whole.words(
-        "nine pairs of pixels meet, all at this displacement",
+        "nine pairs of pixels meet at this displacement",
         (12, 34 + size),
         "soft",
         "start",
