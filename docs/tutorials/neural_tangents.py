@@ -45,6 +45,7 @@
 # | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
 # | outputs with positions of their own | `gram_positions(net.limit(), x1, x2)` |
 # | `diagonal_axes` of `kernel_fn` | `gram_diagonal(net.limit(), x)` |
+# | kernels of a truncated `stax.serial`, one for each layer | `gram_layers(net.limit(), x)`: all of them in one pass |
 # | `jax.grad` of `kernel_fn` | `jax.grad` of `kernel_function(net.limit(), like)`, one pair at a time |
 # | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |
 # | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `sampled_gram(net, x, key, count=n)`, with standard errors |
@@ -79,6 +80,7 @@ from steepest.kernels import (
     empirical_ntk,
     gaussian_process,
     gram,
+    gram_layers,
     kernel_dynamics,
     kernel_function,
     kernel_ridge,
@@ -187,6 +189,22 @@ try:
     twice.limit()
 except UserError as sentence:
     print(sentence)
+
+# %% [markdown]
+# `gram_layers` gives the kernels behind each layer in one pass, with the name of the layer. Where positions are left,
+# each position of one image meets each position of the other. The first layer is linear in the covariance of patches,
+# and the last is what `gram` gives.
+
+# %%
+few = images[:3].astype(float)
+behind = gram_layers(convolutional.limit(), few)
+for layer in behind:
+    print(f"{layer.name}: {layer.ntk.shape}, error at most {layer.error:.0e}")
+padded = np.pad(few[..., 0], ((0, 0), (1, 1), (1, 1)))
+patches = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2)).reshape(3, 8, 8, 9)
+by_patches = 0.01 + 2.0 / 9 * np.einsum("ipqs,jrts->ijpqrt", patches, patches)
+compare("behind the first layer", behind[0].nngp, by_patches)
+compare("behind the last", behind[-1].nngp, gram(convolutional.limit(), few).nngp)
 
 # %% [markdown]
 # `kernel_function` is the same for one pair of inputs, as a function of JAX. Its gradient tells in which direction two

@@ -2,8 +2,10 @@
 
 from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import GramDiagonal as GramDiagonal
+from steepest.kernels._gram import LayerGram as LayerGram
 from steepest.kernels._gram import gram as gram
 from steepest.kernels._gram import gram_diagonal as gram_diagonal
+from steepest.kernels._gram import gram_layers as gram_layers
 from steepest.kernels._gram import gram_positions as gram_positions
 from steepest.kernels._gram import nngp as nngp
 from steepest.kernels._gram import ntk as ntk

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from steepest.core.errors import UserError
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
-from steepest.kernels.wide import Positions, between_positions
+from steepest.kernels.wide import Positions, behind_nodes
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
 from steepest.nn.networks import Limit
@@ -159,7 +160,102 @@ def gram_positions(
         )
     x = as_inputs(x, limit)
     other = None if other is None else as_inputs(other, limit)
-    return Gram(*between_positions(limit, x, other, tolerance))
+    (last,) = behind_nodes(limit, (len(limit.nodes) - 1,), x, other, tolerance)
+    return Gram(*last)
+
+
+class LayerGram(NamedTuple):
+    """Kernels behind a layer.
+
+    Attributes:
+        name: of the layer, as ``"conv(64)"`` or ``"relu"``.
+        nngp: covariance of a channel behind it, ``(n, m)``, or ``(n, m, *space, *space)`` where positions are left.
+        ntk: tangent kernel, of the same shape; zeros before the first weights, NaN when σ jumps.
+        error: as that of ``gram``, relative to the diagonals behind this layer.
+    """
+
+    name: str
+    nngp: NDArray
+    ntk: NDArray
+    error: float
+
+
+def gram_layers(
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    other: Float[np.ndarray, "m ..."] | None = None,
+    *,
+    layers: Sequence[int] | None = None,
+    tolerance: float | None = None,
+) -> tuple[LayerGram, ...]:
+    """Compute NNGP and NTK behind every layer of an infinitely wide network, in one pass over the network.
+
+    Layers are those that ``network`` was given, one after the other: of branches what they are joined to, and those
+    inside ``serial(...)`` each for itself. Of ``mlp`` they are its weight matrices, so that kernels are those of
+    pre-activations. Where positions are left all pairs of them are given, as by ``gram_positions``: memory for n m P²
+    numbers, for P positions, so choose ``layers`` where images are large.
+
+    Args:
+        limit: as for ``gram``; the output may keep its positions.
+        x: inputs, as for ``gram``.
+        other: a second set; the first without.
+        layers: which layers are wanted, counted from 0, or from the end by negative numbers; by default all.
+        tolerance: as for ``gram``.
+
+    Raises:
+        UserError: as ``gram``; a layer that is not there; a limit that was not made by ``network`` or ``mlp``.
+
+    >>> from steepest.nn.layers import conv, dense, flatten, network
+    >>> net = network(conv(8), "relu", flatten(), dense(1), shape=(4, 3, 2), parameterized="ntk")
+    >>> for layer in gram_layers(net.limit(), np.ones((2, 4, 3, 2))):
+    ...     print(layer.name, layer.ntk.shape)
+    conv(8) (2, 2, 4, 3, 4, 3)
+    relu (2, 2, 4, 3, 4, 3)
+    flatten (2, 2)
+    dense(1) (2, 2)
+    """
+    x = as_inputs(x, limit)
+    other = None if other is None else as_inputs(other, limit)
+    if isinstance(limit, Limit):
+        chosen = _chosen(layers, len(limit.layers))
+        connected = _gram_of_connected_layers(limit, x, other, tolerance)
+        return tuple(connected[index] for index in chosen)
+    if not limit.stages:
+        raise UserError(
+            "gram_layers needs a limit that knows its layers, got one without stages; take network(...).limit()"
+        )
+    stages = [limit.stages[index] for index in _chosen(layers, len(limit.stages))]
+    kernels = behind_nodes(limit, tuple(stage.node for stage in stages), x, other, tolerance)
+    return tuple(LayerGram(stage.name, *k) for stage, k in zip(stages, kernels, strict=True))
+
+
+def _chosen(layers: Sequence[int] | None, count: int) -> list[int]:
+    """Return which of so many layers are wanted."""
+    if layers is None:
+        return list(range(count))
+    wrong = [index for index in layers if not -count <= index < count]
+    if wrong or not len(layers):
+        raise UserError(
+            f"layers are numbers from {-count} to {count - 1} for this network of {count} layers, got {list(layers)}"
+        )
+    return [index % count for index in layers]
+
+
+def _gram_of_connected_layers(
+    limit: Limit, x: NDArray, other: NDArray | None, tolerance: float | None
+) -> list[LayerGram]:
+    """Compute the kernels of all pre-activations, each as the output of the network that ends there."""
+    kernels: list[LayerGram] = []
+    for index in range(len(limit.layers)):
+        ending = replace(limit, layers=limit.layers[: index + 1])
+        k = gram(ending, x, other, tolerance=tolerance)
+        carried = limit.kept(index)
+        if carried:  # an output has no residual branch, and both kernels of branches add up
+            before = kernels[-1]
+            error = max(k.error, before.error)
+            k = Gram(k.nngp + carried * before.nngp, k.ntk + carried * before.ntk, error)
+        kernels.append(LayerGram("dense", *k))
+    return kernels
 
 
 def nngp(

@@ -72,15 +72,22 @@ def by_displacement(
     return _segment(plan, duals, end, behind, layout, one, two)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
 def by_all_pairs(
     plan: Plan, duals: tuple[Dual | None, ...], end: int, one: Sides, two: Sides
 ) -> Pairs:
     """Compute the kernels of any node for all pairs of its positions: ``(*space, *space, b, b')``."""
+    return at_nodes(plan, duals, (end,), one, two)[0]
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def at_nodes(
+    plan: Plan, duals: tuple[Dual | None, ...], ends: tuple[int, ...], one: Sides, two: Sides
+) -> tuple[Pairs, ...]:
+    """Compute the kernels of several nodes for all pairs of their positions, in one pass."""
     layout = AllPairs(plan)
     nodes = plan.limit.nodes
     computed: dict[int, Pairs] = {0: Pairs(_products(layout, one, two), None)}
-    for index in range(1, end + 1):
+    for index in range(1, max(ends) + 1):
         node = nodes[index]
         read = [computed[source] for source in node.sources]
         if not isinstance(node, MIXING):
@@ -90,7 +97,7 @@ def by_all_pairs(
         if isinstance(node, Attend):
             mix = partial(_attend, one[index][0], two[index][0])
         computed[index] = read[0].map(mix)
-    return computed[end]
+    return tuple(computed[end] for end in ends)
 
 
 def attention_weights(

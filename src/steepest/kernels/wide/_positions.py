@@ -64,15 +64,16 @@ class Positions:
         tolerance: float | None,
         *,
         positions: bool = False,
+        keep: tuple[int, ...] = (),
     ) -> "Positions":
-        """Build it for these inputs; ``positions`` says that those of the output are wanted.
+        """Build it for these inputs; ``positions`` says that those of the output are wanted, ``keep`` which diagonals.
 
         Raises:
             UserError: the output keeps its positions; no signal reaches it; an activation has no known expectation.
         """
         plan = plan_of(limit, positions=positions)
         both = x if other is None else np.concatenate([x, other.astype(x.dtype)])
-        surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize])
+        surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize], keep=keep)
         return cls(plan, surveyed.duals, surveyed.error, (both, surveyed))
 
     def rows(self, x: NDArray) -> tuple[NDArray, ...]:

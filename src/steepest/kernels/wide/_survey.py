@@ -36,6 +36,7 @@ from steepest.nn.layers._nodes import (
 from steepest.nn.layers._window import Window
 
 ROUNDING = 8  # roundings of one sum over a window, in units of the precision
+EMPTY = "a kernel is zero: no signal reaches the output; check c_w, c_b and inputs that are zero everywhere"
 CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time
 
 Values = NDArray[np.float64]
@@ -67,19 +68,33 @@ class Survey:
         duals: the expectations of each node; None without activation.
         sides: numbers at single positions that pairs are computed from, by node.
         output: the last node.
+        kept: other nodes that were asked for.
     """
 
     duals: tuple[Dual | None, ...]
     sides: dict[int, list[Values]]
     output: Diagonal
+    kept: dict[int, Diagonal]
 
     @property
     def error(self) -> float:
         """Bound the error of both kernels, relative to the root of the product of the diagonals."""
-        bounds = [self.output.g / self.output.k]
-        if self.output.theta is not None and self.output.h is not None:
-            bounds.append(self.output.h / self.output.theta)
-        return float(np.max(bounds))
+        return error_of(self.output)
+
+
+def error_of(diagonal: Diagonal) -> float:
+    """Bound the error of both kernels of a node, relative to the root of the product of the diagonals.
+
+    Raises:
+        UserError: no signal reaches the node.
+    """
+    live = diagonal.k > 0
+    if not live.any():
+        raise UserError(EMPTY)
+    bounds = [diagonal.g[live] / diagonal.k[live]]
+    if diagonal.theta is not None and diagonal.h is not None:
+        bounds.append(diagonal.h[live] / diagonal.theta[live])
+    return float(np.max(bounds))
 
 
 def survey(
@@ -88,6 +103,7 @@ def survey(
     tolerance: float,
     duals: tuple[Dual | None, ...] | None = None,
     room: float = 1.05,
+    keep: tuple[int, ...] = (),
 ) -> Survey:
     """Compute the diagonal of the recursion for inputs ``(n, *shape)``, in float64.
 
@@ -97,6 +113,7 @@ def survey(
         tolerance: of the expectations.
         duals: those of a survey of more inputs; chosen here without.
         room: factor by which variances may be larger or smaller at other inputs.
+        keep: nodes whose diagonals are wanted.
 
     Raises:
         UserError: no signal arrives at the output, or an activation has no known expectation.
@@ -138,10 +155,8 @@ def survey(
             diagonals.append(_joined(plan, node, read, eps))
     output = diagonals[-1]
     if not (output.k > 0).all():
-        raise UserError(
-            "a kernel is zero: no signal reaches the output; check c_w, c_b and inputs that are zero everywhere"
-        )
-    return Survey(tuple(chosen), sides, output)
+        raise UserError(EMPTY)
+    return Survey(tuple(chosen), sides, output, {index: diagonals[index] for index in keep})
 
 
 def _activated(read: Diagonal, dual: Dual, eps: float) -> Diagonal:

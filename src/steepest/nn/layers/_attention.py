@@ -30,6 +30,8 @@ class Attention(Weights):
     c_w: float | None = None
     c_b: float | None = None
 
+    word = "attention"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are those of ``dense``, by name: query, key (if not tied), value, output."""
         need_space("attention", signal)

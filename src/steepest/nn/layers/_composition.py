@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,8 @@ class Serial(Layer):
     """Layers one after the other; build it with :func:`serial`."""
 
     layers: tuple[Layer, ...]
+
+    word = "serial"
 
     @property
     def weighted(self) -> bool:
@@ -47,8 +48,10 @@ class Serial(Layer):
             return x
 
         def extend(draft: Draft, source: int) -> int:
-            for part in parts:
+            for layer, part in zip(self.layers, parts, strict=True):
                 source = part.extend(draft, source)
+                if not isinstance(layer, Serial):  # its layers are stages themselves
+                    draft.mark(layer.name, source)
             return source
 
         return Part(init, apply, signal, extend)
@@ -59,8 +62,6 @@ class Branched(Layer):
     """Branches that read the same signal; parameters are a tuple, one entry a branch."""
 
     branches: tuple[Layer, ...]
-
-    name: ClassVar[str]
 
     @property
     def weighted(self) -> bool:
@@ -88,7 +89,8 @@ class Branched(Layer):
             return joined([part.apply(own, x) for part, own in zip(parts, params, strict=True)])
 
         def extend(draft: Draft, source: int) -> int:
-            ends = tuple(part.extend(draft, source) for part in parts)
+            with draft.branches():
+                ends = tuple(part.extend(draft, source) for part in parts)
             if Kind.INPUT in (draft.kinds[end] for end in ends):
                 why = "a branch is the raw input, whose channels stay few"
                 raise draft.refuse(self.name, why, "put dense() before it")
@@ -122,7 +124,7 @@ class Add(Branched):
 
     weights: tuple[float, ...]
 
-    name = "add"
+    word = "add"
 
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
         """Add signals of one shape."""
@@ -153,7 +155,7 @@ class Add(Branched):
 class Beside(Branched):
     """The channels of branches side by side; build it with :func:`concatenate`."""
 
-    name = "concatenate"
+    word = "concatenate"
 
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
         """Put channels one behind the other, at the same positions."""
@@ -180,7 +182,7 @@ class Beside(Branched):
 class Multiply(Branched):
     """The product of branches, channel by channel; build it with :func:`multiply`."""
 
-    name = "multiply"
+    word = "multiply"
 
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
         """Multiply signals of one shape."""

@@ -16,6 +16,11 @@ class Activated(Layer):
 
     activation: Activation
 
+    @property
+    def name(self) -> str:
+        """Return the activation's name."""
+        return self.activation.name
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
 
@@ -40,6 +45,8 @@ class Activated(Layer):
 class Identity(Layer):
     """Passes on what it reads: the other branch of a residual one."""
 
+    word = "identity"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
         return without_weights(lambda x: x, signal, lambda draft, source: source)
@@ -48,6 +55,8 @@ class Identity(Layer):
 @dataclass(frozen=True)
 class LayerNorm(Layer):
     """Normalizes the channels of each position; build it with :func:`layer_norm`."""
+
+    word = "layer_norm"
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""

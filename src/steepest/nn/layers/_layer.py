@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from jaxtyping import Array
 
@@ -67,6 +67,13 @@ class Part(NamedTuple):
 
 class Layer(ABC):
     """A step of a network as data, independent of what it reads: hashable, and equal where it says the same."""
+
+    word: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Return what tables call it: the function that makes it, with its channels where it has weights."""
+        return self.word
 
     @property
     def weighted(self) -> bool:

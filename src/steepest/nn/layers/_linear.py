@@ -19,6 +19,13 @@ from steepest.nn.types import Key, Params
 class Weights(Layer):
     """A layer with weights of its own."""
 
+    width: int
+
+    @property
+    def name(self) -> str:
+        """Return the function that makes it, with the number of channels."""
+        return f"{self.word}({self.width})"
+
     @property
     def weighted(self) -> bool:
         """Tell that it has weights."""
@@ -33,13 +40,15 @@ class Dense(Weights):
     c_w: float | None = None
     c_b: float | None = None
 
+    word = "dense"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are ``{"w": (width, channels), "b": (width,)}``."""
 
         def product(w: Array, x: Array) -> Array:
             return x @ w.T
 
-        return _weights(self, f"dense({self.width})", None, product, signal, scheme, last)
+        return _weights(self, None, product, signal, scheme, last)
 
 
 @dataclass(frozen=True)
@@ -55,13 +64,14 @@ class Conv(Weights):
     c_w: float | None = None
     c_b: float | None = None
 
+    word = "conv"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are ``{"w": (width, channels, *window), "b": (width,)}``.
 
         Those of each output position have its axes in front.
         """
-        name = f"conv({self.width})"
-        need_space(name, signal)
+        need_space(self.name, signal)
         rank = len(signal.space)
         window = window_of(self.window, self.stride, self.padding, rank, transposed=self.transposed)
         edges = window.edges(signal.space)
@@ -88,7 +98,6 @@ class Conv(Weights):
 
         return _weights(
             self,
-            name,
             window,
             product,
             signal,
@@ -168,8 +177,7 @@ def _check_width(name: str, width: int) -> None:
 
 
 def _weights(
-    layer,
-    name,
+    layer: Dense | Conv,
     window: Window | None,
     product,
     signal,
@@ -216,5 +224,5 @@ def _weights(
         return draft.add(node, Kind.GAUSSIAN, space)
 
     if window is not None and 0 in space:
-        raise UserError(f"{name} leaves no positions of {times(signal.space)}")
+        raise UserError(f"{layer.name} leaves no positions of {times(signal.space)}")
     return Part(init, apply, Signal(space, layer.width, weighted=True), extend)

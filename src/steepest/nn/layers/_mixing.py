@@ -19,6 +19,8 @@ class Aggregate(Layer):
 
     matrix: tuple[tuple[float, ...], ...]
 
+    word = "aggregate"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
         need_space("aggregate", signal)

@@ -97,6 +97,12 @@ def network(
     def limit() -> WideLimit:
         draft = Draft(start.space)
         part.extend(draft, 0)
-        return WideLimit(shape, tuple(draft.nodes), tuple(draft.spaces), f"limit of the {name}")
+        return WideLimit(
+            shape,
+            tuple(draft.nodes),
+            tuple(draft.spaces),
+            f"limit of the {name}",
+            tuple(draft.stages),
+        )
 
     return LayeredNetwork(part.init, apply, name, shape, output, abc, limit)

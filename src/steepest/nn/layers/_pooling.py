@@ -20,6 +20,8 @@ class Pool(Layer):
     window: int | tuple[int, ...]
     stride: int | tuple[int, ...]
 
+    word = "pool"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
         need_space("pool", signal)
@@ -42,6 +44,8 @@ class Pool(Layer):
 class GlobalPool(Layer):
     """The mean over all positions; build it with :func:`global_pool`."""
 
+    word = "global_pool"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
         need_space("global_pool", signal)
@@ -56,6 +60,8 @@ class GlobalPool(Layer):
 @dataclass(frozen=True)
 class Flatten(Layer):
     """Makes channels of positions; build it with :func:`flatten`."""
+
+    word = "flatten"
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
