@@ -44,6 +44,7 @@
 # | `stax.Aggregate` | `aggregate(matrix)` |
 # | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
 # | outputs with positions of their own | `gram_positions(net.limit(), x1, x2)` |
+# | `mask_constant`, a number that stands for what is missing | `gram(…, mask=…)`, True where a position exists |
 # | `diagonal_axes` of `kernel_fn` | `gram_diagonal(net.limit(), x)` |
 # | kernels of a truncated `stax.serial`, one for each layer | `gram_layers(net.limit(), x)`: all of them in one pass |
 # | `jax.grad` of `kernel_fn` | `jax.grad` of `kernel_function(net.limit(), like)`, one pair at a time |
@@ -58,9 +59,8 @@
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
-# What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form, and
-# Taylor expansions beyond the second order. The empirical kernel takes any function of JAX, and `sampled_gram` any
-# network.
+# What we do not have: dropout at infinite width, attention over √d, which has no kernel in closed form, and Taylor
+# expansions beyond the second order. The empirical kernel takes any function of JAX, and `sampled_gram` any network.
 
 # %%
 from dataclasses import replace
@@ -205,6 +205,22 @@ patches = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2)).
 by_patches = 0.01 + 2.0 / 9 * np.einsum("ipqs,jrts->ijpqrt", patches, patches)
 compare("behind the first layer", behind[0].nngp, by_patches)
 compare("behind the last", behind[-1].nngp, gram(convolutional.limit(), few).nngp)
+
+# %% [markdown]
+# Inputs need not be equally long. Fill them up, and say by a mask which positions exist: convolutions read zeros at the
+# others, and neither pools nor attention count them. Where layers pad with zeros a sequence that is filled up is then
+# the shorter sequence, whatever it is filled up with. `apply` takes the same mask, so that the finite network agrees.
+# Strides are exact too if both lengths leave the same remainder.
+
+# %%
+reads = [conv(16), "relu", conv(16), "relu", global_pool(), dense(1)]
+options = {"parameterized": "ntk", "c_w": 2.0}
+sequences = rng.normal(size=(4, 12, 3))
+lengths = np.array([12, 9, 9, 5])
+exists = np.arange(12) < lengths[:, None]
+filled = gram(network(*reads, shape=(12, 3), **options).limit(), sequences, mask=exists)
+shorter = gram(network(*reads, shape=(9, 3), **options).limit(), sequences[1:3, :9])
+compare("NTK of the two sequences of length 9", filled.ntk[1:3, 1:3], shorter.ntk)
 
 # %% [markdown]
 # `kernel_function` is the same for one pair of inputs, as a function of JAX. Its gradient tells in which direction two

@@ -8,16 +8,17 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
-from steepest.kernels.wide import Positions, behind_nodes
+from steepest.kernels.wide import Mask, Positions, behind_nodes, check_mask
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._masks import blanked
 from steepest.nn.networks import Limit
 
 THREADS = 8
@@ -46,6 +47,8 @@ def gram(
     x: Float[np.ndarray, "n ..."],
     other: Float[np.ndarray, "m ..."] | None = None,
     *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    other_mask: Bool[np.ndarray, "m ..."] | None = None,
     tile: int | None = None,
     tolerance: float | None = None,
 ) -> Gram:
@@ -60,6 +63,10 @@ def gram(
         limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
         x: inputs, one a row, none of them zero; images of the network's shape, channels last.
         other: a second set; without it the matrix is symmetric and only one half is computed.
+        mask: of a network of layers: which positions exist, True or False, shape ``(n, *space)``; by default all. It is
+            for sequences of different length that are filled up, and for images with missing pixels, and means what
+            it means to the ``apply`` of ``network``. Numbers at positions that do not exist are not read.
+        other_mask: that of the second set.
         tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
             every processor.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
@@ -72,19 +79,55 @@ def gram(
     >>> gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]])).ntk.round(4).tolist()
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
-    x = as_inputs(x, limit)
-    other = None if other is None else as_inputs(other, limit)
+    x, other, masks = _masked(limit, x, other, mask, other_mask)
     if other is not None and other.shape[1:] != x.shape[1:]:
         raise UserError(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
         )
-    way = evaluator(limit, x, other, tolerance)
-    rows = way.rows(x)
-    columns = rows if other is None else way.rows(other.astype(x.dtype))
+    way = evaluator(limit, x, other, tolerance, masks)
+    rows = _rows(way, x, masks, 0)
+    columns = rows if other is None else _rows(way, other.astype(x.dtype), masks, 1)
     shape = (len(x), columns[0].shape[-2])
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
     return Gram(out[0], out[1], way.error)
+
+
+Masks = tuple[Mask, Mask | None]
+"""Which positions exist, of the first inputs and of a second set."""
+
+
+def _masked(limit, x, other, mask, other_mask) -> tuple[NDArray, NDArray | None, Masks | None]:
+    """Return checked inputs, which are zero where no position exists, and checked masks if there are any."""
+    if mask is None and other_mask is None:
+        return as_inputs(x, limit), None if other is None else as_inputs(other, limit), None
+    if isinstance(limit, Limit):
+        raise UserError(
+            "a mask says which positions exist, and mlp() has none; take network(...), or fill in what is missing"
+        )
+    if other is None and other_mask is not None:
+        raise UserError(
+            "other_mask is that of a second set of inputs; give other too, or mask alone"
+        )
+    x, first = _with_mask(limit, x, mask)
+    if other is None:
+        return x, None, (first, None)
+    other, second = _with_mask(limit, other, other_mask)
+    return x, other, (first, second)
+
+
+def _with_mask(limit: WideLimit, x, mask) -> tuple[NDArray, Mask]:
+    x = np.asarray(x)
+    if x.shape[1:] == limit.shape:  # else the inputs are what is wrong
+        mask = check_mask(limit, x, mask)
+        x = blanked(x, mask, np)
+    return as_inputs(x, limit), mask
+
+
+def _rows(
+    way: Tabulated | Direct | Positions, x: NDArray, masks: Masks | None, which: int
+) -> tuple:
+    return way.rows(x, masks[which]) if isinstance(way, Positions) and masks else way.rows(x)
 
 
 class GramDiagonal(NamedTuple):
@@ -99,7 +142,12 @@ class GramDiagonal(NamedTuple):
     ntk: NDArray
 
 
-def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> GramDiagonal:
+def gram_diagonal(
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+) -> GramDiagonal:
     """Compute NNGP and NTK of each input with itself, at the cost of one pass over the inputs.
 
     It is what predictive variances need of new inputs. Where positions are pooled, pairs of positions of one input
@@ -108,6 +156,7 @@ def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> Gr
     Args:
         limit: as for ``gram``.
         x: inputs, as for ``gram``.
+        mask: which positions exist, as for ``gram``.
 
     Raises:
         UserError: as ``gram``.
@@ -117,9 +166,9 @@ def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> Gr
     >>> gram_diagonal(net.limit(), np.array([[1.0, 1.0], [1.0, 2.0]])).ntk.round(4).tolist()
     [6.0, 15.0]
     """
-    x = as_inputs(x, limit)
+    x, _, masks = _masked(limit, x, None, mask, None)
     if isinstance(limit, WideLimit):
-        k, theta = Positions.of(limit, x, None, None).rows(x)[0][..., 0]
+        k, theta = Positions.of(limit, x, None, None, masks=masks).rows(x)[0][..., 0]
         return GramDiagonal(k, theta)
     path = predict_signal(limit, squares(x))
     jump = any(value for _, value, _ in jumps(limit.activation))
@@ -132,6 +181,8 @@ def gram_positions(
     x: Float[np.ndarray, "n ..."],
     other: Float[np.ndarray, "m ..."] | None = None,
     *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    other_mask: Bool[np.ndarray, "m ..."] | None = None,
     tolerance: float | None = None,
 ) -> Gram:
     """Compute NNGP and NTK between all positions of the outputs of a network that keeps them.
@@ -140,6 +191,8 @@ def gram_positions(
         limit: of ``network(...).limit()``, before ``flatten()`` or ``global_pool()``.
         x: inputs, as for ``gram``.
         other: a second set; the first without.
+        mask: which positions exist, as for ``gram``; kernels are zero at those of the output that do not.
+        other_mask: that of the second set.
         tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
 
     Returns:
@@ -158,9 +211,8 @@ def gram_positions(
         raise UserError(
             "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
         )
-    x = as_inputs(x, limit)
-    other = None if other is None else as_inputs(other, limit)
-    (last,) = behind_nodes(limit, (len(limit.nodes) - 1,), x, other, tolerance)
+    x, other, masks = _masked(limit, x, other, mask, other_mask)
+    (last,) = behind_nodes(limit, (len(limit.nodes) - 1,), x, other, tolerance, masks)
     return Gram(*last)
 
 
@@ -186,6 +238,8 @@ def gram_layers(
     other: Float[np.ndarray, "m ..."] | None = None,
     *,
     layers: Sequence[int] | None = None,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    other_mask: Bool[np.ndarray, "m ..."] | None = None,
     tolerance: float | None = None,
 ) -> tuple[LayerGram, ...]:
     """Compute NNGP and NTK behind every layer of an infinitely wide network, in one pass over the network.
@@ -200,6 +254,8 @@ def gram_layers(
         x: inputs, as for ``gram``.
         other: a second set; the first without.
         layers: which layers are wanted, counted from 0, or from the end by negative numbers; by default all.
+        mask: which positions exist, as for ``gram_positions``.
+        other_mask: that of the second set.
         tolerance: as for ``gram``.
 
     Raises:
@@ -214,8 +270,7 @@ def gram_layers(
     flatten (2, 2)
     dense(1) (2, 2)
     """
-    x = as_inputs(x, limit)
-    other = None if other is None else as_inputs(other, limit)
+    x, other, masks = _masked(limit, x, other, mask, other_mask)
     if isinstance(limit, Limit):
         chosen = _chosen(layers, len(limit.layers))
         connected = _gram_of_connected_layers(limit, x, other, tolerance)
@@ -225,7 +280,8 @@ def gram_layers(
             "gram_layers needs a limit that knows its layers, got one without stages; take network(...).limit()"
         )
     stages = [limit.stages[index] for index in _chosen(layers, len(limit.stages))]
-    kernels = behind_nodes(limit, tuple(stage.node for stage in stages), x, other, tolerance)
+    nodes = tuple(stage.node for stage in stages)
+    kernels = behind_nodes(limit, nodes, x, other, tolerance, masks)
     return tuple(LayerGram(stage.name, *k) for stage, k in zip(stages, kernels, strict=True))
 
 
@@ -312,10 +368,11 @@ def evaluator(
     x: NDArray,
     other: NDArray | None = None,
     tolerance: float | None = None,
+    masks: Masks | None = None,
 ) -> Tabulated | Direct | Positions:
     """Choose the faster way to the kernels of these inputs."""
     if isinstance(limit, WideLimit):
-        return Positions.of(limit, x, other, tolerance)
+        return Positions.of(limit, x, other, tolerance, masks=masks)
     return (
         Direct.of(limit, x)
         if Direct.suits(limit, x, other)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from steepest.core.precision import arithmetic
 from steepest.kernels.wide._evaluate import at_nodes
 from steepest.kernels.wide._positions import Positions, blocks_of
+from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rules import Pairs
 from steepest.kernels.wide._survey import Diagonal, error_of
 from steepest.nn.layers import WideLimit
@@ -35,6 +36,7 @@ def behind_nodes(
     x: NDArray,
     other: NDArray | None,
     tolerance: float | None,
+    masks: tuple[Mask, Mask | None] | None = None,
 ) -> list[BehindNode]:
     """Compute both kernels behind some nodes, for all pairs of inputs and of positions, in one pass.
 
@@ -44,13 +46,15 @@ def behind_nodes(
         x: inputs, shape ``(n, *shape)``.
         other: a second set, ``(m, *shape)``; the first without.
         tolerance: of each activation's expectation.
+        masks: which positions exist, of both sets; all without.
 
     Raises:
         UserError: no signal reaches the output; an activation has no known expectation.
     """
-    way = Positions.of(limit, x, other, tolerance, positions=True, keep=nodes)
-    rows = way.rows(x)
-    columns = rows if other is None else way.rows(other.astype(x.dtype))
+    way = Positions.of(limit, x, other, tolerance, positions=True, keep=nodes, masks=masks)
+    first_mask, second_mask = masks or (None, None)
+    rows = way.rows(x, first_mask)
+    columns = rows if other is None else way.rows(other.astype(x.dtype), second_mask)
     n = len(x)
     m = columns[0].shape[-2]
     spaces = [limit.spaces[node] for node in nodes]

@@ -44,12 +44,19 @@ class Plan:
         sizes: N of each node in each dimension; all multiples along strides.
         needed: displacements of each node, sorted, shape ``(count, dimensions)`` each, as tuples.
         apart: whether displacements stay apart; else all pairs of positions are computed at once.
+        masked: whether some positions of some inputs do not exist.
     """
 
     limit: WideLimit
     sizes: tuple[tuple[int, ...], ...]
     needed: tuple[tuple[tuple[int, ...], ...], ...]
     apart: bool
+    masked: bool = False
+
+    def gained(self, node: int) -> bool:
+        """Tell whether kernels behind a node are multiplied by numbers of its positions (``_presence.py``)."""
+        pooled = isinstance(self.limit.nodes[node], AllPositions)
+        return self.masked and (pooled or len(self.limit.spaces[node]) > 0)
 
     @property
     def cells(self) -> int:
@@ -83,12 +90,13 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
+def plan_of(limit: WideLimit, *, positions: bool = False, masked: bool = False) -> Plan:
     """Plan a limit: sizes forwards from the strides, needed displacements backwards from the output.
 
     Args:
         limit: the network.
         positions: whether all pairs of positions of the output are wanted.
+        masked: whether some positions of some inputs do not exist.
 
     Raises:
         UserError: an output that keeps its positions, where they are not wanted.
@@ -105,13 +113,14 @@ def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
             "or take gram_positions"
         )
     if any(_is_transposed(node) for node in limit.nodes):
-        return Plan(limit, limit.spaces, ((),) * len(limit.nodes), apart=False)
+        none = ((),) * len(limit.nodes)
+        return Plan(limit, limit.spaces, none, apart=False, masked=masked)
     strides = _total_strides(limit)
     sizes = _sizes(limit, strides)
     needed = _needed(limit, sizes)
     apart = all(_keeps_apart(node, limit, strides, sizes) for node in limit.nodes)
     lists = tuple(tuple(map(tuple, np.argwhere(mask).tolist())) for mask in needed)
-    return Plan(limit, sizes, lists, apart)
+    return Plan(limit, sizes, lists, apart, masked)
 
 
 def window_of_node(node: Node) -> Window | None:

@@ -18,6 +18,7 @@ from steepest.core.precision import arithmetic
 from steepest.kernels.wide._duals import Dual, dual_of
 from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan
+from steepest.kernels.wide._presence import Mask, Presence, presence
 from steepest.kernels.wide._rules import Sides
 from steepest.nn.layers._nodes import (
     Activate,
@@ -104,6 +105,7 @@ def survey(
     duals: tuple[Dual | None, ...] | None = None,
     room: float = 1.05,
     keep: tuple[int, ...] = (),
+    mask: Mask | None = None,
 ) -> Survey:
     """Compute the diagonal of the recursion for inputs ``(n, *shape)``, in float64.
 
@@ -114,6 +116,7 @@ def survey(
         duals: those of a survey of more inputs; chosen here without.
         room: factor by which variances may be larger or smaller at other inputs.
         keep: nodes whose diagonals are wanted.
+        mask: which positions exist, ``(n, *space)``, for a plan with masks; the others are zero in x.
 
     Raises:
         UserError: no signal arrives at the output, or an activation has no known expectation.
@@ -122,21 +125,26 @@ def survey(
     eps = float(np.finfo(x.dtype).eps)
     inputs = np.moveaxis(x.astype(np.float64), 0, -1)  # (*space, channels, n)
     inputs = np.moveaxis(inputs, -2, 0)
-    sides: dict[int, list[Values]] = {0: [inputs[..., None]]}
+    places = _presence(plan, len(x), mask)
+    sides: dict[int, list[Values]] = {0: [inputs[..., None], *_gain_side(places[0])]}
     chosen: list[Dual | None] = [None]
     square = (inputs**2).mean(0)
     diagonals = [Diagonal(square, None, inputs.mean(0), 4 * eps * square, None)]
     for index in range(1, len(nodes)):
         node = nodes[index]
         read = [diagonals[source] for source in node.sources]
+        gain = _gain_side(places[index])
         chosen.append(None)
+        if isinstance(node, (Activate, Normalize)):
+            read[0] = _filled(read[0], places[node.sources[0]])
         if isinstance(node, Activate):
             dual = duals[index] if duals else dual_of(node.activation, read[0].k, tolerance, room)
             assert dual is not None
             chosen[index] = dual
-            sides[index] = [side[..., None] for side in dual.sides(read[0].k)]
+            sides[index] = [*(side[..., None] for side in dual.sides(read[0].k)), *gain]
             diagonals.append(_activated(read[0], dual, eps))
         elif isinstance(node, (Average, AllPositions, Mix)):
+            sides |= {index: gain} if gain else {}
             itself = _with_itself(
                 plan, (*chosen, *(None,) * (len(nodes) - index - 1)), index, sides
             )
@@ -144,19 +152,53 @@ def survey(
         elif isinstance(node, Attend):
             so_far = (*chosen, *(None,) * (len(nodes) - index - 1))
             weights = _weights(plan, so_far, index, sides)
-            sides[index] = [weights[..., None]]
+            sides[index] = [weights[..., None], *gain]
             itself = _with_itself(plan, so_far, index, sides)
             diagonals.append(_attended(node, read[0], read[1], weights, itself, eps))
         elif isinstance(node, Normalize):
             spread = _spread(read[0], index)
-            sides[index] = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None]]
+            sides[index] = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None], *gain]
             diagonals.append(_normalized(read[0], spread))
         else:
+            sides |= {index: gain} if gain else {}
             diagonals.append(_joined(plan, node, read, eps))
+        diagonals[-1] = _gained(diagonals[-1], places[index], node)
     output = diagonals[-1]
-    if not (output.k > 0).all():
+    exists = places[-1].exists
+    if not ((output.k > 0) | (False if exists is None else ~np.moveaxis(exists, 0, -1))).all():
         raise UserError(EMPTY)
     return Survey(tuple(chosen), sides, output, {index: diagonals[index] for index in keep})
+
+
+def _presence(plan: Plan, count: int, mask: Mask | None) -> list[Presence]:
+    if not plan.masked:
+        return [Presence(None, None)] * len(plan.limit.nodes)
+    if mask is None:
+        mask = np.ones((count, *plan.limit.spaces[0]), bool)
+    return presence(plan.limit, mask)
+
+
+def _gain_side(at: Presence) -> list[Values]:
+    """Return γ as the last of a node's numbers at single positions, if it is not one."""
+    return [] if at.gain is None else [at.gain[..., None]]
+
+
+def _filled(read: Diagonal, at: Presence) -> Diagonal:
+    """Put the largest variance where no position exists: zero there would stretch what expectations must cover."""
+    if at.exists is None:
+        return read
+    return read._replace(k=np.where(np.moveaxis(at.exists, 0, -1), read.k, read.k.max()))
+
+
+def _gained(diagonal: Diagonal, at: Presence, node: Node) -> Diagonal:
+    """Multiply by γ² what is not so yet; kernels of mixing nodes come from pairs, which are."""
+    if at.gain is None:
+        return diagonal
+    square = at.gain**2
+    gained = _each(diagonal, lambda values: values * square)._replace(mean=diagonal.mean * at.gain)
+    if isinstance(node, (Average, AllPositions, Mix, Attend)):
+        return gained._replace(k=diagonal.k, theta=diagonal.theta)
+    return gained
 
 
 def _activated(read: Diagonal, dual: Dual, eps: float) -> Diagonal:

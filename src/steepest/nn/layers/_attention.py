@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
-from steepest.nn.layers._layer import Part, Scheme, Signal, need_space
+from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
+from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import Attend, Draft, Kind
 from steepest.nn.types import Key, Params
 
@@ -48,14 +49,17 @@ class Attention(Weights):
             keys = jax.random.split(key, len(parts))
             return {name: part.init(k) for (name, part), k in zip(parts.items(), keys, strict=True)}
 
-        def apply(params: Params, x: Array) -> Array:
-            heads = lambda name: self._heads(parts[name].apply(params[name], x))
+        def apply(params: Params, x: Array, mask: Mask) -> Array:
+            heads = lambda name: self._heads(parts[name].apply(params[name], x, mask))
             query = heads("query")
             key = query if self.tied else heads("key")
             logits = jnp.einsum("nphk,nqhk->nhpq", query, key)
-            weights = jax.nn.softmax(self.sharpness / self.key ** SCALES[self.scale] * logits)
+            logits = self.sharpness / self.key ** SCALES[self.scale] * logits
+            if mask is not None:
+                logits = jnp.where(mask.reshape(len(x), 1, 1, -1), logits, -jnp.inf)
+            weights = jax.nn.softmax(logits)
             mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value"))
-            return parts["output"].apply(params["output"], mixed.reshape(*x.shape[:-1], -1))
+            return parts["output"].apply(params["output"], mixed.reshape(*x.shape[:-1], -1), mask)
 
         def extend(draft: Draft, source: int) -> int:
             if self.scale != "1/d":
@@ -71,7 +75,7 @@ class Attention(Weights):
             mixed = draft.add(Attend((values, source), sharpness), Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)
 
-        return Part(init, apply, parts["output"].output, extend)
+        return Part(init, apply, parts["output"].output, extend, same)
 
     def _heads(self, z: Array) -> Array:
         """Split channels into heads and put positions in one line, ``(batch, positions, heads, key)``."""

@@ -13,6 +13,7 @@ from steepest.core.errors import UserError
 from steepest.nn.activations import activation
 from steepest.nn.layers._elementwise import Activated
 from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal
+from steepest.nn.layers._masks import Mask, blanked
 from steepest.nn.layers._nodes import Concatenate, Draft, Kind, Product, Sum
 from steepest.nn.types import Key, Params
 
@@ -42,10 +43,18 @@ class Serial(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array) -> Array:
+        def apply(params: Params, x: Array, mask: Mask) -> Array:
             for part, weights in zip(parts, params, strict=True):
-                x = part.apply(weights, x)
+                x = part.apply(weights, x, mask)
+                mask = None if mask is None else part.exists(mask)
+                x = x if mask is None else blanked(x, mask, jnp)
             return x
+
+        def exists(mask: Array) -> Mask:
+            behind: Mask = mask
+            for part in parts:
+                behind = None if behind is None else part.exists(behind)
+            return behind
 
         def extend(draft: Draft, source: int) -> int:
             for layer, part in zip(self.layers, parts, strict=True):
@@ -54,7 +63,7 @@ class Serial(Layer):
                     draft.mark(layer.name, source)
             return source
 
-        return Part(init, apply, signal, extend)
+        return Part(init, apply, signal, extend, exists)
 
 
 @dataclass(frozen=True)
@@ -85,8 +94,14 @@ class Branched(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array) -> Array:
-            return joined([part.apply(own, x) for part, own in zip(parts, params, strict=True)])
+        def apply(params: Params, x: Array, mask: Mask) -> Array:
+            branches = zip(parts, params, strict=True)
+            return joined([part.apply(weights, x, mask) for part, weights in branches])
+
+        def exists(mask: Array) -> Mask:
+            masks = [part.exists(mask) for part in parts]
+            with_positions = [m for m in masks if m is not None]
+            return reduce(jnp.logical_and, with_positions) if with_positions else None
 
         def extend(draft: Draft, source: int) -> int:
             with draft.branches():
@@ -98,7 +113,7 @@ class Branched(Layer):
 
         weighted = all(part.output.weighted for part in parts)
         output = Signal(parts[0].output.space, channels, weighted)
-        return Part(init, apply, output, extend)
+        return Part(init, apply, output, extend, exists)
 
     def _need_one_shape(self, parts: list[Part]) -> None:
         shapes = [part.output.shape for part in parts]

@@ -3,13 +3,15 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
-from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space
+from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
+from steepest.nn.layers._masks import Mask, behind_convolution
 from steepest.nn.layers._nodes import Draft, Kind, Linear
 from steepest.nn.layers._window import Window, times, window_of
 from steepest.nn.networks._parameterization import check_limit, width_factor
@@ -212,7 +214,8 @@ def _weights(
         b = jax.random.normal(for_biases, widths) if c_b else jnp.zeros(widths)
         return {"w": w, "b": c_b**0.5 * b}
 
-    def apply(params: Params, x: Array) -> Array:
+    def apply(params: Params, x: Array, mask: Mask) -> Array:
+        del mask  # what does not exist is zero
         z = multiplier * product(params["w"], x)
         return z + params["b"] if scheme.bias else z
 
@@ -225,4 +228,5 @@ def _weights(
 
     if window is not None and 0 in space:
         raise UserError(f"{layer.name} leaves no positions of {times(signal.space)}")
-    return Part(init, apply, Signal(space, layer.width, weighted=True), extend)
+    exists = same if window is None else partial(behind_convolution, window=window, xp=jnp)
+    return Part(init, apply, Signal(space, layer.width, weighted=True), extend, exists)
