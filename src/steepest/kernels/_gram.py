@@ -79,7 +79,7 @@ def gram(
     >>> gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]])).ntk.round(4).tolist()
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
-    x, other, masks = _masked(limit, x, other, mask, other_mask)
+    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
     if other is not None and other.shape[1:] != x.shape[1:]:
         raise UserError(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
@@ -97,7 +97,9 @@ Masks = tuple[Mask, Mask | None]
 """Which positions exist, of the first inputs and of a second set."""
 
 
-def _masked(limit, x, other, mask, other_mask) -> tuple[NDArray, NDArray | None, Masks | None]:
+def checked_inputs(
+    limit, x, other, mask, other_mask
+) -> tuple[NDArray, NDArray | None, Masks | None]:
     """Return checked inputs, which are zero where no position exists, and checked masks if there are any."""
     if mask is None and other_mask is None:
         return as_inputs(x, limit), None if other is None else as_inputs(other, limit), None
@@ -166,7 +168,7 @@ def gram_diagonal(
     >>> gram_diagonal(net.limit(), np.array([[1.0, 1.0], [1.0, 2.0]])).ntk.round(4).tolist()
     [6.0, 15.0]
     """
-    x, _, masks = _masked(limit, x, None, mask, None)
+    x, _, masks = checked_inputs(limit, x, None, mask, None)
     if isinstance(limit, WideLimit):
         k, theta = Positions.of(limit, x, None, None, masks=masks).rows(x)[0][..., 0]
         return GramDiagonal(k, theta)
@@ -211,7 +213,7 @@ def gram_positions(
         raise UserError(
             "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
         )
-    x, other, masks = _masked(limit, x, other, mask, other_mask)
+    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
     (last,) = behind_nodes(limit, (len(limit.nodes) - 1,), x, other, tolerance, masks)
     return Gram(*last)
 
@@ -270,7 +272,7 @@ def gram_layers(
     flatten (2, 2)
     dense(1) (2, 2)
     """
-    x, other, masks = _masked(limit, x, other, mask, other_mask)
+    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
     if isinstance(limit, Limit):
         chosen = _chosen(layers, len(limit.layers))
         connected = _gram_of_connected_layers(limit, x, other, tolerance)

@@ -67,14 +67,14 @@ def by_displacement(
             plan.limit.nodes[index], Average
         ):  # there displacements differ in their numbers
             apart = Displacement(plan, (), index, once)
-            behind[index] = _gained(behind[index], index, apart, one, two)
+            behind[index] = gained(behind[index], index, apart, one, two)
     if end in behind and isinstance(plan.limit.nodes[end], Average):
         zero = (0,) * len(plan.sizes[end])
         origin = plan.needed[end].index(zero)
         whole = tuple(slice(n) for n in plan.limit.spaces[end])
         equal = behind[end].map(lambda kernel: kernel[origin])
-        gained = _gained(equal, end, Displacement(plan, zero, end, once), one, two)
-        return gained.map(lambda kernel: kernel[whole])
+        at_zero = gained(equal, end, Displacement(plan, zero, end, once), one, two)
+        return at_zero.map(lambda kernel: kernel[whole])
     if end in behind:
         return behind[end]
     layout = Displacement(plan, (), end, once)
@@ -99,18 +99,28 @@ def at_nodes(
     for index in range(1, max(ends) + 1):
         node = nodes[index]
         read = [computed[source] for source in node.sources]
-        if not isinstance(node, MIXING):
-            pairs = through(node, index, read, layout, one, two, duals[index])
-        else:
-            mix = partial(_mix_all_pairs, layout, index)
-            if isinstance(node, Attend):
-                mix = partial(_attend, one[index][0], two[index][0])
-            pairs = read[0].map(mix)
-        computed[index] = _gained(pairs, index, layout, one, two)
+        computed[index] = behind_node(layout, index, read, one, two, duals[index])
     return tuple(computed[end] for end in ends)
 
 
-def _gained(pairs: Pairs, index: int, layout: Layout, one: Sides, two: Sides) -> Pairs:
+def behind_node(
+    layout: AllPairs, index: int, read: list[Pairs], one: Sides, two: Sides, dual: Dual | None
+) -> Pairs:
+    """Apply the rule of any node to all pairs of positions; ``read`` has the pairs of its sources."""
+    node = layout.plan.limit.nodes[index]
+    if not node.sources:
+        return Pairs(_products(layout, one, two), None)
+    if not isinstance(node, MIXING):
+        pairs = through(node, index, read, layout, one, two, dual)
+    else:
+        mix = partial(_mix_all_pairs, layout, index)
+        if isinstance(node, Attend):
+            mix = partial(_attend, one[index][0], two[index][0])
+        pairs = read[0].map(mix)
+    return gained(pairs, index, layout, one, two)
+
+
+def gained(pairs: Pairs, index: int, layout: Layout, one: Sides, two: Sides) -> Pairs:
     """Multiply by γ_p γ'_q where some positions do not exist."""
     if not layout.plan.gained(index):
         return pairs
@@ -239,7 +249,7 @@ def _segment(plan, duals, end: int, behind: Mapping[int, Pairs], layout, one, tw
             return behind[index]
         slot = jnp.asarray(plan.slots(index))[layout.at(index)]
         chosen = behind[index].map(lambda kernel: kernel[slot])
-        return _gained(chosen, index, layout, one, two)
+        return gained(chosen, index, layout, one, two)
 
     if isinstance(nodes[end], MIXING):
         return read(end)
@@ -250,7 +260,7 @@ def _segment(plan, duals, end: int, behind: Mapping[int, Pairs], layout, one, tw
             continue
         sources = [read(source) for source in node.sources]
         pairs = through(node, index, sources, layout, one, two, duals[index])
-        computed[index] = _gained(pairs, index, layout, one, two)
+        computed[index] = gained(pairs, index, layout, one, two)
     return computed[end]
 
 

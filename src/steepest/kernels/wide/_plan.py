@@ -24,6 +24,7 @@ from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import (
     AllPositions,
     Attend,
+    AttendAtRandom,
     Average,
     EqualPositions,
     Linear,
@@ -32,7 +33,7 @@ from steepest.nn.layers._nodes import (
 )
 from steepest.nn.layers._window import Window
 
-MIXING = (Average, EqualPositions, AllPositions, Mix, Attend)
+MIXING = (Average, EqualPositions, AllPositions, Mix, Attend, AttendAtRandom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,16 +91,19 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def plan_of(limit: WideLimit, *, positions: bool = False, masked: bool = False) -> Plan:
+def plan_of(
+    limit: WideLimit, *, positions: bool = False, masked: bool = False, drawn: bool = False
+) -> Plan:
     """Plan a limit: sizes forwards from the strides, needed displacements backwards from the output.
 
     Args:
         limit: the network.
         positions: whether all pairs of positions of the output are wanted.
         masked: whether some positions of some inputs do not exist.
+        drawn: whether heads of attention will be drawn where there is no kernel without.
 
     Raises:
-        UserError: an output that keeps its positions, where they are not wanted.
+        UserError: an output that keeps its positions, where they are not wanted; attention over √d, if not drawn.
 
     >>> from steepest.nn.layers import conv, dense, flatten, network, pool
     >>> net = network(conv(8), "relu", pool(2), flatten(), dense(1), shape=(8, 8, 3), parameterized="ntk")
@@ -112,7 +116,13 @@ def plan_of(limit: WideLimit, *, positions: bool = False, masked: bool = False) 
             f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool(), "
             "or take gram_positions"
         )
-    if any(_is_transposed(node) for node in limit.nodes):
+    random = [i for i, node in enumerate(limit.nodes) if isinstance(node, AttendAtRandom)]
+    if random and not drawn:
+        raise UserError(
+            f"attention with products over √d (node {random[0]}) has a kernel only in the mean over heads; "
+            "gram_over_heads(limit, x, key) estimates it, or divide by d, scale='1/d'"
+        )
+    if random or any(_is_transposed(node) for node in limit.nodes):
         none = ((),) * len(limit.nodes)
         return Plan(limit, limit.spaces, none, apart=False, masked=masked)
     strides = _total_strides(limit)

@@ -11,7 +11,7 @@ from steepest.core.errors import UserError
 from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
 from steepest.nn.layers._masks import Mask
-from steepest.nn.layers._nodes import Attend, Draft, Kind
+from steepest.nn.layers._nodes import Attend, AttendAtRandom, Draft, Kind
 from steepest.nn.types import Key, Params
 
 SCALES = {"1/d": 1.0, "1/sqrt(d)": 0.5}
@@ -63,16 +63,25 @@ class Attention(Weights):
 
         def extend(draft: Draft, source: int) -> int:
             if self.scale != "1/d":
-                raise draft.refuse(
-                    "attention with products over √d",
-                    "its weights stay random, another draw in each head",
-                    'divide by d, scale="1/d"',
-                )
+                return extend_at_random(draft, source)
             values = parts["value"].extend(draft, source)
             # untied queries and keys are independent, so that their products over d vanish: all weights are equal
             c_w = scheme.c_w if self.c_w is None else self.c_w
             sharpness = self.sharpness * c_w if self.tied else 0.0
             mixed = draft.add(Attend((values, source), sharpness), Kind.GAUSSIAN, signal.space)
+            return parts["output"].extend(draft, mixed)
+
+        def extend_at_random(draft: Draft, source: int) -> int:
+            if self.tied:
+                raise draft.refuse(
+                    "tied attention with products over √d",
+                    "products of a query with alike keys grow like √d, so that softmax takes the largest alone",
+                    'take tied=False, or divide by d, scale="1/d"',
+                )
+            values = parts["value"].extend(draft, source)
+            queries = parts["query"].extend(draft, source)
+            node = AttendAtRandom((values, queries), self.sharpness)
+            mixed = draft.add(node, Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)
 
         return Part(init, apply, parts["output"].output, extend, same)
@@ -97,7 +106,8 @@ def attention(
 
     In the limit of many heads with wide keys the weights of ``scale="1/d"`` are the same in all heads: those of tied
     queries and keys are the softmax of the input's own covariance, and those of untied ones are all equal, which is
-    an average over positions. Divided by √d they stay random, and there is no kernel in closed form.
+    an average over positions. Divided by √d those of untied ones stay random, another draw in each head:
+    ``gram_over_heads`` of ``steepest.kernels`` estimates the mean over heads.
 
     Args:
         width: channels of the output.

@@ -160,6 +160,25 @@ class Attend:
 
 
 @dataclass(frozen=True)
+class AttendAtRandom:
+    """Attention whose weights are another draw in each head: means over heads, ``E ζ K ζ'ᵀ`` and more in Θ.
+
+    The logits of a head are Gaussian, ``Cov(L[p, q], L'[p', q']) = s² K°[p, p'] K°[q, q']``, with K° and Θ° those of
+    queries, the second source; keys have the same law. With the derivative of softmax, Θ is the mean of
+
+        (ζ Θ ζ'ᵀ)[p, p'] + s² Σ_{q,q'} D[p, q, p', q'] (K°[q, q'] Θ°[p, p'] + K°[p, p'] Θ°[q, q']),
+        D[p, q, p', q'] = ζ[p, q] ζ'[p', q'] (K − (ζK)[p, ·] − (Kζ'ᵀ)[·, p'] + (ζKζ'ᵀ)[p, p'])[q, q'].
+
+    Attributes:
+        sources: the values, and the queries.
+        sharpness: s.
+    """
+
+    sources: tuple[int, int]
+    sharpness: float
+
+
+@dataclass(frozen=True)
 class Normalize:
     """Layer normalization at each position: ``(K − m_p m'_q)/(s_p s'_q)`` and ``Θ/(s_p s'_q)``.
 
@@ -181,6 +200,7 @@ Node = (
     | Product
     | Mix
     | Attend
+    | AttendAtRandom
     | Normalize
 )
 
