@@ -124,7 +124,7 @@ def test_finite_networks_have_these_kernels_in_the_mean(name, key):
     """Within four standard errors of both, some hundredths for 64 channels and 0.5/d for the width d of keys."""
     net = network(*FINITE[name](heads(64, key=key)), shape=(4, 3), **OPTIONS)
     x = images(2)
-    finite = sampled_gram(net, x, jax.random.key(0), count=80)
+    finite = sampled_gram(net, jnp.asarray(x), jax.random.key(0), count=80)
     drawn = gram_over_heads(net.limit(), x, jax.random.key(1), heads=200, count=20)
     for mean, deviation, other, spread in (
         (finite.nngp, finite.nngp_error, drawn.nngp, drawn.nngp_error),
