@@ -72,7 +72,7 @@ class Part(NamedTuple):
 class Layer(ABC):
     """A step of a network as data, independent of what it reads: hashable, and equal where it says the same."""
 
-    word: ClassVar[str]
+    word: ClassVar[str] = "layer"
 
     @property
     def name(self) -> str:
