@@ -43,8 +43,11 @@
 # | `stax.ConvLocal`, `stax.ConvTranspose` | `conv(n, shared=False)`, `conv(n, stride=2, transposed=True)` |
 # | `stax.Aggregate` | `aggregate(matrix)` |
 # | `stax.GlobalSelfAttention(…, linear_scaling=True)` | `attention(n, heads=…, key=…)`, softmax included |
+# | `linear_scaling=False`, without softmax only | `attention(…, scale="1/sqrt(d)", tied=False)`: `gram_over_heads` |
 # | outputs with positions of their own | `gram_positions(net.limit(), x1, x2)` |
+# | `mask_constant`, a number that stands for what is missing | `gram(…, mask=…)`, True where a position exists |
 # | `diagonal_axes` of `kernel_fn` | `gram_diagonal(net.limit(), x)` |
+# | kernels of a truncated `stax.serial`, one for each layer | `gram_layers(net.limit(), x)`: all of them in one pass |
 # | `jax.grad` of `kernel_fn` | `jax.grad` of `kernel_function(net.limit(), like)`, one pair at a time |
 # | `nt.empirical_ntk_fn(f)(x1, x2, params)` | `empirical_ntk(f, params, x1, x2)` |
 # | `nt.monte_carlo_kernel_fn(init_fn, apply_fn, key, n)` | `sampled_gram(net, x, key, count=n)`, with standard errors |
@@ -57,9 +60,8 @@
 # | `nt.batch(kernel_fn, batch_size, device_count)` | not needed; `tiled_gram(…, devices=…)` beyond memory |
 # | `nt.linearize(f, params)`, `nt.taylor_expand(f, params, 2)` | `linearize(f, params)`, `quadratize(f, params)` |
 #
-# What we do not have: dropout and masks at infinite width, attention over √d, which has no kernel in closed form, and
-# Taylor expansions beyond the second order. The empirical kernel takes any function of JAX, and `sampled_gram` any
-# network.
+# What we do not have: dropout at infinite width, and Taylor expansions beyond the second order. The empirical kernel
+# takes any function of JAX, and `sampled_gram` any network.
 
 # %%
 from dataclasses import replace
@@ -79,6 +81,8 @@ from steepest.kernels import (
     empirical_ntk,
     gaussian_process,
     gram,
+    gram_layers,
+    gram_over_heads,
     kernel_dynamics,
     kernel_function,
     kernel_ridge,
@@ -88,7 +92,7 @@ from steepest.kernels import (
     tiled_gram,
 )
 from steepest.nn.activations import activation
-from steepest.nn.layers import conv, dense, flatten, global_pool, network
+from steepest.nn.layers import attention, conv, dense, flatten, global_pool, network
 from steepest.nn.networks import mlp
 
 jax.config.update("jax_enable_x64", True)
@@ -187,6 +191,59 @@ try:
     twice.limit()
 except UserError as sentence:
     print(sentence)
+
+# %% [markdown]
+# `gram_layers` gives the kernels behind each layer in one pass, with the name of the layer. Where positions are left,
+# each position of one image meets each position of the other. The first layer is linear in the covariance of patches,
+# and the last is what `gram` gives.
+
+# %%
+few = images[:3].astype(float)
+behind = gram_layers(convolutional.limit(), few)
+for layer in behind:
+    print(f"{layer.name}: {layer.ntk.shape}, error at most {layer.error:.0e}")
+padded = np.pad(few[..., 0], ((0, 0), (1, 1), (1, 1)))
+patches = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2)).reshape(3, 8, 8, 9)
+by_patches = 0.01 + 2.0 / 9 * np.einsum("ipqs,jrts->ijpqrt", patches, patches)
+compare("behind the first layer", behind[0].nngp, by_patches)
+compare("behind the last", behind[-1].nngp, gram(convolutional.limit(), few).nngp)
+
+# %% [markdown]
+# Inputs need not be equally long. Fill them up, and say by a mask which positions exist: convolutions read zeros at the
+# others, and neither pools nor attention count them. Where layers pad with zeros a sequence that is filled up is then
+# the shorter sequence, whatever it is filled up with. `apply` takes the same mask, so that the finite network agrees.
+# Strides are exact too if both lengths leave the same remainder.
+
+# %%
+reads = [conv(16), "relu", conv(16), "relu", global_pool(), dense(1)]
+options = {"parameterized": "ntk", "c_w": 2.0}
+sequences = rng.normal(size=(4, 12, 3))
+lengths = np.array([12, 9, 9, 5])
+exists = np.arange(12) < lengths[:, None]
+filled = gram(network(*reads, shape=(12, 3), **options).limit(), sequences, mask=exists)
+shorter = gram(network(*reads, shape=(9, 3), **options).limit(), sequences[1:3, :9])
+compare("NTK of the two sequences of length 9", filled.ntk[1:3, 1:3], shorter.ntk)
+
+# %% [markdown]
+# Attention divides products of queries and keys by √d in practice. Its weights then stay random, another draw in each
+# head, and the kernel is a mean over heads. `gram_over_heads` draws heads of infinitely wide keys and gives the mean
+# with standard errors, the terms of queries and keys in the tangent kernel included. Blunt heads, whose products are
+# nearly zero, average over positions, which has a kernel in closed form.
+
+
+# %%
+def attends(sharpness: float):
+    """Return the limit of a network with one layer of attention over √d."""
+    heads = attention(16, heads=4, key=16, scale="1/sqrt(d)", tied=False, sharpness=sharpness)
+    return network(dense(16), heads, global_pool(), dense(1), shape=(12, 3), **options).limit()
+
+
+averaged = network(*[dense(16)] * 3, global_pool(), dense(1), shape=(12, 3), **options)
+blunt = gram_over_heads(attends(1e-6), sequences, jax.random.key(0), heads=2, count=2)
+compare("NNGP of blunt heads and of an average", blunt.nngp, gram(averaged.limit(), sequences).nngp)
+drawn = gram_over_heads(attends(1.0), sequences, jax.random.key(0), heads=32, count=8)
+share = (drawn.ntk_error / np.sqrt(np.outer(np.diag(drawn.ntk), np.diag(drawn.ntk)))).max()
+print(f"256 sharper heads: standard errors of the NTK up to {share:.1%}")
 
 # %% [markdown]
 # `kernel_function` is the same for one pair of inputs, as a function of JAX. Its gradient tells in which direction two
@@ -422,7 +479,7 @@ except UserError as sentence:
 # | 73, 197, 198 | singular kernels | `diagnose` names the rows; `flow(np.inf)` leaves out what has no eigenvalue |
 # | 30, 100, 134 | empirical kernels in little memory | blocks of bounded size; no Jacobian at all for `mlp` |
 # | 28, 130, 166, 196 | any number of rows, devices | any number; `tiled_gram` on disk, with `devices` or a cluster |
-# | 27, 65, 117, 192 | max pooling, softmax, recurrence | softmax attention over d; of the rest `sampled_gram` only |
+# | 27, 65, 117, 192 | max pooling, softmax, recurrence | softmax attention over d and √d; the rest by `sampled_gram` |
 # | 86 | sparse graphs | `aggregate` takes a sparse matrix and makes it dense, as all pairs of nodes count |
 # | 7, 68 | several outputs, parameterizations | `outputs="all"`, `"trace"`; `parameterized="standard"`, `"ntk"`, … |
 # | 132, 181 | C_w and C_b by likelihood | `gaussian_process` gives the likelihood to search by, and no gradient |

@@ -2,11 +2,14 @@
 
 from steepest.kernels._gram import Gram as Gram
 from steepest.kernels._gram import GramDiagonal as GramDiagonal
+from steepest.kernels._gram import LayerGram as LayerGram
 from steepest.kernels._gram import gram as gram
 from steepest.kernels._gram import gram_diagonal as gram_diagonal
+from steepest.kernels._gram import gram_layers as gram_layers
 from steepest.kernels._gram import gram_positions as gram_positions
 from steepest.kernels._gram import nngp as nngp
 from steepest.kernels._gram import ntk as ntk
+from steepest.kernels._heads import gram_over_heads as gram_over_heads
 from steepest.kernels.connected._layers import Kernels as Kernels
 from steepest.kernels.connected._layers import PairKernels as PairKernels
 from steepest.kernels.connected._layers import SignalPrediction as SignalPrediction

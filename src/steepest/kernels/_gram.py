@@ -3,20 +3,22 @@
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._layers import predict_signal
 from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
-from steepest.kernels.wide import Positions, between_positions
+from steepest.kernels.wide import Mask, Positions, behind_nodes, check_mask
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._masks import blanked
 from steepest.nn.networks import Limit
 
 THREADS = 8
@@ -45,6 +47,8 @@ def gram(
     x: Float[np.ndarray, "n ..."],
     other: Float[np.ndarray, "m ..."] | None = None,
     *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    other_mask: Bool[np.ndarray, "m ..."] | None = None,
     tile: int | None = None,
     tolerance: float | None = None,
 ) -> Gram:
@@ -59,6 +63,11 @@ def gram(
         limit: of ``mlp(...).limit()``, or of ``network(...).limit()`` of ``steepest.nn.layers``.
         x: inputs, one a row, none of them zero; images of the network's shape, channels last.
         other: a second set; without it the matrix is symmetric and only one half is computed.
+        mask: of a network of layers: which positions exist, True or False, shape ``(n, *space)``; by default all. It is
+            for sequences of different length that are filled up, and for images with missing pixels, and means what
+            it means to the ``apply`` of ``network``. Numbers at positions that do not exist are not read. Neither
+            ``tiled_gram`` nor ``kernel_function`` takes masks.
+        other_mask: that of the second set.
         tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
             every processor.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
@@ -71,19 +80,57 @@ def gram(
     >>> gram(net.limit(), np.array([[1.0, 1.0], [1.0, -1.0]])).ntk.round(4).tolist()
     [[6.0, 1.3714], [1.3714, 6.0]]
     """
-    x = as_inputs(x, limit)
-    other = None if other is None else as_inputs(other, limit)
+    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
     if other is not None and other.shape[1:] != x.shape[1:]:
         raise UserError(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
         )
-    way = evaluator(limit, x, other, tolerance)
-    rows = way.rows(x)
-    columns = rows if other is None else way.rows(other.astype(x.dtype))
+    way = evaluator(limit, x, other, tolerance, masks)
+    rows = _rows(way, x, masks, 0)
+    columns = rows if other is None else _rows(way, other.astype(x.dtype), masks, 1)
     shape = (len(x), columns[0].shape[-2])
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
     return Gram(out[0], out[1], way.error)
+
+
+Masks = tuple[Mask, Mask | None]
+"""Which positions exist, of the first inputs and of a second set."""
+
+
+def checked_inputs(
+    limit, x, other, mask, other_mask
+) -> tuple[NDArray, NDArray | None, Masks | None]:
+    """Return checked inputs, which are zero where no position exists, and checked masks if there are any."""
+    if mask is None and other_mask is None:
+        return as_inputs(x, limit), None if other is None else as_inputs(other, limit), None
+    if isinstance(limit, Limit):
+        raise UserError(
+            "a mask says which positions exist, and mlp() has none; take network(...), or fill in what is missing"
+        )
+    if other is None and other_mask is not None:
+        raise UserError(
+            "other_mask is that of a second set of inputs; give other too, or mask alone"
+        )
+    x, first = _with_mask(limit, x, mask)
+    if other is None:
+        return x, None, (first, None)
+    other, second = _with_mask(limit, other, other_mask)
+    return x, other, (first, second)
+
+
+def _with_mask(limit: WideLimit, x, mask) -> tuple[NDArray, Mask]:
+    x = np.asarray(x)
+    if x.shape[1:] == limit.shape:  # else the inputs are what is wrong
+        mask = check_mask(limit, x, mask)
+        x = blanked(x, mask, np)
+    return as_inputs(x, limit), mask
+
+
+def _rows(
+    way: Tabulated | Direct | Positions, x: NDArray, masks: Masks | None, which: int
+) -> tuple:
+    return way.rows(x, masks[which]) if isinstance(way, Positions) and masks else way.rows(x)
 
 
 class GramDiagonal(NamedTuple):
@@ -98,7 +145,12 @@ class GramDiagonal(NamedTuple):
     ntk: NDArray
 
 
-def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> GramDiagonal:
+def gram_diagonal(
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+) -> GramDiagonal:
     """Compute NNGP and NTK of each input with itself, at the cost of one pass over the inputs.
 
     It is what predictive variances need of new inputs. Where positions are pooled, pairs of positions of one input
@@ -107,6 +159,7 @@ def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> Gr
     Args:
         limit: as for ``gram``.
         x: inputs, as for ``gram``.
+        mask: which positions exist, as for ``gram``.
 
     Raises:
         UserError: as ``gram``.
@@ -116,9 +169,9 @@ def gram_diagonal(limit: Limit | WideLimit, x: Float[np.ndarray, "n ..."]) -> Gr
     >>> gram_diagonal(net.limit(), np.array([[1.0, 1.0], [1.0, 2.0]])).ntk.round(4).tolist()
     [6.0, 15.0]
     """
-    x = as_inputs(x, limit)
+    x, _, masks = checked_inputs(limit, x, None, mask, None)
     if isinstance(limit, WideLimit):
-        k, theta = Positions.of(limit, x, None, None).rows(x)[0][..., 0]
+        k, theta = Positions.of(limit, x, None, None, masks=masks).rows(x)[0][..., 0]
         return GramDiagonal(k, theta)
     path = predict_signal(limit, squares(x))
     jump = any(value for _, value, _ in jumps(limit.activation))
@@ -131,6 +184,8 @@ def gram_positions(
     x: Float[np.ndarray, "n ..."],
     other: Float[np.ndarray, "m ..."] | None = None,
     *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    other_mask: Bool[np.ndarray, "m ..."] | None = None,
     tolerance: float | None = None,
 ) -> Gram:
     """Compute NNGP and NTK between all positions of the outputs of a network that keeps them.
@@ -139,6 +194,8 @@ def gram_positions(
         limit: of ``network(...).limit()``, before ``flatten()`` or ``global_pool()``.
         x: inputs, as for ``gram``.
         other: a second set; the first without.
+        mask: which positions exist, as for ``gram``; kernels are zero at those of the output that do not.
+        other_mask: that of the second set.
         tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
 
     Returns:
@@ -157,9 +214,107 @@ def gram_positions(
         raise UserError(
             "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
         )
-    x = as_inputs(x, limit)
-    other = None if other is None else as_inputs(other, limit)
-    return Gram(*between_positions(limit, x, other, tolerance))
+    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
+    (last,) = behind_nodes(limit, (len(limit.nodes) - 1,), x, other, tolerance, masks)
+    return Gram(*last)
+
+
+class LayerGram(NamedTuple):
+    """Kernels behind a layer.
+
+    Attributes:
+        name: of the layer, as ``"conv(64)"`` or ``"relu"``.
+        nngp: covariance of a channel behind it, ``(n, m)``, or ``(n, m, *space, *space)`` where positions are left.
+        ntk: tangent kernel, of the same shape; zeros before the first weights, NaN when σ jumps.
+        error: as that of ``gram``, relative to the diagonals behind this layer.
+    """
+
+    name: str
+    nngp: NDArray
+    ntk: NDArray
+    error: float
+
+
+def gram_layers(
+    limit: Limit | WideLimit,
+    x: Float[np.ndarray, "n ..."],
+    other: Float[np.ndarray, "m ..."] | None = None,
+    *,
+    layers: Sequence[int] | None = None,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    other_mask: Bool[np.ndarray, "m ..."] | None = None,
+    tolerance: float | None = None,
+) -> tuple[LayerGram, ...]:
+    """Compute NNGP and NTK behind every layer of an infinitely wide network, in one pass over the network.
+
+    Layers are those that ``network`` was given, one after the other: of branches what they are joined to, and those
+    inside ``serial(...)`` each for itself. Of ``mlp`` they are its weight matrices, so that kernels are those of
+    pre-activations. Where positions are left all pairs of them are given, as by ``gram_positions``: memory for n m P²
+    numbers, for P positions, so choose ``layers`` where images are large.
+
+    Args:
+        limit: as for ``gram``; the output may keep its positions.
+        x: inputs, as for ``gram``.
+        other: a second set; the first without.
+        layers: which layers are wanted, counted from 0, or from the end by negative numbers; by default all.
+        mask: which positions exist, as for ``gram_positions``.
+        other_mask: that of the second set.
+        tolerance: as for ``gram``.
+
+    Raises:
+        UserError: as ``gram``; a layer that is not there; a limit that was not made by ``network`` or ``mlp``.
+
+    >>> from steepest.nn.layers import conv, dense, flatten, network
+    >>> net = network(conv(8), "relu", flatten(), dense(1), shape=(4, 3, 2), parameterized="ntk")
+    >>> for layer in gram_layers(net.limit(), np.ones((2, 4, 3, 2))):
+    ...     print(layer.name, layer.ntk.shape)
+    conv(8) (2, 2, 4, 3, 4, 3)
+    relu (2, 2, 4, 3, 4, 3)
+    flatten (2, 2)
+    dense(1) (2, 2)
+    """
+    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
+    if isinstance(limit, Limit):
+        chosen = _chosen(layers, len(limit.layers))
+        connected = _gram_of_connected_layers(limit, x, other, tolerance)
+        return tuple(connected[index] for index in chosen)
+    if not limit.stages:
+        raise UserError(
+            "gram_layers needs a limit that knows its layers, got one without stages; take network(...).limit()"
+        )
+    stages = [limit.stages[index] for index in _chosen(layers, len(limit.stages))]
+    nodes = tuple(stage.node for stage in stages)
+    kernels = behind_nodes(limit, nodes, x, other, tolerance, masks)
+    return tuple(LayerGram(stage.name, *k) for stage, k in zip(stages, kernels, strict=True))
+
+
+def _chosen(layers: Sequence[int] | None, count: int) -> list[int]:
+    """Return which of so many layers are wanted."""
+    if layers is None:
+        return list(range(count))
+    wrong = [index for index in layers if not -count <= index < count]
+    if wrong or not len(layers):
+        raise UserError(
+            f"layers are numbers from {-count} to {count - 1} for this network of {count} layers, got {list(layers)}"
+        )
+    return [index % count for index in layers]
+
+
+def _gram_of_connected_layers(
+    limit: Limit, x: NDArray, other: NDArray | None, tolerance: float | None
+) -> list[LayerGram]:
+    """Compute the kernels of all pre-activations, each as the output of the network that ends there."""
+    kernels: list[LayerGram] = []
+    for index in range(len(limit.layers)):
+        ending = replace(limit, layers=limit.layers[: index + 1])
+        k = gram(ending, x, other, tolerance=tolerance)
+        carried = limit.kept(index)
+        if carried:  # an output has no residual branch, and both kernels of branches add up
+            before = kernels[-1]
+            error = max(k.error, before.error)
+            k = Gram(k.nngp + carried * before.nngp, k.ntk + carried * before.ntk, error)
+        kernels.append(LayerGram("dense", *k))
+    return kernels
 
 
 def nngp(
@@ -216,10 +371,11 @@ def evaluator(
     x: NDArray,
     other: NDArray | None = None,
     tolerance: float | None = None,
+    masks: Masks | None = None,
 ) -> Tabulated | Direct | Positions:
     """Choose the faster way to the kernels of these inputs."""
     if isinstance(limit, WideLimit):
-        return Positions.of(limit, x, other, tolerance)
+        return Positions.of(limit, x, other, tolerance, masks=masks)
     return (
         Direct.of(limit, x)
         if Direct.suits(limit, x, other)

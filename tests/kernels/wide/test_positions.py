@@ -465,14 +465,14 @@ def test_untied_attention_is_an_average_over_positions():
 def test_attention_that_has_no_limit_is_named():
     net = network(
         conv(2),
-        attention(2, heads=1, key=2, scale="1/sqrt(d)"),
+        attention(2, heads=1, key=2, scale="1/sqrt(d)", tied=True),
         flatten(),
         dense(1),
         shape=SHAPE,
         parameterized="ntk",
     )
     assert net.apply(net.init(jax.random.key(0)), jnp.ones(SHAPE)).shape == ()
-    with pytest.raises(UserError, match=r"node 2.*another draw in each head.*sampled_gram"):
+    with pytest.raises(UserError, match=r"node 2.*grow like √d.*tied=False.*sampled_gram"):
         net.limit()
     with pytest.raises(UserError, match="scale of attention is one of"):
         attention(2, heads=1, key=2, scale="d")

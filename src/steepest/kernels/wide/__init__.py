@@ -1,6 +1,9 @@
 """Kernels of infinitely wide networks of any architecture: nodes, positions, displacements."""
 
 from steepest.kernels.wide._function import kernel_function as kernel_function
-from steepest.kernels.wide._outputs import between_positions as between_positions
+from steepest.kernels.wide._heads import over_heads as over_heads
+from steepest.kernels.wide._outputs import behind_nodes as behind_nodes
 from steepest.kernels.wide._plan import plan_of as plan_of
 from steepest.kernels.wide._positions import Positions as Positions
+from steepest.kernels.wide._presence import Mask as Mask
+from steepest.kernels.wide._presence import check_mask as check_mask

@@ -13,6 +13,7 @@ from steepest.kernels.wide._layouts import (
     AllPairs,
     Displacement,
     Layout,
+    gains,
     pool_share,
     pooled_shares,
 )
@@ -62,35 +63,69 @@ def by_displacement(
         if index > end:
             break
         behind[index] = _mixed(plan, duals, index, behind, one, two, once)
+        if not isinstance(
+            plan.limit.nodes[index], Average
+        ):  # there displacements differ in their numbers
+            apart = Displacement(plan, (), index, once)
+            behind[index] = gained(behind[index], index, apart, one, two)
     if end in behind and isinstance(plan.limit.nodes[end], Average):
-        origin = plan.needed[end].index((0,) * len(plan.sizes[end]))
+        zero = (0,) * len(plan.sizes[end])
+        origin = plan.needed[end].index(zero)
         whole = tuple(slice(n) for n in plan.limit.spaces[end])
-        return behind[end].map(lambda kernel: kernel[origin][whole])
+        equal = behind[end].map(lambda kernel: kernel[origin])
+        at_zero = gained(equal, end, Displacement(plan, zero, end, once), one, two)
+        return at_zero.map(lambda kernel: kernel[whole])
     if end in behind:
         return behind[end]
     layout = Displacement(plan, (), end, once)
     return _segment(plan, duals, end, behind, layout, one, two)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
 def by_all_pairs(
     plan: Plan, duals: tuple[Dual | None, ...], end: int, one: Sides, two: Sides
 ) -> Pairs:
     """Compute the kernels of any node for all pairs of its positions: ``(*space, *space, b, b')``."""
+    return at_nodes(plan, duals, (end,), one, two)[0]
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def at_nodes(
+    plan: Plan, duals: tuple[Dual | None, ...], ends: tuple[int, ...], one: Sides, two: Sides
+) -> tuple[Pairs, ...]:
+    """Compute the kernels of several nodes for all pairs of their positions, in one pass."""
     layout = AllPairs(plan)
     nodes = plan.limit.nodes
     computed: dict[int, Pairs] = {0: Pairs(_products(layout, one, two), None)}
-    for index in range(1, end + 1):
+    for index in range(1, max(ends) + 1):
         node = nodes[index]
         read = [computed[source] for source in node.sources]
-        if not isinstance(node, MIXING):
-            computed[index] = through(node, index, read, layout, one, two, duals[index])
-            continue
+        computed[index] = behind_node(layout, index, read, one, two, duals[index])
+    return tuple(computed[end] for end in ends)
+
+
+def behind_node(
+    layout: AllPairs, index: int, read: list[Pairs], one: Sides, two: Sides, dual: Dual | None
+) -> Pairs:
+    """Apply the rule of any node to all pairs of positions; ``read`` has the pairs of its sources."""
+    node = layout.plan.limit.nodes[index]
+    if not node.sources:
+        return Pairs(_products(layout, one, two), None)
+    if not isinstance(node, MIXING):
+        pairs = through(node, index, read, layout, one, two, dual)
+    else:
         mix = partial(_mix_all_pairs, layout, index)
         if isinstance(node, Attend):
             mix = partial(_attend, one[index][0], two[index][0])
-        computed[index] = read[0].map(mix)
-    return computed[end]
+        pairs = read[0].map(mix)
+    return gained(pairs, index, layout, one, two)
+
+
+def gained(pairs: Pairs, index: int, layout: Layout, one: Sides, two: Sides) -> Pairs:
+    """Multiply by γ_p γ'_q where some positions do not exist."""
+    if not layout.plan.gained(index):
+        return pairs
+    factor = gains(layout, index, one, two)
+    return pairs.map(lambda kernel: kernel * factor)
 
 
 def attention_weights(
@@ -111,7 +146,11 @@ def attention_weights(
     count = int(np.prod(space))
     k = by_all_pairs(plan, duals, keys, sides, sides).k[..., 0]
     # of one input K° is symmetric, so that either axis may be that of the keys
-    return jax.nn.softmax(node.sharpness * k.reshape(count, *space, -1), axis=0)
+    logits = node.sharpness * k.reshape(count, *space, -1)
+    if plan.gained(keys):
+        exists = sides[keys][-1].reshape(count, *(1 for _ in space), -1) > 0
+        logits = jnp.where(exists, logits, -jnp.inf)
+    return jax.nn.softmax(logits, axis=0)
 
 
 def _attend(one: Array, two: Array, k: Array) -> Array:
@@ -127,7 +166,8 @@ def _attend(one: Array, two: Array, k: Array) -> Array:
     square = k.reshape(count, count, *inputs)
     first = one.reshape(count, count, -1)
     second = two.reshape(count, count, -1)
-    pair_by_pair = two.shape[-2:] == inputs
+    # one first input with several second ones is no such case
+    pair_by_pair = two.shape[-1] == 1 and two.shape[-2] == inputs[0]
     half = jnp.einsum("apb,acbd->pcbd", first, square)
     mixed = jnp.einsum("cqb,pcbd->pqbd" if pair_by_pair else "cqd,pcbd->pqbd", second, half)
     return mixed.reshape(k.shape)
@@ -208,7 +248,8 @@ def _segment(plan, duals, end: int, behind: Mapping[int, Pairs], layout, one, tw
         if not isinstance(nodes[index], Average):
             return behind[index]
         slot = jnp.asarray(plan.slots(index))[layout.at(index)]
-        return behind[index].map(lambda kernel: kernel[slot])
+        chosen = behind[index].map(lambda kernel: kernel[slot])
+        return gained(chosen, index, layout, one, two)
 
     if isinstance(nodes[end], MIXING):
         return read(end)
@@ -218,7 +259,8 @@ def _segment(plan, duals, end: int, behind: Mapping[int, Pairs], layout, one, tw
             computed[index] = Pairs(_products(layout, one, two), None)
             continue
         sources = [read(source) for source in node.sources]
-        computed[index] = through(node, index, sources, layout, one, two, duals[index])
+        pairs = through(node, index, sources, layout, one, two, duals[index])
+        computed[index] = gained(pairs, index, layout, one, two)
     return computed[end]
 
 

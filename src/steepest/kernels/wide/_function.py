@@ -12,7 +12,8 @@ from steepest.kernels.connected._layers import Kernels
 from steepest.kernels.wide._duals import Dual, Series
 from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
-from steepest.kernels.wide._survey import survey, window_mean
+from steepest.kernels.wide._survey import survey
+from steepest.kernels.wide._walk import window_mean
 from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import (
     Activate,

@@ -5,6 +5,7 @@ pairs of inputs ``(b, b')``. The rules of the nodes (``_rules.py``) are the same
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 import jax
@@ -18,6 +19,11 @@ from steepest.nn.layers._window import Window
 
 class Layout(Protocol):
     """What the rules need."""
+
+    @property
+    def plan(self) -> Plan:
+        """Return the plan whose nodes the pairs are of."""
+        ...
 
     def one(self, numbers: Array, node: int) -> Array:
         """Spread numbers of the first inputs, ``(…, *space, b, 1)``, over the pairs of a node's positions."""
@@ -40,6 +46,11 @@ class Layout(Protocol):
     def settle(self, *arrays: Array) -> tuple[Array, ...]:
         """Have arrays computed once, not again by each who reads them."""
         ...
+
+
+def gains(layout: Layout, node: int, one: Mapping, two: Mapping) -> Array:
+    """Return ``γ_p γ'_q`` of a node: the last of its numbers at single positions, of first and second inputs."""
+    return layout.one(one[node][-1], node) * layout.two(two[node][-1], node)
 
 
 class AllPairs(NamedTuple):

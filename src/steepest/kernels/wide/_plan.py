@@ -24,6 +24,7 @@ from steepest.nn.layers import WideLimit
 from steepest.nn.layers._nodes import (
     AllPositions,
     Attend,
+    AttendAtRandom,
     Average,
     EqualPositions,
     Linear,
@@ -32,7 +33,7 @@ from steepest.nn.layers._nodes import (
 )
 from steepest.nn.layers._window import Window
 
-MIXING = (Average, EqualPositions, AllPositions, Mix, Attend)
+MIXING = (Average, EqualPositions, AllPositions, Mix, Attend, AttendAtRandom)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +45,19 @@ class Plan:
         sizes: N of each node in each dimension; all multiples along strides.
         needed: displacements of each node, sorted, shape ``(count, dimensions)`` each, as tuples.
         apart: whether displacements stay apart; else all pairs of positions are computed at once.
+        masked: whether some positions of some inputs do not exist.
     """
 
     limit: WideLimit
     sizes: tuple[tuple[int, ...], ...]
     needed: tuple[tuple[tuple[int, ...], ...], ...]
     apart: bool
+    masked: bool = False
+
+    def gained(self, node: int) -> bool:
+        """Tell whether kernels behind a node are multiplied by numbers of its positions (``_presence.py``)."""
+        pooled = isinstance(self.limit.nodes[node], AllPositions)
+        return self.masked and (pooled or len(self.limit.spaces[node]) > 0)
 
     @property
     def cells(self) -> int:
@@ -83,15 +91,19 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
+def plan_of(
+    limit: WideLimit, *, positions: bool = False, masked: bool = False, drawn: bool = False
+) -> Plan:
     """Plan a limit: sizes forwards from the strides, needed displacements backwards from the output.
 
     Args:
         limit: the network.
         positions: whether all pairs of positions of the output are wanted.
+        masked: whether some positions of some inputs do not exist.
+        drawn: whether heads of attention will be drawn where there is no kernel without.
 
     Raises:
-        UserError: an output that keeps its positions, where they are not wanted.
+        UserError: an output that keeps its positions, where they are not wanted; attention over √d, if not drawn.
 
     >>> from steepest.nn.layers import conv, dense, flatten, network, pool
     >>> net = network(conv(8), "relu", pool(2), flatten(), dense(1), shape=(8, 8, 3), parameterized="ntk")
@@ -104,14 +116,21 @@ def plan_of(limit: WideLimit, *, positions: bool = False) -> Plan:
             f"the output of the {limit.name} has positions of its own; end with flatten() or global_pool(), "
             "or take gram_positions"
         )
-    if any(_is_transposed(node) for node in limit.nodes):
-        return Plan(limit, limit.spaces, ((),) * len(limit.nodes), apart=False)
+    random = [i for i, node in enumerate(limit.nodes) if isinstance(node, AttendAtRandom)]
+    if random and not drawn:
+        raise UserError(
+            f"attention with products over √d (node {random[0]}) has a kernel only in the mean over heads; "
+            "gram_over_heads(limit, x, key) estimates it, or divide by d, scale='1/d'"
+        )
+    if random or any(_is_transposed(node) for node in limit.nodes):
+        none = ((),) * len(limit.nodes)
+        return Plan(limit, limit.spaces, none, apart=False, masked=masked)
     strides = _total_strides(limit)
     sizes = _sizes(limit, strides)
     needed = _needed(limit, sizes)
     apart = all(_keeps_apart(node, limit, strides, sizes) for node in limit.nodes)
     lists = tuple(tuple(map(tuple, np.argwhere(mask).tolist())) for mask in needed)
-    return Plan(limit, sizes, lists, apart)
+    return Plan(limit, sizes, lists, apart, masked)
 
 
 def window_of_node(node: Node) -> Window | None:

@@ -15,10 +15,11 @@ from steepest.kernels.connected._tabulated import TOLERANCE, symmetric
 from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
+from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rules import Pairs, Sides
 from steepest.kernels.wide._survey import Survey, survey
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._nodes import Attend, Normalize
+from steepest.nn.layers._nodes import Attend, Input, Normalize
 
 
 class Blocks(NamedTuple):
@@ -64,26 +65,41 @@ class Positions:
         tolerance: float | None,
         *,
         positions: bool = False,
+        keep: tuple[int, ...] = (),
+        masks: tuple[Mask, Mask | None] | None = None,
     ) -> "Positions":
-        """Build it for these inputs; ``positions`` says that those of the output are wanted.
+        """Build it for these inputs.
+
+        Args:
+            limit: the network.
+            x: inputs; zero where no position exists.
+            other: a second set.
+            tolerance: of each activation's expectation.
+            positions: whether those of the output are wanted.
+            keep: nodes whose diagonals are wanted.
+            masks: which positions exist, of both sets; all without.
 
         Raises:
             UserError: the output keeps its positions; no signal reaches it; an activation has no known expectation.
         """
-        plan = plan_of(limit, positions=positions)
+        plan = plan_of(limit, positions=positions, masked=masks is not None)
         both = x if other is None else np.concatenate([x, other.astype(x.dtype)])
-        surveyed = survey(plan, both, tolerance or TOLERANCE[x.dtype.itemsize])
+        mask = None
+        if masks is not None:
+            mask = np.concatenate([m for m in masks if m is not None])
+        at = tolerance or TOLERANCE[x.dtype.itemsize]
+        surveyed = survey(plan, both, at, keep=keep, mask=mask)
         return cls(plan, surveyed.duals, surveyed.error, (both, surveyed))
 
-    def rows(self, x: NDArray) -> tuple[NDArray, ...]:
-        """Return what a tile needs of each input; the inputs come last but one in every array.
+    def rows(self, x: NDArray, mask: Mask | None = None) -> tuple[NDArray, ...]:
+        """Return what a tile needs of each input, whose positions exist by a mask; inputs come last but one in arrays.
 
         The diagonals of both kernels, ``(2, n, 1)``, then the numbers of each node at its positions.
         """
         if self.surveyed is not None and x is self.surveyed[0]:
             surveyed = self.surveyed[1]
         else:
-            surveyed = survey(self.plan, x, 1.0, self.duals)
+            surveyed = survey(self.plan, x, 1.0, self.duals, mask=mask)
         k = surveyed.output.k
         theta = np.zeros_like(k) if surveyed.output.theta is None else surveyed.output.theta
         arrays = [np.stack([k, theta])[..., None]]
@@ -138,14 +154,16 @@ class Positions:
 
     def _counts(self) -> list[tuple[int, int]]:
         """List the nodes that need numbers at single positions, and how many arrays of them (``survey``)."""
-        counts = [(0, 1)]
+        counts = []
         for index, (node, dual) in enumerate(zip(self.plan.limit.nodes, self.duals, strict=True)):
-            if dual is not None:
-                counts.append((index, dual.arrays))
-            elif isinstance(node, Normalize):
-                counts.append((index, 2))
-            elif isinstance(node, Attend):
-                counts.append((index, 1))
+            of_node = 0 if dual is None else dual.arrays
+            if isinstance(node, Normalize):
+                of_node = 2
+            elif isinstance(node, (Attend, Input)):
+                of_node = 1
+            of_node += self.plan.gained(index)
+            if of_node:
+                counts.append((index, of_node))
         return counts
 
     def _block(self, n: int, m: int, platform: str) -> tuple[int, int]:

@@ -1,13 +1,12 @@
 """Each input with itself, node by node: variances, tangent kernels, and bounds of the errors of all pairs.
 
-An error bound of rank one, ``|ΔK[p, q]| ≤ √(g_p g'_q)``, survives every average by Cauchy and Schwarz, and an
-activation by ``|∂E σσ/∂K| ≤ √(E σ'(u)² E σ'(v)²)``: so g obeys the recursion of the diagonal, and costs as little.
+How each node changes them stands in ``_walk.py``; here positions that meet others of the same input are computed.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,48 +14,15 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
-from steepest.kernels.wide._duals import Dual, dual_of
+from steepest.kernels.wide._duals import Dual
 from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan
+from steepest.kernels.wide._presence import Mask
 from steepest.kernels.wide._rules import Sides
-from steepest.nn.layers._nodes import (
-    Activate,
-    AllPositions,
-    Attend,
-    Average,
-    Concatenate,
-    EqualPositions,
-    Linear,
-    Mix,
-    Node,
-    Normalize,
-    Product,
-    Sum,
-)
-from steepest.nn.layers._window import Window
+from steepest.kernels.wide._walk import Diagonal, Values, Walk
 
-ROUNDING = 8  # roundings of one sum over a window, in units of the precision
+EMPTY = "a kernel is zero: no signal reaches the output; check c_w, c_b and inputs that are zero everywhere"
 CELLS = 2**21  # pairs of positions of an input with itself that are computed at a time
-
-Values = NDArray[np.float64]
-
-
-class Diagonal(NamedTuple):
-    """A node's kernels of each input with itself, arrays ``(*space, n)``.
-
-    Attributes:
-        k: the variance ``K[p, p]``.
-        theta: the tangent kernel; None before the first weights.
-        mean: of the channels.
-        g: ``|ΔK[p, q]| ≤ √(g_p g'_q)``.
-        h: ``|ΔΘ[p, q]| ≤ √(h_p h'_q)``.
-    """
-
-    k: Values
-    theta: Values | None
-    mean: Values
-    g: Values
-    h: Values | None
 
 
 @dataclass(frozen=True)
@@ -67,19 +33,33 @@ class Survey:
         duals: the expectations of each node; None without activation.
         sides: numbers at single positions that pairs are computed from, by node.
         output: the last node.
+        kept: other nodes that were asked for.
     """
 
     duals: tuple[Dual | None, ...]
     sides: dict[int, list[Values]]
     output: Diagonal
+    kept: dict[int, Diagonal]
 
     @property
     def error(self) -> float:
         """Bound the error of both kernels, relative to the root of the product of the diagonals."""
-        bounds = [self.output.g / self.output.k]
-        if self.output.theta is not None and self.output.h is not None:
-            bounds.append(self.output.h / self.output.theta)
-        return float(np.max(bounds))
+        return error_of(self.output)
+
+
+def error_of(diagonal: Diagonal) -> float:
+    """Bound the error of both kernels of a node, relative to the root of the product of the diagonals.
+
+    Raises:
+        UserError: no signal reaches the node.
+    """
+    live = diagonal.k > 0
+    if not live.any():
+        raise UserError(EMPTY)
+    bounds = [diagonal.g[live] / diagonal.k[live]]
+    if diagonal.theta is not None and diagonal.h is not None:
+        bounds.append(diagonal.h[live] / diagonal.theta[live])
+    return float(np.max(bounds))
 
 
 def survey(
@@ -88,6 +68,8 @@ def survey(
     tolerance: float,
     duals: tuple[Dual | None, ...] | None = None,
     room: float = 1.05,
+    keep: tuple[int, ...] = (),
+    mask: Mask | None = None,
 ) -> Survey:
     """Compute the diagonal of the recursion for inputs ``(n, *shape)``, in float64.
 
@@ -97,208 +79,29 @@ def survey(
         tolerance: of the expectations.
         duals: those of a survey of more inputs; chosen here without.
         room: factor by which variances may be larger or smaller at other inputs.
+        keep: nodes whose diagonals are wanted.
+        mask: which positions exist, ``(n, *space)``, for a plan with masks; the others are zero in x.
 
     Raises:
         UserError: no signal arrives at the output, or an activation has no known expectation.
     """
-    nodes = plan.limit.nodes
-    eps = float(np.finfo(x.dtype).eps)
-    inputs = np.moveaxis(x.astype(np.float64), 0, -1)  # (*space, channels, n)
-    inputs = np.moveaxis(inputs, -2, 0)
-    sides: dict[int, list[Values]] = {0: [inputs[..., None]]}
-    chosen: list[Dual | None] = [None]
-    square = (inputs**2).mean(0)
-    diagonals = [Diagonal(square, None, inputs.mean(0), 4 * eps * square, None)]
-    for index in range(1, len(nodes)):
-        node = nodes[index]
-        read = [diagonals[source] for source in node.sources]
-        chosen.append(None)
-        if isinstance(node, Activate):
-            dual = duals[index] if duals else dual_of(node.activation, read[0].k, tolerance, room)
-            assert dual is not None
-            chosen[index] = dual
-            sides[index] = [side[..., None] for side in dual.sides(read[0].k)]
-            diagonals.append(_activated(read[0], dual, eps))
-        elif isinstance(node, (Average, AllPositions, Mix)):
-            itself = _with_itself(
-                plan, (*chosen, *(None,) * (len(nodes) - index - 1)), index, sides
-            )
-            diagonals.append(_pooled(plan, index, read[0], itself))
-        elif isinstance(node, Attend):
-            so_far = (*chosen, *(None,) * (len(nodes) - index - 1))
-            weights = _weights(plan, so_far, index, sides)
-            sides[index] = [weights[..., None]]
-            itself = _with_itself(plan, so_far, index, sides)
-            diagonals.append(_attended(node, read[0], read[1], weights, itself, eps))
-        elif isinstance(node, Normalize):
-            spread = _spread(read[0], index)
-            sides[index] = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None]]
-            diagonals.append(_normalized(read[0], spread))
-        else:
-            diagonals.append(_joined(plan, node, read, eps))
-    output = diagonals[-1]
-    if not (output.k > 0).all():
-        raise UserError(
-            "a kernel is zero: no signal reaches the output; check c_w, c_b and inputs that are zero everywhere"
-        )
-    return Survey(tuple(chosen), sides, output)
+    walk = Walk.begin(plan, x, mask, tolerance=tolerance, room=room, duals=duals)
+    for index in range(1, len(plan.limit.nodes)):
+        itself = partial(_with_itself, plan, walk, index)
+        walk.step(index, itself, partial(_weights, plan, walk, index))
+    output = walk.diagonals[-1]
+    exists = walk.places[-1].exists
+    if not ((output.k > 0) | (False if exists is None else ~np.moveaxis(exists, 0, -1))).all():
+        raise UserError(EMPTY)
+    kept = {index: walk.diagonals[index] for index in keep}
+    return Survey(walk.padded_duals(), walk.sides, output, kept)
 
 
-def _activated(read: Diagonal, dual: Dual, eps: float) -> Diagonal:
-    singles = dual.singles(read.k)
-    errors = dual.tolerances(eps)
-    g = singles.slope * read.g + errors.value * singles.value
-    if read.theta is None or read.h is None:
-        return Diagonal(singles.value, None, singles.mean, g, None)
-    h = singles.slope * read.h + errors.slope * singles.slope * read.theta
-    if errors.corner:
-        relative = np.divide(read.g, read.k, out=np.zeros_like(read.g), where=read.k > 0)
-        h = h + errors.corner * np.sqrt(relative) * read.theta
-    else:
-        h = h + np.where(read.g > 0, singles.curvature * read.g, 0.0) * read.theta
-    return Diagonal(singles.value, singles.slope * read.theta, singles.mean, g, h)
-
-
-def _joined(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagonal:
-    """Follow a node whose kernels of an input with itself need no others: branches, linear layers, flattening."""
-    if isinstance(node, Sum):
-        return _sum(read, np.array(node.squares), np.sqrt(node.squares))
-    if isinstance(node, Concatenate):
-        return _sum(read, np.array(node.shares), np.array(node.shares))
-    if isinstance(node, Product):
-        return reduce(partial(_times, eps=eps), read)
-    (first,) = read
-    if isinstance(node, EqualPositions):
-        axes = tuple(range(first.k.ndim - 1))
-        return _each(first, lambda values: values.mean(axes))
-    assert isinstance(node, Linear)
-    space = plan.limit.spaces[node.sources[0]]
-    mean = lambda values: values if node.window is None else window_mean(values, node.window, space)
-    rounding = ROUNDING * eps
-    average = mean(first.k)
-    g = mean(first.g) + rounding * average
-    theta = node.t_b + node.t_w * average
-    h = node.t_w * g
-    if first.theta is not None and first.h is not None:
-        carried = mean(first.theta)
-        theta = theta + node.c_w * carried
-        h = h + node.c_w * (mean(first.h) + rounding * carried)
-    zeros = np.zeros_like(average)
-    return Diagonal(node.c_b + node.c_w * average, theta, zeros, node.c_w * g, h)
-
-
-def _times(one: Diagonal, two: Diagonal, eps: float) -> Diagonal:
-    """Multiply branches; a product of two that err by rank one errs by ``(k + g)(k' + g') − k k'`` at most."""
-    assert one.theta is not None and two.theta is not None
-    assert one.h is not None and two.h is not None
-    k = one.k * two.k
-    theta = one.theta * two.k + one.k * two.theta
-    above = (one.k + one.g, two.k + two.g)
-    highest = (one.theta + one.h) * above[1] + above[0] * (two.theta + two.h)
-    g = above[0] * above[1] - k + ROUNDING * eps * k
-    return Diagonal(k, theta, one.mean * two.mean, g, highest - theta + ROUNDING * eps * theta)
-
-
-def _sum(read: list[Diagonal], shares: Values, of_means: Values) -> Diagonal:
-    """Add branches, whose means have other weights than all else."""
-    total = lambda rows, weights: np.tensordot(weights, np.stack(rows), 1)
-    # a branch without weights behind the input has no tangent kernel: zeros
-    trained = any(branch.theta is not None for branch in read)
-    or_zero = lambda values, like: np.zeros_like(like) if values is None else values
-    thetas = [or_zero(branch.theta, branch.k) for branch in read]
-    bounds = [or_zero(branch.h, branch.k) for branch in read]
-    return Diagonal(
-        total([branch.k for branch in read], shares),
-        total(thetas, shares) if trained else None,
-        total([branch.mean for branch in read], of_means),
-        total([branch.g for branch in read], shares),
-        total(bounds, shares) if trained else None,
-    )
-
-
-def _pooled(
-    plan: Plan,
-    index: int,
-    read: Diagonal,
-    itself: tuple[Values, Values | None],
-) -> Diagonal:
-    """Average means and bounds; kernels are those of each input with itself."""
-    node = plan.limit.nodes[index]
-    if isinstance(node, Mix):
-        averaged = _mixed(node, read, plan.limit.spaces[index])
-    elif isinstance(node, AllPositions):
-        axes = tuple(range(read.k.ndim - 1))
-        averaged = _each(read, lambda values: values.mean(axes))
-    else:
-        assert isinstance(node, Average)
-        space = plan.limit.spaces[node.sources[0]]
-        averaged = _each(read, lambda values: window_mean(values, node.window, space))
-    return averaged._replace(k=itself[0], theta=itself[1])
-
-
-def _mixed(node: Mix, read: Diagonal, space: tuple[int, ...]) -> Diagonal:
-    """Mix means, and bounds by ``|Σ P_pa ΔK_ab P_qb| ≤ (|P| √g)_p (|P| √g)_q``."""
-    count = read.k.shape[-1]
-    mix = lambda matrix, values: (matrix @ values.reshape(-1, count)).reshape(*space, count)
-    bound = lambda values: mix(np.abs(node.array), np.sqrt(values)) ** 2
-    h = None if read.h is None else bound(read.h)
-    mean = mix(node.array, read.mean)
-    return read._replace(mean=mean, g=bound(read.g), h=h)
-
-
-def _attended(
-    node: Attend,
-    values: Diagonal,
-    keys: Diagonal,
-    weights: Values,
-    itself: tuple[Values, Values | None],
-    eps: float,
-) -> Diagonal:
-    """Mix means, and bounds: ζ is off by a factor 1 + δ at most, as its logits are by s max g.
-
-    ``|Δ(ζKζ'ᵀ)| ≤ (1 + δ)² (ζ√g)(ζ'√g') + ((1 + δ)² − 1)(ζ√k)(ζ'√k')``, which is of rank one by Cauchy and Schwarz.
-    """
-    count = len(weights)
-    mix = lambda numbers: np.einsum("q...n,qn->...n", weights, numbers.reshape(count, -1))
-    off = np.expm1(2 * node.sharpness * keys.g.max()) + ROUNDING * eps
-    square = (1 + off) ** 2
-
-    def bound(errors: Values, sizes: Values) -> Values:
-        return square * mix(np.sqrt(errors)) ** 2 + (square - 1) * mix(np.sqrt(sizes)) ** 2
-
-    k, theta = itself
-    assert values.theta is not None and values.h is not None
-    h = bound(values.h, values.theta)
-    return Diagonal(k, theta, mix(values.mean), bound(values.g, values.k), h)
-
-
-def _spread(read: Diagonal, index: int) -> Values:
-    spread = read.k - read.mean**2
-    if not (spread > 1e-12 * read.k).all():
-        raise UserError(
-            f"layer normalization (node {index}) divides by zero: all channels are equal at some positions; "
-            "add biases by c_b, or fill what is empty in the inputs"
-        )
-    return spread
-
-
-def _normalized(read: Diagonal, spread: Values) -> Diagonal:
-    divided = _each(read, lambda values: values / spread)
-    ones = np.ones_like(spread)
-    return divided._replace(k=ones, mean=np.zeros_like(ones))
-
-
-def _each(diagonal: Diagonal, change: Callable[[Values], Values]) -> Diagonal:
-    """Change all arrays that exist."""
-    theta = None if diagonal.theta is None else change(diagonal.theta)
-    h = None if diagonal.h is None else change(diagonal.h)
-    return Diagonal(change(diagonal.k), theta, change(diagonal.mean), change(diagonal.g), h)
-
-
-def _weights(plan: Plan, duals, index: int, sides: Sides) -> Values:
+def _weights(plan: Plan, walk: Walk, index: int) -> Values:
     """Compute the weights of an attention node for all inputs, some at a time."""
+    duals = walk.padded_duals()
     run = lambda part: np.asarray(attention_weights(plan, duals, index, part))
-    return np.concatenate(_some_at_a_time(plan, sides, run), axis=-1)
+    return np.concatenate(_some_at_a_time(plan, walk.sides, run), axis=-1)
 
 
 def _some_at_a_time(plan: Plan, sides: Sides, run: Callable[[Sides], Any]) -> list[Any]:
@@ -317,24 +120,17 @@ def _some_at_a_time(plan: Plan, sides: Sides, run: Callable[[Sides], Any]) -> li
         ]
 
 
-def _with_itself(plan: Plan, duals, index: int, sides: Sides) -> tuple[Values, Values | None]:
+def _with_itself(plan: Plan, walk: Walk, index: int) -> tuple[Values, Values | None]:
     """Compute a pooling of each input with itself, some inputs at a time."""
+    duals = walk.padded_duals()
 
     def run(part: Sides) -> list[Values | None]:
         pairs = evaluate(plan, duals, index, part, part)
         return [None if a is None else np.asarray(a)[..., 0] for a in pairs]
 
-    pieces: list[Any] = _some_at_a_time(plan, sides, run)
+    pieces: list[Any] = _some_at_a_time(plan, walk.sides, run)
     k = np.concatenate([piece[0] for piece in pieces], axis=-1)
     theta = None
     if pieces[0][1] is not None:
         theta = np.concatenate([piece[1] for piece in pieces], axis=-1)
     return k, theta
-
-
-def window_mean(a: Any, window: Window, space: tuple[int, ...], xp: Any = np) -> Any:
-    """Average over what each output reads, in each dimension of the space, first axes of a; zeros beyond the edge."""
-    for d, taps in enumerate(window.taps(space)):
-        inside = (taps >= 0).reshape(taps.shape + (1,) * (a.ndim - d - 1))
-        a = (xp.take(a, np.maximum(taps, 0), axis=d) * inside).mean(d + 1)
-    return a

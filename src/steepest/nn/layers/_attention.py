@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
-from steepest.nn.layers._layer import Part, Scheme, Signal, need_space
+from steepest.nn.layers._layer import Part, Scheme, Signal, need_space, same
 from steepest.nn.layers._linear import Dense, Weights
-from steepest.nn.layers._nodes import Attend, Draft, Kind
+from steepest.nn.layers._masks import Mask
+from steepest.nn.layers._nodes import Attend, AttendAtRandom, Draft, Kind
 from steepest.nn.types import Key, Params
 
 SCALES = {"1/d": 1.0, "1/sqrt(d)": 0.5}
@@ -30,6 +31,8 @@ class Attention(Weights):
     c_w: float | None = None
     c_b: float | None = None
 
+    word = "attention"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are those of ``dense``, by name: query, key (if not tied), value, output."""
         need_space("attention", signal)
@@ -46,22 +49,21 @@ class Attention(Weights):
             keys = jax.random.split(key, len(parts))
             return {name: part.init(k) for (name, part), k in zip(parts.items(), keys, strict=True)}
 
-        def apply(params: Params, x: Array) -> Array:
-            heads = lambda name: self._heads(parts[name].apply(params[name], x))
+        def apply(params: Params, x: Array, mask: Mask) -> Array:
+            heads = lambda name: self._heads(parts[name].apply(params[name], x, mask))
             query = heads("query")
             key = query if self.tied else heads("key")
             logits = jnp.einsum("nphk,nqhk->nhpq", query, key)
-            weights = jax.nn.softmax(self.sharpness / self.key ** SCALES[self.scale] * logits)
+            logits = self.sharpness / self.key ** SCALES[self.scale] * logits
+            if mask is not None:
+                logits = jnp.where(mask.reshape(len(x), 1, 1, -1), logits, -jnp.inf)
+            weights = jax.nn.softmax(logits)
             mixed = jnp.einsum("nhpq,nqhk->nphk", weights, heads("value"))
-            return parts["output"].apply(params["output"], mixed.reshape(*x.shape[:-1], -1))
+            return parts["output"].apply(params["output"], mixed.reshape(*x.shape[:-1], -1), mask)
 
         def extend(draft: Draft, source: int) -> int:
             if self.scale != "1/d":
-                raise draft.refuse(
-                    "attention with products over √d",
-                    "its weights stay random, another draw in each head",
-                    'divide by d, scale="1/d"',
-                )
+                return extend_at_random(draft, source)
             values = parts["value"].extend(draft, source)
             # untied queries and keys are independent, so that their products over d vanish: all weights are equal
             c_w = scheme.c_w if self.c_w is None else self.c_w
@@ -69,7 +71,20 @@ class Attention(Weights):
             mixed = draft.add(Attend((values, source), sharpness), Kind.GAUSSIAN, signal.space)
             return parts["output"].extend(draft, mixed)
 
-        return Part(init, apply, parts["output"].output, extend)
+        def extend_at_random(draft: Draft, source: int) -> int:
+            if self.tied:
+                raise draft.refuse(
+                    "tied attention with products over √d",
+                    "products of a query with alike keys grow like √d, so that softmax takes the largest alone",
+                    'take tied=False, or divide by d, scale="1/d"',
+                )
+            values = parts["value"].extend(draft, source)
+            queries = parts["query"].extend(draft, source)
+            node = AttendAtRandom((values, queries), self.sharpness)
+            mixed = draft.add(node, Kind.GAUSSIAN, signal.space)
+            return parts["output"].extend(draft, mixed)
+
+        return Part(init, apply, parts["output"].output, extend, same)
 
     def _heads(self, z: Array) -> Array:
         """Split channels into heads and put positions in one line, ``(batch, positions, heads, key)``."""
@@ -91,7 +106,8 @@ def attention(
 
     In the limit of many heads with wide keys the weights of ``scale="1/d"`` are the same in all heads: those of tied
     queries and keys are the softmax of the input's own covariance, and those of untied ones are all equal, which is
-    an average over positions. Divided by √d they stay random, and there is no kernel in closed form.
+    an average over positions. Divided by √d those of untied ones stay random, another draw in each head:
+    ``gram_over_heads`` of ``steepest.kernels`` estimates the mean over heads.
 
     Args:
         width: channels of the output.

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +13,7 @@ from steepest.core.errors import UserError
 from steepest.nn.activations import activation
 from steepest.nn.layers._elementwise import Activated
 from steepest.nn.layers._layer import Layer, LayerLike, Part, Scheme, Signal
+from steepest.nn.layers._masks import Mask, blanked
 from steepest.nn.layers._nodes import Concatenate, Draft, Kind, Product, Sum
 from steepest.nn.types import Key, Params
 
@@ -23,6 +23,8 @@ class Serial(Layer):
     """Layers one after the other; build it with :func:`serial`."""
 
     layers: tuple[Layer, ...]
+
+    word = "serial"
 
     @property
     def weighted(self) -> bool:
@@ -41,17 +43,27 @@ class Serial(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array) -> Array:
+        def apply(params: Params, x: Array, mask: Mask) -> Array:
             for part, weights in zip(parts, params, strict=True):
-                x = part.apply(weights, x)
+                x = part.apply(weights, x, mask)
+                mask = None if mask is None else part.exists(mask)
+                x = x if mask is None else blanked(x, mask, jnp)
             return x
 
-        def extend(draft: Draft, source: int) -> int:
+        def exists(mask: Array) -> Mask:
+            behind: Mask = mask
             for part in parts:
+                behind = None if behind is None else part.exists(behind)
+            return behind
+
+        def extend(draft: Draft, source: int) -> int:
+            for layer, part in zip(self.layers, parts, strict=True):
                 source = part.extend(draft, source)
+                if not isinstance(layer, Serial):  # its layers are stages themselves
+                    draft.mark(layer.name, source)
             return source
 
-        return Part(init, apply, signal, extend)
+        return Part(init, apply, signal, extend, exists)
 
 
 @dataclass(frozen=True)
@@ -59,8 +71,6 @@ class Branched(Layer):
     """Branches that read the same signal; parameters are a tuple, one entry a branch."""
 
     branches: tuple[Layer, ...]
-
-    name: ClassVar[str]
 
     @property
     def weighted(self) -> bool:
@@ -84,11 +94,18 @@ class Branched(Layer):
             keys = jax.random.split(key, len(parts))
             return tuple(part.init(keys[i]) for i, part in enumerate(parts))
 
-        def apply(params: Params, x: Array) -> Array:
-            return joined([part.apply(own, x) for part, own in zip(parts, params, strict=True)])
+        def apply(params: Params, x: Array, mask: Mask) -> Array:
+            branches = zip(parts, params, strict=True)
+            return joined([part.apply(weights, x, mask) for part, weights in branches])
+
+        def exists(mask: Array) -> Mask:
+            masks = [part.exists(mask) for part in parts]
+            with_positions = [m for m in masks if m is not None]
+            return reduce(jnp.logical_and, with_positions) if with_positions else None
 
         def extend(draft: Draft, source: int) -> int:
-            ends = tuple(part.extend(draft, source) for part in parts)
+            with draft.branches():
+                ends = tuple(part.extend(draft, source) for part in parts)
             if Kind.INPUT in (draft.kinds[end] for end in ends):
                 why = "a branch is the raw input, whose channels stay few"
                 raise draft.refuse(self.name, why, "put dense() before it")
@@ -96,7 +113,7 @@ class Branched(Layer):
 
         weighted = all(part.output.weighted for part in parts)
         output = Signal(parts[0].output.space, channels, weighted)
-        return Part(init, apply, output, extend)
+        return Part(init, apply, output, extend, exists)
 
     def _need_one_shape(self, parts: list[Part]) -> None:
         shapes = [part.output.shape for part in parts]
@@ -122,7 +139,7 @@ class Add(Branched):
 
     weights: tuple[float, ...]
 
-    name = "add"
+    word = "add"
 
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
         """Add signals of one shape."""
@@ -153,7 +170,7 @@ class Add(Branched):
 class Beside(Branched):
     """The channels of branches side by side; build it with :func:`concatenate`."""
 
-    name = "concatenate"
+    word = "concatenate"
 
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
         """Put channels one behind the other, at the same positions."""
@@ -180,7 +197,7 @@ class Beside(Branched):
 class Multiply(Branched):
     """The product of branches, channel by channel; build it with :func:`multiply`."""
 
-    name = "multiply"
+    word = "multiply"
 
     def join(self, parts: list[Part]) -> tuple[Callable[[list[Array]], Array], int]:
         """Multiply signals of one shape."""

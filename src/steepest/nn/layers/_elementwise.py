@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from steepest.nn.activations import Activation
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, without_weights
+from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import Activate, Concatenate, Draft, Kind, Normalize
 
 
@@ -15,6 +16,11 @@ class Activated(Layer):
     """An activation; its name alone stands for it in a network."""
 
     activation: Activation
+
+    @property
+    def name(self) -> str:
+        """Return the activation's name."""
+        return self.activation.name
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
@@ -33,28 +39,35 @@ class Activated(Layer):
                 )
             return draft.add(Activate((source,), self.activation), Kind.OTHER, draft.spaces[source])
 
-        return without_weights(self.activation.function, signal, extend)
+        return without_weights(lambda x, mask: self.activation.function(x), signal, extend)
 
 
 @dataclass(frozen=True)
 class Identity(Layer):
     """Passes on what it reads: the other branch of a residual one."""
 
+    word = "identity"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
-        return without_weights(lambda x: x, signal, lambda draft, source: source)
+        return without_weights(lambda x, mask: x, signal, lambda draft, source: source)
 
 
 @dataclass(frozen=True)
 class LayerNorm(Layer):
     """Normalizes the channels of each position; build it with :func:`layer_norm`."""
 
+    word = "layer_norm"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
 
-        def apply(x: Array) -> Array:
+        def apply(x: Array, mask: Mask) -> Array:
             centred = x - x.mean(-1, keepdims=True)
-            return centred / jnp.sqrt((centred**2).mean(-1, keepdims=True))
+            spread = (centred**2).mean(-1, keepdims=True)
+            if mask is not None:  # zeros where no position exists have no spread
+                spread = jnp.where(mask[..., None], spread, 1.0)
+            return centred / jnp.sqrt(spread)
 
         def extend(draft: Draft, source: int) -> int:
             return draft.add(Normalize((source,)), draft.kinds[source], draft.spaces[source])

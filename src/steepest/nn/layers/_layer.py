@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
 from steepest.nn.activations import Activation
+from steepest.nn.layers._masks import Mask
 from steepest.nn.layers._nodes import Draft
 from steepest.nn.networks import Parameterization
 from steepest.nn.types import Key, Params
@@ -53,20 +54,30 @@ class Part(NamedTuple):
 
     Attributes:
         init: draws its parameters from a key.
-        apply: maps parameters and a signal ``(batch, *space, channels)`` to the next one.
+        apply: maps parameters and a signal ``(batch, *space, channels)`` to the next one; the mask says which positions
+            of the signal exist, and the others are zero.
         output: the signal behind it.
         extend: adds its nodes behind a node of a draft and returns the index of the last; raises where the limit of
             infinitely many channels is not known.
+        exists: which positions of the output exist, by those of the signal; None where it has no positions.
     """
 
     init: Callable[[Key], Params]
-    apply: Callable[[Params, Array], Array]
+    apply: Callable[[Params, Array, Mask], Array]
     output: Signal
     extend: Callable[[Draft, int], int]
+    exists: Callable[[Array], Mask]
 
 
 class Layer(ABC):
     """A step of a network as data, independent of what it reads: hashable, and equal where it says the same."""
+
+    word: ClassVar[str] = "layer"
+
+    @property
+    def name(self) -> str:
+        """Return what tables call it: the function that makes it, with its channels where it has weights."""
+        return self.word
 
     @property
     def weighted(self) -> bool:
@@ -91,11 +102,19 @@ LayerLike = Layer | str | Activation | Callable[[Any], Any]
 """A layer, or an activation: by name, as an ``Activation``, or as a function on arrays."""
 
 
+def same(mask: Array) -> Mask:
+    """Return the mask of a layer that acts on each position for itself."""
+    return mask
+
+
 def without_weights(
-    apply: Callable[[Array], Array], output: Signal, extend: Callable[[Draft, int], int]
+    apply: Callable[[Array, Mask], Array],
+    output: Signal,
+    extend: Callable[[Draft, int], int],
+    exists: Callable[[Array], Mask] = same,
 ) -> Part:
     """Return the part of a layer that has no parameters."""
-    return Part(lambda key: {}, lambda params, x: apply(x), output, extend)
+    return Part(lambda key: {}, lambda params, x, mask: apply(x, mask), output, extend, exists)
 
 
 def need_space(name: str, signal: Signal) -> None:

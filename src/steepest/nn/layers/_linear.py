@@ -3,13 +3,15 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.core.errors import UserError
-from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space
+from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, same
+from steepest.nn.layers._masks import Mask, behind_convolution
 from steepest.nn.layers._nodes import Draft, Kind, Linear
 from steepest.nn.layers._window import Window, times, window_of
 from steepest.nn.networks._parameterization import check_limit, width_factor
@@ -18,6 +20,13 @@ from steepest.nn.types import Key, Params
 
 class Weights(Layer):
     """A layer with weights of its own."""
+
+    width: int
+
+    @property
+    def name(self) -> str:
+        """Return the function that makes it, with the number of channels."""
+        return f"{self.word}({self.width})"
 
     @property
     def weighted(self) -> bool:
@@ -33,13 +42,15 @@ class Dense(Weights):
     c_w: float | None = None
     c_b: float | None = None
 
+    word = "dense"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are ``{"w": (width, channels), "b": (width,)}``."""
 
         def product(w: Array, x: Array) -> Array:
             return x @ w.T
 
-        return _weights(self, f"dense({self.width})", None, product, signal, scheme, last)
+        return _weights(self, None, product, signal, scheme, last)
 
 
 @dataclass(frozen=True)
@@ -55,13 +66,14 @@ class Conv(Weights):
     c_w: float | None = None
     c_b: float | None = None
 
+    word = "conv"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it; parameters are ``{"w": (width, channels, *window), "b": (width,)}``.
 
         Those of each output position have its axes in front.
         """
-        name = f"conv({self.width})"
-        need_space(name, signal)
+        need_space(self.name, signal)
         rank = len(signal.space)
         window = window_of(self.window, self.stride, self.padding, rank, transposed=self.transposed)
         edges = window.edges(signal.space)
@@ -88,7 +100,6 @@ class Conv(Weights):
 
         return _weights(
             self,
-            name,
             window,
             product,
             signal,
@@ -168,8 +179,7 @@ def _check_width(name: str, width: int) -> None:
 
 
 def _weights(
-    layer,
-    name,
+    layer: Dense | Conv,
     window: Window | None,
     product,
     signal,
@@ -204,7 +214,8 @@ def _weights(
         b = jax.random.normal(for_biases, widths) if c_b else jnp.zeros(widths)
         return {"w": w, "b": c_b**0.5 * b}
 
-    def apply(params: Params, x: Array) -> Array:
+    def apply(params: Params, x: Array, mask: Mask) -> Array:
+        del mask  # what does not exist is zero
         z = multiplier * product(params["w"], x)
         return z + params["b"] if scheme.bias else z
 
@@ -216,5 +227,6 @@ def _weights(
         return draft.add(node, Kind.GAUSSIAN, space)
 
     if window is not None and 0 in space:
-        raise UserError(f"{name} leaves no positions of {times(signal.space)}")
-    return Part(init, apply, Signal(space, layer.width, weighted=True), extend)
+        raise UserError(f"{layer.name} leaves no positions of {times(signal.space)}")
+    exists = same if window is None else partial(behind_convolution, window=window, xp=jnp)
+    return Part(init, apply, Signal(space, layer.width, weighted=True), extend, exists)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from jaxtyping import Array
 
 from steepest.core.errors import UserError
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
+from steepest.nn.layers._masks import Mask, behind_matrix
 from steepest.nn.layers._nodes import Draft, Mix
 
 
@@ -18,6 +20,8 @@ class Aggregate(Layer):
     """Weighted sums of positions; build it with :func:`aggregate`."""
 
     matrix: tuple[tuple[float, ...], ...]
+
+    word = "aggregate"
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
@@ -31,7 +35,7 @@ class Aggregate(Layer):
             )
         space = signal.space if outputs == positions else (outputs,)
 
-        def apply(x: Array) -> Array:
+        def apply(x: Array, mask: Mask) -> Array:
             flat = x.reshape(len(x), positions, -1)
             mixed = jnp.asarray(np.array(self.matrix), x.dtype) @ flat
             return mixed.reshape(len(x), *space, -1)
@@ -40,7 +44,8 @@ class Aggregate(Layer):
             # sums over positions of Gaussian channels are Gaussian, of others unknown: what a channel was, it stays
             return draft.add(Mix((source,), self.matrix), draft.kinds[source], space)
 
-        return without_weights(apply, signal._replace(space=space), extend)
+        exists = partial(behind_matrix, matrix=np.array(self.matrix), space=space, xp=jnp)
+        return without_weights(apply, signal._replace(space=space), extend, exists)
 
 
 def aggregate(matrix: Any) -> Aggregate:

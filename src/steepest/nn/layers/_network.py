@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
 from steepest.nn.layers._composition import serial
 from steepest.nn.layers._layer import LayerLike, Scheme, Signal
+from steepest.nn.layers._masks import blanked
 from steepest.nn.layers._nodes import Draft, WideLimit
 from steepest.nn.layers._window import times
 from steepest.nn.networks import Parameterization, parameterization
@@ -26,12 +27,14 @@ class LayeredNetwork(Network):
     """A network of layers; build it with :func:`network`.
 
     Attributes:
+        apply: maps parameters, inputs and, if some positions do not exist, a mask to outputs (:func:`network`).
         shape: of one input.
         output: shape of one output.
         parameterization: how widths enter.
         limit: gives the network's limit of infinitely many channels, for ``gram`` of ``steepest.kernels``.
     """
 
+    apply: Callable[..., Array]
     shape: tuple[int, ...] = ()
     output: tuple[int, ...] = ()
     parameterization: Parameterization | None = None
@@ -51,6 +54,11 @@ def network(
     Parameters are a tuple with one entry a layer, ``{"w": …, "b": …}`` of ``dense`` and ``conv``, tuples of branches of
     ``add``, and empty ones of layers without weights. ``limit()`` gives the same network with infinitely many
     channels, or says which layer has no known limit.
+
+    ``apply(params, x, mask)`` reads inputs some of whose positions do not exist: sequences of different length that are
+    filled up, or images with missing pixels. The mask has True where a position exists, shape ``(n, *space)``.
+    Positions that do not exist are zero to convolutions and ``flatten``, do not count in pooling, and are no keys of
+    attention; without padding a window must exist as a whole.
 
     Args:
         layers: ``dense``, ``conv``, activations by name, ``pool``, ``flatten``, ``global_pool``, ``add``,
@@ -82,14 +90,20 @@ def network(
     scalar = part.output.shape == (1,)
     output = () if scalar else part.output.shape
 
-    def apply(params: Params, x: Float[Array, "..."]) -> Array:
+    def apply(
+        params: Params, x: Float[Array, "..."], mask: Bool[Array, "..."] | None = None
+    ) -> Array:
         x = jnp.asarray(x)
         if x.shape[x.ndim - len(shape) :] != shape:
             raise UserError(
                 f"this network reads inputs of shape {shape} behind any others, got {x.shape}"
             )
         batch = x.shape[: x.ndim - len(shape)]
-        y = part.apply(params, x.reshape(math.prod(batch), *shape))
+        x = x.reshape(math.prod(batch), *shape)
+        if mask is not None:
+            mask = _as_mask(mask, (*batch, *start.space)).reshape(x.shape[:-1])
+            x = blanked(x, mask, jnp)
+        y = part.apply(params, x, mask)
         return y.reshape(*batch, *output)
 
     name = f"network of {len(layers)} layers on {times(shape)}, {abc.name}"
@@ -97,6 +111,23 @@ def network(
     def limit() -> WideLimit:
         draft = Draft(start.space)
         part.extend(draft, 0)
-        return WideLimit(shape, tuple(draft.nodes), tuple(draft.spaces), f"limit of the {name}")
+        return WideLimit(
+            shape,
+            tuple(draft.nodes),
+            tuple(draft.spaces),
+            f"limit of the {name}",
+            tuple(draft.stages),
+        )
 
     return LayeredNetwork(part.init, apply, name, shape, output, abc, limit)
+
+
+def _as_mask(mask: Any, shape: tuple[int, ...]) -> Array:
+    """Return a checked mask; raise a UserError where it is none of these positions."""
+    mask = jnp.asarray(mask)
+    if mask.dtype != bool or mask.shape != shape or not shape:
+        raise UserError(
+            f"a mask has one True or False for each position of each input, shape {shape}, "
+            f"got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask

@@ -5,9 +5,12 @@ Write ``K[p, q]`` and ``Θ[p, q]`` for covariance and tangent kernel of the sign
 tuples of two kinds are equal where their entries are, and programs are kept by what they compute.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,6 +160,25 @@ class Attend:
 
 
 @dataclass(frozen=True)
+class AttendAtRandom:
+    """Attention whose weights are another draw in each head: means over heads, ``E ζ K ζ'ᵀ`` and more in Θ.
+
+    The logits of a head are Gaussian, ``Cov(L[p, q], L'[p', q']) = s² K°[p, p'] K°[q, q']``, with K° and Θ° those of
+    queries, the second source; keys have the same law. With the derivative of softmax, Θ is the mean of
+
+        (ζ Θ ζ'ᵀ)[p, p'] + s² Σ_{q,q'} D[p, q, p', q'] (K°[q, q'] Θ°[p, p'] + K°[p, p'] Θ°[q, q']),
+        D[p, q, p', q'] = ζ[p, q] ζ'[p', q'] (K − (ζK)[p, ·] − (Kζ'ᵀ)[·, p'] + (ζKζ'ᵀ)[p, p'])[q, q'].
+
+    Attributes:
+        sources: the values, and the queries.
+        sharpness: s.
+    """
+
+    sources: tuple[int, int]
+    sharpness: float
+
+
+@dataclass(frozen=True)
 class Normalize:
     """Layer normalization at each position: ``(K − m_p m'_q)/(s_p s'_q)`` and ``Θ/(s_p s'_q)``.
 
@@ -178,8 +200,21 @@ Node = (
     | Product
     | Mix
     | Attend
+    | AttendAtRandom
     | Normalize
 )
+
+
+class Stage(NamedTuple):
+    """A layer of the outermost chain, all of whose branches are joined behind it.
+
+    Attributes:
+        name: of the layer.
+        node: the last of its nodes.
+    """
+
+    name: str
+    node: int
 
 
 @dataclass(frozen=True)
@@ -191,6 +226,7 @@ class WideLimit:
         nodes: in an order in which sources come first; the last is the output.
         spaces: numbers of positions of each node's output, one tuple a node.
         name: how pages and tables call it.
+        stages: the layers one after the other, with the nodes behind which their kernels stand.
 
     Source: Novak et al. 2019 for convolutions; Yang 2019 and 2020 for the rules of any composition.
     """
@@ -199,6 +235,7 @@ class WideLimit:
     nodes: tuple[Node, ...]
     spaces: tuple[tuple[int, ...], ...]
     name: str = "infinitely wide network"
+    stages: tuple[Stage, ...] = ()
 
 
 class Draft:
@@ -208,6 +245,8 @@ class Draft:
         self.nodes: list[Node] = [Input()]
         self.kinds = [Kind.INPUT]
         self.spaces = [space]
+        self.stages: list[Stage] = []
+        self._depth = 0  # of branches within branches
 
     def add(self, node: Node, kind: Kind, space: tuple[int, ...]) -> int:
         """Append a node and return its index."""
@@ -215,6 +254,18 @@ class Draft:
         self.kinds.append(kind)
         self.spaces.append(space)
         return len(self.nodes) - 1
+
+    def mark(self, name: str, node: int) -> None:
+        """Note that a layer ends at a node, unless it is inside a branch."""
+        if not self._depth:
+            self.stages.append(Stage(name, node))
+
+    @contextmanager
+    def branches(self) -> Iterator[None]:
+        """Say that what is added meanwhile is inside branches."""
+        self._depth += 1
+        yield
+        self._depth -= 1
 
     def refuse(self, what: str, why: str, instead: str) -> UserError:
         """Return the error of a layer that has no known limit."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from steepest.nn.layers._layer import Layer, Part, Scheme, Signal, need_space, without_weights
+from steepest.nn.layers._masks import Mask, counted
 from steepest.nn.layers._nodes import AllPositions, Average, Draft, EqualPositions, Kind
 from steepest.nn.layers._window import window_of
 
@@ -20,42 +21,55 @@ class Pool(Layer):
     window: int | tuple[int, ...]
     stride: int | tuple[int, ...]
 
+    word = "pool"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
         need_space("pool", signal)
         window = window_of(self.window, self.stride, "none", len(signal.space))
         output = signal._replace(space=window.outputs(signal.space))
 
-        def apply(x: Array) -> Array:
+        def apply(x: Array, mask: Mask) -> Array:
             sums = jax.lax.reduce_window(
                 x, 0.0, jax.lax.add, (1, *window.size, 1), (1, *window.stride, 1), "VALID"
             )
-            return sums / window.volume
+            if mask is None:
+                return sums / window.volume
+            return sums / jnp.maximum(counted(mask, window, jnp), 1)[..., None]
 
         def extend(draft: Draft, source: int) -> int:
             return draft.add(Average((source,), window), draft.kinds[source], output.space)
 
-        return without_weights(apply, output, extend)
+        return without_weights(apply, output, extend, lambda mask: counted(mask, window, jnp) > 0)
 
 
 @dataclass(frozen=True)
 class GlobalPool(Layer):
     """The mean over all positions; build it with :func:`global_pool`."""
 
+    word = "global_pool"
+
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
         need_space("global_pool", signal)
         axes = tuple(range(1, 1 + len(signal.space)))
 
+        def apply(x: Array, mask: Mask) -> Array:
+            if mask is None:
+                return jnp.mean(x, axis=axes)
+            return x.sum(axes) / jnp.maximum(mask.sum(axes), 1)[:, None]
+
         def extend(draft: Draft, source: int) -> int:
             return draft.add(AllPositions((source,)), draft.kinds[source], ())
 
-        return without_weights(lambda x: jnp.mean(x, axis=axes), signal._replace(space=()), extend)
+        return without_weights(apply, signal._replace(space=()), extend, lambda mask: None)
 
 
 @dataclass(frozen=True)
 class Flatten(Layer):
     """Makes channels of positions; build it with :func:`flatten`."""
+
+    word = "flatten"
 
     def build(self, signal: Signal, scheme: Scheme, *, last: bool) -> Part:
         """Build it."""
@@ -67,7 +81,8 @@ class Flatten(Layer):
             kind = Kind.INPUT if draft.kinds[source] is Kind.INPUT else Kind.OTHER
             return draft.add(EqualPositions((source,)), kind, ())
 
-        return without_weights(lambda x: x.reshape(len(x), -1), output, extend)
+        apply = lambda x, mask: x.reshape(len(x), -1)
+        return without_weights(apply, output, extend, lambda mask: None)
 
 
 def pool(window: int | Sequence[int], stride: int | Sequence[int] | None = None) -> Pool:

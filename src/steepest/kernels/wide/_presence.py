@@ -1,0 +1,107 @@
+"""Which positions exist at each node of a limit, and the numbers by which its kernels are multiplied there.
+
+What does not exist is zero. So behind each node ``K[p, q]`` is multiplied by ``γ_p γ'_q``: γ is 1 or 0, and where
+positions are averaged the number of positions over that of existing ones. Θ and means of channels likewise.
+"""
+
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steepest.core.errors import UserError
+from steepest.nn.layers import WideLimit
+from steepest.nn.layers._masks import behind_convolution, behind_matrix, counted
+from steepest.nn.layers._nodes import (
+    AllPositions,
+    Average,
+    EqualPositions,
+    Linear,
+    Mix,
+    Node,
+)
+
+Mask = NDArray[np.bool_]
+
+
+class Presence(NamedTuple):
+    """What a node knows of positions.
+
+    Attributes:
+        exists: of its output, shape ``(n, *space)``; None where it has no positions.
+        gain: γ, shape ``(*space, n)``; None where it is one.
+    """
+
+    exists: Mask | None
+    gain: NDArray[np.float64] | None
+
+
+def presence(limit: WideLimit, mask: Mask) -> list[Presence]:
+    """Follow a mask of the inputs, ``(n, *space)``, through the nodes.
+
+    Raises:
+        UserError: an input without any position, at the start or behind a window that does not fit.
+    """
+    places = [_at(mask)]
+    for index in range(1, len(limit.nodes)):
+        node = limit.nodes[index]
+        read = [places[source].exists for source in node.sources]
+        places.append(_behind(node, [m for m in read if m is not None], limit.spaces[index]))
+        _need_positions(places[-1].exists, index)
+    return places
+
+
+def check_mask(limit: WideLimit, x: NDArray, mask: Mask | None) -> Mask:
+    """Return a checked mask of these inputs; all positions exist without one.
+
+    Raises:
+        UserError: other numbers than True and False, another shape, an input without positions.
+    """
+    shape = (len(x), *limit.spaces[0])
+    if mask is None:
+        return np.ones(shape, bool)
+    mask = np.asarray(mask)
+    if mask.dtype != bool or mask.shape != shape or len(shape) == 1:
+        raise UserError(
+            f"a mask has one True or False for each position of each input, shape {shape}, "
+            f"got {mask.dtype} of shape {mask.shape}"
+        )
+    _need_positions(mask, 0)
+    return mask
+
+
+def _need_positions(mask: Mask | None, index: int) -> None:
+    if mask is None:
+        return
+    empty = ~mask.reshape(len(mask), -1).any(1)
+    if empty.any():
+        which = int(np.argmax(empty))
+        where = "in its mask" if index == 0 else f"behind node {index} of the network"
+        raise UserError(
+            f"input {which} has no position left {where}; drop this input, or take padding='zero'"
+        )
+
+
+def _at(mask: Mask) -> Presence:
+    """Return what a node knows whose numbers are zero where nothing exists."""
+    return Presence(mask, np.moveaxis(mask, 0, -1).astype(float))
+
+
+def _behind(node: Node, read: list[Mask], space: tuple[int, ...]) -> Presence:
+    """Follow one node; ``read`` has no entry behind nodes without positions."""
+    if not read or isinstance(node, EqualPositions):
+        return Presence(None, None)
+    first = read[0]
+    if isinstance(node, AllPositions):
+        count = first.reshape(len(first), -1).sum(1)
+        return Presence(None, first[0].size / count)
+    if isinstance(node, Average):
+        counts = counted(first, node.window, np)
+        gain = np.where(counts > 0, node.window.volume / np.maximum(counts, 1), 0.0)
+        return Presence(counts > 0, np.moveaxis(gain, 0, -1))
+    if isinstance(node, Linear) and node.window is not None:
+        return _at(behind_convolution(first, node.window, np))
+    if isinstance(node, Mix):
+        return _at(behind_matrix(first, node.array, space, np))
+    return _at(reduce(np.logical_and, read))
