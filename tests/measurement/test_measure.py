@@ -109,8 +109,9 @@ def test_torch_and_jax_agree_on_every_quantity():
         "lr": 0.3,
         "momentum": 0.9,
         "batch": 8,
-        "what": [name for name in QUANTITIES if name != "regions"],
-    }  # not of tanh
+        # regions are not of tanh, updates are those of an optimizer of torch
+        "what": [name for name in QUANTITIES if name not in ("regions", "updates")],
+    }
     start = subject(models.of_jax(), models.cross_entropy, (x, y)).values()
     theirs = {name: 0.9 * each for name, each in models.of_torch().state_dict().items()}
     ours = measure(models.of_jax(), models.cross_entropy, (x, y), since=0.9 * start, **options)
