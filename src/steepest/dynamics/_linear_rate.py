@@ -45,8 +45,8 @@ def linear_network_rate(
         ``σ_m²(V) ≥ b = max(λ_m(−D)_+, ½(−d_+ + √(d_+² + 4σ_m(W)²)))``,
 
     where ``d_-`` and ``d_+`` are the smallest and the largest eigenvalue of D on the span of the rows of U and V, which
-    the flow never leaves, and λ_n is the n-th largest; the square roots count where the σ in them is positive. The singular
-    values of W stay above the margin (σ_n(W) = 0 if n > m).
+    the flow never leaves, and λ_n is the n-th largest; the square roots count where the σ in them is positive. The
+    singular values of W stay above the margin (σ_n(W) = 0 if n > m).
 
     Args:
         U: the later layer, n outputs by h hidden neurons.
