@@ -1,6 +1,6 @@
 """Whether a monitor warns of trainings before they are lost, and is silent beside stable ones, on kinds it never saw.
 
-Each of ``kinds.py`` is trained for 200 steps at each seed, with a monitor that has its defaults: loss, 64 of the
+Each kind of the list is trained for 200 steps at each seed, with a monitor that has its defaults: loss, 64 of the
 examples, optimizer, and the loss of each batch. A training is *lost* where its risk on all examples is not finite or
 above ten times that of a constant guess; it ends there. It is lost too if it ends with 0.9 of a constant guess's risk
 or more: then at the step from which on it stays above 0.99 of it. It is *announced* if a warning comes at least three
@@ -9,7 +9,8 @@ steps before. A warning in a training that is not lost is a false alarm.
 Trainings that never were better than a constant guess and do not blow up, and those that are lost within three steps,
 cannot be announced, and are counted apart.
 
-    python benchmarks/warnings/run.py [--first 5000] [--seeds 10] [--stable 50] [--kinds WORD] [--out FILE] [--plain]
+    python benchmarks/warnings/run.py [--first 5000] [--seeds 10] [--stable 50] [--list first] [--kinds WORD]
+        [--out FILE] [--plain]
 
 With ``--plain`` it trains without a monitor and says what becomes of each training.
 """
@@ -30,7 +31,11 @@ from steepest import Monitor
 from steepest.measurement import read_log
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kinds import KINDS, STEPS, Kind, Pair
+import first_list
+import second_list
+from kinds import STEPS, Kind, Pair
+
+LISTS = {"first": first_list.KINDS, "second": second_list.KINDS}
 
 DIVERGED = 10.0  # times the risk of a constant guess
 NOTHING = 0.9  # of it: what ends above has learned nothing, or lost what it had
@@ -149,12 +154,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=5000, help="seed")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--stable", type=int, default=50, help="seeds of stable kinds")
+    parser.add_argument("--list", choices=tuple(LISTS), default="second")
     parser.add_argument("--kinds", default="", help="those whose name contains this")
     parser.add_argument("--out", type=Path, help="one line a training is appended here")
     parser.add_argument("--plain", action="store_true", help="without a monitor")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    for name, kind in KINDS.items():
+    for name, kind in LISTS[chosen.list].items():
         if chosen.kinds not in name:
             continue
         counts: Counter[str] = Counter()

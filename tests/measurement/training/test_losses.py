@@ -92,13 +92,22 @@ def test_a_large_update_alarms_where_the_loss_has_not_fallen():
     assert alarms([*losses[:3], 2.4, 1.9, 1.8], {2: 0.3}) == []
 
 
+def test_steps_that_move_and_do_not_descend_alarm():
+    losses = [2.3 + 0.02 * (step % 3) for step in range(40)]
+    moving = dict.fromkeys(range(40), 0.1)
+    (first,) = alarms(losses, moving)[:1]
+    assert first == (2 * WINDOW, Rule.RESTLESS)
+    assert alarms(losses, dict.fromkeys(range(40), 0.01)) == []
+    assert alarms([0.98**step * loss for step, loss in enumerate(losses)], moving) == []
+
+
 def test_a_negative_loss_has_no_scale():
     assert alarms([-1.0, -2.0, 5.0, 50.0, 500.0, 500.0], guess=None) == []
 
 
 def test_an_alarm_is_said_once_while_it_lasts():
-    lasting = alarms([2.3, 2.2, *[9.0] * 20])
-    assert lasting == [(3, Rule.LOSSES_LEAP)]
+    lasting = alarms([2.3, 2.2, 2.1, 2.2, 2.1, *[9.0] * 20])
+    assert [rule for _, rule in lasting] == [Rule.LOSSES_LEAP, Rule.LOSSES_CLIMB]
     not_finite = alarms([2.3, float("nan"), float("nan"), *[1.0] * (QUIET + 1), float("inf")])
     assert not_finite == [(1, Rule.NOT_FINITE), (QUIET + 4, Rule.NOT_FINITE)]
 
