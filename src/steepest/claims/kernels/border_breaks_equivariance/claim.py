@@ -164,9 +164,10 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         self, signals: Signals, *, circular: bool = False, readout_only: bool = False
     ) -> kit.Values:
         """Return what the limit has learned of the test signals, ``(times, shifts + 1, tests)``."""
-        own, cross = self.kernels(signals, circular=circular)
-        own_kernel, cross_kernel = (own.nngp, cross.nngp) if readout_only else (own.ntk, cross.ntk)
-        weights = theory.coefficients(own_kernel, signals.y, self.rate, self.times)
+        among, cross = self.kernels(signals, circular=circular)
+        among_kernel = among.nngp if readout_only else among.ntk
+        cross_kernel = cross.nngp if readout_only else cross.ntk
+        weights = theory.coefficients(among_kernel, signals.y, self.rate, self.times)
         outputs = weights @ cross_kernel.T
         return outputs.reshape(len(self.times), *signals.test.shape[:2])
 

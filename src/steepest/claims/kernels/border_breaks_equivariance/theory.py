@@ -45,15 +45,15 @@ def kernels(a: Values, b: Values) -> Kernels:
         b: windows of others, ``(b, N, D)``.
     """
     positions, width = a.shape[-2:]
-    flat = a.reshape(-1, width)
-    others = b.reshape(-1, width)
-    covariance = 2 * flat @ others.T / width
-    sizes = 2 * np.outer((flat**2).sum(1), (others**2).sum(1)) ** 0.5 / width
+    flat_a = a.reshape(-1, width)
+    flat_b = b.reshape(-1, width)
+    covariance = 2 * flat_a @ flat_b.T / width
+    sizes = 2 * np.outer((flat_a**2).sum(1), (flat_b**2).sum(1)) ** 0.5 / width
     cosine = np.divide(covariance, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     cosine = np.clip(cosine, -1, 1)
-    both = np.pi - np.arccos(cosine)
-    read = sizes * (np.sqrt(1 - cosine**2) + cosine * both) / (2 * np.pi)
-    gated = covariance * both / (2 * np.pi)
+    angle = np.pi - np.arccos(cosine)  # in which both neurons are active
+    read = sizes * (np.sqrt(1 - cosine**2) + cosine * angle) / (2 * np.pi)
+    gated = covariance * angle / (2 * np.pi)
     pooled = lambda pairs: 2 * pairs.reshape(len(a), positions, len(b), positions).mean((1, 3))
     nngp = pooled(read)
     return Kernels(nngp, nngp + pooled(gated))

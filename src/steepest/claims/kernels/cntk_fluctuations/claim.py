@@ -136,12 +136,12 @@ class CntkFluctuations(kit.Claim[Setting]):
         ]
 
     def predict(self, setting: Setting) -> kit.Prediction:
-        at = self.of_signals(*self.middle)
+        middle = self.of_signals(*self.middle)
         digits = [[self.of_image(image) for image in images] for images in setting.images]
         spread = [[self.of_signals(p, rho) for p in self.positions] for rho in self.correlations]
         return kit.law(
             spread=("head rho positions", np.moveaxis(np.array(spread), -1, 0)),
-            channels=("head n", np.array(at)[:, None] / np.array(self.channels)),
+            channels=("head n", np.array(middle)[:, None] / np.array(self.channels)),
             digits=("head kind", np.mean(digits, axis=1).T),
         )
 

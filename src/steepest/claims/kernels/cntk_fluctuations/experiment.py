@@ -21,14 +21,14 @@ def signals(positions: int, correlations: tuple[float, ...]) -> Values:
     """Return signals whose pixels have length one and all have one correlation, ``(ρ, P, P + 1)``."""
     apart = np.eye(positions, positions + 1)
     shared = np.eye(positions + 1)[-1]
-    every = [rho**0.5 * shared + (1 - rho) ** 0.5 * apart for rho in correlations]
-    return np.array(every, np.float32)
+    pixels = [rho**0.5 * shared + (1 - rho) ** 0.5 * apart for rho in correlations]
+    return np.array(pixels, np.float32)
 
 
 def images(rng: np.random.Generator, count: int) -> Values:
     """Return digits, ``(count, 8, 8, 1)``."""
-    every = np.asarray(digits().x, np.float32)
-    return every[rng.choice(len(every), count, replace=False)].reshape(count, SIDE, SIDE, 1)
+    pixels = np.asarray(digits().x, np.float32)
+    return pixels[rng.choice(len(pixels), count, replace=False)].reshape(count, SIDE, SIDE, 1)
 
 
 def build(head: str, channels: int, shape: tuple[int, ...]) -> LayeredNetwork:
@@ -76,10 +76,10 @@ def spreads(
     def at(params: Params, x: jax.Array) -> jax.Array:
         return empirical_ntk(net, params, x[None])[0, 0]
 
-    every = kit.compiled(jax.vmap(jax.vmap(at, (0, None)), (None, 0)))
+    kernel_of = kit.compiled(jax.vmap(jax.vmap(at, (0, None)), (None, 0)))
     chunk = max(2, networks // CHUNKS)
     draws = lambda: draw(rng, net, groups * chunk)
-    kernels = lambda params: np.asarray(every(params, inputs), float).reshape(-1, groups, chunk)
+    kernels = lambda params: np.asarray(kernel_of(params, inputs), float).reshape(-1, groups, chunk)
     plain = np.concatenate([kernels(draws()) for _ in range(CHUNKS)], axis=-1)
     changed = [kernels(change(rng, draws())) for change in changes]
     return np.stack([relative_spread(theta) for theta in (plain, *changed)])

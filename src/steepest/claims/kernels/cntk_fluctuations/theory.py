@@ -45,13 +45,14 @@ def flattened(covariance: Values) -> float:
     cosine = np.divide(covariance, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     cosine = np.clip(cosine, -1, 1)
     sine = np.sqrt(1 - cosine**2)
-    both = np.pi - np.arccos(cosine)
-    gates = both / (2 * np.pi)  # E g_p g_q
-    one = variances[:, None] * (both + cosine * sine) / (2 * np.pi)  # E σ_p² g_q
-    two = sizes**2 * (3 * sine * cosine + both * (1 + 2 * cosine**2)) / (2 * np.pi)  # E σ_p² σ_q²
+    angle = np.pi - np.arccos(cosine)
+    gates = angle / (2 * np.pi)  # E g_p g_q
+    mixed = variances[:, None] * (angle + cosine * sine) / (2 * np.pi)  # E σ_p² g_q
+    squares = sizes**2 * (3 * sine * cosine + angle * (1 + 2 * cosine**2))
+    squares = squares / (2 * np.pi)  # E σ_p² σ_q²
     # means over a of four factors: pairs of equal positions, in three ways
     filters = (gates * (sizes**2 + 2 * covariance**2)).sum()
-    square = (two.sum() + 2 * (one * variances).sum() + filters) / positions**2
+    square = (squares.sum() + 2 * (mixed * variances).sum() + filters) / positions**2
     return relative_variance(variances.mean(), square)
 
 
@@ -110,12 +111,18 @@ def pooled(positions: int, rho: float) -> float:
             moment = np.ones(NODES) if i == j == 0 else half[i]  # a gate is 0 or 1, as its powers
             series[i, j] = moment / (math.factorial(i) * math.factorial(j))
     sums = power_of_series(series, positions) @ (weight / weight.sum())
-    of = lambda i, j: math.factorial(i) * math.factorial(j) * float(sums[i, j])  # E (Σσ)^i (Σg)^j
+
+    def moment(i: int, j: int) -> float:
+        """Return E (Σσ)^i (Σg)^j."""
+        return math.factorial(i) * math.factorial(j) * float(sums[i, j])
+
     # Σ_pq g_p g_q K_pq = ρ (Σ g)² + (1 − ρ) Σ g
-    gates = rho * of(0, 2) + (1 - rho) * of(0, 1)
-    with_gates = rho * of(2, 2) + (1 - rho) * of(2, 1)
-    squares = rho**2 * of(0, 4) + 2 * rho * (1 - rho) * of(0, 3) + (1 - rho) ** 2 * of(0, 2)
-    return relative_variance(of(2, 0) + gates, of(4, 0) + 2 * with_gates + 3 * squares)
+    gates = rho * moment(0, 2) + (1 - rho) * moment(0, 1)
+    with_gates = rho * moment(2, 2) + (1 - rho) * moment(2, 1)
+    squares = (
+        rho**2 * moment(0, 4) + 2 * rho * (1 - rho) * moment(0, 3) + (1 - rho) ** 2 * moment(0, 2)
+    )
+    return relative_variance(moment(2, 0) + gates, moment(4, 0) + 2 * with_gates + 3 * squares)
 
 
 def pooled_by_draws(covariance: Values, channels: int) -> float:
