@@ -112,17 +112,19 @@ def pooled(positions: int, rho: float) -> float:
             series[i, j] = moment / (math.factorial(i) * math.factorial(j))
     sums = power_of_series(series, positions) @ (weight / weight.sum())
 
-    def moment(i: int, j: int) -> float:
+    def expected(i: int, j: int) -> float:
         """Return E (Σσ)^i (Σg)^j."""
         return math.factorial(i) * math.factorial(j) * float(sums[i, j])
 
     # Σ_pq g_p g_q K_pq = ρ (Σ g)² + (1 − ρ) Σ g
-    gates = rho * moment(0, 2) + (1 - rho) * moment(0, 1)
-    with_gates = rho * moment(2, 2) + (1 - rho) * moment(2, 1)
+    gates = rho * expected(0, 2) + (1 - rho) * expected(0, 1)
+    with_gates = rho * expected(2, 2) + (1 - rho) * expected(2, 1)
     squares = (
-        rho**2 * moment(0, 4) + 2 * rho * (1 - rho) * moment(0, 3) + (1 - rho) ** 2 * moment(0, 2)
+        rho**2 * expected(0, 4)
+        + 2 * rho * (1 - rho) * expected(0, 3)
+        + (1 - rho) ** 2 * expected(0, 2)
     )
-    return relative_variance(moment(2, 0) + gates, moment(4, 0) + 2 * with_gates + 3 * squares)
+    return relative_variance(expected(2, 0) + gates, expected(4, 0) + 2 * with_gates + 3 * squares)
 
 
 def pooled_by_draws(covariance: Values, channels: int) -> float:
