@@ -26,7 +26,7 @@ def train(
 
 
 def build(lr: float = 1e-4, epochs: int = 20, kept: torch.dtype = torch.bfloat16):
-    """The model trained by Adam, its loss, the examples given, the optimizer, and held-out examples."""
+    """The model trained by Adam, its loss, the examples it has seen, the optimizer, and held-out ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)).to(kept)
@@ -36,8 +36,8 @@ def build(lr: float = 1e-4, epochs: int = 20, kept: torch.dtype = torch.bfloat16
         y = torch.as_tensor(digits)[order]
         optimizer = torch.optim.Adam(model.parameters(), lr)
         train(model, optimizer, x[HELD_OUT:], y[HELD_OUT:], epochs)
-    given = (x[HELD_OUT:], y[HELD_OUT:])
-    return model, cross_entropy, given, optimizer, (x[:HELD_OUT], y[:HELD_OUT])
+    training = (x[HELD_OUT:], y[HELD_OUT:])
+    return model, cross_entropy, training, optimizer, (x[:HELD_OUT], y[:HELD_OUT])
 
 
 def autocast(lr: float = 1e-4):

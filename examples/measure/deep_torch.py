@@ -31,7 +31,7 @@ def train(
 
 
 def build(lr: float = 0.01, epochs: int = 10, critical: bool = False):
-    """The model trained with momentum, its loss, the examples given, the optimizer, and held-out examples."""
+    """The model trained with momentum, its loss, the examples it has seen, the optimizer, and held-out ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = network()
@@ -45,8 +45,8 @@ def build(lr: float = 0.01, epochs: int = 10, critical: bool = False):
         y = torch.as_tensor(digits)[order]
         optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
         train(model, optimizer, x[HELD_OUT:], y[HELD_OUT:], epochs)
-    given = (x[HELD_OUT:], y[HELD_OUT:])
-    return model, cross_entropy, given, optimizer, (x[:HELD_OUT], y[:HELD_OUT])
+    training = (x[HELD_OUT:], y[HELD_OUT:])
+    return model, cross_entropy, training, optimizer, (x[:HELD_OUT], y[:HELD_OUT])
 
 
 def cured():

@@ -24,7 +24,7 @@ def train(
 
 
 def build(lr: float = 1e-3, epochs: int = 20, forgotten: bool = True):
-    """The model trained by AdamW, its loss, the examples given, the optimizer, and held-out examples."""
+    """The model trained by AdamW, its loss, the examples it has seen, the optimizer, and held-out ones."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         first = nn.Linear(64, 64)
@@ -40,8 +40,8 @@ def build(lr: float = 1e-3, epochs: int = 20, forgotten: bool = True):
         if not forgotten:
             optimizer.add_param_group({"params": list(second.parameters()), "lr": lr})
         train(model, optimizer, x[HELD_OUT:], y[HELD_OUT:], epochs)
-    given = (x[HELD_OUT:], y[HELD_OUT:])
-    return model, cross_entropy, given, optimizer, (x[:HELD_OUT], y[:HELD_OUT])
+    training = (x[HELD_OUT:], y[HELD_OUT:])
+    return model, cross_entropy, training, optimizer, (x[:HELD_OUT], y[:HELD_OUT])
 
 
 def mended():

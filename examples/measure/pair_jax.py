@@ -46,12 +46,13 @@ def build(lr: float = 1e-3, steps: int = 100):
     x = jnp.asarray(x)[order]
     x = (x - x.mean(0)) / x.std(0)
     y = jnp.asarray(y)[order]
-    given = (x[HELD_OUT:], y[HELD_OUT:])
+    training = (x[HELD_OUT:], y[HELD_OUT:])
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=lr)
     variables = start(jax.random.key(0))
     state = optimizer.init(variables)
-    slope = jax.jit(jax.grad(lambda variables: cross_entropy(apply(variables, given[0]), given[1])))
+    risk = lambda variables: cross_entropy(apply(variables, training[0]), training[1])
+    slope = jax.jit(jax.grad(risk))
     for _ in range(steps):
         updates, state = optimizer.update(slope(variables), state)
         variables = optax.apply_updates(variables, updates)
-    return (apply, variables), cross_entropy, given, state, (x[:HELD_OUT], y[:HELD_OUT])
+    return (apply, variables), cross_entropy, training, state, (x[:HELD_OUT], y[:HELD_OUT])

@@ -96,14 +96,15 @@ class Draw:
     def _compute(self, index: int, key: Key) -> None:
         node = self.walk.plan.limit.nodes[index]
         read = [self.computed[source] for source in node.sources]
-        one = {i: [jnp.asarray(array) for array in arrays] for i, arrays in self.walk.sides.items()}
-        two = {i: [jnp.swapaxes(array, -1, -2) for array in arrays] for i, arrays in one.items()}
+        sides = self.walk.sides
+        rows = {i: [jnp.asarray(array) for array in arrays] for i, arrays in sides.items()}
+        columns = {i: [jnp.swapaxes(a, -1, -2) for a in arrays] for i, arrays in rows.items()}
         if isinstance(node, AttendAtRandom):
             mixed = self._at_random(node, read, jax.random.fold_in(key, index))
-            self.computed.append(gained(mixed, index, self.layout, one, two))
+            self.computed.append(gained(mixed, index, self.layout, rows, columns))
             return
         dual = self.walk.padded_duals()[index]
-        self.computed.append(behind_node(self.layout, index, read, one, two, dual))
+        self.computed.append(behind_node(self.layout, index, read, rows, columns, dual))
 
     def _with_itself(self, index: int, key: Key) -> tuple[Values, Values | None]:
         """Return both kernels of each input with itself at equal positions, ``(*space, n)``."""
