@@ -38,6 +38,7 @@ ORDER = (
     "faults",
     "examples",
     "normalization",
+    "warnings",
     "divergence",
     "mutants",
     "forms",

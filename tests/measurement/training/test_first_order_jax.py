@@ -107,7 +107,7 @@ def test_weights_of_another_structure_begin_anew(tmp_path, capsys):
 def test_what_goes_wrong_is_said_once_and_the_training_goes_on(
     tmp_path, capsys, monkeypatch, method
 ):
-    def fail(*given):
+    def fail(*arguments, **named):
         raise RuntimeError("device lost")
 
     monkeypatch.setattr(FirstOrder, method, fail)

@@ -12,9 +12,9 @@ from steepest.measurement._report import Reading
 from steepest.measurement.adapters import is_torch_module
 from steepest.measurement.training._weights import Norms, Weights, is_at_hand, weights_of
 
-ALL = 16  # first steps, each of which is looked at
+ALL = 4  # first steps, each of which is looked at
 EVERY = 8  # steps later on, of which at most two are: going through all weights costs as much as a layer
-SHARE = 0.005  # of the time since the first look, which looks may take
+SHARE = 0.003  # of the time since the first look, which looks may take
 WARM = 3  # first steps whose looks do not count
 HELD = 20  # steps whose numbers wait on their device before they are fetched together
 LOSS = "loss of the batch"
@@ -79,7 +79,7 @@ class FirstOrder:
             step: of the training.
             model: a module of torch, or a pair ``(apply, params)``; of anything else nothing is taken.
             loss: of the last batch, if the loop hands it over.
-            wanted: whether all weights are looked at whatever it costs, and in the next step.
+            wanted: whether the next step is looked at whatever it costs, so that weights are kept now.
         """
         begun = self._clock()
         if self._started is None:
@@ -92,7 +92,7 @@ class FirstOrder:
         if (due or self._weights is None) and not is_listed and not self._list(model):
             return []
         loss = _taken(loss)
-        if not due and not self._held and (loss is None or isinstance(loss, float)):
+        if not due and not self._held and is_at_hand(loss):
             self._fetched.append(Look(step, Norms(), loss))  # most steps
             return self._checked([StepNumbers(step, loss, None, True)], model)
         norms = self._norms(starts, follows, step) if due else Norms()
@@ -165,7 +165,7 @@ class FirstOrder:
     def _norms(self, starts: bool, follows: bool, step: int) -> Norms:
         """Take the norms of now, and keep the weights where the next step is to be compared with them."""
         assert self._weights is not None
-        norms = self._weights.norms(self._before if follows else None)
+        norms = self._weights.norms(self._before) if follows else Norms()
         if starts:
             self._before = self._weights.copy(self._before)
             self._step = step
@@ -199,11 +199,11 @@ class FirstOrder:
 
 
 def _taken(loss: Any) -> Any:
-    """Return a loss that a training may go on with, and that is not changed by it."""
-    if not hasattr(loss, "detach"):
-        return loss
-    loss = loss.detach()
-    return loss.item() if loss.device.type == "cpu" else loss.clone()
+    """Return a number if the loss is at hand, otherwise an array that the training does not change."""
+    loss = loss.detach() if hasattr(loss, "detach") else loss
+    if loss is not None and is_at_hand(loss):
+        return float(loss)
+    return loss.clone() if hasattr(loss, "clone") else loss
 
 
 def _numbers(step: int, norms: Norms, loss: float | None) -> StepNumbers:

@@ -245,7 +245,7 @@ class Monitor:
         if self.first_order is None:
             return []
         try:
-            return self.first_order.look(step, model, loss, self.due(step) or self.due(step + 1))
+            return self.first_order.look(step, model, loss, wanted=self.due(step + 1))
         except Exception as trouble:  # a training must not end because of its monitor
             self._without_first_order(trouble)
             return []

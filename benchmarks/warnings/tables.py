@@ -1,0 +1,97 @@
+"""Write ``record.json`` from the runs that ``run.py --out`` has kept: ``first.jsonl`` and ``second.jsonl`` beside it.
+
+python benchmarks/warnings/tables.py
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
+from steepest.statistics import wilson
+
+HERE = Path(__file__).parent
+SEEN = ("announced", "late", "missed")
+Row = dict[str, object]
+
+
+def rows_of(name: str) -> list[Row]:
+    """Return the runs of one list."""
+    return [json.loads(line) for line in (HERE / name).read_text("utf-8").splitlines()]
+
+
+def lost_table(rows: Sequence[Row]) -> list[list[object]]:
+    """Return a line for each kind that was meant to be lost, and their sum."""
+    lines: list[list[object]] = []
+    total: Counter[str] = Counter()
+    for kind in dict.fromkeys(str(row["kind"]) for row in rows):
+        of_kind = [row for row in rows if row["kind"] == kind]
+        counts = Counter(str(row["outcome"]) for row in of_kind)
+        if not any(counts[outcome] for outcome in (*SEEN, "too early")):
+            continue
+        total += counts
+        leads = sorted(lead(row) for row in of_kind if row["outcome"] == "announced")
+        before = f"{leads[0]} to {leads[-1]}" if leads else ""
+        lines.append([kind, *shares(counts), before, counts["late"], counts["too early"]])
+    lines.append(["all", *shares(total), "", total["late"], total["too early"]])
+    return lines
+
+
+def lead(row: Row) -> int:
+    """Return how many steps before the loss the first warning came."""
+    lost = row["lost"]
+    warned = row["warned"]
+    assert isinstance(lost, int)
+    assert isinstance(warned, list)
+    return lost - warned[0]
+
+
+def shares(counts: Counter[str]) -> tuple[int, int]:
+    """Return how many can be announced, and how many are."""
+    return sum(counts[outcome] for outcome in SEEN), counts["announced"]
+
+
+def stable_table(rows: Sequence[Row]) -> list[list[object]]:
+    """Return a line for each kind in which most trainings end well."""
+    lines = []
+    for kind in dict.fromkeys(str(row["kind"]) for row in rows):
+        counts = Counter(str(row["outcome"]) for row in rows if row["kind"] == kind)
+        silent = counts["silent"]
+        false = counts["false alarm"]
+        if silent + false < sum(counts.values()) / 2 or "bad batch" in kind:
+            continue
+        low, high = (float(end) for end in wilson(false, silent + false))
+        lines.append([kind, silent + false, false, f"{low:.1%} to {high:.1%}"])
+    return lines
+
+
+def table(columns: Sequence[str], rows: list[list[object]]) -> dict[str, object]:
+    """Return a table of a record."""
+    return {"columns": list(columns), "rows": rows}
+
+
+LOST = ("kind", "can be announced", "announced", "steps before", "late", "lost within 2 steps")
+STABLE = ("kind", "end well", "false alarms", "95 %")
+
+
+def main() -> None:
+    words = json.loads((HERE / "words.json").read_text("utf-8"))
+    record = {
+        "title": words["title"],
+        "how": words["how"],
+        "tables": [
+            table(LOST, lost_table(rows_of("second.jsonl"))),
+            table(STABLE, stable_table(rows_of("second.jsonl"))),
+            table(("first list, first rule", *LOST[1:]), lost_table(rows_of("first.jsonl"))),
+            table(("first list, first rule", *STABLE[1:]), stable_table(rows_of("first.jsonl"))),
+        ],
+        "says": words["says"],
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    (HERE / "record.json").write_text(text + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
