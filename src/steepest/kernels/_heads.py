@@ -46,7 +46,7 @@ def gram_over_heads(
     Raises:
         UserError: as ``gram``; a limit without such attention; fewer than two draws, or no heads.
 
-    Source: Hron et al. 2020, section 3, for the law of the logits.
+    Source: Hron et al. 2020, for the law of the logits.
 
     >>> import jax
     >>> from steepest.nn.layers import attention, dense, global_pool, network
