@@ -24,13 +24,12 @@ from torch.nn.functional import cross_entropy, mse_loss
 from steepest import Monitor
 from steepest.measurement import read_log
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "measure"))
+from lost import DIVERGED, lost
 from mlp_torch import data
 
 EXAMPLES = 500
-DIVERGED = 10.0  # times the risk of a constant guess
-NOTHING = 0.9  # of it: what ends above has learned nothing, or lost what it had
-GUESS = 0.99  # of it: what stays above has lost it
 STEPS = 500
 
 
@@ -167,20 +166,6 @@ def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-
-
-def lost(risks: list[float], guess: float) -> int | None:
-    """Return the step at which a training was lost, or None.
-
-    >>> lost([2.0, 1.0, 0.1], 2.0), lost([2.0, 1.0, 25.0], 2.0), lost([2.0, 1.0, 3.0, 2.0], 2.0)
-    (None, 2, 2)
-    """
-    if not risks[-1] < DIVERGED * guess:
-        return len(risks) - 1
-    if risks[-1] < NOTHING * guess:
-        return None
-    better = [step for step, risk in enumerate(risks) if risk < GUESS * guess]
-    return min(better[-1] + 1, len(risks) - 1) if better else 0
 
 
 def main():

@@ -31,15 +31,14 @@ from steepest import Monitor
 from steepest.measurement import read_log
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 import first_list
 import second_list
 from kinds import STEPS, Kind, Pair
+from lost import DIVERGED, lost
 
 LISTS = {"first": first_list.KINDS, "second": second_list.KINDS}
 
-DIVERGED = 10.0  # times the risk of a constant guess
-NOTHING = 0.9  # of it: what ends above has learned nothing, or lost what it had
-GUESS = 0.99  # of it: what stays above has lost it
 LEAD = 3  # steps at least before the loss
 PROBE = 64  # examples on which the monitor measures
 SPOILT = 1e3  # factor of the inputs of a bad batch
@@ -65,9 +64,9 @@ def train(kind: Kind, seed: int, file: Path | None) -> Course:
     """Train once, with a monitor where there is a file for its log."""
     torch.manual_seed(seed)
     task = kind.task
-    every = task.data()
-    rows = torch.randperm(len(every[0]))[: task.examples]
-    pair = (every[0][rows], every[1][rows])
+    inputs, targets = task.data()
+    rows = torch.randperm(len(inputs))[: task.examples]
+    pair = (inputs[rows], targets[rows])
     guess = task.guess(pair[1])
     model = task.network().train()
     optimizer = kind.optimizer(model.parameters())
@@ -119,20 +118,6 @@ def risk(kind: Kind, model: torch.nn.Module, pair: Pair) -> float:
     for layer, momentum in zip(normalizing, momenta, strict=True):
         layer.momentum = momentum
     return value
-
-
-def lost(risks: list[float], guess: float) -> int | None:
-    """Return the step at which a training was lost, or None.
-
-    >>> lost([2.0, 1.0, 0.1], 2.0), lost([2.0, 1.0, 25.0], 2.0), lost([2.0, 1.0, 3.0, 2.0], 2.0)
-    (None, 2, 2)
-    """
-    if not risks[-1] < DIVERGED * guess:
-        return len(risks) - 1
-    if risks[-1] < NOTHING * guess:
-        return None
-    better = [step for step, value in enumerate(risks) if value < GUESS * guess]
-    return min(better[-1] + 1, len(risks) - 1) if better else 0
 
 
 def outcome(kind: Kind, course: Course) -> str:
