@@ -79,10 +79,10 @@ def edge() -> Idea:
         part.words(f"step {name}", (336, wall), role, shift=(0, 24), bold=True)
     return Idea(
         "The edge is a wall that moves with the step",
-        "Computed with the smallest model of it: the sharpness s rises a little in every step, x "
-        "swings to and fro by the factor −(1 + s − 2/η), "
-        "never less than a little noise, and x² pushes s down. Halve the step, and the wall "
-        "stands twice as high.",
+        "Computed with the smallest model of it. Each step multiplies x, the distance across the "
+        "valley, by −(1 + s − 2/η), with s in units of its own; it is never less than a little noise. "
+        "The sharpness s rises a little in every step, and x² pushes it down. Halve the step, and the "
+        "wall stands twice as high.",
         sheet.svg(
             "Two curves of sharpness over time rise from the same start. Each stops at a dashed line "
             "of its own, at two over "
