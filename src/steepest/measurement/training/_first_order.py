@@ -200,8 +200,10 @@ class FirstOrder:
 
 def _taken(loss: Any) -> Any:
     """Return a number if the loss is at hand, otherwise an array that the training does not change."""
+    if loss is None:
+        return None
     loss = loss.detach() if hasattr(loss, "detach") else loss
-    if loss is not None and is_at_hand(loss):
+    if is_at_hand(loss):
         return float(loss)
     return loss.clone() if hasattr(loss, "clone") else loss
 
