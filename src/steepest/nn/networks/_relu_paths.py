@@ -140,9 +140,9 @@ def ntk_growth(load: float) -> float:
 def log_column_moments(widths: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance of ``log (n_0/n_l) ‖u^(l)‖²``, l = 1, …, L, Gaussian weights, where no layer is dead.
 
-    ‖u^(l)‖² is in law ``(n_l/n_0) Π_k (2/n_k) χ²_{B_k}`` with the numbers B_k of open gates, binomial (n_k, 1/2) and
-    independent, so the logarithm is a sum of independent terms. A layer is dead, B_k = 0, with probability 2^{−n_k};
-    then the logarithm is −∞, and the moments are those given that it is not.
+    The norm ``‖u^(l)‖²`` is in law ``(n_l/n_0) Π_k (2/n_k) χ²_{B_k}`` with the numbers B_k of open gates, binomial
+    (n_k, 1/2) and independent, so the logarithm is a sum of independent terms. A layer is dead, B_k = 0, with
+    probability 2^{−n_k}; then the logarithm is −∞, and the moments are those given that it is not.
 
     Returns:
         means and variances, shape ``(L,)`` each; −β/2 and β with β = 5 Σ 1/n_k up to relative corrections O(1/n).

@@ -1,4 +1,4 @@
-"""The tangent kernel of n filters varies as 3/(nP_e): a digit's 64 positions count as one or two; centred, far more.
+"""The tangent kernel of n filters varies as 3/(n P_e): a digit's 64 positions count as one or two; centred, far more.
 
 Here varies means Var Θ(x, x)/(E Θ)² over initializations of one hidden convolution of ReLU, and P_e is the number of
 independent positions that would vary as much. Correlations of positions keep it small however large the image: all
@@ -61,7 +61,7 @@ class CntkFluctuations(kit.Claim[Setting]):
 
     kind = "theorem"
     says = {
-        "n filters varies as 3/(nP_e)": ("channels", "spread"),
+        "n filters varies as 3/(n P_e)": ("channels", "spread"),
         "a digit's 64 positions count as one or two; centred, far more": "digits",
     }
     statement = (
