@@ -50,11 +50,17 @@ class Patches(nn.Module):
 def batch_normalized() -> nn.Module:
     """A network of three layers of ReLU, each batch-normalized, for thirteen numbers."""
     return nn.Sequential(
-        nn.Linear(13, 64), nn.BatchNorm1d(64), nn.ReLU(),
-        nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(),
-        nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(),
+        nn.Linear(13, 64),
+        nn.BatchNorm1d(64),
+        nn.ReLU(),
+        nn.Linear(64, 64),
+        nn.BatchNorm1d(64),
+        nn.ReLU(),
+        nn.Linear(64, 64),
+        nn.BatchNorm1d(64),
+        nn.ReLU(),
         nn.Linear(64, 3),
-    )  # fmt: skip
+    )
 
 
 def autoencoder() -> nn.Module:

@@ -62,7 +62,7 @@ def stable_table(rows: Sequence[Row]) -> list[list[object]]:
         false = counts["false alarm"]
         if silent + false < sum(counts.values()) / 2 or "bad batch" in kind:
             continue
-        low, high = (float(end) for end in wilson(false, silent + false))
+        low, high = wilson(false, silent + false)
         lines.append([kind, silent + false, false, f"{low:.1%} to {high:.1%}"])
     return lines
 

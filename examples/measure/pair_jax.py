@@ -26,11 +26,12 @@ def start(key: Array, sizes: tuple[int, ...] = (13, 32, 3)):
     keys = jax.random.split(key, len(sizes) - 1)
     layers = {
         f"Dense_{place}": {
-            "kernel": jax.random.normal(keys[place], (sizes[place], sizes[place + 1])) / sizes[place] ** 0.5,
+            "kernel": jax.random.normal(keys[place], (sizes[place], sizes[place + 1]))
+            / sizes[place] ** 0.5,
             "bias": jnp.zeros(sizes[place + 1]),
         }
         for place in range(len(sizes) - 1)
-    }  # fmt: skip
+    }
     return {"params": layers}
 
 

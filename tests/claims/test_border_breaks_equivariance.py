@@ -25,9 +25,9 @@ def test_kernels_are_those_of_the_library(circular):
     net = library(conv(4, 3, padding=padding), "relu", global_pool(), dense(1))
     wanted = gram(net.limit(), X)
     read = theory.windows(X, 3, circular=circular)
-    found = theory.kernels(read, read)
-    np.testing.assert_allclose(found.ntk, wanted.ntk, rtol=1e-8)
-    np.testing.assert_allclose(found.nngp, wanted.nngp, rtol=1e-8)
+    computed = theory.kernels(read, read)
+    np.testing.assert_allclose(computed.ntk, wanted.ntk, rtol=1e-8)
+    np.testing.assert_allclose(computed.nngp, wanted.nngp, rtol=1e-8)
 
 
 @pytest.mark.parametrize("circular", [True, False])
@@ -60,34 +60,34 @@ def test_networks_are_those_of_the_library(world):
         last = weights.last[:, :1].T
         reads = experiment.pooling(6, 8, stride)
     windows = experiment.read_windows(X, 3, 8, circular=True)
-    found = experiment.apply(weights, jnp.asarray(windows), jnp.asarray(reads))
+    computed = experiment.apply(weights, jnp.asarray(windows), jnp.asarray(reads))
     if world == "strided":
         signals = np.maximum(windows[:, [0, 2, 4]] @ weights.filters.T / 3**0.5, 0)
         wanted = signals.mean(1) @ last[0] / 2**0.5
     else:
         wanted = net.apply(({"w": jnp.asarray(filters)}, {}, {}, {"w": jnp.asarray(last)}), X)
-    np.testing.assert_allclose(found, wanted, rtol=2e-5)
+    np.testing.assert_allclose(computed, wanted, rtol=2e-5)
 
 
 def test_learned_coefficients_are_descent_step_by_step():
     kernel = theory.kernels(*[theory.windows(X, 3, circular=False)] * 2).ntk
     outputs = np.zeros(3)
     weights = np.zeros(3)
-    at = {}
+    by_step = {}
     for step in range(1, 6):
         weights = weights + 0.7 / 3 * (Y - outputs)
         outputs = kernel @ weights
-        at[step] = weights
-    found = theory.coefficients(kernel, Y, 0.7, (2, 5))
-    np.testing.assert_allclose(found, [at[2], at[5]], rtol=1e-10)
+        by_step[step] = weights
+    computed = theory.coefficients(kernel, Y, 0.7, (2, 5))
+    np.testing.assert_allclose(computed, [by_step[2], by_step[5]], rtol=1e-10)
 
 
 def test_many_small_steps_are_the_flow():
     kernel = theory.kernels(*[theory.windows(X, 3, circular=False)] * 2).ntk
     dynamics = kernel_dynamics(kernel)
     flow = dynamics.train(dynamics.flow([2.0]), Y)[0]
-    found = theory.coefficients(kernel, Y, 1e-4, (20_000,))[0] @ kernel
-    np.testing.assert_allclose(found, flow, rtol=1e-3)
+    computed = theory.coefficients(kernel, Y, 1e-4, (20_000,))[0] @ kernel
+    np.testing.assert_allclose(computed, flow, rtol=1e-3)
 
 
 def test_training_is_descent_on_the_mean_square():
@@ -99,7 +99,8 @@ def test_training_is_descent_on_the_mean_square():
     )
     weights = experiment.Weights(RNG.standard_normal((5, 6)), RNG.standard_normal((5, 6)))
     output = lambda w, a, x: np.maximum(x @ w.T / 3**0.5, 0).mean(-2) @ a * (2 / 5) ** 0.5
-    filters, last = weights.filters, weights.last[:, 0]
+    filters = weights.filters
+    last = weights.last[:, 0]
     start = output(filters, last, task.train)
     at_start = output(filters, last, task.test)
     for _ in range(3):
@@ -110,16 +111,16 @@ def test_training_is_descent_on_the_mean_square():
         filters = filters - 0.4 * np.einsum("mpn,mpd->nd", back, task.train)
         last = last - 0.4 * to_last
     wanted = output(filters, last, task.test) - at_start
-    found = experiment.train(weights, jax.tree.map(jnp.asarray, task), 0.4, (1, 3))[-1]
-    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    computed = experiment.train(weights, jax.tree.map(jnp.asarray, task), 0.4, (1, 3))[-1]
+    np.testing.assert_allclose(computed, wanted, rtol=1e-4)
 
 
 def test_the_kernel_of_wide_networks_is_the_limit():
     read = experiment.read_windows(X, 3, 6)
     weights = experiment.Weights(RNG.standard_normal((5000, 6)), RNG.standard_normal((5000, 6)))
     apply = lambda weights, x: experiment.apply(weights, x, jnp.asarray(experiment.pooling(6, 6)))
-    found = empirical_ntk(apply, jax.tree.map(jnp.asarray, weights), jnp.asarray(read))
-    np.testing.assert_allclose(found, theory.kernels(read, read).ntk, rtol=0.1)
+    computed = empirical_ntk(apply, jax.tree.map(jnp.asarray, weights), jnp.asarray(read))
+    np.testing.assert_allclose(computed, theory.kernels(read, read).ntk, rtol=0.1)
 
 
 @pytest.mark.parametrize("padding", ["circular", "zero"])

@@ -73,9 +73,9 @@ def test_pooled_law_of_two_positions_in_the_plane():
 
 def test_flattened_law_of_two_positions_in_the_plane():
     covariance = np.array([[1.0, 0.5], [0.5, 3.0]])
-    own = np.diag(covariance)
+    variances = np.diag(covariance)
     read = lambda z: (np.maximum(z, 0) ** 2).sum(1)
-    gates = lambda z: (z > 0) @ own
+    gates = lambda z: (z > 0) @ variances
     pairs = lambda z: np.einsum("ip,pq,iq->i", z > 0, covariance**2, z > 0)
     mean = on_circle(lambda z: 2 * read(z) + gates(z), covariance)
     # over last weights the square of Σ a_p a_q G_pq has the mean (tr G)² + 2 tr G²
@@ -124,9 +124,10 @@ def test_powers_of_series():
     rng = np.random.default_rng(0)
     series = rng.random((5, 5, 1))
     cubed = theory.power_of_series(series, 3)[..., 0]
-    s, t = 1e-3, 2e-3
-    at = lambda c: np.polynomial.polynomial.polyval2d(s, t, c)
-    assert at(cubed) == pytest.approx(at(series[..., 0]) ** 3, rel=1e-12)
+    s = 1e-3
+    t = 2e-3
+    value_of = lambda c: np.polynomial.polynomial.polyval2d(s, t, c)
+    assert value_of(cubed) == pytest.approx(value_of(series[..., 0]) ** 3, rel=1e-12)
 
 
 def test_signals_have_equal_correlations_of_windows():
