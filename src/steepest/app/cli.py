@@ -357,6 +357,8 @@ def _measure_options(measure: argparse.ArgumentParser) -> None:
     measure.add_argument("--weight-decay", type=float, help=decay)
     batch = "examples in each of your batches, for their noise (default: those of your loader)"
     measure.add_argument("--batch", type=int, help=batch)
+    tries = "try so many short descents from these weights, to see which step size ends lowest"
+    measure.add_argument("--try", dest="descents", type=SOME, default=0, metavar="N", help=tries)
     kinds = ("hessian", "gauss-newton", "fisher")
     curvature = "of which matrix (default: hessian)"
     measure.add_argument("--curvature", choices=kinds, default="hessian", help=curvature)
@@ -545,11 +547,21 @@ def _check_widths(known: argparse.Namespace) -> None:
             raise UserError(f"--{alone[0]} goes with --widths and --best-step")
     if known.widths is None:
         return
-    of_measure = ("what", "thorough", "lr", "momentum", "weight_decay", "batch", "since")
+    of_measure = (
+        "what",
+        "thorough",
+        "lr",
+        "momentum",
+        "weight_decay",
+        "batch",
+        "since",
+        "descents",
+    )
     for name in of_measure:
         if getattr(known, name):
+            option = "try" if name == "descents" else name.replace("_", "-")
             raise UserError(
-                f"--{name.replace('_', '-')} does not go with --widths, which trains as 'train' of your function does"
+                f"--{option} does not go with --widths, which trains as 'train' of your function does"
             )
 
 

@@ -46,6 +46,7 @@ def measured(known: Any) -> Report:
             thorough=known.thorough,
             statistics=known.statistics,
             noise=known.noise,
+            descents=known.descents,
             seed=known.seed,
             watch=lambda stage: shown.update(task, stage=stage),
         )

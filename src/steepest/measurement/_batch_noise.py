@@ -29,7 +29,7 @@ def measure_batch_noise(context: Context) -> list[Reading]:
     subject = context.subject
     optimizer = context.optimizer
     examples = sum(count for _, count in subject.batches)
-    size = _size(context, examples)
+    size = size_of_batches(context, examples, "batch sharpness")
     gradient = subject.gradient() + _decay(context) * subject.values()
     batches = 1 if size == examples else BATCHES
     forms, squares, deviations = batch_forms(
@@ -62,13 +62,22 @@ def _decay(context: Context) -> float:
     return 0.0 if context.optimizer.decoupled else context.optimizer.one_decay
 
 
-def _size(context: Context, examples: int) -> int:
-    """Return the size of the user's batches: as said, or that of the loader's first."""
+def size_of_batches(context: Context, examples: int, what: str) -> int:
+    """Return the size of the user's batches: as said, or that of the loader's first.
+
+    Args:
+        context: of the measurement.
+        examples: in the data.
+        what: needs it, in words.
+
+    Raises:
+        UserError: an unknown size, or one larger than the data.
+    """
     size = context.batch
     if size is None:
         if context.subject.batches.whole:
             raise UserError(
-                "batch sharpness needs the size of your batches, which arrays do not tell; pass batch=32 (--batch 32)"
+                f"{what} needs the size of your batches, which arrays do not tell; pass batch=32 (--batch 32)"
             )
         size = context.subject.batches.given()
     if int(size) != size or not 1 <= size <= examples:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.krylov import Eigenpairs, top_eigenpairs
+from steepest.measurement._descents import Descents
 from steepest.measurement._optimizer import Optimizer
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import Kind, Subject, rescaled_products
@@ -31,6 +32,8 @@ class Context:
         seed: of samples of the examples.
         batch: examples in each of the user's batches, if they say it.
         held_out: the same model on examples that it was not trained on, if there are some.
+        descents: how many short descents are tried at most; 0 where it is not said.
+        tried: what they came to, once they are made.
     """
 
     subject: Subject
@@ -43,6 +46,8 @@ class Context:
     seed: int = 0
     batch: int | None = None
     held_out: Subject | None = None
+    descents: int = 0
+    tried: Descents | None = field(default=None, init=False)
     _found: dict[Measure, list[Reading]] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, measure: Measure) -> list[Reading]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steepest.core.errors import UserError
-from steepest.measurement import _frozen, _start
+from steepest.measurement import _frozen, _start, _tried
 from steepest.measurement._adapter_rank import (
     BY_ADAM,
     BY_DESCENT,
@@ -45,6 +45,12 @@ NOTHING_LEARNED = {
     None: ", as before a training",
 }
 """What is added by whether the optimizer has taken a step, if that is known."""
+
+
+NO_STEP_TO_START_WITH = (
+    "it is that of weights that have not learned, and falls as they do: --try 5 looks for a step to "
+    "start with"
+)
 
 
 class Step(NamedTuple):
@@ -88,6 +94,7 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
                 lambda: _units(context, by_name),
                 lambda: _step(context, by_name),
             ]
+        rules.append(lambda: _tried.step_tried(context))
         rules += [
             lambda: _running(context, by_name),
             lambda: _memory(context, by_name),
@@ -170,9 +177,11 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
     binding = min(steps, key=lambda step: step.size)
     lr = context.optimizer.lr
     if lr is None:
+        learned = _has_learned(context, by_name)
+        advice = "give yours with --lr to compare it" if learned else NO_STEP_TO_START_WITH
         return Finding(
             "?",
-            f"the largest stable step is {binding.size:.3g}, {binding.law}; give yours with --lr to compare it",
+            f"the largest stable step is {binding.size:.3g}, {binding.law}; {advice}",
             binding.evidence,
             FindingId.STEP_NOT_GIVEN,
         )
@@ -198,7 +207,7 @@ def _step(context: Context, by_name: dict[str, Reading]) -> Finding | None:
             binding.evidence,
             FindingId.STEP_AT_THE_EDGE,
         )
-    if ratio < SMALL and _has_learned(context, by_name):
+    if ratio < SMALL and context.tried is None and _has_learned(context, by_name):
         return Finding(
             "?",
             f"{text}: a larger one may train faster, try {min(TRY * binding.size, AT_ONCE * lr):.1g}",

@@ -43,6 +43,7 @@ def measure(
     thorough: bool = False,
     statistics: Statistics = "batch",
     noise: Noise = "refused",
+    descents: int = 0,
     seed: int = 0,
     watch: Callable[[str], None] = lambda stage: None,
 ) -> Report:
@@ -75,7 +76,9 @@ def measure(
         noise: whether a module or loss that draws random numbers is ``"refused"``; or ``"fixed"``, the same numbers for
             a batch in every pass, so that one draw stands for all: of a variational autoencoder, a diffusion model,
             or dropout in training mode.
-        seed: of probes, starting vectors and samples of the examples.
+        descents: how many short descents are tried from the weights as they are, on copies of them, to see which step
+            size ends lowest.
+        seed: of probes, starting vectors, samples of the examples and batches.
         watch: called with the id of each quantity as it starts.
 
     Raises:
@@ -95,6 +98,7 @@ def measure(
         names = tuple(name for name in QUANTITIES if name != "drift" or since is not None)
     watch("checking derivatives")
     checked_statistics(statistics)
+    _check_descents(descents)
     subject = (
         model
         if isinstance(model, Subject)
@@ -111,7 +115,7 @@ def measure(
     )
     options = {"lr": lr, "momentum": momentum, "optimizer": optimizer, "curvature": curvature}
     options |= {"weight_decay": weight_decay, "batch": batch}
-    options |= {"since": since, "seed": seed, "watch": watch}
+    options |= {"since": since, "seed": seed, "watch": watch, "descents": descents}
     unseen = _held_out(model, loss, held_out, micro_batch, features, noise)
     report, _ = report_on(subject, names, held_out=unseen, find=True, **options)
     return replace(
@@ -135,6 +139,13 @@ def checked_statistics(statistics: Any) -> Statistics:
     return statistics
 
 
+def _check_descents(descents: Any) -> None:
+    if isinstance(descents, bool) or not isinstance(descents, int) or descents < 0:
+        raise UserError(
+            f"descents is a whole number of short descents to try, got {descents!r}; 3 to 5 are usual"
+        )
+
+
 def report_on(
     subject: Subject,
     what: Sequence[str] | None,
@@ -146,6 +157,7 @@ def report_on(
     batch: int | None = None,
     curvature: Kind = "hessian",
     since: Any = None,
+    descents: int = 0,
     seed: int = 0,
     start: np.ndarray | None = None,
     held_out: Subject | None = None,
@@ -164,10 +176,13 @@ def report_on(
     started = time.perf_counter()
     passes = subject.passes
     names = what or [*DEFAULT, *_where_there_are(subject, optimizer, since)]
+    if descents and "descents" not in names:
+        names = [*names, "descents"]
     rng = np.random.default_rng(seed)
     since = _flat(subject, since)
+    several = "spectrum" in names
     context = Context(
-        subject, rng, optimizer, since, start, curvature, "spectrum" in names, seed, batch, held_out
+        subject, rng, optimizer, since, start, curvature, several, seed, batch, held_out, descents
     )
     lines: list[Reading] = []
     troubles: list[UserError] = []

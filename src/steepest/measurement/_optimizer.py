@@ -51,6 +51,8 @@ class Optimizer:
             ``(p,)``: ``m̂/(√v̂ + ε)`` of Adam. NaN for weights that never had a gradient, None where it is not known.
         relative: largest step size over that of each weight's group, ``(p,)``; None where there is but one.
         not_held: arrays of weights that are in no group of it, so that it does not move them.
+        beta_2: Adam's β₂.
+        eps: its ε.
     """
 
     lr: float | None = None
@@ -67,6 +69,8 @@ class Optimizer:
     update: NDArray | None = None
     relative: NDArray | None = None
     not_held: tuple[str, ...] = ()
+    beta_2: float = 0.999
+    eps: float = 1e-8
 
     def __post_init__(self) -> None:
         if self.lr is not None and not (np.isfinite(self.lr) and self.lr > 0):
@@ -347,7 +351,8 @@ def _of_adam(given: Any, subject: Subject, base: Optimizer) -> Optimizer:
     decoupled = kind == "AdamW" or bool(first.get("decoupled_weight_decay"))
     beta_2 = float(first["betas"][1])
     eps = float(first["eps"])
-    base = replace(base, momentum=beta, rule=Rule.ADAM, decoupled=decoupled)
+    settings = {"beta_2": beta_2, "eps": eps, "decoupled": decoupled}
+    base = replace(base, momentum=beta, rule=Rule.ADAM, **settings)
     moment = "max_exp_avg_sq" if first.get("amsgrad") else "exp_avg_sq"
     states = {
         name: given.state.get(parameter, {}) for name, parameter in _parameters(subject).items()

@@ -20,6 +20,7 @@ from steepest.measurement._health import LEARNED, constant_guess
 from steepest.measurement._kernel import measure_drift, measure_tangent_kernel
 from steepest.measurement._last_layer import collapse_of, last_layer
 from steepest.measurement._report import ALIASES, Reading
+from steepest.measurement._tried import measure_descents
 from steepest.measurement._updates import measure_updates
 
 
@@ -228,6 +229,7 @@ QUANTITIES: dict[str, Callable[[Context], list[Reading]]] = {
     "ntk": measure_tangent_kernel,
     "drift": measure_drift,
     "adapter-rank": measure_adapter_rank,
+    "descents": measure_descents,
 }
 """Each quantity by its id: what users ask for, and what a report answers to."""
 

@@ -1,6 +1,7 @@
 """Parts of a subject: groups of its examples, blocks of its weights."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -75,6 +76,27 @@ def rescaled_products(
     return products
 
 
+def random_batches(
+    subject: Subject, size: int, batches: int, rng: np.random.Generator
+) -> Iterator[Any]:
+    """Yield random batches, each drawn without replacement from all examples.
+
+    One pass over the data collects the examples of all of them.
+
+    Args:
+        subject: whose data are drawn from.
+        size: examples in a batch.
+        batches: their number.
+        rng: draws.
+    """
+    examples = sum(count for _, count in subject.batches)
+    drawn = [rng.choice(examples, size, replace=False) for _ in range(batches)]
+    rows = np.unique(np.concatenate(drawn))
+    pool = picked(subject.batches, rows)
+    for members in drawn:
+        yield taken(pool, np.searchsorted(rows, np.sort(members)))
+
+
 def batch_forms(
     subject: Subject,
     size: int,
@@ -96,13 +118,9 @@ def batch_forms(
         decay: λ of a weight decay that is added to every gradient as λw, and to every Hessian.
     """
     examples = sum(count for _, count in subject.batches)
-    drawn = [rng.choice(examples, size, replace=False) for _ in range(batches)]
-    rows = np.unique(np.concatenate(drawn))
-    pool = picked(subject.batches, rows)
     weights = decay * subject.values() if decay else 0.0
     numbers = []
-    for members in drawn:
-        batch = taken(pool, np.searchsorted(rows, np.sort(members)))
+    for batch in random_batches(subject, size, batches, rng):
         slope = subject._gradient(batch) + weights
         curved = subject._products("hessian", batch, slope[None])[0] + decay * slope
         away = slope - gradient
