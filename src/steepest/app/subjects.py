@@ -56,6 +56,10 @@ def _show(result: Result) -> None:
     head = f"{subject['model']}: {subject['weights']} weights, {subject['examples']} examples"
     console.print(f"{subject['where']} — {head}", markup=False, highlight=False)
     console.print(subject["says"], markup=False, highlight=False)
+    for line in subject["plainly"]:
+        console.print(
+            f"  {LOOKS[line['verdict']].sign} {line['text']}", markup=False, highlight=False
+        )
     look = LOOKS[result.verdict]
     show_details(console, result, f"[{look.colour}]{look.sign}[/]")
     for clause in subject["assumed"]:

@@ -2,8 +2,9 @@
 
 import importlib
 import inspect
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import numpy as np
 
 from steepest.catalogue import Entry, catalogue
 from steepest.core.arrays import Observation, Prediction
-from steepest.core.checks import Rival
+from steepest.core.checks import Check, Rival
 from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
 from steepest.core.fields import field_type
+from steepest.core.laws import LawCheck
 from steepest.core.scope import meanings as meanings_of
 from steepest.core.words import Verdict, duration
 from steepest.engine.commands import spell
@@ -25,7 +27,7 @@ from steepest.engine.results import Result
 from steepest.engine.run import Watch, about, check_seed, timestamp, versions
 from steepest.files import import_file
 from steepest.kit import Judgement
-from steepest.kit.subjects import Cost, Networks, OnSubject, alone, claim_of
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, alone, claim_of
 from steepest.measurement import Builder
 from steepest.measurement.adapters import batch_gradient, quick_threads
 
@@ -186,6 +188,7 @@ def run_on(
         "left_out": dict(kind.left_out),
         "assumed": list(assumed),
         "notes": list(kind.notes),
+        "plainly": [_plain(kind, check) for check in _failing_first(judged.checks)],
         "expected_seconds": round(offer.seconds, 2),
         "took_seconds": round(took, 2),
         "cost": offer.text,
@@ -245,6 +248,46 @@ def said(verdict: Verdict, reason: str, assumed: tuple[str, ...], several: bool)
     if verdict is Verdict.HOLDS and assumed:
         words += f"{'' if several else ','} if {' and '.join(assumed)}"
     return f"{words} ({reason})"
+
+
+def _failing_first(checks: Sequence[Check]) -> list[Check]:
+    """Return the checks on which a verdict rests, those that fail first."""
+    order = (Verdict.FAILS, Verdict.INCONCLUSIVE, Verdict.HOLDS)
+    return sorted(
+        (check for check in checks if check.decides), key=lambda at: order.index(at.verdict)
+    )
+
+
+def _plain(kind: type[OnSubject], check: Check) -> dict[str, str]:
+    """Say what was measured and what the law asks for, in plain words."""
+    plainly = kind.plainly.get(check.id, Plainly(check.name))
+    shown = plainly.shown
+    margin = check.margin
+    # an end that only excludes the number itself, such as 5e-324 for 0, is that number as it is shown
+    ends = [shown(end) if math.isfinite(end) else end for end in (margin.low, margin.high)]
+    wants = asked(margin.low, margin.high) if shown is float else asked(*ends)
+    low, high = (shown(end) for end in (check.interval.low, check.interval.high))
+    between = f" ({low:.3g} to {high:.3g})" if low < high else ""
+    where = (
+        f", {check.note}," if isinstance(check, LawCheck) and check.points and check.note else ""
+    )
+    text = (
+        f"{plainly.what}{where} is {shown(check.measured):.3g}{between}; the law asks for {wants}"
+    )
+    return {"check": check.id, "verdict": str(check.verdict), "text": text}
+
+
+def asked(least: float, most: float) -> str:
+    """Return what a margin asks for, as people say it.
+
+    >>> asked(-math.inf, 0.06895), asked(5e-324, math.inf), asked(1.26, 1.522)
+    ('at most 0.069', 'more than 0', '1.26 to 1.52')
+    """
+    if least == -math.inf:
+        return f"at most {most:.3g}"
+    if most == math.inf:
+        return "more than 0" if 0 < least < 1e-300 else f"at least {least:.3g}"
+    return f"{least:.3g} to {most:.3g}"
 
 
 PARTS = ("train", "optimizer", "held_out", "features")

@@ -1,7 +1,7 @@
 """The form of a claim on a reader's own network, where the same judge decides."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -23,6 +23,18 @@ ALONE = "this network alone"
 """What an interval of one network stands for."""
 SPACING = 1000
 """Between the seeds of two runs: run k builds its networks with seeds 1000 k, 1000 k + 1, …"""
+
+
+class Plainly(NamedTuple):
+    """How a check's number is said in plain words.
+
+    Attributes:
+        what: was measured, in words that need no paper: ``"the largest curvature at the end"``.
+        shown: the number that people know, of the one that is judged; it must increase with it.
+    """
+
+    what: str
+    shown: Callable[[float], float] = float
 
 
 class Cost(NamedTuple):
@@ -93,6 +105,7 @@ class OnSubject(Claim):
         left_out: ids of the claim's checks that have no meaning here, each with the reason.
         unchecked: what the statement assumes of the network and no program can check, one clause each.
         notes: what a reader of the page should know about the protocol here, one sentence each.
+        plainly: how the number of a check is said in plain words, by its id; of others the check's own name is.
     """
 
     says: ClassVar[str]
@@ -101,6 +114,7 @@ class OnSubject(Claim):
     left_out: ClassVar[Mapping[str, str]] = {}
     unchecked: ClassVar[tuple[str, ...]] = ()
     notes: ClassVar[tuple[str, ...]] = ()
+    plainly: ClassVar[Mapping[str, Plainly]] = {}
 
     # ------------------------------------------------------------------------- what a subclass says
 

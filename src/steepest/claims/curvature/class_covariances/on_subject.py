@@ -24,7 +24,7 @@ from steepest.claims.curvature._on_classifiers import (
 )
 from steepest.claims.curvature.class_covariances.claim import KINDS, ClassCovariances
 from steepest.core.errors import UserError
-from steepest.kit.subjects import Cost, Networks, OnSubject, kept_rivals, retitled
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, kept_rivals, retitled
 from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import (
     error_rows,
@@ -62,6 +62,17 @@ class CovariancesOnSubject(OnSubject, ClassCovariances):
         "the comparison with the start is left out: learned, the rival 'given', the control 'start'.",
         "Everything is measured in evaluation mode. The training error is that of all your examples.",
     )
+
+    plainly = {
+        "last_layer": Plainly("the share of the class means in the outliers of the last layer"),
+        "features_by_depth": Plainly(
+            "what that share of the features gains in the layer that gains least"
+        ),
+        "errors_by_depth": Plainly(
+            "what that share of the errors gains in the layer that gains least"
+        ),
+        "learned": Plainly("what that share gains by training, in the layer that gains least"),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         networks = networks_on(self, self.n)

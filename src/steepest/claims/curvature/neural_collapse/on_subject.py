@@ -1,5 +1,6 @@
 """Neural collapse of a reader's own classifier along its own training."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -19,17 +20,22 @@ from steepest.claims.curvature._on_classifiers import (
     steps_of,
     undecided_decay,
 )
-from steepest.claims.curvature.neural_collapse.claim import NeuralCollapse
+from steepest.claims.curvature.neural_collapse.claim import FALL, NeuralCollapse
 from steepest.claims.curvature.neural_collapse.experiment import RECORDS, seen_of
 from steepest.core.errors import UserError
 from steepest.dynamics import logarithmic
-from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, retitled
 from steepest.measurement import Built, check_cross_entropy, last_layer
 from steepest.measurement.adapters import Subject
 
 BALANCED = 1.5  # largest class over the smallest: theory is for equal classes
 MANY = 100  # classes: the random means of the control have their square in cosines
 FREE = "it is about free features, an exact problem of its own without a network"
+
+
+def _factor(log_beyond: float) -> float:
+    """Return by which factor NC1 fell, of the logarithm by how much more than ``FALL``."""
+    return FALL * math.exp(log_beyond)
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,23 @@ class CollapseOnSubject(OnSubject, NeuralCollapse):
         "Independent random class means are nearer to a simplex the more features there are, so that wide last layers "
         "must do better to pass.",
     )
+
+    plainly = {
+        "variability_falls": Plainly(
+            "the factor by which variation within the classes has shrunk since zero error", _factor
+        ),
+        "angles": Plainly(
+            "the mean distance of cosines between class means from those of a simplex"
+        ),
+        "norm_spread": Plainly("the spread of the lengths of the class means over their mean"),
+        "duality": Plainly(
+            "the distance of the classifier's rows from the class means, both scaled to one length,"
+        ),
+        "nearest_mean": Plainly(
+            "the share of examples that the nearest class mean decides otherwise"
+        ),
+        "rank": Plainly("the number of dimensions that the class means span"),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         networks = self.build_all(most=self.n)

@@ -30,7 +30,7 @@ from steepest.claims.curvature.three_level_hessian.experiment import (
     PROBES,
     REMOVED,
 )
-from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, retitled
 from steepest.linalg import row_by_row, top_eigenpairs
 from steepest.measurement.adapters import Subject
 from steepest.measurement.quantities import Parts, level_forms, level_maps
@@ -68,6 +68,14 @@ class ThreeLevelOnSubject(OnSubject, ThreeLevelHessian):
         "did not hold there.",
         "The check of the sum of the parts compares two ways to each part here, along the same products.",
     )
+
+    plainly = {
+        "outliers": Plainly("the number of outliers of the Gauss–Newton matrix"),
+        "left": Plainly("the number of outliers that stay when a part is taken away"),
+        "class_share": Plainly(
+            "the share of the class part, beside the cross-class part, in the outliers"
+        ),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         networks = networks_on(self, self.n)

@@ -19,7 +19,7 @@ from steepest.claims.descent.edge_of_stability.experiment import (
     starts_below_the_edge,
 )
 from steepest.claims.descent.edge_of_stability.figure import panels_of_descents
-from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, retitled
 from steepest.measurement import is_cross_entropy
 from steepest.measurement.adapters import Subject, batch_forms, batch_gradient
 
@@ -61,6 +61,11 @@ class EdgeOnSubject(OnSubject, EdgeOfStability):
         "This version was tried on six networks while it was written. Two conditions came after failures there: that "
         "examples of cross-entropy are not fitted yet, and that small steps alone raise the sharpness to 2/η.",
     )
+
+    plainly = {
+        "late_sharpness": Plainly("the sharpness in the last fifth of a descent"),
+        "stays": Plainly("the sharpness farthest from 2/η in the last two fifths of a descent"),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         return self.build_all(most=self.n)

@@ -14,7 +14,7 @@ from steepest.claims.signals.critical_tuning.claim import CriticalTuning, moment
 from steepest.claims.signals.critical_tuning.experiment import GROUPS, located, perturbations
 from steepest.core.errors import UserError
 from steepest.kernels import Criticality, criticality, first_layer, planar_inputs, propagate
-from steepest.kit.subjects import Cost, Networks, OnSubject
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.measurement import activation_of, require_chain
 from steepest.measurement.adapters import Dense, Subject
 from steepest.nn.activations import activation
@@ -49,6 +49,11 @@ class CriticalOnSubject(OnSubject, CriticalTuning):
         "The last layer, which writes the outputs, is left out, as it may be narrow. Networks are averaged in "
         "ten groups.",
     )
+
+    plainly = {
+        "c_w_along": Plainly("the C_W at which layers keep small changes of length"),
+        "c_w_across": Plainly("the C_W at which layers keep small changes of direction"),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         networks = self.build_all(places=range(2))

@@ -8,7 +8,7 @@ import xarray
 from steepest import kit
 from steepest.claims.signals.lazy_or_rich.claim import IDS, SLOPES, LazyOrRich
 from steepest.core.errors import UserError
-from steepest.kit.subjects import Cost, Networks, OnSubject
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.linalg import top_eigenpairs
 from steepest.measurement import kernel_matrix
 from steepest.measurement.adapters import Subject, gradient_seconds
@@ -22,6 +22,14 @@ COLUMNS = 40  # of the tangent kernel, outputs times examples, at most
 # by about half of it the exponents are off: dlog(1 + c/n)/dlog n = −c/n, which falls by 1/n from the smallest width on
 FIRST = 0.05
 TOP = 0.05  # tolerance of the largest eigenvalue, which only sets the step size
+
+
+PARTS_OF_A_NETWORK = {
+    "output": "the output",
+    "first": "the first layer, beside the output,",
+    "second": "the second layer, beside the output,",
+    "kernel": "the tangent kernel, beside the output,",
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,12 @@ class LazyOnSubject(OnSubject, LazyOrRich):
         "neurons had the exponents −1.3 and −0.65.",
         "First and second layer are the first and the last hidden layer that your network has.",
     )
+
+    plainly = {
+        f"change_{law}_{part}": Plainly(f"the power of the width with which {what} changes")
+        for law in ("ntk", "mup")
+        for part, what in PARTS_OF_A_NETWORK.items()
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steepest import kit
 from steepest.claims.signals.stable_step.claim import TOO_LONG, StableStep
-from steepest.kit.subjects import Cost, Networks, OnSubject
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.measurement import kernel_matrix
 from steepest.measurement.adapters import Subject
 
@@ -51,6 +51,13 @@ class StableStepOnSubject(OnSubject, StableStep):
         "The same judge must refuse descent on half of your weights, those with the smaller derivatives, with the "
         "others held.",
     )
+
+    plainly = {
+        "step_over_edge": Plainly("the largest stable step over 2/λ_max"),
+        "every_step": Plainly(
+            "the largest stable step of the network farthest from the law, over 2/λ_max"
+        ),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         networks = self.build_all(most=self.examples)

@@ -34,7 +34,7 @@ from steepest.claims.training.adaptive_edge.claim import (
     rules_of_momentum,
 )
 from steepest.claims.training.adaptive_edge.experiment import BETA2, EPSILON
-from steepest.kit.subjects import Cost, Networks, OnSubject, retitled
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, retitled
 from steepest.measurement import is_cross_entropy
 from steepest.measurement.adapters import Subject
 from steepest.optimizers import Adam
@@ -97,6 +97,13 @@ class AdaptiveEdgeOnSubject(OnSubject, AdaptiveEdge):
         "each descent by cross-entropy has a hundred steps until the examples are fitted. With 20 to 40 of them "
         "curvature jumps past the edge and back.",
     )
+
+    plainly = {
+        "momentum": Plainly("the step size times the sharpness, late in training with momentum"),
+        "adam": Plainly(
+            "the step size times the sharpness in Adam's own coordinates, late in training"
+        ),
+    }
 
     @property
     def descents(self) -> list[Descent]:

@@ -20,7 +20,7 @@ from steepest.claims.training.rare_tokens import theory
 from steepest.claims.training.rare_tokens.claim import RareTokens
 from steepest.core.errors import UserError
 from steepest.dynamics import logarithmic
-from steepest.kit.subjects import Cost, Networks, OnSubject
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.measurement import Built
 from steepest.measurement.adapters import Subject
 
@@ -86,6 +86,11 @@ class RareOnSubject(OnSubject, RareTokens):
         "The same judge must refuse the other rule on your network and data, with all examples at once: descent on "
         "signs of gradients where you have SGD, plain descent where you have Adam.",
     )
+
+    plainly = {
+        "descent": Plainly("the number of steps of SGD until a class is learned"),
+        "adam": Plainly("the number of steps of Adam until a class is learned"),
+    }
 
     def __post_init__(self) -> None:
         super().__post_init__()

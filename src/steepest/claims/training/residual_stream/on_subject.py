@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from steepest import kit
 from steepest.claims.training.residual_stream.claim import ResidualStream
 from steepest.core.errors import UserError
-from steepest.kit.subjects import Cost, Networks, OnSubject
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.measurement.adapters import Subject, in_evaluation, is_torch_module, on_rows
 
 FEWEST = 6  # blocks: of fewer a tilt of the law by the root of depth is inside the margin
@@ -97,6 +97,11 @@ class StreamOnSubject(OnSubject, ResidualStream):
         "The same judge must refuse your network with its normalizations replaced by a division by the size that the "
         "stream has at the start; where no module is called a norm, the blocks in the opposite order.",
     )
+
+    plainly = {
+        "stream": Plainly("the variance of the stream over that before the blocks"),
+        "gradient": Plainly("the gradient of a block over the first block's"),
+    }
 
     def check_fields(self) -> None:
         """Allow any depth: it is that of the reader's network."""

@@ -12,7 +12,7 @@ from steepest import kit
 from steepest.claims.training.rotational_equilibrium import theory
 from steepest.claims.training.rotational_equilibrium.claim import RotationalEquilibrium
 from steepest.core.errors import UserError
-from steepest.kit.subjects import Cost, Networks, OnSubject
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.measurement import Built
 from steepest.measurement.adapters import Subject, Weight, normalizing_layers
 from steepest.measurement.adapters import subject as attach
@@ -105,6 +105,10 @@ class TurnsOnSubject(OnSubject, RotationalEquilibrium):
         "and has hardly felt its decay there.",
         "The same judge must refuse the angles of your other matrices, whose lengths matter.",
     )
+
+    plainly = {
+        "angle": Plainly("the angle by which weights turn in a step, in radians"),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         built = [self.build(place) for place in range(self.count)]

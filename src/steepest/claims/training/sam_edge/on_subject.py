@@ -21,7 +21,7 @@ from steepest.claims._descents_of_subjects import (
     walk,
 )
 from steepest.claims.training.sam_edge.claim import EDGE, MOMENTUM, SamEdge
-from steepest.kit.subjects import Cost, Networks, OnSubject, kept_rivals
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly, kept_rivals
 from steepest.measurement import is_cross_entropy
 from steepest.measurement.adapters import Subject
 
@@ -133,6 +133,10 @@ class SamEdgeOnSubject(OnSubject, SamEdge):
         "With cross-entropy the sharpness vanishes once the examples are fitted. So each training ends before, which "
         "costs a second one: the first finds out when.",
     )
+
+    plainly = {
+        "edge": Plainly("ηλ(1 + ρλ/‖∇L‖) late in training"),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         return self.build_all(most=self.n)

@@ -9,7 +9,7 @@ import xarray
 from steepest import kit
 from steepest.claims.training.update_size import experiment
 from steepest.claims.training.update_size.claim import UpdateSize
-from steepest.kit.subjects import Cost, Networks, OnSubject
+from steepest.kit.subjects import Cost, Networks, OnSubject, Plainly
 from steepest.measurement.adapters import Subject, gradient_of
 from steepest.optimizers import Moments, update_size_of_adam
 
@@ -55,6 +55,10 @@ class SizeOnSubject(OnSubject, UpdateSize):
         "drawn anew, with your β₁ and β₂. Evaluation mode; no step is taken.",
         "The law is to first order in how much second moments vary: weights that few examples reach are left out.",
     )
+
+    plainly = {
+        "digits": Plainly("the root mean square of Adam's update, in units of the step size"),
+    }
 
     def setting(self, key: kit.Key) -> Networks:
         return self.build_all(most=self.images)
