@@ -1,5 +1,6 @@
 """What the terminal shows of a measurement."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.table import Table
@@ -14,6 +15,7 @@ from steepest.measurement import (
     ERRORS,
     Builder,
     Plan,
+    Reading,
     Report,
     errors,
     load_checkpoint,
@@ -122,11 +124,15 @@ def _report(report: Report) -> None:
         header_style="bold",
     )
     for quantity in report.quantities:
+        if quantity.of:
+            continue
         numeric = quantity.compared is not None and "η" in quantity.theory
         compared = f" = {quantity.compared:.4g}" if numeric else ""
         value = "\n".join([number(quantity), *errors(quantity, BRIEF)])
         table.add_row(quantity.name, value, quantity.theory + compared, quantity.interpretation)
     console.print(table, markup=False)
+    for layers in _by_layer(report):
+        console.print(layers, markup=False)
     for source in _sources(report):
         console.print(f"  ({BRIEF[source]}): {ERRORS[source]}", markup=False, highlight=False)
     asked = [
@@ -138,6 +144,42 @@ def _report(report: Report) -> None:
         sign = {True: "✓", False: "✗", None: "?"}[holds]
         console.print(f"  {sign} {name} assumes: {text}", markup=False, highlight=False)
     console.print(f"{report.passes} passes over the data, {report.seconds:.1f} s", highlight=False)
+
+
+LAYERS = {
+    "width-start": "at the start",
+    "width-change": "change at the end",
+    "width-update": "own update",
+}
+ARRAYS = {"width-weights": "relative change at the end"}
+
+
+def _by_layer(report: Report) -> Iterator[Table]:
+    """Yield tables with one row a layer, and one an array of weights; nothing where no reading is of one."""
+    for what, titles in (
+        ("powers of the width, by layer", LAYERS),
+        ("by array of weights", ARRAYS),
+    ):
+        cells = {
+            (reading.of, reading.id): reading
+            for reading in report.quantities
+            if reading.id in titles
+        }
+        rows = dict.fromkeys(of for of, _ in cells)
+        if not rows:
+            continue
+        table = Table(what, *titles.values(), box=None, pad_edge=False, header_style="bold")
+        for of in rows:
+            table.add_row(of, *[_power(cells.get((of, id))) for id in titles])
+        yield table
+
+
+def _power(reading: Reading | None) -> str:
+    """Return a power of the width with its interval."""
+    if reading is None or reading.interval is None:
+        return "–"
+    low, high = reading.interval
+    return f"{reading.value:.2f} ({low:.2f} to {high:.2f})"
 
 
 def _sources(report: Report) -> list[str]:

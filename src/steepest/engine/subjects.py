@@ -188,7 +188,7 @@ def run_on(
         "left_out": dict(kind.left_out),
         "assumed": list(assumed),
         "notes": list(kind.notes),
-        "plainly": [_plain(kind, check) for check in _failing_first(judged.checks)],
+        "plainly": plain_words(kind, judged.checks),
         "expected_seconds": round(offer.seconds, 2),
         "took_seconds": round(took, 2),
         "cost": offer.text,
@@ -250,12 +250,19 @@ def said(verdict: Verdict, reason: str, assumed: tuple[str, ...], several: bool)
     return f"{words} ({reason})"
 
 
-def _failing_first(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks on which a verdict rests, those that fail first."""
+def plain_words(kind: type[OnSubject], checks: Sequence[Check]) -> list[dict[str, str]]:
+    """Return what was measured and what the law asks for, of each check on which a verdict rests.
+
+    Args:
+        kind: the version for subjects, which has the words.
+        checks: that were judged; those that fail come first.
+
+    Returns:
+        lines of ``check``, the id, ``verdict`` and ``text``.
+    """
     order = (Verdict.FAILS, Verdict.INCONCLUSIVE, Verdict.HOLDS)
-    return sorted(
-        (check for check in checks if check.decides), key=lambda at: order.index(at.verdict)
-    )
+    counted = sorted((at for at in checks if at.decides), key=lambda at: order.index(at.verdict))
+    return [_plain(kind, check) for check in counted]
 
 
 def _plain(kind: type[OnSubject], check: Check) -> dict[str, str]:

@@ -336,6 +336,7 @@ def _group(
             MUP,
             f"{ROLES[roles.get(power.layer, '')]}; {_sizes(power)}",
             picture if i == 0 else None,
+            power.layer,
         )
         for i, power in enumerate(powers)
     ]
@@ -366,12 +367,17 @@ def _of_outputs(
 
 
 def _reading(
-    id: str, name: str, power: Power, theory: str, interpretation: str, picture: Panel | None = None
+    id: str,
+    name: str,
+    power: Power,
+    theory: str,
+    interpretation: str,
+    picture: Panel | None = None,
+    of: str = "",
 ) -> Reading:
     if math.isnan(power.value):
-        return Reading(
-            name, math.nan, theory=theory, interpretation=f"no power: {_sizes(power)}", id=id
-        )
+        none = f"no power: {_sizes(power)}"
+        return Reading(name, math.nan, theory=theory, interpretation=none, id=id, of=of)
     return Reading(
         name,
         power.value,
@@ -382,6 +388,7 @@ def _reading(
         interpretation=interpretation,
         panel=picture,
         id=id,
+        of=of,
     )
 
 
