@@ -37,6 +37,7 @@ ORDER = (
     "monitor",
     "faults",
     "examples",
+    "start_step",
     "normalization",
     "warnings",
     "divergence",

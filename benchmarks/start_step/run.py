@@ -5,7 +5,7 @@ without a step size, three tenths of the largest stable step of the first weight
 descent whose step grows by the same factor in each of a hundred steps, from which a tenth of the step is taken at which
 the smoothed loss was lowest. Each answer is then trained with, and so is every step of a grid.
 
-python benchmarks/start_step/run.py [--first 1300] [--seeds 2] [--steps 300]
+python benchmarks/start_step/run.py [--first 1300] [--seeds 2] [--steps 300] writes ``runs.jsonl`` and ``record.json``.
 """
 
 import argparse
@@ -21,8 +21,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "warnings"))
 from first_list import DEEP, GPT, LSTM, RESNET, SMOOTH
-from kinds import Pair, Task, adam, sgd
-from run import shuffled
+from kinds import Pair, Task, adam, sgd, shuffled
 from second_list import BINARY, COPY, GRU, NORMED, VIT
 
 from steepest.measurement import measure
@@ -40,6 +39,16 @@ NETWORKS = {
     "binary": BINARY,
 }
 RUNS = Path(__file__).with_name("runs.jsonl")
+WORDS = RUNS.with_name("words.json")
+COLUMNS = [
+    "rule",
+    "answer",
+    "trainings",
+    "nine tenths of the way",
+    "median",
+    "hardly learn",
+    "step over the best",
+]
 MOMENTUM = 0.9
 OPTIMIZERS: dict[str, tuple[Callable, tuple[float, ...]]] = {
     "momentum": (lambda lr: sgd(lr, MOMENTUM), tuple(10 ** (half / 2) for half in range(-8, 3))),
@@ -56,6 +65,7 @@ RISEN = 4.0  # times the lowest smoothed loss: the range test ends
 SMOOTH_OVER = 0.9  # how much of the running loss is kept
 TENTH = 0.1
 ANSWERS = ("short descents", "limit of the first weights", "range test")
+LITTLE = 0.01  # of it, below which nothing was learned
 NEAR = 0.9  # of the way down that the best step goes, from which an answer is good
 
 
@@ -190,20 +200,27 @@ def summary(rows: list[dict]) -> list[list[object]]:
     for rule in OPTIMIZERS:
         of_rule = [row for row in rows if row["rule"] == rule]
         for way in ANSWERS:
-            shares = [share for row in of_rule if (share := down(row, way)) is not None]
-            if not shares:
+            answered = [row for row in of_rule if row["ways"][way]["step"] is not None]
+            if not answered:
                 continue
-            factors = [
-                row["ways"][way]["step"] / row["best"]
-                for row in of_rule
-                if row["ways"][way]["step"] is not None
-            ]
+            shares = [share for row in answered if (share := down(row, way)) is not None]
+            factors = [row["ways"][way]["step"] / row["best"] for row in answered]
             near = sum(share >= NEAR for share in shares)
-            lost = sum(share <= 0 for share in shares)
-            middle = f"{statistics.median(factors):.2g}"
-            ends = f"{min(factors):.1g} to {max(factors):.1g}"
-            lines.append([rule, way, len(shares), near, lost, middle, ends])
+            lost = sum(share <= LITTLE for share in shares)
+            middle = f"{statistics.median(shares):.2f}"
+            between = f"{statistics.median(factors):.2g} ({min(factors):.1g} to {max(factors):.1g})"
+            lines.append([rule, way, len(shares), near, middle, lost, between])
     return lines
+
+
+def keep(rows: list[dict]) -> None:
+    """Write the record from the runs and the words beside it."""
+    words = json.loads(WORDS.read_text("utf-8"))
+    tables = [{"columns": COLUMNS, "rows": summary(rows)}]
+    record = {"title": words["title"], "how": words["how"], "tables": tables, "says": words["says"]}
+    RUNS.with_name("record.json").write_text(
+        json.dumps(record, indent=1, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 def main() -> None:
@@ -211,7 +228,6 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1300)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--out", type=Path, default=RUNS)
     known = parser.parse_args()
     torch.set_num_threads(1)
     rows = []
@@ -220,9 +236,8 @@ def main() -> None:
             for seed in range(known.first, known.first + known.seeds):
                 rows.append(judged(name, rule, seed, known.steps))
                 print(json.dumps(rows[-1]), flush=True)
-    known.out.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    for line in summary(rows):
-        print(line)
+    RUNS.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    keep(rows)
 
 
 if __name__ == "__main__":

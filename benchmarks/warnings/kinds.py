@@ -5,7 +5,7 @@ monitor should say afterwards what happened.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,3 +82,11 @@ ramp = lambda step: (step + 1) / STEPS
 warm_up = lambda step: min(1.0, (step + 1) / 40)
 cosine = lambda step: 0.5 * (1 + math.cos(math.pi * step / STEPS))
 doubling = lambda step: 2.0 ** (step // 10)
+
+
+def shuffled(pair: Pair, batch: int) -> Iterator[Pair]:
+    """Yield batches of shuffled examples, for ever; the last one of an epoch is left out if it is not full."""
+    while True:
+        for rows in torch.randperm(len(pair[0])).split(batch):
+            if len(rows) == batch:
+                yield pair[0][rows], pair[1][rows]

@@ -20,7 +20,6 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import first_list
 import second_list
-from kinds import STEPS, Kind, Pair
+from kinds import STEPS, Kind, Pair, shuffled
 from lost import DIVERGED, lost
 
 LISTS = {"first": first_list.KINDS, "second": second_list.KINDS}
@@ -97,14 +96,6 @@ def train(kind: Kind, seed: int, file: Path | None) -> Course:
     steps = tuple(record["step"] for record in warnings)
     rules = tuple(rule for record in warnings for rule in record.get("rules", ()))
     return Course(lost(risks, guess), steps, rules)
-
-
-def shuffled(pair: Pair, batch: int) -> Iterator[Pair]:
-    """Yield batches of shuffled examples, for ever; the last one of an epoch is left out if it is not full."""
-    while True:
-        for rows in torch.randperm(len(pair[0])).split(batch):
-            if len(rows) == batch:
-                yield pair[0][rows], pair[1][rows]
 
 
 def risk(kind: Kind, model: torch.nn.Module, pair: Pair) -> float:

@@ -1,0 +1,1 @@
+"""The claim shared-filters: what it says, its experiment and its theory."""

@@ -1,0 +1,108 @@
+"""Kernels with shared filters and without: closed forms by the library's limit, by draws, and networks in NumPy."""
+
+import jax
+import numpy as np
+import pytest
+
+from steepest.claims.kernels.cntk_fluctuations import experiment as convolutions
+from steepest.claims.kernels.cntk_fluctuations import theory as fluctuations
+from steepest.claims.kernels.shared_filters import experiment, theory
+from steepest.claims.kernels.shared_filters.claim import SharedFilters
+from steepest.kernels import empirical_ntk, gram
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_the_kernel_is_that_of_the_limit(is_shared, layers):
+    """The library's recursion over displacements, for both kinds of filters."""
+    rho = 0.4
+    pair = experiment.pair_of(convolutions.signals(4, (rho,))[0]).astype(float)
+    limit = gram(experiment.build(is_shared, layers, 8, (4, 5)).limit(), pair).ntk
+    expected = [theory.kernel(layers, 1 / 5, cosine) for cosine in (1.0, rho)]
+    np.testing.assert_allclose(limit[0], expected, rtol=1e-6)
+
+
+def test_pairs_of_positions_are_the_kernel_of_pooled_networks():
+    """The rival's kernel is P times that of the limit of pooled networks, which divide by P² and not by P."""
+    claim = SharedFilters(positions=(4, 12), correlations=(0.1, 0.4))
+    pair = experiment.pair_of(convolutions.signals(4, (claim.middle,))[0]).astype(float)
+    pooled = [
+        4 * gram(experiment.build(True, layers, 8, (4, 5), pooled=True).limit(), pair).ntk[0]
+        for layers in (1, 2)
+    ]
+    np.testing.assert_allclose(claim.kernel_of_all_pairs(), pooled, rtol=1e-6)
+
+
+def test_filters_of_their_own_by_draws():
+    variances = np.array([0.5, 1.0, 4.0])
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((400_000, 3)) * variances**0.5
+    last = rng.standard_normal(z.shape)
+    phi = (np.maximum(z, 0) ** 2 + last**2 * (z > 0) * variances).sum(1)
+    drawn = 3 * phi.var() / phi.mean() ** 2
+    assert theory.AT_ONE_POSITION * theory.of_their_own(variances) == pytest.approx(drawn, rel=0.02)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_the_network_is_a_mean_over_channels(is_shared):
+    """Θ of the library's network on a digit, by its own weights: one filter, or one at each position."""
+    image = convolutions.images(np.random.default_rng(3), 1)
+    net = experiment.build(is_shared, 1, 5, image.shape[1:])
+    params = convolutions.draw(np.random.default_rng(0), net, 1)
+    (first, *_, last) = jax.tree.map(lambda leaf: np.asarray(leaf[0], float), params)
+    pixels = image[0, ..., 0].astype(float)
+    moves = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    windows = np.stack([np.roll(pixels, (-i, -j), (0, 1)).ravel() for i, j in moves], 1)  # (64, 9)
+    a = last["w"].reshape(64, 5)
+    if is_shared:
+        z = windows @ first["w"].reshape(5, 9).T / 3
+        reach = np.ones((64, 64))
+    else:
+        own = np.moveaxis(first["w"].reshape(8, 8, 5, 9), 2, 0).reshape(5, 64, 9)
+        z = np.einsum("cpk,pk->pc", own, windows) / 3
+        reach = np.eye(64)
+    covariance = reach * (windows @ windows.T) / 9
+    gates = a * (z > 0)
+    phi = (np.maximum(z, 0) ** 2).sum(0) + np.einsum("pc,pq,qc->c", gates, covariance, gates)
+    theta = jax.jit(jax.vmap(lambda p: empirical_ntk(net, p, image)))(params)
+    assert float(theta[0, 0, 0]) == pytest.approx(phi.mean() / 64, rel=1e-5)
+
+
+def test_positions_that_are_independent_vary_alike():
+    """At ρ = 0 nothing tells a shared filter from filters of their own; at ρ = 1 it counts as one position."""
+    claim = SharedFilters()
+    assert claim.times(6, 0.0) == pytest.approx(1)
+    assert claim.times(6, 1.0) == pytest.approx(6)
+    assert theory.of_their_own(np.ones(6)) == pytest.approx(1)
+
+
+def test_a_digits_windows_by_the_two_laws():
+    image = convolutions.images(np.random.default_rng(0), 1)[0]
+    shared, own = SharedFilters().of_image(image)
+    covariance = fluctuations.windows(image[..., 0])
+    rng = np.random.default_rng(1)
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.maximum(values, 0) ** 0.5
+    z = rng.standard_normal((40_000, 64)) @ root.T
+    gates = rng.standard_normal(z.shape) * (z > 0)
+    phi = (np.maximum(z, 0) ** 2).sum(1) + ((gates @ root) ** 2).sum(1)
+    assert shared == pytest.approx(64 * phi.var() / phi.mean() ** 2 / 3, rel=0.1)
+    sizes = np.diag(covariance)
+    assert own == pytest.approx(64 * (sizes @ sizes) / sizes.sum() ** 2)
+
+
+def test_means_are_over_the_networks_of_a_group():
+    pair = experiment.pair_of(convolutions.signals(3, (0.5,))[0])
+    net = experiment.build(False, 1, 2, pair.shape[1:])
+    means = experiment.mean_kernels(np.random.default_rng(0), net, pair, 2, 3)
+    params = convolutions.draw(np.random.default_rng(0), net, 6)
+    each = [
+        empirical_ntk(net, jax.tree.map(lambda leaf, i=i: leaf[i], params), pair) for i in range(6)
+    ]
+    expected = np.array([theta[0] for theta in each]).reshape(2, 3, 2).mean(1).T
+    np.testing.assert_allclose(means, expected, rtol=1e-5)
+
+
+def test_equal_positions_are_out_of_range():
+    claim = SharedFilters(correlations=(0.1, 1.0))
+    assert not claim.hypotheses(claim.setting(jax.random.key(0)))[0].holds
