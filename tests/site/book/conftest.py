@@ -66,6 +66,9 @@ steepest run plain-decay --rate 0.25
 :::{claims} first_steps
 :::
 
+:::{claims} shifted-decay
+:::
+
 :::{formulas} first_steps
 :::
 

@@ -54,6 +54,14 @@ def test_the_formula_of_each_claim_is_listed(chapter):
     assert "not run yet" in listed
 
 
+def test_claims_are_listed_by_chapter_or_by_name(chapter):
+    of_chapter, named = chapter.split('<ul class="overview">')[1:]
+    assert of_chapter.split("</ul>")[0].count("<li>") > 1
+    assert re.findall(r'href="\.\./claims/([\w-]+)\.html"', named.split("</ul>")[0]) == [
+        "shifted-decay"
+    ]
+
+
 def test_a_claim_without_result_says_how_to_get_one(chapter):
     told = chapter.split('aria-label="The claim unrun"')[1].split("</aside>")[0]
     assert "not run yet" in told
@@ -139,6 +147,7 @@ WRONG = {
     ":::{claim} plain-decay\n:checks: rat\n:::": "did you mean 'rate'",
     ":::{claim} plain-decay\n:panels: 9\n:::": "has 2 panels, got number 9",
     ":::{claims} nowhere\n:::": "no claim is in nowhere",
+    ":::{claims} plain-decay nobody\n:::": "no claim is in nobody, or is called so",
 }
 
 

@@ -246,7 +246,7 @@ class _Toy(_Directive):
 
 
 class _OfChapters(_Directive):
-    """Something about all claims of some chapters of the catalogue."""
+    """Something about all claims of some chapters of the catalogue, and about claims that are named."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -255,14 +255,17 @@ class _OfChapters(_Directive):
         """Return the claims.
 
         Raises:
-            UserError: none is in the chapters.
+            UserError: a word is neither a chapter with claims nor a claim.
         """
         wanted = self.arguments[0].split()
-        names = [name for name, line in catalogue.built_in().items() if line.chapter in wanted]
-        if not names:
-            chapters = catalogue.CHAPTERS
-            raise UserError(f"no claim is in {' or '.join(wanted)}; chapters are {chapters}")
-        return names
+        lines = catalogue.built_in()
+        chapters = {line.chapter for line in lines.values()}
+        missing = [word for word in wanted if word not in chapters and word not in lines]
+        if missing:
+            raise UserError(
+                f"no claim is in {' or '.join(missing)}, or is called so; chapters are {catalogue.CHAPTERS}"
+            )
+        return [name for name, line in lines.items() if {name, line.chapter} & set(wanted)]
 
     def run(self) -> list[nodes.Node]:
         try:
