@@ -14,14 +14,23 @@ _TOYS = re.compile(r"<script [^>]*toys\.js[^>]*></script>\n?")
 """The script of the toys, which a page without one does not need."""
 
 
+_CLOSED = '<li class="toctree-l1 has-children">'
+"""Where the menu names a page with pages below it, none of which is being read."""
+LONG_MENU = 10
+"""From so many pages on the menu leads to their list, and does not hold it on every page of the book."""
+
+
 def lean_page(text: str) -> str:
     r"""Return a page with one space or line break where there are several, and without the source of set formulas.
+
+    Long lists of the menu that are closed are left out as well.
 
     >>> lean_page('<p>a  \n b <code>c  d</code></p>')
     '<p>a\nb <code>c  d</code></p>'
     >>> lean_page('<math display="inline" alttext="x^2"><mi>x</mi></math>')
     '<math><mi>x</mi></math>'
     """
+    text = lean_menu(text)
     parts = []
     start = 0
     for kept in _KEPT.finditer(text):
@@ -33,6 +42,29 @@ def lean_page(text: str) -> str:
     if 'class="highlight' not in text:
         lean = _COLOURS_OF_CODE.sub("", lean)
     return lean if "data-toy" in text else _TOYS.sub("", lean)
+
+
+def lean_menu(text: str) -> str:
+    """Return a page whose menu names no pages of long lists that are closed, but only the page of the list."""
+    pieces = text.split(_CLOSED)
+    return "".join([pieces[0], *map(_without_long_list, pieces[1:])])
+
+
+def _without_long_list(entry: str) -> str:
+    """Return an entry of the menu, and what comes after it, without its list if that is long."""
+    link = entry.index("</a>") + len("</a>")
+    opens = entry.index("<ul>", link)
+    depth = 0
+    for tag in re.finditer(r"<(/?)ul\b[^>]*>", entry[opens:]):
+        depth += -1 if tag[1] else 1
+        if depth == 0:
+            closes = opens + tag.end()
+            break
+    else:
+        return f"{_CLOSED}{entry}"
+    if entry.count("<li", opens, closes) < LONG_MENU:
+        return f"{_CLOSED}{entry}"
+    return f'<li class="toctree-l1">{entry[:link]}{entry[closes:]}'
 
 
 def _lean(text: str) -> str:
