@@ -24,6 +24,7 @@ FRONT = """# A small book
 verdicts
 chapters/decay
 claims/index
+formulas
 works
 ```
 """

@@ -54,6 +54,13 @@ def test_the_formula_of_each_claim_is_listed(chapter):
     assert "not run yet" in listed
 
 
+def test_each_chapter_of_the_catalogue_has_a_page_of_formulas(book):
+    leading = (book.index.parent / "formulas.html").read_text("utf-8")
+    assert 'href="formulas/first_steps.html"' in leading and "<math" not in leading
+    page = (book.index.parent / "formulas" / "first_steps.html").read_text("utf-8")
+    assert 'href="../claims/plain-decay.html"' in page and "<math" in page
+
+
 def test_claims_are_listed_by_chapter_or_by_name(chapter):
     of_chapter, named = chapter.split('<ul class="overview">')[1:]
     assert of_chapter.split("</ul>")[0].count("<li>") > 1
@@ -93,7 +100,7 @@ def test_markup_of_claims_stays_text(book):
 
 
 def test_the_search_knows_the_chapters(book):
-    index = (book.index.parent / "searchindex.js").read_text("utf-8")
+    index = (book.index.parent / "searchindex" / "base.js").read_text("utf-8")
     assert "How things decay" in index
 
 

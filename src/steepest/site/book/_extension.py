@@ -23,6 +23,7 @@ from . import _html, _theory_html
 from ._chapters import chapters, frames
 from ._gallery import NEAR
 from ._numbers import KINDS, Asked, Number, asked
+from ._search import Shown, shown, write_shown
 from ._shelf import Shelf, shelf
 from ._slides import CHAPTERS, address
 from ._statements import Outcome, StatementMap, read_statements
@@ -73,9 +74,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("predict", _Predict)
     app.add_directive("exercise", _Exercise)
     app.add_node(_Bare, html=(_nothing, _nothing))
+    app.add_node(Shown, html=(write_shown, None))
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     app.connect("doctree-read", _warn_of_hand_typed_numbers)
     app.connect("doctree-read", _set_scripts)
+    app.connect("doctree-read", _keep_formulas_out_of_the_search)
     app.connect("doctree-read", _link_slides)
     app.connect("html-page-context", _leave_out_what_a_page_does_not_need)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -140,14 +143,14 @@ class _VerdictRole(_Steepest, SphinxRole):
             )
             return [nodes.problematic(self.rawtext, self.rawtext)], []
         html = _html.verdict(name, self.shelf.run(Asked(name)), self.root)
-        return [nodes.raw("", html, format="html")], []
+        return [shown(html)], []
 
 
 class _Directive(_Steepest, SphinxDirective):
     """A directive whose output is HTML of ours."""
 
     def html(self, text: str) -> list[nodes.Node]:
-        return [nodes.raw("", text, format="html")]
+        return [shown(text)]
 
     def wrong(self, sentence: object) -> list[nodes.Node]:
         _log.warning("%s", sentence, location=self.get_location(), type="steepest")
@@ -464,10 +467,10 @@ class _Folded(_Directive):
     def folded(self, kind: str, lead: str) -> list[nodes.Node]:
         """Return the question behind its first words, and what it opens."""
         question, _ = self.state.inline_text(self.arguments[0], self.lineno)
-        head = nodes.raw("", f'<details class="{kind}"><summary><b>{lead}</b> ', format="html")
+        head = shown(f'<details class="{kind}"><summary><b>{lead}</b> ')
         summary = nodes.inline("", "", *question)
-        opened = nodes.raw("", "</summary>", format="html")
-        closed = nodes.raw("", "</details>", format="html")
+        opened = shown("</summary>")
+        closed = shown("</details>")
         return [head, _Bare("", summary), opened, *self.parse_content_to_nodes(), closed]
 
 
@@ -530,6 +533,13 @@ def _warn_of_hand_typed_numbers(app: Sphinx, doctree: nodes.document) -> None:
             )
 
 
+def _keep_formulas_out_of_the_search(app: Sphinx, doctree: nodes.document) -> None:
+    """Mark formulas, whose commands and letters are no words."""
+    for kind in (nodes.math, nodes.math_block):
+        for node in doctree.findall(kind):
+            node["classes"].append("no-search")
+
+
 def _link_slides(app: Sphinx, doctree: nodes.document) -> None:
     """Link the slides at the end of each chapter."""
     page = app.env.docname
@@ -537,7 +547,7 @@ def _link_slides(app: Sphinx, doctree: nodes.document) -> None:
         return
     link = f'<a href="../{address(page)}">Slides of this chapter</a>'
     line = f'<p class="slides-link">{link}, to show in a lecture or to print</p>'
-    doctree.append(nodes.raw("", line, format="html"))
+    doctree.append(shown(line))
 
 
 def _set_scripts(app: Sphinx, doctree: nodes.document) -> None:
