@@ -2,12 +2,17 @@
 
 import re
 import shutil
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from steepest.app.book import write_book
 from steepest.core.errors import UserError
+from steepest.core.words import Verdict
+from steepest.record import HoldRate, Record
 from steepest.site.book import build, chapters, needs
+from steepest.site.book._where import where_it_holds
 from tests.extras import need
 from tests.site.book.whole import problems
 
@@ -44,6 +49,27 @@ def test_a_claim_shows_what_would_refute_it(chapter):
         "holds",
     ):
         assert part in told
+
+
+def test_a_claim_says_where_it_holds(chapter):
+    told = chapter.split('aria-label="The claim plain-decay"')[1].split("</aside>")[0]
+    assert "<b>Where it holds.</b> A decay whose rate is measured." in told
+    assert "fresh seeds" not in told  # nobody has counted
+
+
+def test_where_a_claim_of_the_catalogue_holds(monkeypatch):
+    """Sentence, counts and ranges are those of its result and of the record."""
+    about = {
+        "origin": "steepest",
+        "experiment": "Networks on digits.",
+        "scope": {"lr": {"low": 0.1, "high": 0.2, "why": ""}},
+    }
+    result: Any = SimpleNamespace(about=about, preset="quick", claim="decay", claim_version=3)
+    counted = Record(3, Verdict.HOLDS, seeds=HoldRate(19, fails=1), settings=HoldRate(20))
+    monkeypatch.setattr("steepest.record.records", lambda: {"decay": counted})
+    where = where_it_holds(result)
+    assert where.rates == "holds at 19 of 20 fresh seeds (1 fails), 20 of 20 settings"
+    assert (where.experiment, where.ranges) == ("Networks on digits.", {"lr": "0.1 … 0.2"})
 
 
 def test_the_formula_of_each_claim_is_listed(chapter):
