@@ -19,7 +19,7 @@ from steepest.site import pages
 
 from ._documents import CLAIMS, write_claims, write_formulas, write_notebooks, write_works
 from ._gallery import GALLERY
-from ._lean import lean_page, lean_script, lean_sheet
+from ._lean import lean_code_sheet, lean_page, lean_script, lean_sheet
 from ._numbers import Asked
 from ._reference import clean_docstring, short_signature, write_reference
 from ._search import split_index
@@ -32,6 +32,7 @@ LEFT_OUT = ("_sources", ".buildinfo", "objects.inv")
 SCRIPTS = ("book.js", "toys.js", "slides.js")
 SCORER = "scorer.js"
 SEARCH = "search.js"
+OF_CODE = "pygments.css"
 IN_EVERY_PAGE = ("book.js", "toys.js")
 DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
 
@@ -259,8 +260,12 @@ def _finish(html: Path, results: Path) -> None:
         path.unlink()
     for page in sorted(html.rglob("*.html")):
         page.write_text(lean_page(page.read_text("utf-8")), "utf-8")
+    for script in sorted((html / "_static").glob("*.js")):
+        script.write_text(lean_script(script.read_text("utf-8")), "utf-8")
     for sheet in sorted(html.rglob("*.css")):
         sheet.write_text(lean_sheet(sheet.read_text("utf-8")), "utf-8")
+    of_code = html / "_static" / OF_CODE
+    of_code.write_text(lean_code_sheet(of_code.read_text("utf-8")), "utf-8")
     texts = (page.read_text("utf-8") for page in sorted(html.rglob("*.html")))
     (html / "_static" / pages.MATH_FILE).write_bytes(pages.font(pages.characters(texts)))
     stored = shelf(str(results))

@@ -20,8 +20,8 @@ from steepest.engine.descriptions import description
 from steepest.site.pages import Run, formula
 
 from . import _html, _theory_html
-from ._chapters import chapters, frames
-from ._gallery import NEAR
+from ._chapters import Chapter, chapters, frames
+from ._gallery import MANY, NEAR
 from ._numbers import KINDS, Asked, Number, asked
 from ._search import Shown, shown, write_shown
 from ._shelf import Shelf, shelf
@@ -181,17 +181,20 @@ class _ClaimDirective(_Directive):
                 options.get("checks", "").split(),
                 options.get("rival", ""),
                 options.get("expect", "holds"),
-                far=self._boxes_above() >= NEAR,
+                far=self._is_far(),
             )
         except (UserError, ValueError) as trouble:
             return self.wrong(trouble)
         return self.html(shown)
 
-    def _boxes_above(self) -> int:
-        """Return how many boxes of claims the page has above this one."""
+    def _is_far(self) -> bool:
+        """Return whether the figures of this box are files: far down a page, and everywhere on a page of many."""
         above = self.env.current_document.get("steepest_boxes", 0)
         self.env.current_document["steepest_boxes"] = above + 1
-        return above
+        if above >= NEAR:
+            return True
+        text = Path(self.env.doc2path(self.env.docname)).read_text("utf-8")
+        return len(Chapter(self.env.docname, "", text).boxes) >= MANY
 
 
 class _Moving(_Directive):

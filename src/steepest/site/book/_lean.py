@@ -70,7 +70,11 @@ def _without_long_list(entry: str) -> str:
 def _lean(text: str) -> str:
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r'(<math\b[^>]*?) alttext="[^"]*"', r"\1", text)
-    text = text.replace('<math display="inline">', "<math>").replace(' internal"', '"')
+    text = (
+        text.replace('<math display="inline">', "<math>")
+        .replace(' internal"', '"')
+        .replace('"number reference external"', '"number"')
+    )
     text = re.sub(r"\s*\n\s*", "\n", text)
     text = re.sub(r"(<(?:ul|ol|tr|thead|tbody|table|dl|div|section|aside)\b[^>]*>)\n", r"\1", text)
     text = re.sub(
@@ -85,14 +89,39 @@ def _lean_drawing(text: str) -> str:
 
 
 def lean_script(text: str) -> str:
-    r"""Return a script without comments that have lines of their own.
+    r"""Return a script without comments that have lines of their own, and without empty lines.
 
-    >>> lean_script("/* one\n two */\na = 1; /* b */\n\n")
-    'a = 1; /* b */\n'
+    >>> lean_script("/* one\n two */\na = 1; /* b */\n\n  // three\nb = 2;\n")
+    'a = 1; /* b */\nb = 2;\n'
     """
-    return re.sub(
-        r"\n{2,}", "\n", re.sub(r"^/\*.*?\*/\n", "", text, flags=re.DOTALL | re.MULTILINE)
-    )
+    text = re.sub(r"^[ \t]*/\*.*?\*/[ \t]*\n", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^[ \t]*//.*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"\n\s*\n", "\n", text)
+
+
+_OF_CODE = re.compile(r"([^{}]*\.highlight) (\.\w+)\{([^{}]*)\}")
+"""A rule for one kind of words in code."""
+
+
+def lean_code_sheet(text: str) -> str:
+    r"""Return a lean sheet of code's colours in which kinds of words with one colour share a rule.
+
+    A word has one kind, so that the order of these rules does not matter.
+
+    >>> lean_code_sheet(".highlight .c{color: red}.highlight .k{top: 0}.highlight .s{color: red}")
+    '.highlight :is(.c,.s){color: red}.highlight .k{top: 0}'
+    """
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for rule in _OF_CODE.finditer(text):
+        kinds.setdefault((rule[1], rule[3]), []).append(rule[2])
+
+    def once(rule: re.Match[str]) -> str:
+        alike = kinds.pop((rule[1], rule[3]), [])
+        if len(alike) < 2:
+            return f"{rule[1]} {alike[0]}{{{rule[3]}}}" if alike else ""
+        return f"{rule[1]} :is({','.join(alike)}){{{rule[3]}}}"
+
+    return _OF_CODE.sub(once, text)
 
 
 def lean_sheet(text: str) -> str:

@@ -70,13 +70,19 @@ def parts_of(index: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
     Args:
         index: as Sphinx writes it. Its entries of the general index are left out: they are objects, which are found as
-            such. So are numbers, for which the search does not look, and file names, which no result shows.
+            such. So are numbers, for which the search does not look, and file names, which no result shows. A title
+            of a page that is among all titles is its place there.
     """
-    base = {key: index[key] for key in index if key not in ("terms", "filenames", "indexentries")}
+    left_out = ("terms", "titleterms", "filenames", "indexentries")
+    base = {key: index[key] for key in index if key not in left_out}
+    places = {title: place for place, title in enumerate(index["alltitles"])}
+    if not any(title.isdigit() for title in places):  # scripts would put such a title first
+        base["titles"] = [places.get(title, title) for title in index["titles"]]
     parts: dict[str, dict[str, Any]] = {BASE: base}
-    for word, pages in index["terms"].items():
-        if word.isdigit():
-            continue
-        name = word[0] if "a" <= word[0] <= "z" else OTHERS
-        parts.setdefault(name, {})[word] = pages
+    for kind in ("terms", "titleterms"):
+        for word, pages in index[kind].items():
+            if not word.isdigit():
+                name = word[0] if "a" <= word[0] <= "z" else OTHERS
+                part = parts.setdefault(name, {"terms": {}, "titleterms": {}})
+                part[kind][word] = pages
     return parts

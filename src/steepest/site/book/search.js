@@ -15,12 +15,16 @@
     const first = words.map((word) => (/^[a-z]/.test(word) ? word[0] : "others"));
     const wanted = [...new Set(first)].filter((name) => names.includes(name));
     await Promise.all(["base", ...wanted].map(load));
-    const known = (word) => wanted.some((name) => Object.hasOwn(parts[name] || {}, word));
-    if (words.some((word) => word.length > 2 && !known(word))) {
+    const all = (kind) => Object.assign({}, ...names.map((name) => (parts[name] || {})[kind]));
+    const known = { ...all("terms"), ...all("titleterms") };
+    if (words.some((word) => word.length > 2 && !Object.hasOwn(known, word))) {
       await Promise.all(names.filter((name) => !wanted.includes(name)).map(load));
     }
-    const { base, ...others } = parts;
-    Search.setIndex({ ...base, terms: Object.assign({}, ...Object.values(others)), filenames: base.docnames, indexentries: {} });
+    const { base } = parts;
+    const sections = Object.keys(base.alltitles);
+    const titles = base.titles.map((title) => (typeof title === "number" ? sections[title] : title));
+    const found = { terms: all("terms"), titleterms: all("titleterms") };
+    Search.setIndex({ ...base, ...found, titles, filenames: base.docnames, indexentries: {} });
   };
   if (query.trim()) search();
 })();
