@@ -54,11 +54,11 @@ def test_boxes_show_checks_that_count(chapter):
 
 
 def test_every_claim_is_told_or_listed():
-    """Each folder of claims is listed at the end of a chapter."""
+    """Each folder of claims is listed at the end of a chapter; a chapter may name single claims besides."""
     listed = {
         word
         for chapter in CHAPTERS
         for line in re.findall(r"^:{3,}\{claims\} (.+)$", chapter.text, re.MULTILINE)
         for word in line.split()
     }
-    assert listed == set(catalogue.CHAPTERS)
+    assert listed - set(catalogue.built_in()) == set(catalogue.CHAPTERS)

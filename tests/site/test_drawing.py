@@ -130,6 +130,37 @@ def test_every_blend_belongs_to_one_role():
     assert all(blend(role, 0) == COLOURS[role] and blend(role, 1) == FAMILY[role] for role in roles)
 
 
+def test_four_measured_curves_are_told_apart():
+    """In Oklab, where equal distances look equally far; a tenth is a difference that nobody overlooks."""
+    for count in (2, 3, 4):
+        places = [_oklab(blend("observed", shade)) for shade in np.linspace(0, 0.8, count)]
+        apart = [np.linalg.norm(a - b) for i, a in enumerate(places) for b in places[:i]]
+        assert min(apart) > 0.095
+        others = [_oklab(COLOURS[role]) for role in COLOURS if role != "observed"]
+        assert min(np.linalg.norm(a - b) for a in places for b in others) > 0.1
+
+
+def _oklab(colour):
+    """The coordinates of a colour such as #1f6fb4 (Ottosson 2020)."""
+    share = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    opponents = np.array(
+        [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ]
+    )
+    return opponents @ np.cbrt(cones @ linear)
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

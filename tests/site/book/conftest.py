@@ -24,6 +24,7 @@ FRONT = """# A small book
 verdicts
 chapters/decay
 claims/index
+formulas
 works
 ```
 """
@@ -64,6 +65,9 @@ steepest run plain-decay --rate 0.25
 :::
 
 :::{claims} first_steps
+:::
+
+:::{claims} shifted-decay
 :::
 
 :::{formulas} first_steps

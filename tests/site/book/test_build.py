@@ -2,12 +2,17 @@
 
 import re
 import shutil
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from steepest.app.book import write_book
 from steepest.core.errors import UserError
+from steepest.core.words import Verdict
+from steepest.record import HoldRate, Record
 from steepest.site.book import build, chapters, needs
+from steepest.site.book._where import where_it_holds
 from tests.extras import need
 from tests.site.book.whole import problems
 
@@ -46,12 +51,48 @@ def test_a_claim_shows_what_would_refute_it(chapter):
         assert part in told
 
 
+def test_a_claim_says_where_it_holds(chapter):
+    told = chapter.split('aria-label="The claim plain-decay"')[1].split("</aside>")[0]
+    assert "<b>Where it holds.</b> A decay whose rate is measured." in told
+    assert "fresh seeds" not in told  # nobody has counted
+
+
+def test_where_a_claim_of_the_catalogue_holds(monkeypatch):
+    """Sentence, counts and ranges are those of its result and of the record."""
+    about = {
+        "origin": "steepest",
+        "experiment": "Networks on digits.",
+        "scope": {"lr": {"low": 0.1, "high": 0.2, "why": ""}},
+    }
+    result: Any = SimpleNamespace(about=about, preset="quick", claim="decay", claim_version=3)
+    counted = Record(3, Verdict.HOLDS, seeds=HoldRate(19, fails=1), settings=HoldRate(20))
+    monkeypatch.setattr("steepest.record.records", lambda: {"decay": counted})
+    where = where_it_holds(result)
+    assert where.rates == "holds at 19 of 20 fresh seeds (1 fails), 20 of 20 settings"
+    assert (where.experiment, where.ranges) == ("Networks on digits.", {"lr": "0.1 … 0.2"})
+
+
 def test_the_formula_of_each_claim_is_listed(chapter):
     listed = chapter.split('class="formulas"')[1].split("</dl>")[0]
     assert listed.count("<dt>") == len(listed.split('class="formula"')) - 1
     assert 'href="../claims/plain-decay.html"' in listed
     assert "<math" in listed
     assert "not run yet" in listed
+
+
+def test_each_chapter_of_the_catalogue_has_a_page_of_formulas(book):
+    leading = (book.index.parent / "formulas.html").read_text("utf-8")
+    assert 'href="formulas/first_steps.html"' in leading and "<math" not in leading
+    page = (book.index.parent / "formulas" / "first_steps.html").read_text("utf-8")
+    assert 'href="../claims/plain-decay.html"' in page and "<math" in page
+
+
+def test_claims_are_listed_by_chapter_or_by_name(chapter):
+    of_chapter, named = chapter.split('<ul class="overview">')[1:]
+    assert of_chapter.split("</ul>")[0].count("<li>") > 1
+    assert re.findall(r'href="\.\./claims/([\w-]+)\.html"', named.split("</ul>")[0]) == [
+        "shifted-decay"
+    ]
 
 
 def test_a_claim_without_result_says_how_to_get_one(chapter):
@@ -85,7 +126,7 @@ def test_markup_of_claims_stays_text(book):
 
 
 def test_the_search_knows_the_chapters(book):
-    index = (book.index.parent / "searchindex.js").read_text("utf-8")
+    index = (book.index.parent / "searchindex" / "base.js").read_text("utf-8")
     assert "How things decay" in index
 
 
@@ -139,6 +180,7 @@ WRONG = {
     ":::{claim} plain-decay\n:checks: rat\n:::": "did you mean 'rate'",
     ":::{claim} plain-decay\n:panels: 9\n:::": "has 2 panels, got number 9",
     ":::{claims} nowhere\n:::": "no claim is in nowhere",
+    ":::{claims} plain-decay nobody\n:::": "no claim is in nobody, or is called so",
 }
 
 

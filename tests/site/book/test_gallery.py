@@ -5,7 +5,7 @@ import re
 from markupsafe import Markup
 
 from steepest.site.book._gallery import Gallery
-from steepest.site.book._lean import lean_page, lean_sheet
+from steepest.site.book._lean import lean_menu, lean_page, lean_sheet
 
 GRAPHIC = Markup(
     '<svg viewBox="0 0 10 5" role="img" aria-label="a &lt; b"><path d="M0 0L1 1"/></svg>'
@@ -47,6 +47,16 @@ def test_lean_pages_keep_code_and_words():
     words = lambda page: re.sub(r"<[^>]*>", " ", page).split()
     assert words(lean) == words(text)
     assert len(lean) < len(text)
+
+
+def test_a_long_list_that_is_closed_is_not_on_every_page():
+    links = '<li class="toctree-l2"><a href="a.html">a</a><ul><li>b</li></ul></li>'
+    menu = '<li class="toctree-l1 has-children"><a href="index.html">All</a><input/><ul>{}</ul></li><li>next</li>'
+    assert lean_menu(menu.format(links)) == menu.format(links)
+    long = lean_menu(menu.format(links * 12))
+    assert long == '<li class="toctree-l1"><a href="index.html">All</a></li><li>next</li>'
+    read = menu.replace("has-children", "current has-children").format(links * 12)
+    assert lean_menu(read) == read
 
 
 def test_a_lean_sheet_has_the_same_rules():

@@ -116,7 +116,7 @@ def test_figures_are_named_and_take_the_theme(pages):
             assert not re.search(r"#(1f6fb4|222221|dcdcda|000000)", found.get("style") or "")
     styles = " ".join(pages["plain-decay/index.html"].all("style"))
     assert "var(--observed)" in styles and "var(--predicted)" in styles and "var(--ink)" in styles
-    assert "color-mix(in srgb,var(--observed),var(--observed-far) 67%)" in styles
+    assert "color-mix(in srgb,var(--observed-mid),var(--observed-far) 34%)" in styles
 
 
 def test_the_style_sheet_knows_every_colour(site, pages):

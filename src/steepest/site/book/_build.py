@@ -17,11 +17,12 @@ import steepest
 from steepest.core.errors import UserError
 from steepest.site import pages
 
-from ._documents import CLAIMS, write_claims, write_notebooks, write_works
+from ._documents import CLAIMS, write_claims, write_formulas, write_notebooks, write_works
 from ._gallery import GALLERY
-from ._lean import lean_page, lean_script, lean_sheet
+from ._lean import lean_code_sheet, lean_page, lean_script, lean_sheet
 from ._numbers import Asked
 from ._reference import clean_docstring, short_signature, write_reference
+from ._search import split_index
 from ._shelf import shelf
 from ._slides import SHEET, write_slides
 
@@ -30,6 +31,8 @@ MARKER = ".steepest-book"
 LEFT_OUT = ("_sources", ".buildinfo", "objects.inv")
 SCRIPTS = ("book.js", "toys.js", "slides.js")
 SCORER = "scorer.js"
+SEARCH = "search.js"
+OF_CODE = "pygments.css"
 IN_EVERY_PAGE = ("book.js", "toys.js")
 DOWNLOADS = ("result.json", "arrays.npz", "panels.json")
 
@@ -97,6 +100,7 @@ def build(
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_text(text, "utf-8")
         write_claims(source)
+        write_formulas(source)
         write_works(source)
         write_notebooks(source)
         if reference:
@@ -222,6 +226,7 @@ def _settings(docs: Path, results: Path, execute: bool) -> dict[str, Any]:
         "html_css_files": ["book.css"],
         "html_js_files": [(script, {"defer": "defer"}) for script in IN_EVERY_PAGE],
         "html_math_renderer": "mathml",
+        "html_show_search_summary": False,  # it loads every page that is found
         "html_search_scorer": str(Path(__file__).parent / SCORER),
         "html_show_sourcelink": False,
         "html_copy_source": False,
@@ -249,12 +254,18 @@ def _finish(html: Path, results: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+    loader = (Path(__file__).parent / SEARCH).read_text("utf-8")
+    split_index(html, lean_script(loader))
     for path in html.rglob("*.map"):
         path.unlink()
     for page in sorted(html.rglob("*.html")):
         page.write_text(lean_page(page.read_text("utf-8")), "utf-8")
+    for script in sorted((html / "_static").glob("*.js")):
+        script.write_text(lean_script(script.read_text("utf-8")), "utf-8")
     for sheet in sorted(html.rglob("*.css")):
         sheet.write_text(lean_sheet(sheet.read_text("utf-8")), "utf-8")
+    of_code = html / "_static" / OF_CODE
+    of_code.write_text(lean_code_sheet(of_code.read_text("utf-8")), "utf-8")
     texts = (page.read_text("utf-8") for page in sorted(html.rglob("*.html")))
     (html / "_static" / pages.MATH_FILE).write_bytes(pages.font(pages.characters(texts)))
     stored = shelf(str(results))

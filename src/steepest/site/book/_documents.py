@@ -1,4 +1,4 @@
-"""The pages that nobody writes: claims and their list, the works that they cite, tutorials as notebooks."""
+"""The pages that nobody writes: claims, their list and formulas, the works that they cite, tutorials as notebooks."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,8 @@ from steepest.sources import sources
 
 CLAIMS = "claims"
 """The folder of the claims' pages."""
+FORMULAS = "formulas"
+"""The page that leads to the formulas, and the folder of their pages, one a chapter of the catalogue."""
 
 
 def write_claims(stage: Path) -> None:
@@ -34,6 +36,35 @@ def _index() -> str:
     entries = "\n".join(f"{name} <{name}>" for name in lines)
     parts.append(f":::{{toctree}}\n:hidden:\n\n{entries}\n:::\n")
     return "\n".join(parts)
+
+
+def write_formulas(stage: Path) -> None:
+    """Write a source for the formulas of each chapter of the catalogue, and for the page that leads to them."""
+    folder = stage / FORMULAS
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = catalogue.built_in().values()
+    chapters = list(dict.fromkeys(line.chapter for line in lines))
+    for chapter in chapters:
+        parts = [
+            f"# Formulas: {chapter_title(chapter)}\n",
+            "Which formula does each claim test? A claim's page says what its letters mean, where it holds, and what "
+            "would have refuted it. [The formulas of the other chapters](../formulas.md) have pages of their own.\n",
+            f":::{{formulas}} {chapter}\n:::\n",
+        ]
+        (folder / f"{chapter}.md").write_text("\n".join(parts), "utf-8")
+    parts = [
+        "# Formulas\n",
+        "Which formula does each claim test? They stand here chapter by chapter, each with its verdict at seed 0.\n",
+    ]
+    for chapter in chapters:
+        title = chapter_title(chapter)
+        count = sum(line.chapter == chapter for line in lines)
+        parts.append(
+            f"* [{title[:1].upper()}{title[1:]}]({FORMULAS}/{chapter}.md): {count} claim{'s' * (count != 1)}"
+        )
+    entries = "\n".join(f"{FORMULAS}/{chapter}" for chapter in chapters)
+    parts.append(f"\n:::{{toctree}}\n:hidden:\n\n{entries}\n:::\n")
+    (stage / f"{FORMULAS}.md").write_text("\n".join(parts), "utf-8")
 
 
 def _plain(sentence: str) -> str:

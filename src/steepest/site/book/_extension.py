@@ -20,9 +20,10 @@ from steepest.engine.descriptions import description
 from steepest.site.pages import Run, formula
 
 from . import _html, _theory_html
-from ._chapters import chapters, frames
-from ._gallery import NEAR
+from ._chapters import Chapter, chapters, frames
+from ._gallery import MANY, NEAR
 from ._numbers import KINDS, Asked, Number, asked
+from ._search import Shown, shown, write_shown
 from ._shelf import Shelf, shelf
 from ._slides import CHAPTERS, address
 from ._statements import Outcome, StatementMap, read_statements
@@ -73,9 +74,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("predict", _Predict)
     app.add_directive("exercise", _Exercise)
     app.add_node(_Bare, html=(_nothing, _nothing))
+    app.add_node(Shown, html=(write_shown, None))
     app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
     app.connect("doctree-read", _warn_of_hand_typed_numbers)
     app.connect("doctree-read", _set_scripts)
+    app.connect("doctree-read", _keep_formulas_out_of_the_search)
     app.connect("doctree-read", _link_slides)
     app.connect("html-page-context", _leave_out_what_a_page_does_not_need)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -140,14 +143,14 @@ class _VerdictRole(_Steepest, SphinxRole):
             )
             return [nodes.problematic(self.rawtext, self.rawtext)], []
         html = _html.verdict(name, self.shelf.run(Asked(name)), self.root)
-        return [nodes.raw("", html, format="html")], []
+        return [shown(html)], []
 
 
 class _Directive(_Steepest, SphinxDirective):
     """A directive whose output is HTML of ours."""
 
     def html(self, text: str) -> list[nodes.Node]:
-        return [nodes.raw("", text, format="html")]
+        return [shown(text)]
 
     def wrong(self, sentence: object) -> list[nodes.Node]:
         _log.warning("%s", sentence, location=self.get_location(), type="steepest")
@@ -178,17 +181,20 @@ class _ClaimDirective(_Directive):
                 options.get("checks", "").split(),
                 options.get("rival", ""),
                 options.get("expect", "holds"),
-                far=self._boxes_above() >= NEAR,
+                far=self._is_far(),
             )
         except (UserError, ValueError) as trouble:
             return self.wrong(trouble)
         return self.html(shown)
 
-    def _boxes_above(self) -> int:
-        """Return how many boxes of claims the page has above this one."""
+    def _is_far(self) -> bool:
+        """Return whether the figures of this box are files: far down a page, and everywhere on a page of many."""
         above = self.env.current_document.get("steepest_boxes", 0)
         self.env.current_document["steepest_boxes"] = above + 1
-        return above
+        if above >= NEAR:
+            return True
+        text = Path(self.env.doc2path(self.env.docname)).read_text("utf-8")
+        return len(Chapter(self.env.docname, "", text).boxes) >= MANY
 
 
 class _Moving(_Directive):
@@ -246,7 +252,7 @@ class _Toy(_Directive):
 
 
 class _OfChapters(_Directive):
-    """Something about all claims of some chapters of the catalogue."""
+    """Something about all claims of some chapters of the catalogue, and about claims that are named."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -255,14 +261,17 @@ class _OfChapters(_Directive):
         """Return the claims.
 
         Raises:
-            UserError: none is in the chapters.
+            UserError: a word is neither a chapter with claims nor a claim.
         """
         wanted = self.arguments[0].split()
-        names = [name for name, line in catalogue.built_in().items() if line.chapter in wanted]
-        if not names:
-            chapters = catalogue.CHAPTERS
-            raise UserError(f"no claim is in {' or '.join(wanted)}; chapters are {chapters}")
-        return names
+        lines = catalogue.built_in()
+        chapters = {line.chapter for line in lines.values()}
+        missing = [word for word in wanted if word not in chapters and word not in lines]
+        if missing:
+            raise UserError(
+                f"no claim is in {' or '.join(missing)}, or is called so; chapters are {catalogue.CHAPTERS}"
+            )
+        return [name for name, line in lines.items() if {name, line.chapter} & set(wanted)]
 
     def run(self) -> list[nodes.Node]:
         try:
@@ -461,10 +470,10 @@ class _Folded(_Directive):
     def folded(self, kind: str, lead: str) -> list[nodes.Node]:
         """Return the question behind its first words, and what it opens."""
         question, _ = self.state.inline_text(self.arguments[0], self.lineno)
-        head = nodes.raw("", f'<details class="{kind}"><summary><b>{lead}</b> ', format="html")
+        head = shown(f'<details class="{kind}"><summary><b>{lead}</b> ')
         summary = nodes.inline("", "", *question)
-        opened = nodes.raw("", "</summary>", format="html")
-        closed = nodes.raw("", "</details>", format="html")
+        opened = shown("</summary>")
+        closed = shown("</details>")
         return [head, _Bare("", summary), opened, *self.parse_content_to_nodes(), closed]
 
 
@@ -527,6 +536,13 @@ def _warn_of_hand_typed_numbers(app: Sphinx, doctree: nodes.document) -> None:
             )
 
 
+def _keep_formulas_out_of_the_search(app: Sphinx, doctree: nodes.document) -> None:
+    """Mark formulas, whose commands and letters are no words."""
+    for kind in (nodes.math, nodes.math_block):
+        for node in doctree.findall(kind):
+            node["classes"].append("no-search")
+
+
 def _link_slides(app: Sphinx, doctree: nodes.document) -> None:
     """Link the slides at the end of each chapter."""
     page = app.env.docname
@@ -534,7 +550,7 @@ def _link_slides(app: Sphinx, doctree: nodes.document) -> None:
         return
     link = f'<a href="../{address(page)}">Slides of this chapter</a>'
     line = f'<p class="slides-link">{link}, to show in a lecture or to print</p>'
-    doctree.append(nodes.raw("", line, format="html"))
+    doctree.append(shown(line))
 
 
 def _set_scripts(app: Sphinx, doctree: nodes.document) -> None:

@@ -11,6 +11,8 @@ FOLDER = "figures"
 """The folder of the files in the book."""
 NEAR = 2
 """Boxes of claims of a page, from its top, whose figures stand in the page itself."""
+MANY = 12
+"""From so many boxes on a page is heavy without figures, and all of them are files."""
 _SIZE = re.compile(r'viewBox="\S+ \S+ (?P<width>\S+) (?P<height>\S+)"')
 _WORDS = re.compile(r'aria-label="(?P<words>[^"]*)"')
 

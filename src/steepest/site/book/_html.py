@@ -21,6 +21,7 @@ from steepest.sources import sources
 
 from ._gallery import GALLERY
 from ._statements import Outcome, State, Statement, StatementMap, counts
+from ._where import where_it_holds
 from .ideas import IDEAS, TOYS
 
 STATES = {
@@ -83,6 +84,7 @@ def claim(
             "roles": pages.roles([run.result.panels[place - 1] for place in panels]),
             "unexpected": str(run.result.verdict) != expect,
             "expected": LOOKS[expect].word if expect in LOOKS else expect,
+            "where": where_it_holds(run.result),
         }
     return Markup(environment().get_template("told.html").render(shown))
 

@@ -20,6 +20,7 @@ from ._colours import MARK as MARK
 from ._colours import PALE as PALE
 from ._colours import VERDICTS as VERDICTS
 from ._colours import blend as blend
+from ._colours import mixture as mixture
 from ._colours import named as named
 from ._colours import ramp as ramp
 from ._figure import draw as draw

@@ -11,7 +11,9 @@ COLOURS = {"observed": "#1f6fb4", "predicted": "#c4451c", "rival": "#707070", "c
 INK = "#222221"
 GRID = "#dcdcda"
 PALE = "#ffffff"
-# Families of curves go from the role's colour towards a yellower or lighter relative of it.
+# Families of curves go from the role's colour towards a yellower or lighter relative of it; measured ones, of which
+# panels show most, go there by way of a dark green, so that four of them are told apart.
+MIDDLE = {"observed": "#124f2f"}
 FAMILY = {"observed": "#6b9c1f", "predicted": "#c18a10", "rival": "#a3a3a3", "context": "#c65d9e"}
 # What differs between the roles besides colour, for print and for those who see colours differently.
 DASHES = {
@@ -89,14 +91,29 @@ STYLE: dict[Any, Any] = {
 
 def blend(role: str, shade: float) -> str:
     """A role's colour mixed with its relative: shade 0 is the role's own, steps of a hundredth."""
-    first = COLOURS[role]
-    last = FAMILY[role]
-    shade = round(float(shade), 2)
+    colours = {"": COLOURS[role], "mid": MIDDLE.get(role, ""), "far": FAMILY[role]}
+    first, last, share = mixture(role, shade)
     mixed = (
-        int(first[i : i + 2], 16) * (1 - shade) + int(last[i : i + 2], 16) * shade
+        int(colours[first][i : i + 2], 16) * (1 - share) + int(colours[last][i : i + 2], 16) * share
         for i in (1, 3, 5)
     )
     return "#" + "".join(f"{round(part):02x}" for part in mixed)
+
+
+def mixture(role: str, shade: float) -> tuple[str, str, float]:
+    """Return which two colours of a family make a shade, and the share of the second, in steps of a hundredth.
+
+    Colours are named ``""``, the role's own, ``"mid"`` and ``"far"``.
+
+    >>> mixture("observed", 0.25), mixture("observed", 0.75), mixture("rival", 0.75)
+    (('', 'mid', 0.5), ('mid', 'far', 0.5), ('', 'far', 0.75))
+    """
+    shade = round(float(shade), 2)
+    if role not in MIDDLE:
+        return "", "far", shade
+    if shade < 0.5:
+        return "", "mid", round(2 * shade, 2)
+    return "mid", "far", round(2 * shade - 1, 2)
 
 
 def ramp() -> list[str]:

@@ -29,5 +29,6 @@ from ._runs import gather as gather
 from ._style import sheet_of_book as sheet_of_book
 from ._style import sheet_of_slides as sheet_of_slides
 from ._subject import subject_page as subject_page
+from ._text import number as number
 from ._training import training_page as training_page
 from ._trials import trials_page as trials_page

@@ -11,7 +11,18 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from steepest.core.panels import Map, Panel
-from steepest.site.drawing import COLOURS, GAP, GAP_LINE, GRID, INK, MARK, PALE, VERDICTS, blend
+from steepest.site.drawing import (
+    COLOURS,
+    GAP,
+    GAP_LINE,
+    GRID,
+    INK,
+    MARK,
+    PALE,
+    VERDICTS,
+    blend,
+    mixture,
+)
 
 from ._lighter import lighten
 from ._style import sheet_of_picture
@@ -180,12 +191,17 @@ def _blends() -> dict[str, str]:
     names = {}
     for role in COLOURS:
         for percent in range(100, -1, -1):
-            mixed = f"color-mix(in srgb,var(--{role}),var(--{role}-far) {percent}%)"
-            names[blend(role, percent / 100)] = {
-                0: f"var(--{role})",
-                100: f"var(--{role}-far)",
-            }.get(percent, mixed)
+            names[blend(role, percent / 100)] = _mixed(role, percent / 100)
     return names
+
+
+def _mixed(role: str, shade: float) -> str:
+    """Return a shade of a role in colours of the page's theme."""
+    first, last, share = mixture(role, shade)
+    variables = [f"var(--{role}-{name})" if name else f"var(--{role})" for name in (first, last)]
+    if share in (0, 1):
+        return variables[int(share)]
+    return f"color-mix(in srgb,{variables[0]},{variables[1]} {round(100 * share)}%)"
 
 
 _BLENDS = _blends()

@@ -36,8 +36,20 @@ def formula(latex: str, display: str = "block") -> Markup:
             f"{unknown[0]} in the formula {latex!r} is printed as it is; use simpler commands",
             stacklevel=2,
         )
+    _unwrap(root)
     root.attrib = {"display": display, "alttext": latex}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _unwrap(row: ElementTree.Element) -> None:
+    """Put the only part of a row in the row's place: what one row holds needs no row around it."""
+    for place, part in enumerate(list(row)):
+        _unwrap(part)
+        if part.tag == "mrow" and not part.attrib and len(part) == 1:
+            part[0].tail = part.tail
+            row[place] = part[0]
+    if row.tag == "math" and len(row) == 1 and row[0].tag == "mrow" and not row[0].attrib:
+        row[:] = list(row[0])
 
 
 def split_formula(latex: str) -> list[str]:

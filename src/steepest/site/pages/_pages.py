@@ -281,9 +281,13 @@ def environment() -> Environment:
     return made
 
 
-def roles(panels: Sequence[Panel | Map]) -> set[str]:
-    """Return the roles of what some panels draw."""
-    return {curve.role for panel in panels for curve in panel.curves}
+def roles(panels: Sequence[Panel | Map]) -> dict[str, bool]:
+    """Return the roles of what some panels draw, and whether curves of a role have several colours."""
+    shades: dict[str, set[float]] = {}
+    for panel in panels:
+        for curve in panel.curves:
+            shades.setdefault(curve.role, set()).add(curve.shade)
+    return {role: len(of_role) > 1 for role, of_role in shades.items()}
 
 
 def _differences(changed: Mapping[str, Any]) -> str:

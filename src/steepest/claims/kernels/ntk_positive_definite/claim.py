@@ -427,10 +427,9 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
     ) -> tuple[kit.Panel, ...]:
         order = np.arange(1, 2 * self.pairs + 1)
         count = len(self.activations)
-        # activations in blue, polynomials in green
-        shades = [*np.linspace(0, 0.5, count), *np.ones(len(self.names) - count)]
+        # polynomials have the last colour of the family, activations those before it
+        shades = [*np.linspace(0, 0.75, count), *np.ones(len(self.names) - count)]
         labels = [*self.activations, "polynomials", *[""] * (len(self.names) - count)]
-        which = np.arange(len(self.names)) + 1
         angles = np.array(ANGLES)
         spectra = []
         for j, title in (
@@ -457,16 +456,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             ]
         return (
             *spectra,
-            kit.panel(
-                "Random inputs: only polynomials lack full rank",
-                ", ".join(f"{i} {name}" for i, name in zip(which, self.names, strict=True)),
-                "rank",
-                kit.observed_curve(
-                    which, seen["rank"][:, 0].mean("seed"), "computed", kind="points"
-                ),
-                kit.predicted_curve(which, law["rank"][:, 0], "predicted", kind="points"),
-                kit.rival_curve(which, 0 * which + 2 * self.pairs, "full"),
-            ),
+            self._ranks(law, seen),
             kit.panel(
                 "Two inputs come together: the least eigenvalue falls like δ²",
                 "angle between them, δ",
@@ -474,6 +464,31 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
                 *nearest,
                 log="xy",
             ),
+        )
+
+    def _ranks(self, law: xarray.Dataset, seen: xarray.Dataset) -> kit.Panel:
+        """Draw computed ranks over predicted ones; activations of one predicted rank share a point and its name."""
+        predicted = law["rank"][:, 0].values
+        computed = seen["rank"][:, 0].mean("seed").values
+        full = 2 * self.pairs
+        ranks = sorted(set(predicted.tolist()), reverse=True)
+        points = []
+        for place, rank in enumerate(ranks):
+            alike = predicted == rank
+            names = ", ".join(np.array(self.names)[alike])
+            shade = place / max(1, len(ranks) - 1)
+            across = predicted[alike]
+            points.append(
+                kit.observed_curve(across, computed[alike], names, kind="points", shade=shade)
+            )
+        ends = np.array([0, full])
+        return kit.panel(
+            "Random inputs: only polynomials lack full rank",
+            f"predicted rank, of {full} at most",
+            "computed rank",
+            *points,
+            kit.predicted_curve(ends, ends, "as predicted"),
+            kit.rival_curve(ends, 0 * ends + full, "full"),
         )
 
 
