@@ -95,7 +95,7 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         "its own from the start, with mean zero.",
         "The first part is no statement on the limit: a circle and a mean leave every network invariant, whatever its "
         "weights. The second is one: the root mean square over test signals is judged. That single networks depart "
-        "from it as n^(−1/2) is not tested here.",
+        "from it as n^(−1/2) is seen in a test, and not judged.",
         "A stride of two keeps even shifts only, and flatten keeps none.",
         "Of N windows taps − 1 are cut at the border, so that outputs move by about 1/N of their size. How much "
         "depends on the signals: over ten settings the exponent of the law in N is −1.06 ± 0.15.",
