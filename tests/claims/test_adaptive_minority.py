@@ -150,6 +150,15 @@ def test_right_laws_hold_and_slightly_wrong_ones_fail(small):
     )
 
 
+def test_labels_of_the_next_example_are_missed_where_they_are_others(small):
+    """What fits all labels misses each that is another."""
+    _, setting, _, observed = small
+    others = (setting.y != np.roll(setting.y, 1, axis=-1)).mean(-1)
+    assert (others > 0).all()
+    missed = observed["missed_of_others"]
+    np.testing.assert_allclose(missed, np.broadcast_to(others[..., None], missed.shape))
+
+
 @pytest.mark.parametrize(
     "fields", [{"unequal": 0.01}, {"shares": (0.5,)}, {"constants": 6, "n": 20}]
 )

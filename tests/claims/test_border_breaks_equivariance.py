@@ -115,6 +115,31 @@ def test_training_is_descent_on_the_mean_square():
     np.testing.assert_allclose(computed, wanted, rtol=1e-4)
 
 
+def test_narrow_networks_are_invariant_around_a_circle_and_depart_from_the_limit_behind_zeros():
+    """By one over the root of the number of channels: sixteen times as many depart by a quarter."""
+    claim = BorderBreaksEquivariance(sizes=(8,), signals=4, tests=6, shifts=(1, 3), times=(4,))
+    (signals,) = claim.setting(jax.random.key(0)).signals
+    limit = claim.learned(signals)
+    departures = []
+    for channels in (12, 192):
+        tasks = [
+            experiment.Task(
+                experiment.read_windows(signals.train, 5, 8, circular=circular),
+                signals.y,
+                experiment.read_windows(signals.test, 5, 8, circular=circular),
+                experiment.pooling(8, 8),
+            )
+            for circular in (True, False)
+        ]
+        around, behind = experiment.train_all(
+            np.random.default_rng(0), tasks, channels, 60, claim.rate, claim.times
+        )
+        assert experiment.largest_move(around).max() < 1e-4
+        moved = behind[:, :, 1:] - behind[:, :, :1]
+        departures.append(((moved - (limit[:, 1:] - limit[:, :1])) ** 2).mean() ** 0.5)
+    assert departures[0] / departures[1] == pytest.approx(4, rel=0.25)
+
+
 def test_the_kernel_of_wide_networks_is_the_limit():
     read = experiment.read_windows(X, 3, 6)
     weights = experiment.Weights(RNG.standard_normal((5000, 6)), RNG.standard_normal((5000, 6)))

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from steepest.claims.kernels.cntk_fluctuations import experiment, theory
-from steepest.claims.kernels.cntk_fluctuations.claim import CntkFluctuations
+from steepest.claims.kernels.cntk_fluctuations.claim import COUNTED, CntkFluctuations
 from steepest.kernels import empirical_ntk, gram
 
 SHARED = theory.equal_correlations(3, 0.4)
@@ -175,6 +175,25 @@ def test_windows_of_zeros_count_as_positions():
     padded = np.zeros((6, 6))
     padded[:3, :3] = SHARED
     assert theory.flattened(padded) == pytest.approx(theory.flattened(SHARED))
+
+
+def test_directions_are_those_of_the_spectrum():
+    """Windows of one lit pixel are nine unit vectors; equal correlations have P/(1 + (P − 1)ρ²) directions."""
+    lit = np.zeros((1, 8, 8, 1))
+    lit[0, 3, 3, 0] = 2.0
+    assert theory.directions(lit) == pytest.approx([9.0])
+    values = np.linalg.eigvalsh(theory.equal_correlations(6, 0.4))
+    assert values.sum() ** 2 / (values**2).sum() == pytest.approx(6 / (1 + 5 * 0.16))
+
+
+def test_digits_count_as_many_positions_as_the_first_sentence_says():
+    """By the exact law of flattened networks, at other digits than those of a run."""
+    images = experiment.images(np.random.default_rng(11), 40)
+    centred = images - images.mean((1, 2, 3), keepdims=True)
+    for kind, inputs in enumerate((images, centred)):
+        spreads = [theory.flattened(theory.windows(image[..., 0])) for image in inputs]
+        positions = 3 / np.mean(spreads)
+        assert positions == pytest.approx(COUNTED[1][kind], rel=0.1)
 
 
 def test_a_network_of_the_changed_world_has_one_scale():

@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.flatten_util import ravel_pytree
 
 from steepest import kit
@@ -48,6 +49,28 @@ def test_lanes_are_balanced_and_centred():
 def test_prediction_follows_the_classes():
     claim = load("hessian-outliers")(classes=(4, 7))
     assert claim.predict(None)["leading"].tolist() == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("one_more", "verdict"), [(0, "holds"), (9, "inconclusive"), (18, "fails")]
+)
+def test_most_networks_must_have_just_as_many_directions_for_each_number_of_classes(
+    one_more, verdict
+):
+    """Of eighteen networks with four classes some have an eigenvector more; all those with ten have nine."""
+    claim = load("hessian-outliers")(classes=(4, 10))
+    counts = np.full((2, 18), [[3], [9]])
+    counts[0, :one_more] += 1
+    ranks = np.arange(21)
+    carried = np.where(ranks < counts[..., None], 1.0, 0.1)
+    seen = kit.seen(
+        class_share=("classes seed rank", carried),
+        share=("classes seed moment", np.ones((2, 18, 4))),
+        overlap=("classes seed pair", np.ones((2, 18, 2))),
+        lowest=("seed looked", -np.ones((18, 3))),
+    )
+    checks = {check.id: check for check in claim.checks(claim.predict(None), seen)}
+    assert checks["leading"].verdict.value == verdict
 
 
 def test_class_rows_are_those_of_three_levels():

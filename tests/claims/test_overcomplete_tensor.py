@@ -44,10 +44,24 @@ def test_units_are_units():
     np.testing.assert_allclose(np.linalg.norm(_units(RNG, 3, 5, 7), axis=-1), 1, rtol=1e-6)
 
 
+SMALL = OvercompleteTensor(
+    d=24, counts=(18, 36, 54), seeds=3, starts=4, steps=20, small=(8,), failing=12
+)
+
+
+@pytest.mark.parametrize(("farthest", "verdict"), [(0.95, "holds"), (0.9, "fails")])
+def test_one_end_that_is_not_near_refutes(farthest, verdict):
+    """Thirty-five ends are near a component; the last of all decides."""
+    overlap = np.full((3, 3, 4), 0.98)
+    overlap[2, 1, 3] = farthest
+    setting = SMALL.setting(jax.random.key(0))
+    observed = SMALL.observe(setting, jax.random.key(1)).replace(overlap=("n seed start", overlap))
+    checks = {check.id: check for check in SMALL.checks(SMALL.predict(setting), observed)}
+    assert checks["near"].verdict.value == verdict
+
+
 def test_theory_knows_no_ends_and_the_experiment_no_theory():
-    claim = OvercompleteTensor(
-        d=24, counts=(18, 36, 54), seeds=3, starts=4, steps=20, small=(8,), failing=12
-    )
+    claim = SMALL
     setting = claim.setting(jax.random.key(0))
     predicted = claim.predict(setting)
     assert predicted["squares"].shape == (3, 3, 54)

@@ -11,6 +11,7 @@ import pytest
 from steepest.claims.expressivity.weisfeiler_lehman.claim import (
     COLOURED,
     PLAIN,
+    SEES,
     WeisfeilerLehman,
     _first_alike,
     _proportions,
@@ -100,6 +101,18 @@ def test_the_prediction_of_six_nodes():
     assert first[..., : claim.counts[0]].sum(-1).tolist() == plain
     assert first[..., claim.counts[0] :].sum(-1).tolist() == coloured
     assert law["apart"].tolist() == [[0, 0, 0, depth >= 3] for depth in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("nodes", COLOURED)
+@pytest.mark.parametrize("depth", [2, 5])
+def test_means_see_fewer_classes_than_sums_and_maxima_fewer_than_means(nodes, depth):
+    """The differences that are judged are never zero."""
+    graphs = small(nodes, colours=2)
+    classes = [
+        len(set(refine(graphs.adjacency, graphs.colours, depth, by).graphs[-1]))
+        for by in SEES.values()
+    ]
+    assert classes[0] > classes[1] > classes[2]
 
 
 @pytest.mark.parametrize("fields", [{"node_ids": True}, {"width": 64}])

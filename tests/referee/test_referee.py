@@ -198,6 +198,102 @@ def test_a_residual_far_below_its_tolerance_is_no_identity():
     assert found(Residual(), Flaw.WORLD_NOT_TOLD) == {}
 
 
+class Still(Plain):
+    """A share that is zero, a number that is three, and two sizes of one kind, of which none is judged."""
+
+    headline = ("judged",)
+
+    def observe(self, setting, key):
+        shape = (self.seeds, len(self.widths))
+        length, breadth = 1 + kit.numpy_generator(key).random((2, self.seeds, 100))
+        axes = "seed width"
+        seen = super().observe(setting, key)
+        return seen.replace(
+            share=(axes, np.zeros(shape)),
+            number=(axes, np.full(shape, 3)),
+            length=("seed sample", length),
+            breadth=("seed sample", breadth),
+        )
+
+    def controls(self, seen):
+        return []
+
+
+def never(law, seen):
+    """No share is above zero."""
+    return kit.follows("judged", 0.0, seen.share, 0.0, absolute=True, each=True)
+
+
+def blind_to_shares(law, seen):
+    """No share is above fifty, which none can be."""
+    beyond = (seen.share > 50).astype(float)
+    return kit.follows("judged", 0.0, beyond, 0.0, absolute=True, each=True)
+
+
+def always_three(law, seen):
+    return kit.follows("judged", 3.0, seen.number, 0.0, each=True)
+
+
+def whole_numbers(law, seen):
+    """A whole number is one, whichever."""
+    whole = (seen.number == np.round(seen.number)) & (seen.number < 50)
+    return kit.follows("judged", 1.0, whole.astype(float), 0.0, each=True)
+
+
+def large_enough(law, seen):
+    return kit.at_least("judged", 0.9, seen.length.mean("sample"))
+
+
+def a_square(law, seen):
+    """No square is negative."""
+    return kit.at_least("judged", 0.0, seen.length.mean("sample") ** 2)
+
+
+def ordered(seen):
+    return (seen.length > seen.breadth).astype(float).mean("sample")
+
+
+def alike(law, seen):
+    """Neither is the larger much more often than the other."""
+    return kit.at_most("judged", 0.7, ordered(seen))
+
+
+def one_or_the_other(law, seen):
+    """One of two is the larger."""
+    both = seen.length / (seen.length + seen.breadth) + seen.breadth / (seen.length + seen.breadth)
+    return kit.follows("judged", 1.0, both + 1e-9 * seen.length, 0.05)
+
+
+@pytest.mark.parametrize("check", [never, always_three, large_enough, alike])
+def test_noise_that_is_a_world_as_the_claim_says_makes_no_identity(check):
+    """Noise of size zero, noise above a bound from below, and equal noise in two arrays that are to be alike."""
+    claim = judged_by(Still, lambda self, law, seen: [check(law, seen)], ("judged",))
+    assert case(claim).own["judged"].verdict is Verdict.HOLDS
+    assert found(claim, Flaw.IDENTITY) == {}
+
+
+@pytest.mark.parametrize("check", [blind_to_shares, whole_numbers, a_square, one_or_the_other])
+def test_an_identity_is_one_with_such_noise_too(check):
+    claim = judged_by(Still, lambda self, law, seen: [check(law, seen)], ("judged",))
+    assert found(claim, Flaw.IDENTITY)["judged"].severity is Severity.SEVERE
+
+
+@pytest.mark.parametrize("may_be_negative", [True, False])
+def test_noise_has_both_signs_where_a_changed_world_has(may_be_negative):
+    """That all are positive is an identity of squares, and none of eigenvalues."""
+
+    def judged(self, law, seen):
+        positive = (seen.length > 0).astype(float)
+        return [kit.follows("judged", 1.0, positive, 0.0, each=True)]
+
+    def controls(self, seen):
+        sign = -1.0 if may_be_negative else 1.0
+        return [kit.control("turned", "it is another surface", length=sign * seen.length)]
+
+    claim = judged_by(Still, judged, ("judged",), controls=controls)
+    assert (found(claim, Flaw.IDENTITY) == {}) is may_be_negative
+
+
 def test_a_world_turned_round_that_nothing_misses():
     finding = found(judged_by(Plain, of_the_mean, ("mean",)), Flaw.WORLD_NOT_TOLD)["y"]
     assert finding.axis == "width"

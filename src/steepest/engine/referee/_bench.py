@@ -104,7 +104,7 @@ class Bench:
             axis: the axis.
         """
         if kind == "noise":
-            return _verdicts(self.with_noise(arrays, 0, 1.0, 0.0))
+            return _verdicts(self.with_noise(dict.fromkeys(arrays, 1.0), 0, 0.0))
         worlds = {name: self.world(name, kind, axis) for name in arrays}
         return _verdicts(self.judge(observed=worlds))
 
@@ -136,24 +136,33 @@ class Bench:
         wrong = wrong_law(quantity.values, kind, place, along)
         return self.judge(predicted={array: _like(quantity, wrong)})
 
-    def with_noise(
-        self, arrays: Sequence[str], seed: int, scale: float, least: float
-    ) -> Checks | None:
+    def with_noise(self, sizes: Mapping[str, float], seed: int, least: float) -> Checks | None:
         """Return the checks with noise in the place of observed arrays; None where the judge refuses it.
 
         Args:
-            arrays: their names.
+            sizes: of the noise by the array's name, in units of what it replaces.
             seed: of the noise.
-            scale: how large it is, in units of what it replaces.
             least: what is smaller than this is replaced by noise of this size.
         """
         rng = np.random.default_rng(seed)
-        quantities = {name: self.result.observed.quantity(name) for name in arrays}
-        worlds = {
-            name: _like(quantity, noise(quantity.values, rng, scale, least))
-            for name, quantity in quantities.items()
-        }
+        observed = self.result.observed
+        worlds = {}
+        for name, size in sizes.items():
+            quantity = observed.quantity(name)
+            signed = name in self.signed
+            worlds[name] = _like(quantity, noise(quantity.values, rng, size, least, signed=signed))
         return self.judge(observed=worlds)
+
+    @cached_property
+    def signed(self) -> frozenset[str]:
+        """The observed arrays that may be negative: some entry is, in what was observed or in a changed world of it."""
+        observed = self.result.observed
+        with _quietly(), jax.enable_x64(self.claim.precision == "float64"):
+            controls = self.claim.changed_worlds(observed)
+        worlds = (observed, *(control.observation for control in controls))
+        return frozenset(
+            name for name in observed if any(_is_negative(world[name]) for world in worlds)
+        )
 
     def world(self, array: str, kind: str, axis: str, seed: int = 0) -> Quantity:
         """Return an observed array shuffled, reversed or constant along an axis."""
@@ -268,6 +277,12 @@ def _others(quantity: Quantity) -> Iterator[Quantity]:
 
 def _like(quantity: Quantity, values: Any) -> Quantity:
     return Quantity(np.asarray(values), quantity.dims, quantity.unit)
+
+
+def _is_negative(values: Any) -> bool:
+    """Whether some entry of an array of numbers is negative."""
+    array = np.asarray(values)
+    return array.dtype.kind in "if" and bool((array < 0).any())
 
 
 def _verdicts(checks: Checks | None) -> dict[str, str]:

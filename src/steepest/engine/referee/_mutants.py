@@ -34,16 +34,21 @@ def wrong_law(
     return wrong_along(values, place, coordinates)[kind]
 
 
-def noise(values: NDArray, rng: np.random.Generator, scale: float, least: float) -> NDArray:
+def noise(
+    values: NDArray, rng: np.random.Generator, scale: float, least: float, *, signed: bool
+) -> NDArray:
     """Return independent numbers in the place of an observed array, entry by entry.
 
-    Coins for truth values, whole numbers between the ends, else normal numbers; none negative where none was.
+    Coins for truth values, whole numbers between the ends, else normal numbers. What is the same everywhere tells no
+    size of its noise: whole numbers that are all equal come with the next one, and zeros are replaced by noise of size
+    one, where ``least`` is zero too.
 
     Args:
         values: what was observed.
         rng: draws them.
         scale: their size, in units of what was observed; of numbers that are not whole.
         least: what is smaller than this is replaced by noise of this size.
+        signed: whether the numbers may be negative.
     """
     if values.dtype.kind == "b":
         return rng.random(values.shape) < 0.5
@@ -52,10 +57,11 @@ def noise(values: NDArray, rng: np.random.Generator, scale: float, least: float)
     if not finite.size:
         return numbers
     if values.dtype.kind in "iu":
-        return rng.integers(values.min(), values.max() + 1, values.shape)
-    size = scale * max(float(np.sqrt(np.mean(finite**2))), least)
-    sample = size * rng.standard_normal(values.shape)
-    return np.abs(sample) if (finite >= 0).all() else sample
+        highest = values.max() + int(values.min() == values.max())
+        return rng.integers(values.min(), highest + 1, values.shape)
+    size = max(float(np.sqrt(np.mean(finite**2))), least) or 1.0
+    sample = scale * size * rng.standard_normal(values.shape)
+    return sample if signed else np.abs(sample)
 
 
 def reordered(values: NDArray, kind: str, place: int, rng: np.random.Generator) -> NDArray:

@@ -1,7 +1,7 @@
 """Attacks on observations: noise, shuffled, reversed and constant arrays in the place of what a headline reads."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from steepest.engine.referee._findings import Finding, Flaw, Severity
 
 SCALES = (1.0, 3.0)
 """Sizes of noise: a check that holds with both sees neither pattern nor size."""
+SMALL = 0.1
+"""Size of the noise that a bound from below is tried with too: any noise that is large enough passes it."""
 ONE_SIDED = ("bound", "agreement", "search")
 """Kinds of check to which the order along an axis means nothing; their noise is as large as their limit."""
 DRAWS = (0, 1)
@@ -51,7 +53,7 @@ def _noise(bench: Bench, id: str) -> Iterator[Finding]:
     if not read:
         return
     if _holds_with_noise(bench, read, id):
-        numbers = {"arrays": read, "scales": SCALES, "draws": len(DRAWS)}
+        numbers = {"arrays": read, "scales": _scales(bench.own[id]), "draws": len(DRAWS)}
         again = _again(bench, read, "noise")
         yield Finding(Flaw.IDENTITY, Severity.SEVERE, "", "", (id,), numbers, again)
         return
@@ -64,13 +66,37 @@ def _noise(bench: Bench, id: str) -> Iterator[Finding]:
 
 def _holds_with_noise(bench: Bench, arrays: Sequence[str], id: str) -> bool:
     """Whether a check holds with noise of every size and every draw in the place of some arrays."""
-    limit = _limit(bench.own[id])
+    check = bench.own[id]
+    limit = _limit(check)
     for seed in DRAWS:
-        for scale in SCALES:
-            checks = bench.with_noise(arrays, seed, scale, limit) or {}
+        for sizes in _sizes_of_noise(arrays, _scales(check)):
+            checks = bench.with_noise(sizes, seed, limit) or {}
             if id not in checks or checks[id].verdict is not Verdict.HOLDS:
                 return False
     return True
+
+
+def _scales(check: Check) -> tuple[float, ...]:
+    """Return the sizes of noise that a check is tried with, in units of what was observed."""
+    from_below = check.kind == "bound" and check.margin.high == math.inf
+    return (SMALL, *SCALES) if from_below else SCALES
+
+
+def _sizes_of_noise(
+    arrays: Sequence[str], scales: Sequence[float]
+) -> Iterator[Mapping[str, float]]:
+    """Yield sizes of noise for each array: the same for all, and of every second array the smallest and the largest.
+
+    A check that two arrays differ little holds with noise of one size in both: such noise is a world as it says.
+    """
+    for scale in scales:
+        yield dict.fromkeys(arrays, scale)
+    if len(arrays) > 1:
+        for first in (0, 1):
+            yield {
+                name: max(scales) if place % 2 == first else min(scales)
+                for place, name in enumerate(arrays)
+            }
 
 
 def _limit(check: Check) -> float:

@@ -20,10 +20,9 @@ from steepest.claims.curvature._trained import Setting, Training, lanes, trained
 from steepest.claims.curvature.hessian_outliers.experiment import EDGES, END, MOMENTS, THIRD, look
 from steepest.claims.curvature.hessian_outliers.figure import panels_of_outliers
 from steepest.nn.types import count
-from steepest.statistics import medians
 
-GROUP = 3
-"""Networks of whose counts the median is taken."""
+MOST = 0.5
+"""Share of the networks beyond which they are most."""
 
 
 @kit.claim
@@ -40,9 +39,7 @@ class HessianOutliers(kit.Claim[Setting]):
             why="the digits have ten; two and three are left out",
         ),
     )
-    seeds: kit.Seeds = kit.param(
-        12, "independent networks for each C, with images of their own, a multiple of three"
-    )
+    seeds: kit.Seeds = kit.param(18, "independent networks for each C, with images of their own")
     n: kit.Count = kit.param(
         300, "images, whatever C", scope=kit.choices(240, 300, why="a multiple of every C")
     )
@@ -69,7 +66,7 @@ class HessianOutliers(kit.Claim[Setting]):
     }
     statement = (
         r"\min\Bigl\{i:\frac{v_i^\top G_{\rm class}v_i}{v_i^\top\nabla^2R\,v_i}\le\frac{C}{4(C-1)}\Bigr\}-1"
-        r"=C-1,\qquad "
+        r"=C-1\text{ in most networks},\qquad "
         r"s_C(t)=\frac{\|P_C\nabla R\|^2}{\|\nabla R\|^2}:\quad s_{10}(\tfrac T3)\ge 0.8,\quad "
         r"s_C(T)<s_C(\tfrac T3)\text{ for all }C,\qquad "
         r"\tfrac1C\operatorname{tr}P_C(0)P_C(\tfrac T6)<\tfrac12<\tfrac1C\operatorname{tr}P_C(\tfrac T6)P_C(\tfrac T3)"
@@ -79,7 +76,7 @@ class HessianOutliers(kit.Claim[Setting]):
         "The lecture writes the Hessian of the network's output ẑ; what has the outliers is the Hessian of the "
         "loss. (Not tested here.)",
         "The notes say about as many outliers as classes, C. Two counts are meant by it: C − 1 lead the spectrum, and "
-        "among the first 2C + 1 eigenvectors about C carry class means (4.2, 6.4 and 9.8 at seed 0: see the figure).",
+        "among the first 2C + 1 eigenvectors about C carry class means (4.3, 6.3 and 9.7 at seed 0: see the figure).",
         "After a short time, so Gur-Ari et al., the gradient lies in the span of the C leading eigenvectors. With ten "
         "classes and large steps it mostly does. With four its share there was 0.63 at a third of the training and "
         "0.26 at a sixth, and 0.44 and 0.12 with steps of 0.04 (seed 0). So it depends on the number of classes and on "
@@ -102,15 +99,15 @@ class HessianOutliers(kit.Claim[Setting]):
         "examples make it.",
         "The gradient is that of what is descended, decay included, over six steps before the step size is first "
         "lowered, and P_C projects on the C leading eigenvectors. At the start and at a sixth it is one gradient, "
-        "which is drawn and not judged: at a sixth its share was 0.26, 0.54 and 0.80 for four, six and ten classes at "
-        "seed 0. At the end it was 0.14, 0.22 and 0.33. That noise and large steps keep it in the sharp directions is "
+        "which is drawn and not judged: at a sixth its share was 0.26, 0.54 and 0.82 for four, six and ten classes at "
+        "seed 0. At the end it was 0.15, 0.22 and 0.33. That noise and large steps keep it in the sharp directions is "
         "how we read this, and did not test.",
         "The lower end is that of ten classes. The Gauss–Newton matrix has no negative curvature; what makes it is the "
         "part that residuals weigh, which is large at the start and small once images are fitted. Larger batches end "
         "at sharper places: 2.8, 3.8 and 4.7 were the largest eigenvalues at the end with 16, 32 and 128 images in a "
         "batch (means of six networks, seed 1101). That costs two trainings more and is not judged.",
-        "With four classes one network in fifteen has four or five leading eigenvectors with class means. So the count "
-        "is that of most networks: of each three the median is taken, and intervals go over these.",
+        "With four classes one network in fifteen has four or five leading eigenvectors with class means. So what is "
+        "said is said of most networks: that more than half have just C − 1, for each C.",
         "That the share is less at the end is judged by the C for which it falls least: the smallest fall in each row "
         "of one network a C, whose mean is at most that of every C.",
     )
@@ -150,6 +147,14 @@ class HessianOutliers(kit.Claim[Setting]):
             "the count of most networks, by the median of each three",
             "with four classes one network in fifteen has four or five such eigenvectors in place of three; the "
             "interval of a mean over networks then reaches the margin, over twenty networks as well (seeds 1102, 1103)",
+            seeds="20 of 20 hold; of 20 settings 18 hold, 2 are inconclusive",
+        ),
+        kit.Version(
+            7,
+            "the share of networks with just C − 1, which must be above a half at each C, by Wilson's interval; "
+            "eighteen networks for twelve",
+            "four medians that are equal had a point for an interval. Where one network in fifteen differs, of twelve "
+            "networks one run in five would be undecided",
         ),
     )
     ragged = ("values", "class_share", "random_share")  # 2C + 1 eigenvectors of each network
@@ -181,10 +186,6 @@ class HessianOutliers(kit.Claim[Setting]):
                 raise kit.UserError(
                     f"{name} must be from {low} to {high}, got {getattr(self, name)}; try {high}"
                 )
-        if self.seeds % GROUP or self.seeds < 2 * GROUP:
-            raise kit.UserError(
-                f"seeds must be a multiple of {GROUP}, {2 * GROUP} or more, got {self.seeds}; try 12"
-            )
         if not all(2 <= c <= 10 for c in self.classes):
             raise kit.UserError(f"classes must be from 2 to 10, got {self.classes}; try 4 6 10")
 
@@ -231,7 +232,7 @@ class HessianOutliers(kit.Claim[Setting]):
         ends = at_a_third.isel(classes=[0, -1]).rename(classes="number")
         return {
             "leading": leading,
-            "leading_of_most": medians(leading, GROUP, "seed", into="draw"),
+            "as_many": (leading == law.leading).astype(float),
             "carrying": carries.sum("rank"),
             "at_a_third": at_a_third,
             # of the C for which it is least in each row of networks: its mean is at most that of every C
@@ -241,13 +242,12 @@ class HessianOutliers(kit.Claim[Setting]):
 
     def judge(self, law: xarray.Dataset, seen: xarray.Dataset) -> list[kit.Check]:
         return [
-            kit.follows(
+            kit.share(
                 "leading",
-                law.leading,
-                seen.leading_of_most,
-                0.5,  # one more or one less in most networks is refuted
-                absolute=True,
-                label="leading eigenvectors with class means, in most networks",
+                xarray.ones_like(law.leading),
+                seen.as_many,
+                1 - MOST,
+                label="networks with C − 1 leading eigenvectors that carry class means",
             ),
             kit.follows(
                 "gradient_share",

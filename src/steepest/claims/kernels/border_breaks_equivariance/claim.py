@@ -94,7 +94,8 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         "Outputs count from those of the start, so that networks begin at zero. Without that each has a deviation of "
         "its own from the start, with mean zero.",
         "The first part is no statement on the limit: a circle and a mean leave every network invariant, whatever its "
-        "weights. The second is one: the root mean square over test signals is judged.",
+        "weights. The second is one: the root mean square over test signals is judged. That single networks depart "
+        "from it as n^(−1/2) is seen in a test, and not judged.",
         "A stride of two keeps even shifts only, and flatten keeps none.",
         "Of N windows taps − 1 are cut at the border, so that outputs move by about 1/N of their size. How much "
         "depends on the signals: over ten settings the exponent of the law in N is −1.06 ± 0.15.",
@@ -110,6 +111,13 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
             "width, number of networks and the margin were set after drafts at seeds 1101 to 1103; one of them did not "
             "tell the deviation from a fixed part of the output, and the first sentence no longer says 1/N, which is "
             "rough",
+            seeds="19 of 20 hold, 1 undecided; of settings 18, 2 undecided",
+        ),
+        kit.Version(
+            2,
+            "that the limit is invariant around a circle is shown as algebra, and what is commonly believed of zero "
+            "padding is a rival of the deviation",
+            "the check of the limit read no network, and its rival did not say what it was called",
         ),
     )
     tiny = {
@@ -240,11 +248,14 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
                 0.2,  # the interval takes 0.08, and departures of networks this wide 0.04
                 label="deviation of outputs under a shift, behind zero padding",
             ),
-            kit.agrees(
-                "limit_moves",
-                law.limit_moves,
-                1e-10,  # double precision
-                label="largest move of kernel regression under a shift, around a circle",
+            kit.idle(
+                kit.agrees(
+                    "limit_moves",
+                    law.limit_moves,
+                    1e-10,  # double precision
+                    label="largest move of kernel regression under a shift, around a circle",
+                ),
+                "windows around a circle only change places, and a sum over them stays: no network is looked at",
             ),
         ]
 
@@ -255,6 +266,7 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
         bordered = [self.learned(signals) for signals in setting.signals]
         outputs = np.array([theory.root_mean_square(learned[:, 0]) for learned in bordered])
         share = outputs / outputs[:, -1:]  # (sizes, times)
+        rounding = ROUNDING * outputs
         return [
             kit.rival(
                 "like_a_mean",
@@ -286,10 +298,10 @@ class BorderBreaksEquivariance(kit.Claim[Setting]):
                 ),
             ),
             kit.rival(
-                "border_for_nothing",
-                "zeros at the border are as good as a circle in the limit",
-                label="a limit with a border is invariant",
-                limit_moves=("size t", list(map(theory.largest_move, bordered))),
+                "invariant",
+                "all positions share one filter, and pooling forgets where it answered",
+                label="behind zero padding rounding alone moves outputs",
+                deviation=("size t shift", np.repeat(rounding[:, :, None], len(shift), axis=2)),
             ),
         ]
 
