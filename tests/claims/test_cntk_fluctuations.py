@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from steepest.claims.kernels import _convolution_covariances as covariances
+from steepest.claims.kernels import _convolution_draws as draws
 from steepest.claims.kernels.cntk_fluctuations import experiment, theory
 from steepest.claims.kernels.cntk_fluctuations.claim import COUNTED, CntkFluctuations
 from steepest.kernels import empirical_ntk, gram
 
-SHARED = theory.equal_correlations(3, 0.4)
+SHARED = covariances.equal_correlations(3, 0.4)
 UNEQUAL = np.array([[1.0, 0.3, -0.2], [0.3, 2.0, 0.5], [-0.2, 0.5, 0.5]])
 
 
@@ -48,20 +50,20 @@ def by_draws(phi, covariance, columns):
 
 @pytest.mark.parametrize("rho", [0.0, 0.4, 0.9])
 def test_pooled_law_by_draws_of_channels(rho):
-    covariance = theory.equal_correlations(4, rho)
+    covariance = covariances.equal_correlations(4, rho)
     assert theory.pooled(4, rho) == pytest.approx(by_draws(phi_of_pooled, covariance, 1), rel=0.03)
 
 
 @pytest.mark.parametrize("covariance", [SHARED, UNEQUAL])
 def test_flattened_law_by_draws_of_channels(covariance):
     drawn = by_draws(phi_of_flattened, covariance, 3)
-    assert theory.flattened(covariance) == pytest.approx(drawn, rel=0.03)
+    assert covariances.flattened(covariance) == pytest.approx(drawn, rel=0.03)
 
 
 def test_pooled_law_of_two_positions_in_the_plane():
     """Two patches span a plane, so that the mean over filters is one over an angle; E r⁴ = 8, E r² = 2."""
     rho = 0.3
-    covariance = theory.equal_correlations(2, rho)
+    covariance = covariances.equal_correlations(2, rho)
     gates = lambda z: np.einsum("ip,pq,iq->i", z > 0, covariance, z > 0)
     read = lambda z: np.maximum(z, 0).sum(1) ** 2
     mean = on_circle(lambda z: 2 * read(z) + gates(z), covariance)
@@ -83,13 +85,13 @@ def test_flattened_law_of_two_positions_in_the_plane():
         lambda z: 8 * read(z) ** 2 + 4 * read(z) * gates(z) + gates(z) ** 2 + 2 * pairs(z),
         covariance,
     )
-    assert theory.flattened(covariance) == pytest.approx(square / mean**2 - 1, rel=1e-5)
+    assert covariances.flattened(covariance) == pytest.approx(square / mean**2 - 1, rel=1e-5)
 
 
 def test_one_position_and_independent_positions():
     assert theory.pooled(1, 0.5) == pytest.approx(3)
     for positions in (2, 7):
-        independent = theory.flattened(theory.equal_correlations(positions, 0.0))
+        independent = covariances.flattened(covariances.equal_correlations(positions, 0.0))
         assert independent == pytest.approx(3 / positions)
 
 
@@ -102,7 +104,7 @@ def test_pooling_shares_one_weight():
     """The part of the filters alone: at one correlation it never varies less than a² does."""
     rng = np.random.default_rng(0)
     for positions, rho in itertools.product((4, 32), (0.0, 0.5)):
-        covariance = theory.equal_correlations(positions, rho)
+        covariance = covariances.equal_correlations(positions, rho)
         z = rng.multivariate_normal(np.zeros(positions), covariance, 50_000)
         filters = rng.standard_normal(50_000) ** 2 * (((z > 0) @ covariance) * (z > 0)).sum(1)
         assert filters.var() / filters.mean() ** 2 > 1.9
@@ -131,20 +133,20 @@ def test_powers_of_series():
 
 
 def test_signals_have_equal_correlations_of_windows():
-    for signal, rho in zip(experiment.signals(5, (0.2, 0.7)), (0.2, 0.7), strict=True):
+    for signal, rho in zip(draws.signals(5, (0.2, 0.7)), (0.2, 0.7), strict=True):
         read = np.concatenate([np.roll(signal, shift, 0) for shift in (-1, 0, 1)], axis=1)
-        wanted = 3 * theory.equal_correlations(5, rho)
+        wanted = 3 * covariances.equal_correlations(5, rho)
         np.testing.assert_allclose(read @ read.T, wanted, atol=1e-5)
 
 
 @pytest.mark.parametrize("head", experiment.HEADS)
 def test_the_network_is_a_mean_over_channels(head):
     """Θ of the library's network by the formula of φ, at its own weights, on a digit."""
-    image = experiment.images(np.random.default_rng(3), 1)
+    image = draws.images(np.random.default_rng(3), 1)
     net = experiment.build(head, 5, image.shape[1:])
-    params = experiment.draw(np.random.default_rng(0), net, 1)
+    params = draws.draw(np.random.default_rng(0), net, 1)
     (first, *_, last) = jax.tree.map(lambda leaf: np.asarray(leaf[0], float), params)
-    covariance = theory.windows(image[0, ..., 0]) / 9
+    covariance = covariances.windows(image[0, ..., 0]) / 9
     flat = image[0, ..., 0].astype(float)
     shifted = [np.roll(flat, (-i, -j), (0, 1)).ravel() for i in (-1, 0, 1) for j in (-1, 0, 1)]
     z = first["w"].reshape(5, 9) @ np.array(shifted) / 3
@@ -158,9 +160,9 @@ def test_the_network_is_a_mean_over_channels(head):
 
 @pytest.mark.parametrize("head", experiment.HEADS)
 def test_the_mean_kernel_is_that_of_the_limit(head):
-    signal = experiment.signals(4, (0.3,)).astype(float)
+    signal = draws.signals(4, (0.3,)).astype(float)
     limit = gram(experiment.build(head, 4, (4, 5)).limit(), signal).ntk[0, 0]
-    covariance = theory.equal_correlations(4, 0.3) * 3 / (3 * 5)
+    covariance = covariances.equal_correlations(4, 0.3) * 3 / (3 * 5)
     rng = np.random.default_rng(0)
     z = rng.multivariate_normal(np.zeros(4), covariance, 200_000)
     if head == "pooled":
@@ -174,7 +176,7 @@ def test_windows_of_zeros_count_as_positions():
     """Half of the positions read nothing: they add nothing to φ, and P drops out of a ratio."""
     padded = np.zeros((6, 6))
     padded[:3, :3] = SHARED
-    assert theory.flattened(padded) == pytest.approx(theory.flattened(SHARED))
+    assert covariances.flattened(padded) == pytest.approx(covariances.flattened(SHARED))
 
 
 def test_directions_are_those_of_the_spectrum():
@@ -182,23 +184,23 @@ def test_directions_are_those_of_the_spectrum():
     lit = np.zeros((1, 8, 8, 1))
     lit[0, 3, 3, 0] = 2.0
     assert theory.directions(lit) == pytest.approx([9.0])
-    values = np.linalg.eigvalsh(theory.equal_correlations(6, 0.4))
+    values = np.linalg.eigvalsh(covariances.equal_correlations(6, 0.4))
     assert values.sum() ** 2 / (values**2).sum() == pytest.approx(6 / (1 + 5 * 0.16))
 
 
 def test_digits_count_as_many_positions_as_the_first_sentence_says():
     """By the exact law of flattened networks, at other digits than those of a run."""
-    images = experiment.images(np.random.default_rng(11), 40)
+    images = draws.images(np.random.default_rng(11), 40)
     centred = images - images.mean((1, 2, 3), keepdims=True)
     for kind, inputs in enumerate((images, centred)):
-        spreads = [theory.flattened(theory.windows(image[..., 0])) for image in inputs]
+        spreads = [covariances.flattened(covariances.windows(image[..., 0])) for image in inputs]
         positions = 3 / np.mean(spreads)
         assert positions == pytest.approx(COUNTED[1][kind], rel=0.1)
 
 
 def test_a_network_of_the_changed_world_has_one_scale():
     net = experiment.build("pooled", 4, (3, 4))
-    params = experiment.draw(np.random.default_rng(0), net, 2)
+    params = draws.draw(np.random.default_rng(0), net, 2)
     scaled = experiment.with_one_scale(np.random.default_rng(1), params)
     ratio = scaled[0]["w"] / params[0]["w"]
     assert np.allclose(ratio, ratio[:, :1, :1, :1]) and ratio[0, 0, 0, 0] != ratio[1, 0, 0, 0]
@@ -206,7 +208,7 @@ def test_a_network_of_the_changed_world_has_one_scale():
 
 def test_the_relative_spread_of_kernels():
     theta = np.array([[[1.0, 3.0], [2.0, 2.0]]])
-    np.testing.assert_allclose(experiment.relative_spread(theta), [[0.25, 0.0]])
+    np.testing.assert_allclose(draws.relative_spread(theta), [[0.25, 0.0]])
 
 
 def test_equal_positions_are_out_of_range():

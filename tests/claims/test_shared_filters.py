@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from steepest.claims.kernels.cntk_fluctuations import experiment as convolutions
-from steepest.claims.kernels.cntk_fluctuations import theory as fluctuations
+from steepest.claims.kernels import _convolution_covariances as covariances
+from steepest.claims.kernels import _convolution_draws as draws
 from steepest.claims.kernels.shared_filters import experiment, theory
 from steepest.claims.kernels.shared_filters.claim import SharedFilters
 from steepest.kernels import empirical_ntk, gram
@@ -16,7 +16,7 @@ from steepest.kernels import empirical_ntk, gram
 def test_the_kernel_is_that_of_the_limit(is_shared, layers):
     """The library's recursion over displacements, for both kinds of filters."""
     rho = 0.4
-    pair = experiment.pair_of(convolutions.signals(4, (rho,))[0]).astype(float)
+    pair = experiment.pair_of(draws.signals(4, (rho,))[0]).astype(float)
     limit = gram(experiment.build(is_shared, layers, 8, (4, 5)).limit(), pair).ntk
     expected = [theory.kernel(layers, 1 / 5, cosine) for cosine in (1.0, rho)]
     np.testing.assert_allclose(limit[0], expected, rtol=1e-6)
@@ -25,7 +25,7 @@ def test_the_kernel_is_that_of_the_limit(is_shared, layers):
 def test_pairs_of_positions_are_the_kernel_of_pooled_networks():
     """The rival's kernel is P times that of the limit of pooled networks, which divide by P² and not by P."""
     claim = SharedFilters(positions=(4, 12), correlations=(0.1, 0.4))
-    pair = experiment.pair_of(convolutions.signals(4, (claim.middle,))[0]).astype(float)
+    pair = experiment.pair_of(draws.signals(4, (claim.middle,))[0]).astype(float)
     pooled = [
         4 * gram(experiment.build(True, layers, 8, (4, 5), pooled=True).limit(), pair).ntk[0]
         for layers in (1, 2)
@@ -40,15 +40,17 @@ def test_filters_of_their_own_by_draws():
     last = rng.standard_normal(z.shape)
     phi = (np.maximum(z, 0) ** 2 + last**2 * (z > 0) * variances).sum(1)
     drawn = 3 * phi.var() / phi.mean() ** 2
-    assert theory.AT_ONE_POSITION * theory.of_their_own(variances) == pytest.approx(drawn, rel=0.02)
+    assert covariances.AT_ONE_POSITION * theory.of_their_own(variances) == pytest.approx(
+        drawn, rel=0.02
+    )
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_the_network_is_a_mean_over_channels(is_shared):
     """Θ of the library's network on a digit, by its own weights: one filter, or one at each position."""
-    image = convolutions.images(np.random.default_rng(3), 1)
+    image = draws.images(np.random.default_rng(3), 1)
     net = experiment.build(is_shared, 1, 5, image.shape[1:])
-    params = convolutions.draw(np.random.default_rng(0), net, 1)
+    params = draws.draw(np.random.default_rng(0), net, 1)
     (first, *_, last) = jax.tree.map(lambda leaf: np.asarray(leaf[0], float), params)
     pixels = image[0, ..., 0].astype(float)
     moves = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
@@ -77,9 +79,9 @@ def test_positions_that_are_independent_vary_alike():
 
 
 def test_a_digits_windows_by_the_two_laws():
-    image = convolutions.images(np.random.default_rng(0), 1)[0]
+    image = draws.images(np.random.default_rng(0), 1)[0]
     shared, own = SharedFilters().of_image(image)
-    covariance = fluctuations.windows(image[..., 0])
+    covariance = covariances.windows(image[..., 0])
     rng = np.random.default_rng(1)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.maximum(values, 0) ** 0.5
@@ -92,10 +94,10 @@ def test_a_digits_windows_by_the_two_laws():
 
 
 def test_means_are_over_the_networks_of_a_group():
-    pair = experiment.pair_of(convolutions.signals(3, (0.5,))[0])
+    pair = experiment.pair_of(draws.signals(3, (0.5,))[0])
     net = experiment.build(False, 1, 2, pair.shape[1:])
     means = experiment.mean_kernels(np.random.default_rng(0), net, pair, 2, 3)
-    params = convolutions.draw(np.random.default_rng(0), net, 6)
+    params = draws.draw(np.random.default_rng(0), net, 6)
     each = [
         empirical_ntk(net, jax.tree.map(lambda leaf, i=i: leaf[i], params), pair) for i in range(6)
     ]

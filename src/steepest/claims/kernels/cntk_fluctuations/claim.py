@@ -14,11 +14,12 @@ import numpy as np
 import xarray
 
 from steepest import kit
+from steepest.claims.kernels import _convolution_covariances as covariances
+from steepest.claims.kernels import _convolution_draws as draws
 from steepest.claims.kernels.cntk_fluctuations import experiment, theory
 
 HEADS = experiment.HEADS
 KINDS = ("as they are", "centred")
-AT_ONE_POSITION = 3.0  # n Var Θ/(E Θ)² of a network of one position
 COUNTED = ((1.0, 5.0), (2.0, 10.0))  # positions of a digit that count, of each head and kind
 DRAWN = 60_000  # channels behind the law of pooled digits: the variance is known to 2 %
 
@@ -149,7 +150,7 @@ class CntkFluctuations(kit.Claim[Setting]):
         }
 
     def setting(self, key: kit.Key) -> Setting:
-        images = experiment.images(kit.numpy_generator(key), self.images)
+        images = draws.images(kit.numpy_generator(key), self.images)
         return Setting(np.stack([images, images - images.mean((1, 2, 3), keepdims=True)]))
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
@@ -171,13 +172,13 @@ class CntkFluctuations(kit.Claim[Setting]):
 
     def of_signals(self, positions: int, rho: float) -> tuple[float, float]:
         """Return n times the law, of pooled and of flattened networks."""
-        covariance = theory.equal_correlations(positions, rho)
-        return theory.pooled(positions, rho), theory.flattened(covariance)
+        covariance = covariances.equal_correlations(positions, rho)
+        return theory.pooled(positions, rho), covariances.flattened(covariance)
 
     def of_image(self, image: kit.Values) -> tuple[float, float]:
         """Return the same at an image, ``(8, 8, 1)``."""
-        covariance = theory.windows(image[..., 0])
-        return theory.pooled_by_draws(covariance, DRAWN), theory.flattened(covariance)
+        covariance = covariances.windows(image[..., 0])
+        return theory.pooled_by_draws(covariance, DRAWN), covariances.flattened(covariance)
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
@@ -192,9 +193,9 @@ class CntkFluctuations(kit.Claim[Setting]):
         channels = []  # (n, worlds, 1, groups)
         digits = []  # (1, kinds × images, groups)
         for head in HEADS:
-            along = [experiment.signals(count, self.correlations) for count in self.positions]
+            along = [draws.signals(count, self.correlations) for count in self.positions]
             spread.append([run(head, self.width, x, experiment.with_one_scale) for x in along])
-            signal = experiment.signals(middle, (rho,))
+            signal = draws.signals(middle, (rho,))
             channels.append(
                 [run(head, n, signal, experiment.with_one_scale) for n in self.channels]
             )
@@ -228,7 +229,7 @@ class CntkFluctuations(kit.Claim[Setting]):
             kit.follows(
                 "counted",
                 law.counted,
-                AT_ONE_POSITION / seen.digits,
+                covariances.AT_ONE_POSITION / seen.digits,
                 # numbers in words: off by a tenth in most digits, and by a quarter in some; the interval takes 0.06
                 (0.75, 1.35),
                 label="positions of a digit that count",
@@ -247,9 +248,9 @@ class CntkFluctuations(kit.Claim[Setting]):
                 "independent",
                 "a mean over P positions varies P times less",
                 label="P_e = P",
-                spread=ones * AT_ONE_POSITION / count,
-                digits=xarray.ones_like(law.digits) * AT_ONE_POSITION / experiment.SIDE**2,
-                counted=xarray.ones_like(law.counted) * experiment.SIDE**2,
+                spread=ones * covariances.AT_ONE_POSITION / count,
+                digits=xarray.ones_like(law.digits) * covariances.AT_ONE_POSITION / draws.SIDE**2,
+                counted=xarray.ones_like(law.counted) * draws.SIDE**2,
             ),
             kit.rival(
                 "one_direction",
@@ -262,10 +263,10 @@ class CntkFluctuations(kit.Claim[Setting]):
                 "squared_correlations",
                 "the number of independent terms in a mean of squares whose correlations are ρ²",
                 label="P_e = (tr K)²/tr K²",
-                spread=ones * AT_ONE_POSITION / pairs,
+                spread=ones * covariances.AT_ONE_POSITION / pairs,
                 digits=(
                     "head kind",
-                    [AT_ONE_POSITION * np.mean(1 / np.array(spectra), axis=1)] * 2,
+                    [covariances.AT_ONE_POSITION * np.mean(1 / np.array(spectra), axis=1)] * 2,
                 ),
             ),
             kit.rival(
@@ -312,7 +313,9 @@ class CntkFluctuations(kit.Claim[Setting]):
     def figure(
         self, law: xarray.Dataset, seen: xarray.Dataset, rivals: Mapping[str, xarray.Dataset]
     ) -> tuple[kit.Panel, ...]:
-        effective = lambda spread, head: AT_ONE_POSITION / spread.sel(head=head, drop=True)
+        effective = lambda spread, head: (
+            covariances.AT_ONE_POSITION / spread.sel(head=head, drop=True)
+        )
         independent = rivals["independent"].spread.isel(rho=0)
 
         def panel(head: str, title: str) -> kit.Panel:

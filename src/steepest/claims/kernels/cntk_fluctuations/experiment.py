@@ -6,29 +6,14 @@ import jax
 import numpy as np
 
 from steepest import kit
+from steepest.claims.kernels._convolution_draws import draw, relative_spread
 from steepest.kernels import empirical_ntk
-from steepest.nn.data import digits
 from steepest.nn.layers import LayeredNetwork, conv, dense, flatten, global_pool, network
 from steepest.nn.types import Params, Values
 
 HEADS = ("pooled", "flattened")
-SIDE = 8  # pixels of a digit
 CHUNKS = 4  # in which networks are drawn, so that changed worlds share the program
 Change = Callable[[np.random.Generator, Params], Params]
-
-
-def signals(positions: int, correlations: tuple[float, ...]) -> Values:
-    """Return signals whose pixels have length one and all have one correlation, ``(ρ, P, P + 1)``."""
-    apart = np.eye(positions, positions + 1)
-    shared = np.eye(positions + 1)[-1]
-    pixels = [rho**0.5 * shared + (1 - rho) ** 0.5 * apart for rho in correlations]
-    return np.array(pixels, np.float32)
-
-
-def images(rng: np.random.Generator, count: int) -> Values:
-    """Return digits, ``(count, 8, 8, 1)``."""
-    pixels = np.asarray(digits().x, np.float32)
-    return pixels[rng.choice(len(pixels), count, replace=False)].reshape(count, SIDE, SIDE, 1)
 
 
 def build(head: str, channels: int, shape: tuple[int, ...]) -> LayeredNetwork:
@@ -36,13 +21,6 @@ def build(head: str, channels: int, shape: tuple[int, ...]) -> LayeredNetwork:
     joined = global_pool() if head == "pooled" else flatten()
     layers = (conv(channels, 3, padding="circular"), "relu", joined, dense(1))
     return network(*layers, shape=shape, parameterized="ntk", bias=False)
-
-
-def draw(rng: np.random.Generator, net: LayeredNetwork, count: int) -> Params:
-    """Draw all weights of many networks, each of variance one, as in the NTK parameterization."""
-    shapes = jax.eval_shape(net.init, jax.random.key(0))
-    normal = lambda leaf: rng.standard_normal((count, *leaf.shape), np.float32)
-    return jax.tree.map(normal, shapes)
 
 
 def with_one_scale(rng: np.random.Generator, params: Params) -> Params:
@@ -83,12 +61,3 @@ def spreads(
     plain = np.concatenate([kernels(draws()) for _ in range(CHUNKS)], axis=-1)
     changed = [kernels(change(rng, draws())) for change in changes]
     return np.stack([relative_spread(theta) for theta in (plain, *changed)])
-
-
-def relative_spread(theta: Values) -> Values:
-    """Return the relative variance in each group, ``(inputs, groups)``, of ``(inputs, groups, networks)``.
-
-    The mean is that of all networks: those of small groups would make the ratio too large.
-    """
-    mean = theta.mean((1, 2), keepdims=True)
-    return ((theta - mean) ** 2).mean(-1) / mean[..., 0] ** 2

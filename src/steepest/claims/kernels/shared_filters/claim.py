@@ -12,8 +12,8 @@ import numpy as np
 import xarray
 
 from steepest import kit
-from steepest.claims.kernels.cntk_fluctuations import experiment as convolutions
-from steepest.claims.kernels.cntk_fluctuations import theory as fluctuations
+from steepest.claims.kernels import _convolution_covariances as covariances
+from steepest.claims.kernels import _convolution_draws as draws
 from steepest.claims.kernels.shared_filters import experiment, theory
 
 SHARINGS = experiment.SHARINGS
@@ -101,7 +101,7 @@ class SharedFilters(kit.Claim[Setting]):
         }
 
     def setting(self, key: kit.Key) -> Setting:
-        return Setting(convolutions.images(kit.numpy_generator(key), self.images))
+        return Setting(draws.images(kit.numpy_generator(key), self.images))
 
     def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
         note = "positions that are all equal are one position: lower --correlations"
@@ -124,20 +124,20 @@ class SharedFilters(kit.Claim[Setting]):
 
     def times(self, positions: int, rho: float) -> float:
         """Return P/P_e of shared filters."""
-        covariance = fluctuations.equal_correlations(positions, rho)
-        return positions * fluctuations.flattened(covariance) / theory.AT_ONE_POSITION
+        covariance = covariances.equal_correlations(positions, rho)
+        return positions * covariances.flattened(covariance) / covariances.AT_ONE_POSITION
 
     def of_image(self, image: kit.Values) -> tuple[float, float]:
         """Return the same at an image ``(8, 8, 1)``, of shared filters and of such of their own."""
-        covariance = fluctuations.windows(image[..., 0])
-        shared = len(covariance) * fluctuations.flattened(covariance) / theory.AT_ONE_POSITION
+        covariance = covariances.windows(image[..., 0])
+        shared = len(covariance) * covariances.flattened(covariance) / covariances.AT_ONE_POSITION
         return shared, theory.of_their_own(np.diag(covariance))
 
     def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
         few = max(2, self.networks // 2)
         first = self.positions[0]
-        pair = experiment.pair_of(convolutions.signals(first, (self.middle,))[0])
+        pair = experiment.pair_of(draws.signals(first, (self.middle,))[0])
 
         def means(is_shared: bool, layers: int, pooled: bool = False) -> kit.Values:
             # kernels of two layers vary more, and those of wider networks less
@@ -148,15 +148,15 @@ class SharedFilters(kit.Claim[Setting]):
         def spread(is_shared: bool, inputs: kit.Values) -> kit.Values:
             net = experiment.build(is_shared, 1, self.width, inputs.shape[1:])
             varied = experiment.spreads(rng, net, inputs, self.seeds, self.networks)
-            return inputs.shape[1] * self.width * varied / theory.AT_ONE_POSITION
+            return inputs.shape[1] * self.width * varied / covariances.AT_ONE_POSITION
 
         def times(inputs: kit.Values) -> kit.Values:
             return np.stack([spread(is_shared, inputs) for is_shared in (True, False)])
 
         kernels = [[means(is_shared, layers) for layers in LAYERS] for is_shared in (True, False)]
         pooled = [means(True, layers, pooled=True) for layers in LAYERS]
-        signals = [convolutions.signals(count, self.correlations) for count in self.positions]
-        pixels = convolutions.SIDE  # positions of an image are the product of its two sides
+        signals = [draws.signals(count, self.correlations) for count in self.positions]
+        pixels = draws.SIDE  # positions of an image are the product of its two sides
         return kit.seen(
             kernel=("sharing layers pair seed", np.array(kernels)),
             kernel_of_pooled=("sharing layers pair seed", np.array([pooled, kernels[1]])),
@@ -203,7 +203,7 @@ class SharedFilters(kit.Claim[Setting]):
                 "one filter is one draw",
                 label="shared filters count as one position",
                 spread=xarray.where(is_shared, count * ones, ones),
-                digits=xarray.where(is_shared, float(convolutions.SIDE**2), law.digits),
+                digits=xarray.where(is_shared, float(draws.SIDE**2), law.digits),
             ),
             kit.rival(
                 "squared_correlations",

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from steepest import kit
-from steepest.claims.kernels.cntk_fluctuations.experiment import draw, relative_spread
+from steepest.claims.kernels._convolution_draws import draw, relative_spread
 from steepest.kernels import empirical_ntk
 from steepest.nn.layers import LayeredNetwork, conv, dense, flatten, global_pool, network
 from steepest.nn.types import Params, Values

@@ -13,8 +13,6 @@ import numpy as np
 
 from steepest.nn.types import Values
 
-AT_ONE_POSITION = 3.0  # n Var Θ/(E Θ)² of one position
-
 
 def means_of_relu(size: float, cosine: float) -> tuple[float, float]:
     """Return E σσ' and E gg' of ReLU at two signals of variance ``size`` with this correlation.
