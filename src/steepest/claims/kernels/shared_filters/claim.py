@@ -257,12 +257,12 @@ class SharedFilters(kit.Claim[Setting]):
                 over="rho",
                 by="positions",
                 x="correlation ρ of positions",
-                y="variance over that of P independent positions",
+                y="variance, times that of P independent ones",
                 name="P = {}",
                 ylim=(0, 1.1 * max(self.positions)),
             )
 
         return (
-            panel("Shared filters: alike positions count as few", shared),
-            panel("Filters of their own: all positions count", SHARINGS[1]),
+            panel("Shared filters: the kernel varies more, the more alike positions are", shared),
+            panel("Filters of their own: it does not", SHARINGS[1]),
         )
