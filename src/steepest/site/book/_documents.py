@@ -68,12 +68,13 @@ def write_formulas(stage: Path) -> None:
 
 
 def _plain(sentence: str) -> str:
-    r"""A sentence as a heading: what Markdown would take for markup stands for itself, ``_{…}`` and ``^{…}`` are set.
+    r"""A sentence as a heading: Markdown's marks stand for themselves, and ``_{…}``, ``^{…}`` and ``^(…)`` are set.
 
-    >>> print(_plain("minima of ℓ_{2/L}, like N^{3/2} and a_b"))
-    minima of ℓ{sub}`2/L`, like N{sup}`3/2` and a\_b
+    >>> print(_plain("minima of ℓ_{2/L}, like N^{3/2}, n^(−1/2) and a_b"))
+    minima of ℓ{sub}`2/L`, like N{sup}`3/2`, n{sup}`−1/2` and a\_b
     """
-    pieces = re.split(r"([_^])\{([^{}]+)\}", sentence)
+    braced = re.sub(r"(?<=[\w)])\^\(([^()\s]{1,8})\)", r"^{\1}", sentence)
+    pieces = re.split(r"([_^])\{([^{}]+)\}", braced)
     parts = []
     for words, mark, script in zip(
         pieces[::3], [*pieces[1::3], ""], [*pieces[2::3], ""], strict=True

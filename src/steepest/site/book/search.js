@@ -23,8 +23,8 @@
     const { base } = parts;
     const sections = Object.keys(base.alltitles);
     const titles = base.titles.map((title) => (typeof title === "number" ? sections[title] : title));
-    const found = { terms: all("terms"), titleterms: all("titleterms") };
-    Search.setIndex({ ...base, ...found, titles, filenames: base.docnames, indexentries: {} });
+    const byWord = { terms: all("terms"), titleterms: all("titleterms") };
+    Search.setIndex({ ...base, ...byWord, titles, filenames: base.docnames, indexentries: {} });
   };
   if (query.trim()) search();
 })();

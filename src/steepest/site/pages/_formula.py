@@ -84,6 +84,9 @@ def _correct(part: ElementTree.Element) -> None:
         part.tag = "mo"
     if part.tag == "mo" and text in ("|", "‖", "∥", "∣"):  # a norm, not a relation
         part.attrib.update({"lspace": "0", "rspace": "0"})
+        part.attrib.setdefault(
+            "stretchy", "false"
+        )  # else one of a pair grows: which end it is nothing tells
     if (
         part.tag == "mo" and len(text) > 3 and text.isalpha()
     ):  # a named function; min, max, sup, inf and lim are operators
