@@ -22,15 +22,14 @@ def test_the_kernel_is_that_of_the_limit(is_shared, layers):
     np.testing.assert_allclose(limit[0], expected, rtol=1e-6)
 
 
-def test_pairs_of_positions_are_the_kernel_of_pooled_networks():
-    """The rival's kernel is P times that of the limit of pooled networks, which divide by P² and not by P."""
+def test_where_positions_meet_the_kernel_is_that_of_pooled_networks():
     claim = SharedFilters(positions=(4, 12), correlations=(0.1, 0.4))
     pair = experiment.pair_of(draws.signals(4, (claim.middle,))[0]).astype(float)
     pooled = [
-        4 * gram(experiment.build(True, layers, 8, (4, 5), pooled=True).limit(), pair).ntk[0]
+        gram(experiment.build(True, layers, 8, (4, 5), pooled=True).limit(), pair).ntk[0]
         for layers in (1, 2)
     ]
-    np.testing.assert_allclose(claim.kernel_of_all_pairs(), pooled, rtol=1e-6)
+    np.testing.assert_allclose(claim.kernel_of_pooled(), pooled, rtol=1e-6)
 
 
 def test_filters_of_their_own_by_draws():
@@ -39,10 +38,7 @@ def test_filters_of_their_own_by_draws():
     z = rng.standard_normal((400_000, 3)) * variances**0.5
     last = rng.standard_normal(z.shape)
     phi = (np.maximum(z, 0) ** 2 + last**2 * (z > 0) * variances).sum(1)
-    drawn = 3 * phi.var() / phi.mean() ** 2
-    assert covariances.AT_ONE_POSITION * theory.of_their_own(variances) == pytest.approx(
-        drawn, rel=0.02
-    )
+    assert theory.of_their_own(variances) == pytest.approx(phi.var() / phi.mean() ** 2, rel=0.02)
 
 
 @pytest.mark.parametrize("is_shared", [True, False])
@@ -72,37 +68,43 @@ def test_the_network_is_a_mean_over_channels(is_shared):
 
 def test_positions_that_are_independent_vary_alike():
     """At ρ = 0 nothing tells a shared filter from filters of their own; at ρ = 1 it counts as one position."""
-    claim = SharedFilters()
-    assert claim.times(6, 0.0) == pytest.approx(1)
-    assert claim.times(6, 1.0) == pytest.approx(6)
-    assert theory.of_their_own(np.ones(6)) == pytest.approx(1)
+    for rho, times in ((0.0, 1.0), (1.0, 6.0)):
+        covariance = covariances.equal_correlations(6, rho)
+        own = theory.of_their_own(np.diag(covariance))
+        assert covariances.flattened(covariance) / own == pytest.approx(times)
 
 
-def test_a_digits_windows_by_the_two_laws():
-    image = draws.images(np.random.default_rng(0), 1)[0]
-    shared, own = SharedFilters().of_image(image)
-    covariance = covariances.windows(image[..., 0])
+@pytest.mark.parametrize("is_centred", [False, True])
+def test_a_digits_windows_by_the_two_laws(is_centred):
+    """Channels that are drawn, with one filter for all windows and with one for each."""
+    pixels = draws.images(np.random.default_rng(0), 1)[0, ..., 0]
+    covariance = covariances.windows(pixels - pixels.mean() * is_centred)
     rng = np.random.default_rng(1)
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.maximum(values, 0) ** 0.5
     z = rng.standard_normal((40_000, 64)) @ root.T
-    gates = rng.standard_normal(z.shape) * (z > 0)
-    phi = (np.maximum(z, 0) ** 2).sum(1) + ((gates @ root) ** 2).sum(1)
-    assert shared == pytest.approx(64 * phi.var() / phi.mean() ** 2 / 3, rel=0.1)
+    last = rng.standard_normal(z.shape)
+    shared = (np.maximum(z, 0) ** 2).sum(1) + (((last * (z > 0)) @ root) ** 2).sum(1)
     sizes = np.diag(covariance)
-    assert own == pytest.approx(64 * (sizes @ sizes) / sizes.sum() ** 2)
+    apart = rng.standard_normal(z.shape) * sizes**0.5
+    own = (np.maximum(apart, 0) ** 2 + last**2 * (apart > 0) * sizes).sum(1)
+    relative = lambda phi: phi.var() / phi.mean() ** 2
+    assert covariances.flattened(covariance) == pytest.approx(relative(shared), rel=0.1)
+    assert theory.of_their_own(sizes) == pytest.approx(relative(own), rel=0.05)
 
 
-def test_means_are_over_the_networks_of_a_group():
+def test_kernels_are_those_of_networks_that_are_drawn_in_parts():
     pair = experiment.pair_of(draws.signals(3, (0.5,))[0])
     net = experiment.build(False, 1, 2, pair.shape[1:])
-    means = experiment.mean_kernels(np.random.default_rng(0), net, pair, 2, 3)
-    params = draws.draw(np.random.default_rng(0), net, 6)
-    each = [
-        empirical_ntk(net, jax.tree.map(lambda leaf, i=i: leaf[i], params), pair) for i in range(6)
-    ]
-    expected = np.array([theta[0] for theta in each]).reshape(2, 3, 2).mean(1).T
-    np.testing.assert_allclose(means, expected, rtol=1e-5)
+    means = experiment.mean_kernels(np.random.default_rng(0), net, pair, 2, 8)
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(experiment.CHUNKS):
+        params = draws.draw(rng, net, 4)
+        nets = [jax.tree.map(lambda leaf, i=i: leaf[i], params) for i in range(4)]
+        theta = np.array([empirical_ntk(net, one, pair)[0] for one in nets])
+        parts.append(theta.reshape(2, 2, 2))
+    np.testing.assert_allclose(means, np.concatenate(parts, axis=1).mean(1).T, rtol=1e-5)
 
 
 def test_equal_positions_are_out_of_range():

@@ -1,5 +1,7 @@
 """Tangent kernels of finite networks of convolutions, with shared filters and without, by automatic differentiation."""
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 
@@ -42,8 +44,32 @@ def mean_kernels(
     from_first = kit.compiled(
         jax.vmap(lambda params, x: empirical_ntk(net, params, x[:1], x)[0], (0, None))
     )
-    theta = np.asarray(from_first(draw(rng, net, groups * networks), pair), float)
-    return theta.reshape(groups, networks, 2).mean(1).T
+    theta = in_chunks(lambda params: from_first(params, pair), rng, net, groups, networks)
+    return theta.mean(2)
+
+
+def in_chunks(
+    kernels: Callable[[Params], jax.Array],
+    rng: np.random.Generator,
+    net: LayeredNetwork,
+    groups: int,
+    networks: int,
+) -> Values:
+    """Draw networks in parts, so that not all weights are there at once; return ``(inputs, groups, networks)`` kernels.
+
+    Args:
+        kernels: of many networks, ``(networks, inputs)``.
+        rng: of the weights.
+        net: the architecture.
+        groups: how many.
+        networks: of a group.
+    """
+    chunk = max(1, networks // CHUNKS)
+    parts = [
+        np.asarray(kernels(draw(rng, net, groups * chunk)), float).reshape(groups, chunk, -1)
+        for _ in range(CHUNKS)
+    ]
+    return np.moveaxis(np.concatenate(parts, axis=1), -1, 0)
 
 
 def spreads(
@@ -54,10 +80,6 @@ def spreads(
     def at(params: Params, x: jax.Array) -> jax.Array:
         return empirical_ntk(net, params, x[None])[0, 0]
 
-    kernel_of = kit.compiled(jax.vmap(jax.vmap(at, (0, None)), (None, 0)))
-    chunk = max(2, networks // CHUNKS)
-    theta = [
-        np.asarray(kernel_of(draw(rng, net, groups * chunk), inputs), float) for _ in range(CHUNKS)
-    ]
-    each = [values.reshape(len(inputs), groups, chunk) for values in theta]
-    return relative_spread(np.concatenate(each, axis=-1))
+    kernel_of = kit.compiled(jax.vmap(jax.vmap(at, (None, 0)), (0, None)))
+    theta = in_chunks(lambda params: kernel_of(params, inputs), rng, net, groups, networks)
+    return relative_spread(theta)

@@ -4,13 +4,14 @@ Behind flatten the mean kernel is a mean over positions p of dense kernels of wi
 not: only windows at one position meet. With one hidden convolution Θ(x, x) is a mean over channels; with filters of
 their own it is one over positions too, of terms σ_p² + a_p² g_p K_pp whose variance is 3 K_pp², so that
 
-    n P Var Θ/(E Θ)² = 3 P Σ_p K_pp²/(Σ_p K_pp)²,
+    n Var Θ/(E Θ)² = 3 Σ_p K_pp²/(Σ_p K_pp)²,
 
-which is 3 where all windows have one size.
+which is 3/P where all windows have one size.
 """
 
 import numpy as np
 
+from steepest.claims.kernels._convolution_covariances import AT_ONE_POSITION
 from steepest.nn.types import Values
 
 
@@ -49,12 +50,12 @@ def kernel(layers: int, size: float, cosine: float) -> float:
 
 
 def of_their_own(variances: Values) -> float:
-    """Return n P Var Θ/(E Θ)² with filters of each position's own, over the three of windows of one size.
+    """Return n Var Θ/(E Θ)² of a network whose positions have filters of their own: 3/P_o.
 
     Args:
         variances: of the signals at each position, ``(P,)``.
 
-    >>> of_their_own(np.ones(5)), of_their_own(np.array([1.0, 0.0]))
-    (1.0, 2.0)
+    >>> of_their_own(np.ones(6)), of_their_own(np.array([1.0, 0.0]))
+    (0.5, 3.0)
     """
-    return float(len(variances) * (variances**2).sum() / variances.sum() ** 2)
+    return float(AT_ONE_POSITION * (variances**2).sum() / variances.sum() ** 2)
