@@ -196,6 +196,16 @@ def test_steps_of_which_none_descends_are_said():
     assert "give a smaller one" in finding.text
 
 
+def test_at_the_floor_of_a_trained_network_it_is_no_alarm():
+    """Descents with steps that are too large for what is left: batches are too noisy, and nothing is broken."""
+    model = chain()
+    torch_steps(model, torch.optim.SGD(model.parameters(), 0.3, momentum=0.9), batches_of(400))
+    options = {"what": ["risk", "sharpness"], "lr": 50.0, "batch": 2, "descents": 1}
+    report = measure(model, cross_entropy, (INPUTS, CLASSES), **options)
+    (finding,) = [finding for finding in report.findings if finding.id in TRIED]
+    assert (finding.sign, finding.id) == ("?", FindingId.NO_STEP_DESCENDS)
+
+
 def test_without_a_step_there_is_one_to_start_with():
     report, finding = tried(None, 5)
     assert finding.id == FindingId.STEP_TO_START_WITH

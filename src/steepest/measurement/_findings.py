@@ -94,7 +94,7 @@ def findings(context: Context, readings: Sequence[Reading]) -> tuple[Finding, ..
                 lambda: _units(context, by_name),
                 lambda: _step(context, by_name),
             ]
-        rules.append(lambda: _tried.step_tried(context))
+        rules.append(lambda: _tried.step_tried(context, learned))
         rules += [
             lambda: _running(context, by_name),
             lambda: _memory(context, by_name),

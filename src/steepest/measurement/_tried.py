@@ -106,13 +106,20 @@ def _panel(descents: Descents) -> Panel:
     )
 
 
-def step_tried(context: Context) -> Finding | None:
-    """Say which step size short descents speak for, beside the user's; nothing where none were made."""
+def step_tried(context: Context, learned: bool | None) -> Finding | None:
+    """Say which step size short descents speak for, beside the user's; nothing where none were made.
+
+    Args:
+        context: of the measurement.
+        learned: whether the network does better than a constant guess. If so, it may just be where batches are too
+            noisy for steps of this size.
+    """
     descents = context.tried
     if descents is None:
         return None
     if not descents.any_descends:
-        return Finding("!", _none_descends(descents), BEST, FindingId.NO_STEP_DESCENDS)
+        sign = "?" if learned else "!"
+        return Finding(sign, _none_descends(descents), BEST, FindingId.NO_STEP_DESCENDS)
     best = descents.best
     tried = f"of {_count(descents)} from here"
     ends = f"ends lowest, at the risk {best.risk:.3g}, from {descents.start:.3g}"
