@@ -18,7 +18,7 @@ from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
 from steepest.kernels.wide import Mask, Positions, behind_nodes, check_mask
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._masks import blanked
+from steepest.nn.layers._masks import NO_POSITIONS, NO_SECOND_SET, blanked
 from steepest.nn.networks import Limit
 
 THREADS = 8
@@ -105,13 +105,9 @@ def checked_inputs(
     if mask is None and other_mask is None:
         return as_inputs(x, limit), None if other is None else as_inputs(other, limit), None
     if isinstance(limit, Limit):
-        raise UserError(
-            "a mask says which positions exist, and mlp() has none; take network(...), or fill in what is missing"
-        )
+        raise UserError(NO_POSITIONS)
     if other is None and other_mask is not None:
-        raise UserError(
-            "other_mask is that of a second set of inputs; give other too, or mask alone"
-        )
+        raise UserError(NO_SECOND_SET)
     x, first = _with_mask(limit, x, mask)
     if other is None:
         return x, None, (first, None)
