@@ -73,8 +73,21 @@ def empirical_ntk(
     ):
         if value not in choices:
             raise UserError(f"there is no {what} {value!r}; {nearest(str(value), choices)}")
+    first, second = read_by(network, x, other, mask, other_mask)
+    return kernel_of(network, params, first, second, method=method, outputs=outputs)
+
+
+def kernel_of(
+    network: Network | Callable[..., Array],
+    params: Params,
+    first: Inputs,
+    second: Inputs | None,
+    *,
+    method: Method = "auto",
+    outputs: Outputs = "scalar",
+) -> Array:
+    """Compute the kernel of inputs that were checked, with masks beside them if there are any."""
     apply = network.apply if isinstance(network, Network) else network
-    first, second = _inputs(network, x, other, mask, other_mask)
     n = len(first[0])
     shape = jax.eval_shape(apply, params, *first).shape
     if outputs == "scalar" and shape not in ((n,), (n, 1)):
@@ -97,10 +110,14 @@ def empirical_ntk(
     return layerwise_ntk(network, params, first[0], None if second is None else second[0], traced)
 
 
-def _inputs(
+def read_by(
     network: Network | Callable, x: Array, other: Array | None, mask: Any, other_mask: Any
 ) -> tuple[Inputs, Inputs | None]:
-    """Return what the network reads of both sets: inputs, and masks beside them if there are any."""
+    """Return what a network reads of both sets: inputs, and masks beside them if there are any.
+
+    Raises:
+        UserError: a mask of a network without positions, of a second set that is not there, or of another shape.
+    """
     x = jnp.asarray(x)
     other = None if other is None else jnp.asarray(other)
     if mask is None and other_mask is None:

@@ -58,9 +58,9 @@ def check_mask(limit: WideLimit, x: NDArray, mask: Mask | None) -> Mask:
     Raises:
         UserError: other numbers than True and False, another shape, an input without positions.
     """
-    mask = as_mask(mask, (len(x), *limit.spaces[0]), np)
-    _need_positions(mask, 0)
-    return mask
+    checked = as_mask(mask, (len(x), *limit.spaces[0]), np)
+    _need_positions(checked, 0)
+    return checked
 
 
 def _need_positions(mask: Mask | None, index: int) -> None:
