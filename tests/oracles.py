@@ -19,6 +19,18 @@ def dense_ntk(apply, params, x):
     return np.array([[a @ b for b in rows] for a in rows])
 
 
+def dense_outputs(apply, params, x, other):
+    """⟨∇f_a(x_i), ∇f_b(x'_j)⟩ from one gradient an example and output, shape (n, k, m, k); x and x' may be tuples."""
+    flat, unflatten = ravel_pytree(params)
+    outputs = lambda w, *one: apply(unflatten(w), *(array[None] for array in one)).reshape(-1)
+    slopes = jax.jit(jax.jacfwd(outputs))
+    several = lambda inputs: inputs if isinstance(inputs, tuple) else (inputs,)
+    rows = lambda inputs: np.stack(
+        [slopes(flat, *one) for one in zip(*map(jnp.asarray, several(inputs)), strict=True)]
+    )
+    return np.einsum("iap,jbp->iajb", rows(x), rows(other))
+
+
 def random_symmetric(seed, p, spectrum=None):
     """A random symmetric matrix, or one with this spectrum in a random basis."""
     square = np.random.default_rng(seed).normal(size=(p, p))

@@ -1,5 +1,6 @@
 """Gram matrices of infinitely wide networks: one product of the inputs and one pass over it."""
 
+import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +19,10 @@ from steepest.kernels.connected._tabulated import Tabulated, part, put, squares
 from steepest.kernels.wide import Mask, Positions, behind_nodes, check_mask
 from steepest.nn.activations import jumps
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._masks import blanked
+from steepest.nn.layers._masks import NO_POSITIONS, NO_SECOND_SET, blanked
 from steepest.nn.networks import Limit
 
+LARGEST = 4e9  # bytes of the kernels between all positions that are given at once
 THREADS = 8
 TILE = 256  # rows of a tile: what is computed for it stays in the cache
 
@@ -65,8 +67,8 @@ def gram(
         other: a second set; without it the matrix is symmetric and only one half is computed.
         mask: of a network of layers: which positions exist, True or False, shape ``(n, *space)``; by default all. It is
             for sequences of different length that are filled up, and for images with missing pixels, and means what
-            it means to the ``apply`` of ``network``. Numbers at positions that do not exist are not read. Neither
-            ``tiled_gram`` nor ``kernel_function`` takes masks.
+            it means to the ``apply`` of ``network``. Numbers at positions that do not exist are not read.
+            ``kernel_function`` takes no masks.
         other_mask: that of the second set.
         tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
             every processor.
@@ -86,8 +88,8 @@ def gram(
             f"both sets of inputs need the same dimension, got {x.shape[1]} and {other.shape[1]}"
         )
     way = evaluator(limit, x, other, tolerance, masks)
-    rows = _rows(way, x, masks, 0)
-    columns = rows if other is None else _rows(way, other.astype(x.dtype), masks, 1)
+    rows = rows_of(way, x, masks, 0)
+    columns = rows if other is None else rows_of(way, other.astype(x.dtype), masks, 1)
     shape = (len(x), columns[0].shape[-2])
     out = np.empty((2, *shape), x.dtype)
     fill(out, way, rows, columns, symmetric=other is None, tile=tile)
@@ -105,13 +107,9 @@ def checked_inputs(
     if mask is None and other_mask is None:
         return as_inputs(x, limit), None if other is None else as_inputs(other, limit), None
     if isinstance(limit, Limit):
-        raise UserError(
-            "a mask says which positions exist, and mlp() has none; take network(...), or fill in what is missing"
-        )
+        raise UserError(NO_POSITIONS)
     if other is None and other_mask is not None:
-        raise UserError(
-            "other_mask is that of a second set of inputs; give other too, or mask alone"
-        )
+        raise UserError(NO_SECOND_SET)
     x, first = _with_mask(limit, x, mask)
     if other is None:
         return x, None, (first, None)
@@ -127,9 +125,10 @@ def _with_mask(limit: WideLimit, x, mask) -> tuple[NDArray, Mask]:
     return as_inputs(x, limit), mask
 
 
-def _rows(
+def rows_of(
     way: Tabulated | Direct | Positions, x: NDArray, masks: Masks | None, which: int
 ) -> tuple:
+    """Return what a tile needs of each input of the first or the second set."""
     return way.rows(x, masks[which]) if isinstance(way, Positions) and masks else way.rows(x)
 
 
@@ -203,7 +202,7 @@ def gram_positions(
         second input j at position q; the error is relative to the diagonals of both.
 
     Raises:
-        UserError: as ``gram``; an output without positions.
+        UserError: as ``gram``; an output without positions; kernels of more than 4 GB.
 
     >>> from steepest.nn.layers import conv, network
     >>> net = network(conv(8), "relu", conv(8), shape=(4, 3, 2), parameterized="ntk")
@@ -215,7 +214,9 @@ def gram_positions(
             "the output of this network has no positions; take gram, or end before flatten() or global_pool()"
         )
     x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
-    (last,) = behind_nodes(limit, (len(limit.nodes) - 1,), x, other, tolerance, masks)
+    nodes = (len(limit.nodes) - 1,)
+    _need_room(limit, nodes, x, x if other is None else other)
+    (last,) = behind_nodes(limit, nodes, x, other, tolerance, masks)
     return Gram(*last)
 
 
@@ -262,7 +263,8 @@ def gram_layers(
         tolerance: as for ``gram``.
 
     Raises:
-        UserError: as ``gram``; a layer that is not there; a limit that was not made by ``network`` or ``mlp``.
+        UserError: as ``gram``; a layer that is not there; a limit that was not made by ``network`` or ``mlp``;
+            kernels of more than 4 GB.
 
     >>> from steepest.nn.layers import conv, dense, flatten, network
     >>> net = network(conv(8), "relu", flatten(), dense(1), shape=(4, 3, 2), parameterized="ntk")
@@ -284,6 +286,7 @@ def gram_layers(
         )
     stages = [limit.stages[index] for index in _chosen(layers, len(limit.stages))]
     nodes = tuple(stage.node for stage in stages)
+    _need_room(limit, nodes, x, x if other is None else other)
     kernels = behind_nodes(limit, nodes, x, other, tolerance, masks)
     return tuple(LayerGram(stage.name, *k) for stage, k in zip(stages, kernels, strict=True))
 
@@ -298,6 +301,18 @@ def _chosen(layers: Sequence[int] | None, count: int) -> list[int]:
             f"layers are numbers from {-count} to {count - 1} for this network of {count} layers, got {list(layers)}"
         )
     return [index % count for index in layers]
+
+
+def _need_room(limit: WideLimit, nodes: Sequence[int], x: NDArray, other: NDArray) -> None:
+    """Raise a UserError where kernels behind these nodes would take too much memory."""
+    pairs = [math.prod(limit.spaces[node]) ** 2 for node in nodes]
+    size = 2 * len(x) * len(other) * sum(pairs) * x.dtype.itemsize  # two kernels
+    if size > LARGEST:
+        raise UserError(
+            f"kernels between all positions, up to {max(pairs)} pairs of them for each of {len(x)} × {len(other)} "
+            f"pairs of inputs, take {size / 1e9:.3g} GB, more than {LARGEST / 1e9:.3g} GB; choose fewer layers or "
+            "inputs, or take gram for the output alone"
+        )
 
 
 def _gram_of_connected_layers(

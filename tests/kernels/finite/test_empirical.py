@@ -12,7 +12,7 @@ from steepest.core.errors import UserError
 from steepest.kernels import empirical_ntk, ntk, ntk_eigenpairs, ntk_product, ntk_top
 from steepest.kernels.finite._jacobian import jacobian_ntk
 from steepest.nn.networks import mlp, two_layer
-from tests.oracles import dense_hessian, dense_ntk
+from tests.oracles import dense_hessian, dense_ntk, dense_outputs
 
 X = np.random.default_rng(0).normal(size=(5, 3))
 
@@ -81,20 +81,14 @@ CASES = [
 MORE = np.random.default_rng(1).normal(size=(4, 3))
 
 
-def dense_outputs(net, params, x, other):
-    """⟨∇f_a(x_i), ∇f_b(x'_j)⟩ from one gradient an example and output, shape (n, k, m, k)."""
-    flat, unflatten = ravel_pytree(params)
-    slopes = jax.jit(jax.jacfwd(lambda w, one: net.apply(unflatten(w), one).reshape(-1)))
-    rows = lambda inputs: np.stack([slopes(flat, one) for one in jnp.asarray(inputs)])
-    return np.einsum("iap,jbp->iajb", rows(x), rows(other))
-
-
 @pytest.mark.parametrize("net", CASES, ids=lambda net: net.name)
 @pytest.mark.parametrize("method", ["jacobian", "layerwise", "vectors"])
 def test_all_ways_give_the_dense_kernel(net, method, key):
     params = net.init(key)
     found = jax.jit(lambda p: empirical_ntk(net, p, X, MORE, method=method, outputs="all"))(params)
-    np.testing.assert_allclose(found, dense_outputs(net, params, X, MORE), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        found, dense_outputs(net.apply, params, X, MORE), rtol=1e-10, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("method", ["jacobian", "layerwise", "vectors"])
@@ -102,7 +96,7 @@ def test_the_trace_sums_over_outputs(method, key):
     net = CASES[1]
     params = net.init(key)
     found = jax.jit(lambda p: empirical_ntk(net, p, X, method=method, outputs="trace"))(params)
-    expected = np.einsum("iaja->ij", dense_outputs(net, params, X, X))
+    expected = np.einsum("iaja->ij", dense_outputs(net.apply, params, X, X))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -124,11 +118,11 @@ def test_blocks_of_the_jacobian_change_nothing(traced, other, examples, key):
     one = (
         2 * ravel_pytree(params)[0].size * 8
     )  # bytes of the two outputs' derivatives at one example
-    more = None if other is None else jnp.asarray(other)
+    more = None if other is None else (jnp.asarray(other),)
     blocked = jax.jit(
-        lambda p: jacobian_ntk(net.apply, p, jnp.asarray(X), more, traced, examples * one)
+        lambda p: jacobian_ntk(net.apply, p, (jnp.asarray(X),), more, traced, examples * one)
     )(params)
-    expected = dense_outputs(net, params, X, X if other is None else other)
+    expected = dense_outputs(net.apply, params, X, X if other is None else other)
     expected = np.einsum("iaja->ij", expected) if traced else expected
     np.testing.assert_allclose(blocked, expected, rtol=1e-10, atol=1e-10)
 
@@ -139,7 +133,7 @@ def test_blocks_bound_the_memory(key):
     x = jnp.ones((300, 3))
     params = net.init(key)
     full = 300 * ravel_pytree(params)[0].nbytes
-    run = jax.jit(lambda p: jacobian_ntk(net.apply, p, x, None, True, full // 100))
+    run = jax.jit(lambda p: jacobian_ntk(net.apply, p, (x,), None, True, full // 100))
     assert run.lower(params).compile().memory_analysis().temp_size_in_bytes < full / 10
 
 
@@ -156,7 +150,7 @@ def test_inactive_inputs_do_not_spoil_the_layerwise_kernel(key):
 @pytest.mark.parametrize("net", CASES[:2], ids=lambda net: net.name)
 def test_products_with_vectors(net, key):
     params = net.init(key)
-    dense = dense_outputs(net, params, X, MORE)
+    dense = dense_outputs(net.apply, params, X, MORE)
     times = ntk_product(net, params, X, MORE)
     v = np.random.default_rng(2).normal(size=net.apply(params, MORE).shape)
     expected = np.einsum("iajb,jb->ia", dense, v.reshape(len(MORE), -1))
@@ -208,7 +202,7 @@ def test_eigenpairs_of_a_kernel_of_low_rank():
 def test_eigenpairs_of_several_outputs(key):
     net = mlp((3, 8, 2), "tanh", parameterized="ntk")
     params = net.init(key)
-    dense = dense_outputs(net, params, X, X).reshape(10, 10) / 5
+    dense = dense_outputs(net.apply, params, X, X).reshape(10, 10) / 5
     found = ntk_eigenpairs(net, params, X, 2, jax.random.key(1))
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(dense)[:-3:-1], rtol=1e-8)
     assert found.vectors.shape == (2, 5, 2)

@@ -7,6 +7,7 @@ import pytest
 
 from steepest.core.errors import UserError
 from steepest.kernels import empirical_ntk, gram, sampled_gram
+from steepest.nn.layers import conv, dense, global_pool, network
 from steepest.nn.networks import mlp
 from steepest.nn.types import Network
 
@@ -44,6 +45,22 @@ def test_any_pair_of_functions_will_do():
     assert drawn.ntk.shape == (4, 4)
     # the gradient is the input at the winner and zero elsewhere
     np.testing.assert_allclose(np.diag(drawn.ntk), (X**2).sum(1), rtol=1e-5)
+
+
+def test_with_masks_it_is_the_mean_of_shorter_inputs():
+    """The same draws, as no weight depends on the length; the second set is whole."""
+    layers = [conv(2), global_pool(), dense(2)]
+    long = network(*layers, shape=(5, 2), parameterized="ntk")
+    short = network(*layers, shape=(3, 2), parameterized="ntk")
+    x = np.random.default_rng(0).normal(size=(2, 5, 2))
+    mask = np.arange(5) < np.array([[3], [3]])
+    other = np.random.default_rng(1).normal(size=(2, 3, 2))
+    filled = np.concatenate([other, np.ones((2, 2, 2))], 1)
+    drawn = sampled_gram(long, x, jax.random.key(0), filled, mask=mask, other_mask=mask, count=2)
+    part = sampled_gram(short, x[:, :3], jax.random.key(0), other, count=2)
+    np.testing.assert_allclose(drawn, part, rtol=1e-5, atol=1e-7)
+    with pytest.raises(UserError, match=r"mlp\(\) has none"):
+        sampled_gram(mlp((3, 8, 1), "relu"), X, jax.random.key(0), mask=np.ones((4, 3), bool))
 
 
 def test_one_draw_is_refused():

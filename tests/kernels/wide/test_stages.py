@@ -130,3 +130,18 @@ def test_a_limit_without_layers_is_refused():
     limit = dataclasses.replace(build(NETWORKS["flatten"]).limit(), stages=())
     with pytest.raises(UserError, match="limit that knows its layers"):
         gram_layers(limit, images(2))
+
+
+def test_more_than_memory_is_refused_before_anything_is_computed():
+    """All 4096² pairs of positions, of one image and of many."""
+    net = network(conv(2), "relu", global_pool(), dense(1), shape=(64, 64, 1), parameterized="ntk")
+    x = images(10, (64, 64, 1))
+    with pytest.raises(
+        UserError, match=r"16777216 pairs.*10 × 10 pairs of inputs, take 53\.7 GB.*fewer layers"
+    ):
+        gram_layers(net.limit(), x)
+    with pytest.raises(UserError, match="take 26.8 GB"):
+        gram_layers(net.limit(), x, layers=[0])
+    trunk = network(conv(2), shape=(64, 64, 1), parameterized="ntk")
+    with pytest.raises(UserError, match=r"10 × 5 pairs of inputs"):
+        gram_positions(trunk.limit(), x, x[:5])

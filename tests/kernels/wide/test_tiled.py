@@ -108,6 +108,47 @@ def test_another_network_or_shape_is_refused(tmp_path):
         tiled_gram(limit(), images(3), tmp_path / "other", devices=[])
 
 
+def holes(n, seed=0):
+    """Masks in which about a quarter of the positions is missing."""
+    mask = np.random.default_rng(seed).random((n, *SHAPE[:-1])) > 0.25
+    mask[:, 0, 0] = True
+    return mask
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_with_masks_tiles_are_those_of_gram(tmp_path, cross):
+    """Also where only the second set has holes; numbers in them are not read."""
+    x = images(4)
+    other = images(4, seed=1) if cross else None
+    masks = {"other_mask": holes(4)} if cross else {"mask": holes(4)}
+    wanted = gram(limit(), x, other, **masks)
+    if not cross:
+        x[~masks["mask"]] = np.nan
+    tiled = tiled_gram(limit(), x, tmp_path / "gram", other, tile=2, **masks)
+    np.testing.assert_allclose(tiled.nngp.toarray(), wanted.nngp, rtol=1e-12)
+    np.testing.assert_allclose(tiled.ntk.toarray(), wanted.ntk, rtol=1e-12)
+    assert tiled.error == wanted.error
+
+
+def test_with_masks_after_a_kill_the_other_tiles_have_the_same_bits(tmp_path):
+    """Of tiles, masks and inputs some are lost; other masks, or none, are another Gram matrix."""
+    mask = holes(4)
+    x = np.where(mask[..., None], images(4), 0.0)
+    whole = tiled_gram(limit(), x, tmp_path / "gram", tile=2, mask=mask)
+    before = whole.ntk.toarray()
+    whole.path(0, 1).unlink()
+    whole.path(1, 1).unlink()
+    (tmp_path / "gram" / "mask.npy").unlink()
+    again = tiled_gram(limit(), x, tmp_path / "gram", tile=2, mask=mask)
+    np.testing.assert_array_equal(again.ntk.toarray(), before)
+    with pytest.raises(UserError, match="of another mask"):
+        tiled_gram(limit(), x, tmp_path / "gram", tile=2)
+    with pytest.raises(UserError, match="of another x and mask"):
+        tiled_gram(limit(), images(4), tmp_path / "gram", tile=2, mask=holes(4, 1))
+    with pytest.raises(UserError, match="give other too"):
+        tiled_gram(limit(), x, tmp_path / "other", other_mask=mask)
+
+
 EIGHT = """
 import sys
 import jax

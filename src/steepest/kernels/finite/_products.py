@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from steepest.core.errors import UserError
+from steepest.kernels.finite._blocks import Inputs
 from steepest.linalg import Eigenpairs, Operator, largest_eigenpairs
 from steepest.nn.types import Key, Network, Params
 
@@ -37,27 +38,31 @@ def ntk_product(
     [25.0, 3.0]
     """
     apply = network.apply if isinstance(network, Network) else network
-    back = jax.vjp(lambda p: apply(p, x if other is None else other), params)[1]
-    forward = jax.linearize(lambda p: apply(p, x), params)[1]
-    return lambda v: forward(*back(v))
+    second = x if other is None else other
+    return _product(lambda p: apply(p, x), lambda p: apply(p, second), params)
 
 
 def product_ntk(
-    apply: Apply,
-    params: Params,
-    x: Float[Array, "n d"],
-    other: Float[Array, "m d"] | None,
-    traced: bool,
+    apply: Callable[..., Array], params: Params, x: Inputs, other: Inputs | None, traced: bool
 ) -> Array:
     """Compute Θ by its products with all unit vectors in turn: ``(n, m)`` or, not traced, ``(n, k, m, k)``."""
-    times = ntk_product(apply, params, x, other)
-    out = jax.eval_shape(apply, params, x if other is None else other)
+    second = x if other is None else other
+    times = _product(lambda p: apply(p, *x), lambda p: apply(p, *second), params)
+    out = jax.eval_shape(apply, params, *second)
     units = jnp.eye(out.size, dtype=out.dtype).reshape(out.size, *out.shape)
     columns = jax.lax.map(times, units)  # (m k, n, ...)
-    whole = jnp.moveaxis(
-        columns.reshape(out.shape[0], -1, len(x), out.size // out.shape[0]), (0, 1), (2, 3)
-    )
+    shape = (out.shape[0], -1, len(x[0]), out.size // out.shape[0])
+    whole = jnp.moveaxis(columns.reshape(shape), (0, 1), (2, 3))
     return jnp.einsum("iaja->ij", whole) if traced else whole
+
+
+def _product(
+    first: Callable[[Params], Array], second: Callable[[Params], Array], params: Params
+) -> Callable[[Array], Array]:
+    """Return v ↦ J J'ᵀ v of the outputs at first and second inputs."""
+    back = jax.vjp(second, params)[1]
+    forward = jax.linearize(first, params)[1]
+    return lambda v: forward(*back(v))
 
 
 def ntk_eigenpairs(

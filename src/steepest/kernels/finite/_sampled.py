@@ -6,10 +6,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
-from steepest.kernels.finite._empirical import empirical_ntk
+from steepest.kernels.finite._blocks import Inputs
+from steepest.kernels.finite._empirical import kernel_of, read_by
 from steepest.nn.types import Key, Network
 
 
@@ -35,6 +36,8 @@ def sampled_gram(
     key: Key,
     other: Float[Array, "m ..."] | None = None,
     *,
+    mask: Bool[Array, "n ..."] | None = None,
+    other_mask: Bool[Array, "m ..."] | None = None,
     count: int = 100,
 ) -> SampledGram:
     """Estimate NNGP and NTK of random networks of this width, with standard errors.
@@ -47,10 +50,13 @@ def sampled_gram(
         x: inputs.
         key: random key of the draws.
         other: a second set, by default x again.
+        mask: of a ``network(...)`` of layers: which positions exist, as for ``gram``.
+        other_mask: that of the second set.
         count: how many networks are drawn.
 
     Raises:
-        UserError: fewer than two draws, which give no error.
+        UserError: fewer than two draws, which give no error; a mask that is none of these positions, or of a network
+            without positions.
 
     >>> from steepest.nn.networks import mlp
     >>> net = mlp((2, 50, 1), "relu", parameterized="ntk", c_w=2.0, bias=False)
@@ -61,24 +67,23 @@ def sampled_gram(
     """
     if count < 2:
         raise UserError(f"a standard error needs at least two networks, got count={count}")
-    x = jnp.asarray(x)
-    other = None if other is None else jnp.asarray(other)
-    moments = _moments(network, x, other, jax.random.split(key, count))
+    first, second = read_by(network, x, other, mask, other_mask)
+    moments = _moments(network, first, second, jax.random.split(key, count))
     means, squares = (np.asarray(values, float) for values in moments)
     errors = np.sqrt(squares / (count - 1) / count)
     return SampledGram(means[0], means[1], errors[0], errors[1])
 
 
 @partial(jax.jit, static_argnums=0)
-def _moments(network: Network, x: Array, other: Array | None, keys: Array) -> tuple[Array, Array]:
+def _moments(network: Network, x: Inputs, other: Inputs | None, keys: Array) -> tuple[Array, Array]:
     """Return the mean of both kernels over draws, and the sum of squares about it; one draw at a time (Welford)."""
 
     def kernels(key: Key) -> Array:
         params = network.init(key)
-        outputs = lambda inputs: network.apply(params, inputs).reshape(len(inputs), -1)
+        outputs = lambda inputs: network.apply(params, *inputs).reshape(len(inputs[0]), -1)
         y = outputs(x)
         z = y if other is None else outputs(other)
-        theta = empirical_ntk(network, params, x, other, outputs="trace")
+        theta = kernel_of(network, params, x, other, outputs="trace")
         return jnp.stack([y @ z.T, theta]) / y.shape[1]
 
     def step(state: tuple[Array, Array], numbered: tuple[Array, Array]):

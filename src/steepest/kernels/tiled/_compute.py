@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import count
@@ -16,16 +16,17 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from steepest import __version__
 from steepest.core.errors import UserError
-from steepest.kernels._gram import as_inputs, fill
+from steepest.kernels._gram import checked_inputs, fill, rows_of
 from steepest.kernels.connected._tabulated import TOLERANCE
 from steepest.kernels.tiled._files import (
     MANIFEST,
     TABLE,
+    Way,
     digest,
     inputs_trouble,
     load_way,
@@ -35,7 +36,7 @@ from steepest.kernels.tiled._files import (
     way_trouble,
     written,
 )
-from steepest.kernels.tiled._matrix import TILES, TiledGram, open_tiled
+from steepest.kernels.tiled._matrix import ARRAYS, TILES, TiledGram, open_tiled
 from steepest.kernels.tiled._networks import alike, describe, jumping, probes
 from steepest.nn.layers import WideLimit
 from steepest.nn.networks import Limit
@@ -56,6 +57,8 @@ def tiled_gram(
     folder: str | os.PathLike,
     other: Float[np.ndarray, "m ..."] | None = None,
     *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    other_mask: Bool[np.ndarray, "m ..."] | None = None,
     tile: int = TILE,
     kernels: Sequence[str] = KERNELS,
     submit: Callable[..., Any] | None = None,
@@ -79,6 +82,8 @@ def tiled_gram(
         x: inputs, one a row, none of them zero; may be memory-mapped.
         folder: where the tiles go: empty, new, or the one of an interrupted call.
         other: a second set; without it only the tiles on and above the diagonal are computed.
+        mask: of a network of layers: which positions exist, as for ``gram``; it is stored beside the inputs.
+        other_mask: that of the second set.
         tile: rows of the square tiles.
         kernels: which to keep; ``("nngp",)`` alone takes half the disk, and with a table half the time.
         submit: where tiles are computed; None for this process, which writes one while it computes the next.
@@ -103,17 +108,18 @@ def tiled_gram(
             "devices are those of this process, at least one of them, and workers choose their own: "
             "give either submit or devices"
         )
-    x = as_inputs(x, limit)
-    other = None if other is None else as_inputs(other, limit).astype(x.dtype, copy=False)
+    x, other, masks = checked_inputs(limit, x, other, mask, other_mask)
+    other = None if other is None else other.astype(x.dtype, copy=False)
     tolerance = tolerance or TOLERANCE[x.dtype.itemsize]
-    choose = lambda: way_in_words(storable(limit, x, other, tolerance))
-    _begin(
-        Path(folder).absolute(), _manifest(limit, x, other, tile, tuple(kernels), tolerance), choose
-    )
+    given = dict(zip(ARRAYS, (x, other, *(masks or (None, None))), strict=True))
+    arrays = {name: array for name, array in given.items() if array is not None}
+    way = lambda: storable(limit, x, other, tolerance, masks)
+    manifest = _manifest(limit, arrays, tile, tuple(kernels), tolerance)
+    _begin(Path(folder).absolute(), manifest, lambda: way_in_words(way()))
     gram = open_tiled(folder)
     todo = _todo(gram)
     if todo:
-        _provide(gram, limit, x, other, tolerance)
+        _provide(gram, arrays, way)
         _fill(gram, todo, submit, devices, watch)
     return gram
 
@@ -134,17 +140,25 @@ class _Source:
     def __init__(self, gram: TiledGram):
         self.gram = gram
         self.way = load_way(gram.folder)
-        self.x = np.load(gram.folder / "x.npy", mmap_mode="r", allow_pickle=False)
-        self.other = (
-            self.x
-            if gram.symmetric
-            else np.load(gram.folder / "other.npy", mmap_mode="r", allow_pickle=False)
-        )
+        self.x = self._stored("x")
+        self.other = self.x if gram.symmetric else self._stored("other")
+        self.mask = self._stored("mask")
+        self.other_mask = self.mask if gram.symmetric else self._stored("other_mask")
         self.block = lru_cache(maxsize=4)(self._block)
+
+    def _stored(self, name: str) -> NDArray | None:
+        """Open inputs or a mask; None where the folder has none."""
+        if name not in self.gram.arrays:
+            return None
+        return np.load(self.gram.folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
 
     def _block(self, down: bool, index: int) -> tuple[NDArray, ...]:
         part = (self.gram.rows if down else self.gram.columns)[index]
-        return self.way.rows(np.asarray((self.x if down else self.other)[part]))
+        x = self.x if down else self.other
+        mask = self.mask if down else self.other_mask
+        assert x is not None
+        masks = None if mask is None else (np.asarray(mask[part]), None)
+        return rows_of(self.way, np.asarray(x[part]), masks, 0)
 
     def values(self, i: int, j: int, device: jax.Device | None = None) -> NDArray:
         """Compute the kernels of a tile, shape ``(kernels, p, q)``, in blocks that stay in the processor's cache."""
@@ -255,13 +269,14 @@ def _todo(gram: TiledGram) -> list[tuple[int, int]]:
 
 def _manifest(
     limit: Limit | WideLimit,
-    x: NDArray,
-    other: NDArray | None,
+    arrays: Mapping[str, NDArray],
     tile: int,
     kernels: tuple,
     tolerance: float,
 ) -> dict:
-    """Describe which Gram it is: network, inputs, tiles, kernels, tolerance, version."""
+    """Describe which Gram it is: network, inputs, masks, tiles, kernels, tolerance, version."""
+    x = arrays["x"]
+    other = arrays.get("other")
     if tile < 1 or int(tile) != tile:
         raise UserError(f"a tile has at least one row and a whole number of them, got tile={tile}")
     if not kernels or len(set(kernels)) < len(kernels) or not set(kernels) <= set(KERNELS):
@@ -279,8 +294,7 @@ def _manifest(
         "activation": probes(limit),
         "shape": [len(x), len(x if other is None else other)],
         "dtype": x.dtype.str,
-        "x": digest(x),
-        **({} if other is None else {"other": digest(other)}),
+        **{name: digest(array) for name, array in arrays.items()},
         "tile": int(tile),
         "kernels": list(kernels),
         "tolerance": tolerance,
@@ -309,29 +323,25 @@ def _begin(folder: Path, manifest: dict, choose: Callable[[], dict]) -> None:
     wrong = [key for key in manifest if key != "activation" and manifest[key] != stored.get(key)]
     if not alike(manifest["activation"], stored["activation"]):
         wrong.append("activation")
-    if wrong or ("other" in stored) != ("other" in manifest):
-        what = " and ".join(wrong or ["other"])
+    wrong += [name for name in ARRAYS if name in stored and name not in manifest]
+    if wrong:
+        what = " and ".join(wrong)
         raise UserError(
             f"{folder} holds another Gram matrix (of another {what}); choose another folder"
         )
 
 
-def _provide(
-    gram: TiledGram,
-    limit: Limit | WideLimit,
-    x: NDArray,
-    other: NDArray | None,
-    tolerance: float,
-) -> None:
-    """See that inputs and the way to their kernels lie in the folder, undamaged."""
-    for path, wanted in ((gram.folder / "x.npy", x), (gram.folder / "other.npy", other)):
-        if wanted is not None and (trouble := inputs_trouble(path, wanted)) is not None:
+def _provide(gram: TiledGram, arrays: Mapping[str, NDArray], way: Callable[[], Way]) -> None:
+    """See that inputs, masks and the way to their kernels lie in the folder, undamaged."""
+    for name, wanted in arrays.items():
+        path = gram.folder / f"{name}.npy"
+        if (trouble := inputs_trouble(path, wanted)) is not None:
             _report(path, trouble)
             with written(path) as file:
                 np.save(file, wanted, allow_pickle=False)
     if (trouble := way_trouble(gram.folder)) is not None:
         _report(gram.folder / TABLE, trouble)
-        save_way(gram.folder, storable(limit, x, other, tolerance), gram.kernels)
+        save_way(gram.folder, way(), gram.kernels)
 
 
 def _report(path: Path, trouble: str) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels._gram import blocks, evaluator
+from steepest.kernels._gram import Masks, blocks, evaluator
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._table import Factors, Table
 from steepest.kernels.connected._tabulated import Tabulated
@@ -44,13 +44,19 @@ Way = Tabulated | Direct | Positions
 """How a folder's kernels are computed."""
 
 
-def storable(limit: Limit | WideLimit, x: NDArray, other: NDArray | None, tolerance: float) -> Way:
+def storable(
+    limit: Limit | WideLimit,
+    x: NDArray,
+    other: NDArray | None,
+    tolerance: float,
+    masks: Masks | None = None,
+) -> Way:
     """Choose the faster way to these kernels; a table where the activation cannot be found by its name.
 
     Raises:
         UserError: the tolerance cannot be met; a network of layers with an activation of the user's own.
     """
-    way = evaluator(limit, x, other, tolerance)
+    way = evaluator(limit, x, other, tolerance, masks)
     own = [σ.name for σ in activations_of(limit) if not named(σ)]
     if own and isinstance(limit, WideLimit):
         raise UserError(
@@ -96,7 +102,8 @@ def load_way(folder: Path) -> Way:
     if manifest["way"] == "positions":
         limit = limit_of(manifest["network"])
         assert isinstance(limit, WideLimit)
-        return Positions(plan_of(limit), duals_of(manifest["duals"]), manifest["error"])
+        plan = plan_of(limit, masked="mask" in manifest)
+        return Positions(plan, duals_of(manifest["duals"]), manifest["error"])
     if manifest["way"] == "direct":
         limit = limit_of(manifest["network"])
         assert isinstance(limit, Limit)

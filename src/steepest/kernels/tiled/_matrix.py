@@ -24,6 +24,8 @@ from steepest.kernels._gram import blocks
 from steepest.kernels.tiled._files import MANIFEST, load_way, written
 
 TILES = "tiles"
+ARRAYS = ("x", "other", "mask", "other_mask")
+"""What may lie beside the tiles: inputs, and which of their positions exist."""
 CHECKSUM = 4  # bytes behind a tile
 
 
@@ -38,6 +40,7 @@ class TiledGram:
         kernels: which of ``"nngp"`` and ``"ntk"`` there are.
         symmetric: whether rows and columns are the same inputs.
         size: rows of the largest tile.
+        arrays: which of ``ARRAYS`` lie beside the tiles.
     """
 
     folder: Path
@@ -46,6 +49,7 @@ class TiledGram:
     kernels: tuple[str, ...]
     symmetric: bool
     size: int
+    arrays: tuple[str, ...]
 
     @property
     def nngp(self) -> "TiledMatrix":
@@ -262,6 +266,7 @@ def open_tiled(folder: str | os.PathLike) -> TiledGram:
             tuple(manifest["kernels"]),
             "other" not in manifest,
             manifest["tile"],
+            tuple(name for name in ARRAYS if name in manifest),
         )
     except FileNotFoundError:
         raise UserError(

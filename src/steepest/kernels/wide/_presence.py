@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
 from steepest.nn.layers import WideLimit
-from steepest.nn.layers._masks import behind_convolution, behind_matrix, counted
+from steepest.nn.layers._masks import as_mask, behind_convolution, behind_matrix, counted
 from steepest.nn.layers._nodes import (
     AllPositions,
     Average,
@@ -58,17 +58,9 @@ def check_mask(limit: WideLimit, x: NDArray, mask: Mask | None) -> Mask:
     Raises:
         UserError: other numbers than True and False, another shape, an input without positions.
     """
-    shape = (len(x), *limit.spaces[0])
-    if mask is None:
-        return np.ones(shape, bool)
-    mask = np.asarray(mask)
-    if mask.dtype != bool or mask.shape != shape or len(shape) == 1:
-        raise UserError(
-            f"a mask has one True or False for each position of each input, shape {shape}, "
-            f"got {mask.dtype} of shape {mask.shape}"
-        )
-    _need_positions(mask, 0)
-    return mask
+    checked = as_mask(mask, (len(x), *limit.spaces[0]), np)
+    _need_positions(checked, 0)
+    return checked
 
 
 def _need_positions(mask: Mask | None, index: int) -> None:

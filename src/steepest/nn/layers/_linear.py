@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,28 @@ from steepest.nn.layers._nodes import Draft, Kind, Linear
 from steepest.nn.layers._window import Window, times, window_of
 from steepest.nn.networks._parameterization import check_limit, width_factor
 from steepest.nn.types import Key, Params
+
+WATCH = "watch"
+"""The name beside a layer's weights of a function that sees each use of them: of a ``Use`` and the pre-activations
+``(batch, *outputs, width)``, which it returns, moved or not."""
+
+
+class Use(NamedTuple):
+    """What a layer with weights reads: its pre-activations are ``multiplier · w x``, with biases perhaps.
+
+    Attributes:
+        x: the signal, ``(batch, *space, channels)``.
+        multiplier: of the parameterization.
+        window: of a convolution; None where each position is read for itself.
+        shared: whether all positions have the same weights.
+        bias: whether there are biases.
+    """
+
+    x: Array
+    multiplier: float
+    window: Window | None
+    shared: bool
+    bias: bool
 
 
 class Weights(Layer):
@@ -76,26 +99,23 @@ class Conv(Weights):
         need_space(self.name, signal)
         rank = len(signal.space)
         window = window_of(self.window, self.stride, self.padding, rank, transposed=self.transposed)
-        edges = window.edges(signal.space)
         outputs = window.outputs(signal.space)
 
         def product(w: Array, x: Array) -> Array:
             """Sum a product of matrices for each tap, or one product for each position with weights of its own.
 
             Inside compiled loops on the CPU XLA's own convolution is many times slower than this, and the gradients of
-            many networks at once are such a loop; outside of loops both take as long.
+            many networks at once are such a loop. Outside of loops it is faster where a batch does not fit the cache.
             """
-            mode = "wrap" if window.padding == "circular" else "constant"
-            x = _among_zeros(x, window.stride) if window.transposed else x
-            x = jnp.pad(x, [(0, 0), *edges, (0, 0)], mode=mode)
+            x = with_edges(x, window)
             taps = list(itertools.product(*map(range, window.size)))
             if not self.shared:
-                read = jnp.stack([_shifted(x, tap, window, outputs) for tap in taps], axis=-1)
+                read = jnp.stack([at_tap(x, tap, window, outputs) for tap in taps], axis=-1)
                 flat = w.reshape(*outputs, self.width, -1)
                 return jnp.einsum("n...i,...oi->n...o", read.reshape(*read.shape[:-2], -1), flat)
             total = jnp.zeros((), x.dtype)
             for tap in taps:
-                total = total + _shifted(x, tap, window, outputs) @ w[(..., *tap)].T
+                total = total + at_tap(x, tap, window, outputs) @ w[(..., *tap)].T
             return total
 
         return _weights(
@@ -158,6 +178,14 @@ def conv(
     return Conv(width, size, steps, padding, shared, transposed, c_w, c_b)
 
 
+def with_edges(x: Array, window: Window) -> Array:
+    """Return a signal ``(batch, *space, channels)`` with what windows read beyond its edges, for ``at_tap``."""
+    edges = window.edges(x.shape[1:-1])
+    mode = "wrap" if window.padding == "circular" else "constant"
+    x = _among_zeros(x, window.stride) if window.transposed else x
+    return jnp.pad(x, [(0, 0), *edges, (0, 0)], mode=mode)
+
+
 def _among_zeros(x: Array, stride: tuple[int, ...]) -> Array:
     """Put inputs ``stride`` apart and zeros between, ``(batch, *(n r), channels)``."""
     space = x.shape[1:-1]
@@ -166,8 +194,8 @@ def _among_zeros(x: Array, stride: tuple[int, ...]) -> Array:
     return jnp.zeros((len(x), *wide, x.shape[-1]), x.dtype).at[(slice(None), *at)].set(x)
 
 
-def _shifted(x: Array, tap: tuple[int, ...], window: Window, outputs: tuple[int, ...]) -> Array:
-    """Return what one tap of a window reads at each output, ``(batch, *outputs, channels)``."""
+def at_tap(x: Array, tap: tuple[int, ...], window: Window, outputs: tuple[int, ...]) -> Array:
+    """Return what one tap of a window reads at each output, ``(batch, *outputs, channels)``; x is with its edges."""
     reach = [(n - 1) * r + 1 for n, r in zip(outputs, window.steps, strict=True)]
     at = [slice(t, t + n, r) for t, n, r in zip(tap, reach, window.steps, strict=True)]
     return x[(slice(None), *at)]
@@ -217,7 +245,11 @@ def _weights(
     def apply(params: Params, x: Array, mask: Mask) -> Array:
         del mask  # what does not exist is zero
         z = multiplier * product(params["w"], x)
-        return z + params["b"] if scheme.bias else z
+        z = z + params["b"] if scheme.bias else z
+        watch = params.get(WATCH)
+        if watch is None:
+            return z
+        return watch(Use(x, multiplier, window, not positions, scheme.bias), z)
 
     def extend(draft: Draft, source: int) -> int:
         check_limit(abc)

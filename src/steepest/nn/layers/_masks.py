@@ -11,7 +11,33 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from steepest.core.errors import UserError
 from steepest.nn.layers._window import Window
+
+NO_POSITIONS = "a mask says which positions exist, and mlp() has none; take network(...), or fill in what is missing"
+NO_SECOND_SET = "other_mask is that of a second set of inputs; give other too, or mask alone"
+
+
+def as_mask(mask: Any, shape: tuple[int, ...], xp: Any) -> Any:
+    """Return a checked mask, in JAX or NumPy; all positions exist without one.
+
+    Args:
+        mask: as it was given.
+        shape: numbers of inputs and of positions.
+        xp: ``jax.numpy`` or ``numpy``.
+
+    Raises:
+        UserError: other numbers than True and False, another shape.
+    """
+    if mask is None:
+        return xp.ones(shape, bool)
+    mask = xp.asarray(mask)
+    if mask.dtype != bool or mask.shape != shape or not shape:
+        raise UserError(
+            f"a mask has one True or False for each position of each input, shape {shape}, "
+            f"got {mask.dtype} of shape {mask.shape}"
+        )
+    return mask
 
 
 def blanked(x: Any, mask: Any, xp: Any) -> Any:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 from steepest.core.errors import UserError
 from steepest.nn.layers._composition import serial
 from steepest.nn.layers._layer import LayerLike, Scheme, Signal
-from steepest.nn.layers._masks import blanked
+from steepest.nn.layers._masks import as_mask, blanked
 from steepest.nn.layers._nodes import Draft, WideLimit
 from steepest.nn.layers._window import times
 from steepest.nn.networks import Parameterization, parameterization
@@ -32,6 +32,8 @@ class LayeredNetwork(Network):
         output: shape of one output.
         parameterization: how widths enter.
         limit: gives the network's limit of infinitely many channels, for ``gram`` of ``steepest.kernels``.
+        watched: the ``apply`` that :func:`network` made, in which all weights can be watched; another one may read them
+            in other ways too.
     """
 
     apply: Callable[..., Array]
@@ -39,6 +41,7 @@ class LayeredNetwork(Network):
     output: tuple[int, ...] = ()
     parameterization: Parameterization | None = None
     limit: Callable[[], WideLimit] = _unset
+    watched: Callable[..., Array] | None = None
 
 
 def network(
@@ -101,7 +104,7 @@ def network(
         batch = x.shape[: x.ndim - len(shape)]
         x = x.reshape(math.prod(batch), *shape)
         if mask is not None:
-            mask = _as_mask(mask, (*batch, *start.space)).reshape(x.shape[:-1])
+            mask = as_mask(mask, (*batch, *start.space), jnp).reshape(x.shape[:-1])
             x = blanked(x, mask, jnp)
         y = part.apply(params, x, mask)
         return y.reshape(*batch, *output)
@@ -119,15 +122,4 @@ def network(
             tuple(draft.stages),
         )
 
-    return LayeredNetwork(part.init, apply, name, shape, output, abc, limit)
-
-
-def _as_mask(mask: Any, shape: tuple[int, ...]) -> Array:
-    """Return a checked mask; raise a UserError where it is none of these positions."""
-    mask = jnp.asarray(mask)
-    if mask.dtype != bool or mask.shape != shape or not shape:
-        raise UserError(
-            f"a mask has one True or False for each position of each input, shape {shape}, "
-            f"got {mask.dtype} of shape {mask.shape}"
-        )
-    return mask
+    return LayeredNetwork(part.init, apply, name, shape, output, abc, limit, apply)
