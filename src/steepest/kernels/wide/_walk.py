@@ -1,7 +1,12 @@
 """How the nodes of a limit change what is known of each input with itself.
 
 An error bound of rank one, ``|ΔK[p, q]| ≤ √(g_p g'_q)``, survives every average by Cauchy and Schwarz, and an
-activation by ``|∂E σσ/∂K| ≤ √(E σ'(u)² E σ'(v)²)``: so g obeys the recursion of the diagonal, and costs as little.
+activation by ``|∂E σσ/∂K_pq| ≤ √(E σ'(u)² E σ'(v)²)``: so g obeys the recursion of the diagonal, and costs as little.
+
+This derivative is at fixed variances. Single positions give theirs without pairs, in float64. Where positions are mixed
+(Average, AllPositions, Mix, Attend), variances are means over pairs in float64 and have the errors of cut-off series.
+What these change in ``E σσ``, ``½ E σ''(u)σ(v) ΔK_pp`` and its like for q, is not in g: errors behind such
+nodes can exceed the bound, by less the finer the tolerance.
 """
 
 from collections.abc import Callable
