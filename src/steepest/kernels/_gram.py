@@ -36,10 +36,9 @@ class Gram(NamedTuple):
         error: of a fully connected network the largest error of the table, relative to √(K_αα K_ββ); to it comes the
             rounding of the dtype, and for kinked σ that of the angle: 1e-8 (float64) or 3e-4 (float32) between
             inputs that are nearly parallel. Of a network of layers a bound of all of it, rounding too, of which kinked
-            σ make the worst case that signals at two positions are nearly parallel in every layer. It takes variances
-            as exact. They are means over pairs where positions are mixed: behind pools, attention or matrices. Where
-            they come from a series that is cut off, errors can exceed it: 1.8 times at a tolerance of 1e-2, for ``exp``
-            behind a pool of ``softplus``, and 1.1 times at 1e-9 in a deeper one.
+            σ make the worst case that signals at two positions are nearly parallel in every layer. Behind pools,
+            attention or matrices, where variances are means over pairs, what their errors change is counted to first
+            order.
     """
 
     nngp: NDArray

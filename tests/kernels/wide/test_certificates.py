@@ -7,7 +7,17 @@ import pytest
 
 from steepest.kernels import gram
 from steepest.kernels.wide import Positions, _duals
-from steepest.nn.layers import conv, dense, flatten, global_pool, network
+from steepest.nn.layers import (
+    aggregate,
+    conv,
+    dense,
+    flatten,
+    global_pool,
+    layer_norm,
+    network,
+    pool,
+    serial,
+)
 
 PLANTED = 1e-5
 
@@ -66,6 +76,40 @@ def test_linear_networks_have_a_finite_bound_above_their_error():
     size = np.sqrt(np.outer(np.diag(exact.ntk), np.diag(exact.ntk)))
     error = (np.abs(single.ntk - exact.ntk) / size).max()
     assert error <= single.error < 1e-4
+
+
+QUADRATIC = "polynomial(0,0,1)"
+MIXED = [
+    ("softplus", pool(2), ("exp",), 8.0),
+    ("softplus", aggregate(np.full((8, 8), 1 / 8)), ("exp",), 8.0),
+    ("softplus", pool(2), ("relu",), 8.0),
+    ("softplus", pool(2), (QUADRATIC, QUADRATIC), 1.0),
+    ("tanh", serial(pool(2), layer_norm()), ("exp",), 1.0),
+]
+
+
+@pytest.mark.parametrize(("first", "mixing", "behind", "c_w"), MIXED)
+def test_errors_of_variances_are_within_the_bound(first, mixing, behind, c_w):
+    """Behind what mixes positions variances err as pairs do; the inputs are equal there, so that errors add up."""
+    x = np.ones((2, 8, 1)) * np.array([1.0, 0.7])[:, None, None]
+    layers = [layer for activation in behind for layer in (conv(4, window=1), activation)]
+    net = network(
+        conv(4, window=1),
+        first,
+        mixing,
+        *layers,
+        flatten(),
+        dense(1),
+        shape=(8, 1),
+        parameterized="ntk",
+        c_w=c_w,
+        bias=False,
+    )
+    exact = gram(net.limit(), x, tolerance=1e-10)
+    coarse = gram(net.limit(), x, tolerance=1e-2)
+    for right, wrong in zip(exact[:2], coarse[:2], strict=True):
+        size = np.sqrt(np.outer(np.diag(right), np.diag(right)))
+        assert (np.abs(wrong - right) / size).max() <= coarse.error < 1
 
 
 def _variance(dual, side):

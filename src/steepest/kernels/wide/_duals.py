@@ -50,6 +50,18 @@ class Singles(NamedTuple):
     mean: NDArray[np.float64]
 
 
+class Bends(NamedTuple):
+    """How expectations change where a variance does, by ``½ E σ''(u)σ(v)`` and ``½ E σ‴(u)σ'(v)`` times that.
+
+    Attributes:
+        value: S with ``E σ''(u)σ(v) ≤ √(S E σ(v)²)``: E σ''² of a smooth σ.
+        slope: the same of ``E σ'σ'``, E σ‴²; None where that is only sure to a corner's root.
+    """
+
+    value: NDArray[np.float64]
+    slope: NDArray[np.float64] | None
+
+
 class Tolerances(NamedTuple):
     """Errors of one dual activation.
 
@@ -95,6 +107,16 @@ class ScaleInvariant:
         # a line has no corner
         curvature = np.full_like(variances, np.inf if self.size else 0.0)
         return Singles(square * variances, live, curvature, self.mean(variances, np))
+
+    def bends(self, variances: NDArray[np.float64]) -> Bends:
+        """Return how the first expectation changes with a variance; the second does as its corner says.
+
+        ``E σ''(u)σ(v)`` is ``(a₊ − a₋)`` times the density of u at zero times E σ(v) given u = 0, at most
+        ``(a₊ − a₋)/π √(E σ(v)²/K)``.
+        """
+        jump = (self.right - self.left) / math.pi
+        second = np.divide(jump**2, variances, out=np.zeros_like(variances), where=variances > 0)
+        return Bends(second, None)
 
     def mean(self, variances: Any, xp: Any = jnp) -> Any:
         """Return E σ(z), in JAX or NumPy."""
@@ -164,6 +186,13 @@ class Closed:
         shape = variances.shape
         return Singles(value.reshape(shape), slope.reshape(shape), curvature, mean)
 
+    def bends(self, variances: NDArray[np.float64]) -> Bends:
+        """Return how both expectations change with a variance."""
+        high = float(variances.max())
+        low = max(float(variances.min()), FLOOR * high)
+        third = _third_table(self.activation, low / 1.05, high * 1.05).at(variances)[..., 0]
+        return Bends(self.singles(variances).curvature, third)
+
     def mean(self, variances: Array) -> Array:
         """Return E σ(z), in JAX."""
         return gaussian_mean(self.activation.function, variances, self.activation.kinks).value
@@ -222,6 +251,11 @@ class Series:
         """Return E σ(z), in JAX."""
         table = _series_table(self.activation, self.low, self.high)
         return table.only(slice(3, 4)).at(variances, jnp)[..., 0]
+
+    def bends(self, variances: NDArray[np.float64]) -> Bends:
+        """Return how both expectations change with a variance."""
+        third = _third_table(self.activation, self.low, self.high).at(variances)[..., 0]
+        return Bends(self.singles(variances).curvature, third)
 
     @property
     def arrays(self) -> int:
@@ -351,6 +385,19 @@ def _series_table(activation: Activation, low: float, high: float) -> Interpolan
         k = np.arange(h.shape[1])
         curvature = ((k * (k - 1.0)) * h**2).sum(1) / variances**2
         return np.concatenate([np.stack([square, slope, curvature, h[:, 0]], axis=1), h], axis=1)
+
+    return _interpolate(functions, low, high)
+
+
+@lru_cache(maxsize=64)
+def _third_table(activation: Activation, low: float, high: float) -> Interpolant:
+    """Interpolate E σ‴² = Σ k(k − 1)(k − 2) h_k²/K³; apart from the others, whose interpolation is counted."""
+
+    def functions(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+        h = hermite_coefficients(activation, variances, TERMS)
+        k = np.arange(h.shape[1])
+        third = (k * (k - 1.0) * (k - 2.0) * h**2).sum(1) / variances**3
+        return third[:, None]
 
     return _interpolate(functions, low, high)
 

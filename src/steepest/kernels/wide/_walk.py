@@ -4,9 +4,12 @@ An error bound of rank one, ``|ΔK[p, q]| ≤ √(g_p g'_q)``, survives every av
 activation by ``|∂E σσ/∂K_pq| ≤ √(E σ'(u)² E σ'(v)²)``: so g obeys the recursion of the diagonal, and costs as little.
 
 This derivative is at fixed variances. Single positions give theirs without pairs, in float64. Where positions are mixed
-(Average, AllPositions, Mix, Attend), variances are means over pairs in float64 and have the errors of cut-off series.
-What these change in ``E σσ``, ``½ E σ''(u)σ(v) ΔK_pp`` and its like for q, is not in g: errors behind such
-nodes can exceed the bound, by less the finer the tolerance.
+(Average, AllPositions, Mix, Attend), variances are means over pairs and err as these do, by v. To first order that
+changes ``E σσ`` by ``½ E σ''(u)σ(v) ΔK_pp`` and its like for q. Of two such terms
+
+    a_p b_q + b_p a_q ≤ √(λa_p² + b_p²/λ) √(λa_q² + b_q²/λ)
+
+by Cauchy and Schwarz, which is of rank one again: λ must be one number for all inputs, and is best near b/a.
 """
 
 from collections.abc import Callable
@@ -18,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.kernels.wide._duals import Dual, Series, dual_of
+from steepest.kernels.wide._duals import Bends, Dual, Series, Singles, Tolerances, dual_of
 from steepest.kernels.wide._plan import Plan
 from steepest.kernels.wide._presence import Mask, Presence, presence
 from steepest.nn.layers._nodes import (
@@ -39,6 +42,7 @@ from steepest.nn.layers._nodes import (
 from steepest.nn.layers._window import Window
 
 ROUNDING = 8  # roundings of one sum over a window, in units of the precision
+TYPICAL = 8.0  # relative error of a variance behind some layers, in units of the tolerance or of the precision
 
 Values = NDArray[np.float64]
 
@@ -52,6 +56,7 @@ class Diagonal(NamedTuple):
         mean: of the channels.
         g: ``|ΔK[p, q]| ≤ √(g_p g'_q)``.
         h: ``|ΔΘ[p, q]| ≤ √(h_p h'_q)``.
+        v: ``|ΔK[p, p]|`` of the variance that is used, at most: zero where it is computed without pairs.
     """
 
     k: Values
@@ -59,6 +64,7 @@ class Diagonal(NamedTuple):
     mean: Values
     g: Values
     h: Values | None
+    v: Values
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,8 @@ class Walk:
         places = _presence(plan, len(x), mask)
         sides = {0: [inputs[..., None], *_gain_side(places[0])]}
         square = (inputs**2).mean(0)
-        start = Diagonal(square, None, inputs.mean(0), 4 * eps * square, None)
+        nothing = np.zeros_like(square)
+        start = Diagonal(square, None, inputs.mean(0), 4 * eps * square, None, nothing)
         return cls(plan, eps, tolerance, room, duals, places, [None], sides, [start])
 
     def copy(self) -> "Walk":
@@ -142,11 +149,11 @@ class Walk:
             dual = self._dual(index, node, read[0].k)
             self.chosen[index] = dual
             numbers = [side[..., None] for side in dual.sides(read[0].k)]
-            diagonal = _activated(read[0], dual, self.eps)
+            diagonal = _activated(read[0], dual, self.eps, self._typical)
         elif isinstance(node, Normalize):
             spread = _spread(read[0], index)
             numbers = [read[0].mean[..., None], 1 / np.sqrt(spread)[..., None]]
-            diagonal = _normalized(read[0], spread)
+            diagonal = _normalized(read[0], spread, self._typical)
         elif isinstance(node, Attend):
             mixed_by = weights()
             numbers = [mixed_by[..., None]]
@@ -161,6 +168,15 @@ class Walk:
         if numbers or gain:
             self.sides[index] = [*numbers, *gain]
         self.diagonals.append(_gained(diagonal, self.places[index], node))
+
+    @property
+    def _typical(self) -> float:
+        """Return the relative error of a variance that λ is made for; it must not depend on the inputs.
+
+        Before the first series there are roundings alone.
+        """
+        is_cut = any(isinstance(dual, Series) for dual in self.chosen[:-1])
+        return TYPICAL * (max(self.tolerance, self.eps) if is_cut else self.eps)
 
     def _dual(self, index: int, node: Activate, variances: Values) -> Dual:
         """Return the expectations of an activation: those that were given, or what these variances need."""
@@ -202,19 +218,46 @@ def _gained(diagonal: Diagonal, at: Presence, node: Node) -> Diagonal:
     return gained
 
 
-def _activated(read: Diagonal, dual: Dual, eps: float) -> Diagonal:
+def _activated(read: Diagonal, dual: Dual, eps: float, typical: float) -> Diagonal:
     singles = dual.singles(read.k)
     errors = dual.tolerances(eps)
     g = singles.slope * read.g + errors.value * singles.value
+    bends = dual.bends(read.k) if read.v.any() else None
+    v = np.zeros_like(read.v)
+    if bends is not None:
+        g = g + _of_variances(np.sqrt(bends.value) * read.v, np.sqrt(singles.value), typical)
+        # d E σ²/dK = E σ'² + E σσ''
+        v = (singles.slope + np.sqrt(bends.value * singles.value)) * read.v
     if read.theta is None or read.h is None:
-        return Diagonal(singles.value, None, singles.mean, g, None)
+        return Diagonal(singles.value, None, singles.mean, g, None, v)
     h = singles.slope * read.h + errors.slope * singles.slope * read.theta
     if errors.corner:
         relative = np.divide(read.g, read.k, out=np.zeros_like(read.g), where=read.k > 0)
         h = h + errors.corner * np.sqrt(relative) * read.theta
     else:
         h = h + np.where(read.g > 0, singles.curvature * read.g, 0.0) * read.theta
-    return Diagonal(singles.value, singles.slope * read.theta, singles.mean, g, h)
+    if bends is not None:
+        h = h + _turned(read, bends, singles, errors, typical) * read.theta
+    return Diagonal(singles.value, singles.slope * read.theta, singles.mean, g, h, v)
+
+
+def _turned(
+    read: Diagonal, bends: Bends, singles: Singles, errors: Tolerances, typical: float
+) -> Values:
+    """Return what errors of variances change in ``E σ'σ'``.
+
+    With a corner |Δρ| is ``½ (w_p + w_q)`` with w = v/K, at most, of which the root is ``√(w_p/2) + √(w_q/2)`` at most.
+    """
+    if bends.slope is not None:
+        return _of_variances(np.sqrt(bends.slope) * read.v, np.sqrt(singles.slope), typical)
+    relative = np.divide(read.v, read.k, out=np.zeros_like(read.v), where=read.k > 0)
+    ones = np.ones_like(relative)
+    return 2 * errors.corner * _of_variances(np.sqrt(relative / 2), ones, typical**0.5)
+
+
+def _of_variances(a: Values, b: Values, typical: float) -> Values:
+    """Return h with ``½ (a_p b_q + b_p a_q) ≤ √(h_p h_q)``, least where a is the typical error times b."""
+    return (a**2 / typical + typical * b**2) / 2
 
 
 def _joined(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagonal:
@@ -242,7 +285,8 @@ def _joined(plan: Plan, node: Node, read: list[Diagonal], eps: float) -> Diagona
         theta = theta + node.c_w * carried
         h = h + node.c_w * (mean(first.h) + rounding * carried)
     zeros = np.zeros_like(average)
-    return Diagonal(node.c_b + node.c_w * average, theta, zeros, node.c_w * g, h)
+    v = node.c_w * mean(first.v)
+    return Diagonal(node.c_b + node.c_w * average, theta, zeros, node.c_w * g, h, v)
 
 
 def _times(one: Diagonal, two: Diagonal, eps: float) -> Diagonal:
@@ -254,7 +298,9 @@ def _times(one: Diagonal, two: Diagonal, eps: float) -> Diagonal:
     above = (one.k + one.g, two.k + two.g)
     highest = (one.theta + one.h) * above[1] + above[0] * (two.theta + two.h)
     g = above[0] * above[1] - k + ROUNDING * eps * k
-    return Diagonal(k, theta, one.mean * two.mean, g, highest - theta + ROUNDING * eps * theta)
+    h = highest - theta + ROUNDING * eps * theta
+    v = (one.k + one.v) * (two.k + two.v) - k
+    return Diagonal(k, theta, one.mean * two.mean, g, h, v)
 
 
 def _sum(read: list[Diagonal], shares: Values, of_means: Values) -> Diagonal:
@@ -271,6 +317,7 @@ def _sum(read: list[Diagonal], shares: Values, of_means: Values) -> Diagonal:
         total([branch.mean for branch in read], of_means),
         total([branch.g for branch in read], shares),
         total(bounds, shares) if trained else None,
+        total([branch.v for branch in read], shares),
     )
 
 
@@ -293,7 +340,7 @@ def _pooled(
         assert isinstance(node, Average)
         space = plan.limit.spaces[node.sources[0]]
         averaged = _each(read, lambda values: window_mean(values, node.window, space))
-    return averaged._replace(k=itself[0], theta=itself[1])
+    return averaged._replace(k=itself[0], theta=itself[1], v=averaged.g)
 
 
 def _mixed(node: Mix, read: Diagonal, space: tuple[int, ...]) -> Diagonal:
@@ -328,8 +375,8 @@ def _attended(
 
     k, theta = itself
     assert values.theta is not None and values.h is not None
-    h = bound(values.h, values.theta)
-    return Diagonal(k, theta, mix(values.mean), bound(values.g, values.k), h)
+    g = bound(values.g, values.k)
+    return Diagonal(k, theta, mix(values.mean), g, bound(values.h, values.theta), g)
 
 
 def _spread(read: Diagonal, index: int) -> Values:
@@ -342,17 +389,32 @@ def _spread(read: Diagonal, index: int) -> Values:
     return spread
 
 
-def _normalized(read: Diagonal, spread: Values) -> Diagonal:
+def _normalized(read: Diagonal, spread: Values, typical: float) -> Diagonal:
+    """Divide by the channels' variance; where that errs, so does what it divides, by half as much at each position."""
     divided = _each(read, lambda values: values / spread)
     ones = np.ones_like(spread)
-    return divided._replace(k=ones, mean=np.zeros_like(ones))
+    if read.v.any():
+        moved = _of_variances(divided.v, ones, typical)
+        h = None
+        if divided.h is not None and divided.theta is not None:
+            h = divided.h + moved * divided.theta
+        divided = divided._replace(g=divided.g + moved, h=h)
+    zeros = np.zeros_like(ones)
+    return divided._replace(k=ones, mean=zeros, v=zeros)
 
 
 def _each(diagonal: Diagonal, change: Callable[[Values], Values]) -> Diagonal:
     """Change all arrays that exist."""
     theta = None if diagonal.theta is None else change(diagonal.theta)
     h = None if diagonal.h is None else change(diagonal.h)
-    return Diagonal(change(diagonal.k), theta, change(diagonal.mean), change(diagonal.g), h)
+    return Diagonal(
+        change(diagonal.k),
+        theta,
+        change(diagonal.mean),
+        change(diagonal.g),
+        h,
+        change(diagonal.v),
+    )
 
 
 def window_mean(a: Any, window: Window, space: tuple[int, ...], xp: Any = np) -> Any:
