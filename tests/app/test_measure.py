@@ -14,7 +14,7 @@ def power(layer, id, value):
         (value - 0.1, value + 0.1),
         "seeds",
         id=id,
-        of=layer,
+        layer=layer,
         interpretation="a hidden layer",
     )
 

@@ -78,11 +78,11 @@ def test_a_descent_is_that_of_the_optimizer(rule, lr, before):
     optimizer = rule(model.parameters(), lr)
     torch_steps(model, optimizer, batches_of(before))
     batches = batches_of(20)
-    seen = subject(model, cross_entropy, (INPUTS, CLASSES))
-    begun = seen.values()
-    known = optimizer_of(optimizer, seen, None, 0.0)
-    (tried,) = short_descents(seen, known, batches, lr, 1).tried
-    assert (seen.values() == begun).all()
+    attached = subject(model, cross_entropy, (INPUTS, CLASSES))
+    begun = attached.values()
+    read = optimizer_of(optimizer, attached, None, 0.0)
+    (tried,) = short_descents(attached, read, batches, lr, 1).tried
+    assert (attached.values() == begun).all()
     torch_steps(model, optimizer, batches)
     with torch.no_grad():
         expected = float(cross_entropy(model(INPUTS), CLASSES))
@@ -99,9 +99,9 @@ def test_groups_descend_with_their_own_steps():
     ]
     optimizer = torch.optim.SGD(groups)
     batches = batches_of(20)
-    seen = subject(model, cross_entropy, (INPUTS, CLASSES))
-    known = optimizer_of(optimizer, seen, None, 0.0)
-    (tried,) = short_descents(seen, known, batches, 0.1, 1).tried
+    attached = subject(model, cross_entropy, (INPUTS, CLASSES))
+    read = optimizer_of(optimizer, attached, None, 0.0)
+    (tried,) = short_descents(attached, read, batches, 0.1, 1).tried
     torch_steps(model, optimizer, batches)
     with torch.no_grad():
         assert tried.risk == pytest.approx(float(cross_entropy(model(INPUTS), CLASSES)), rel=1e-4)
@@ -109,30 +109,30 @@ def test_groups_descend_with_their_own_steps():
 
 @pytest.mark.parametrize(("best", "count"), [(0, 3), (2, 5), (-2, 6), (5, 3)])
 def test_the_search_climbs_down_a_valley(best, count):
-    """Risks with one valley: the best step is found where the count allows, and every step is tried once."""
-    seen = []
+    """Risks with one valley: the best step is descents where the count allows, and every step is tried once."""
+    steps = []
 
     def descend(step):
-        seen.append(step)
+        steps.append(step)
         return Descent(step, abs(np.log(step) - best * np.log(RATIO)))
 
-    found = _search(descend, 1.0, count, 10.0)
-    assert len(set(seen)) == len(seen) <= count
-    assert [descent.step for descent in found.tried] == sorted(seen)
-    assert found.is_inside == (best != 5)
+    descents = _search(descend, 1.0, count, 10.0)
+    assert len(set(steps)) == len(steps) <= count
+    assert [descent.step for descent in descents.tried] == sorted(steps)
+    assert descents.is_inside == (best != 5)
     if best != 5:
-        assert found.best.step == pytest.approx(RATIO**best, rel=0.02)
+        assert descents.best.step == pytest.approx(RATIO**best, rel=0.02)
 
 
 def test_after_a_divergence_the_search_goes_down_at_once():
-    seen = []
+    steps = []
 
     def descend(step):
-        seen.append(step)
+        steps.append(step)
         return Descent(step, np.inf if step > 0.5 else step)
 
     _search(descend, 1.0, 3, 10.0)
-    assert seen == [1.0, 0.32, 0.1]
+    assert steps == [1.0, 0.32, 0.1]
 
 
 def test_on_a_parabola_the_risks_are_those_of_the_closed_form():
@@ -234,6 +234,6 @@ def test_weights_that_no_group_holds_stay():
     )
     inputs = jnp.ones((4, 2))
     loss = lambda outputs, targets: ((outputs - targets) ** 2).mean() / 2
-    seen = subject((lambda w, x: x @ w, jnp.zeros(2)), loss, (inputs, jnp.ones(4)))
-    found = short_descents(seen, held, [(inputs, jnp.ones(4))] * 2, 0.1, 1)
-    assert np.isfinite(found.best.risk)
+    attached = subject((lambda w, x: x @ w, jnp.zeros(2)), loss, (inputs, jnp.ones(4)))
+    descents = short_descents(attached, held, [(inputs, jnp.ones(4))] * 2, 0.1, 1)
+    assert np.isfinite(descents.best.risk)

@@ -124,7 +124,7 @@ def _report(report: Report) -> None:
         header_style="bold",
     )
     for quantity in report.quantities:
-        if quantity.of:
+        if quantity.layer:
             continue
         numeric = quantity.compared is not None and "η" in quantity.theory
         compared = f" = {quantity.compared:.4g}" if numeric else ""
@@ -161,16 +161,16 @@ def _by_layer(report: Report) -> Iterator[Table]:
         ("by array of weights", ARRAYS),
     ):
         cells = {
-            (reading.of, reading.id): reading
+            (reading.layer, reading.id): reading
             for reading in report.quantities
             if reading.id in titles
         }
-        rows = dict.fromkeys(of for of, _ in cells)
+        rows = dict.fromkeys(layer for layer, _ in cells)
         if not rows:
             continue
         table = Table(what, *titles.values(), box=None, pad_edge=False, header_style="bold")
-        for of in rows:
-            table.add_row(of, *[_power(cells.get((of, id))) for id in titles])
+        for layer in rows:
+            table.add_row(layer, *[_power(cells.get((layer, id))) for id in titles])
         yield table
 
 

@@ -72,7 +72,7 @@ class Reading:
         panel: a picture, as data, if one number does not tell.
         id: of the quantity that it belongs to; a quantity may have several readings.
         regime: of training, where the reading tells it.
-        of: the layer or array of weights that it is about, where there is a reading for each.
+        layer: the layer or array of weights that it is about, where there is a reading for each.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Reading:
     panel: Panel | None = None
     id: str = ""
     regime: Regime | None = None
-    of: str = ""
+    layer: str = ""
 
 
 class FindingId(StrEnum):
@@ -372,7 +372,7 @@ def _reading(entry: Mapping[str, Any]) -> Reading:
         panel=None if panel is None else panels_from_json([panel])[0],
         id=_kept(entry.get("id", ""), str),
         regime=None if entry.get("regime") is None else Regime(entry["regime"]),
-        of=_kept(entry.get("of", ""), str),
+        layer=_kept(entry.get("layer", ""), str),
     )
 
 

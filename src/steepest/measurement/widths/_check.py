@@ -373,11 +373,11 @@ def _reading(
     theory: str,
     interpretation: str,
     picture: Panel | None = None,
-    of: str = "",
+    layer: str = "",
 ) -> Reading:
     if math.isnan(power.value):
         none = f"no power: {_sizes(power)}"
-        return Reading(name, math.nan, theory=theory, interpretation=none, id=id, of=of)
+        return Reading(name, math.nan, theory=theory, interpretation=none, id=id, layer=layer)
     return Reading(
         name,
         power.value,
@@ -388,7 +388,7 @@ def _reading(
         interpretation=interpretation,
         panel=picture,
         id=id,
-        of=of,
+        layer=layer,
     )
 
 
