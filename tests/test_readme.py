@@ -71,6 +71,7 @@ def test_the_book_has_as_many_parts_as_it_says():
         "Nine",
         "Ten",
         "Eleven",
+        "Twelve",
     )
     chapters = len(list((ROOT / "docs" / "chapters").glob("*.md")))
     tutorials = len(list((ROOT / "docs" / "tutorials").glob("*.py")))

@@ -288,7 +288,7 @@ def asked(least: float, most: float) -> str:
     """Return what a margin asks for, as people say it.
 
     >>> asked(-math.inf, 0.06895), asked(5e-324, math.inf), asked(1.26, 1.522)
-    ('at most 0.069', 'more than 0', '1.26 to 1.52')
+    ('at most 0.0689', 'more than 0', '1.26 to 1.52')
     """
     if least == -math.inf:
         return f"at most {most:.3g}"
