@@ -477,7 +477,7 @@ except UserError as sentence:
 # | 99, 119 | a flax module's kernel | `empirical_ntk` of any function; limits of our own layers only: no converter |
 # | 36, 76, 88 | no NaN | gradients finite at equal and opposite inputs; a bound of the error; rows of zeros refused |
 # | 73, 197, 198 | singular kernels | `diagnose` names the rows; `flow(np.inf)` leaves out what has no eigenvalue |
-# | 30, 100, 134 | empirical kernels in little memory | blocks of bounded size; no Jacobian of all weights for `mlp` and `network` |
+# | 30, 100, 134 | empirical kernels in little memory | blocks; no Jacobian of all weights for `mlp`, `network` |
 # | 28, 130, 166, 196 | any number of rows, devices | any number; `tiled_gram` on disk, with `devices` or a cluster |
 # | 27, 65, 117, 192 | max pooling, softmax, recurrence | softmax attention over d and √d; the rest by `sampled_gram` |
 # | 86 | sparse graphs | `aggregate` takes a sparse matrix and makes it dense, as all pairs of nodes count |
