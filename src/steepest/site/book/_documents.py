@@ -68,12 +68,14 @@ def write_formulas(stage: Path) -> None:
 
 
 def _plain(sentence: str) -> str:
-    r"""A sentence as a heading: Markdown's marks stand for themselves, and ``_{…}``, ``^{…}`` and ``^(…)`` are set.
+    r"""A sentence as a heading: Markdown's marks stand for themselves; ``_{…}``, ``^{…}``, ``^(…)`` and P_e are set.
 
-    >>> print(_plain("minima of ℓ_{2/L}, like N^{3/2}, n^(−1/2) and a_b"))
-    minima of ℓ{sub}`2/L`, like N{sup}`3/2`, n{sup}`−1/2` and a\_b
+    >>> print(_plain("minima of ℓ_{2/L}, like N^{3/2}, n^(−1/2), P_o/P_e, λ_max and a_b"))
+    minima of ℓ{sub}`2/L`, like N{sup}`3/2`, n{sup}`−1/2`, P{sub}`o`/P{sub}`e`, λ{sub}`max` and a\_b
     """
     braced = re.sub(r"(?<=[\w)])\^\(([^()\s]{1,8})\)", r"^{\1}", sentence)
+    # an index of a capital or a Greek letter; names of code are longer, or small
+    braced = re.sub(r"(?<!\w)([A-ZΑ-Ωα-ω])_(\w{1,3})(?!\w)", r"\1_{\2}", braced)
     pieces = re.split(r"([_^])\{([^{}]+)\}", braced)
     parts = []
     for words, mark, script in zip(
