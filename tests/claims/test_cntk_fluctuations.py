@@ -143,7 +143,7 @@ def test_signals_have_equal_correlations_of_windows():
 def test_the_network_is_a_mean_over_channels(head):
     """Θ of the library's network by the formula of φ, at its own weights, on a digit."""
     image = draws.images(np.random.default_rng(3), 1)
-    net = experiment.build(head, 5, image.shape[1:])
+    net = draws.build(5, image.shape[1:], is_pooled=head == "pooled")
     params = draws.draw(np.random.default_rng(0), net, 1)
     (first, *_, last) = jax.tree.map(lambda leaf: np.asarray(leaf[0], float), params)
     covariance = covariances.windows(image[0, ..., 0]) / 9
@@ -161,7 +161,7 @@ def test_the_network_is_a_mean_over_channels(head):
 @pytest.mark.parametrize("head", experiment.HEADS)
 def test_the_mean_kernel_is_that_of_the_limit(head):
     signal = draws.signals(4, (0.3,)).astype(float)
-    limit = gram(experiment.build(head, 4, (4, 5)).limit(), signal).ntk[0, 0]
+    limit = gram(draws.build(4, (4, 5), is_pooled=head == "pooled").limit(), signal).ntk[0, 0]
     covariance = covariances.equal_correlations(4, 0.3) * 3 / (3 * 5)
     rng = np.random.default_rng(0)
     z = rng.multivariate_normal(np.zeros(4), covariance, 200_000)
@@ -199,7 +199,7 @@ def test_digits_count_as_many_positions_as_the_first_sentence_says():
 
 
 def test_a_network_of_the_changed_world_has_one_scale():
-    net = experiment.build("pooled", 4, (3, 4))
+    net = draws.build(4, (3, 4), is_pooled=True)
     params = draws.draw(np.random.default_rng(0), net, 2)
     scaled = experiment.with_one_scale(np.random.default_rng(1), params)
     ratio = scaled[0]["w"] / params[0]["w"]

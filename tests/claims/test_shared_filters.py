@@ -17,7 +17,9 @@ def test_the_kernel_is_that_of_the_limit(is_shared, layers):
     """The library's recursion over displacements, for both kinds of filters."""
     rho = 0.4
     pair = experiment.pair_of(draws.signals(4, (rho,))[0]).astype(float)
-    limit = gram(experiment.build(is_shared, layers, 8, (4, 5)).limit(), pair).ntk
+    limit = gram(
+        draws.build(8, (4, 5), is_pooled=False, layers=layers, is_shared=is_shared).limit(), pair
+    ).ntk
     expected = [theory.kernel(layers, 1 / 5, cosine) for cosine in (1.0, rho)]
     np.testing.assert_allclose(limit[0], expected, rtol=1e-6)
 
@@ -26,7 +28,7 @@ def test_where_positions_meet_the_kernel_is_that_of_pooled_networks():
     claim = SharedFilters(positions=(4, 12), correlations=(0.1, 0.4))
     pair = experiment.pair_of(draws.signals(4, (claim.middle,))[0]).astype(float)
     pooled = [
-        gram(experiment.build(True, layers, 8, (4, 5), pooled=True).limit(), pair).ntk[0]
+        gram(draws.build(8, (4, 5), is_pooled=True, layers=layers).limit(), pair).ntk[0]
         for layers in (1, 2)
     ]
     np.testing.assert_allclose(claim.kernel_of_pooled(), pooled, rtol=1e-6)
@@ -45,7 +47,7 @@ def test_filters_of_their_own_by_draws():
 def test_the_network_is_a_mean_over_channels(is_shared):
     """Θ of the library's network on a digit, by its own weights: one filter, or one at each position."""
     image = draws.images(np.random.default_rng(3), 1)
-    net = experiment.build(is_shared, 1, 5, image.shape[1:])
+    net = draws.build(5, image.shape[1:], is_pooled=False, is_shared=is_shared)
     params = draws.draw(np.random.default_rng(0), net, 1)
     (first, *_, last) = jax.tree.map(lambda leaf: np.asarray(leaf[0], float), params)
     pixels = image[0, ..., 0].astype(float)
@@ -93,13 +95,39 @@ def test_a_digits_windows_by_the_two_laws(is_centred):
     assert theory.of_their_own(sizes) == pytest.approx(relative(own), rel=0.05)
 
 
+def test_how_many_times_more_the_kernels_of_digits_vary():
+    """What the remarks say of digits: some eighteen times, and five times less their means."""
+    images = draws.Setting.draw(np.random.default_rng(11), 60).images
+    ratios = [
+        [covariances.flattened(K) / theory.of_their_own(np.diag(K)) for K in map(windows_of, kind)]
+        for kind in images
+    ]
+    plain, centred = np.mean(ratios, axis=1)
+    assert 16 < plain < 21
+    assert 4.5 < centred < 6.5
+
+
+def windows_of(image):
+    return covariances.windows(image[..., 0])
+
+
+def test_with_two_convolutions_filters_of_their_own_vary_about_twice_as_much():
+    """The remarks say that the law is for one convolution."""
+    rng = np.random.default_rng(5)
+    signal = draws.signals(4, (0.3,))
+    net = draws.build(8, signal.shape[1:], is_pooled=False, layers=2, is_shared=False)
+    theta = draws.in_chunks(draws.kernels_at(net, signal), rng, net, 4, 600)
+    times = 8 * draws.relative_spread(theta).mean() / theory.of_their_own(np.ones(4))
+    assert 1.7 < times < 2.8
+
+
 def test_kernels_are_those_of_networks_that_are_drawn_in_parts():
     pair = experiment.pair_of(draws.signals(3, (0.5,))[0])
-    net = experiment.build(False, 1, 2, pair.shape[1:])
+    net = draws.build(2, pair.shape[1:], is_pooled=False, is_shared=False)
     means = experiment.mean_kernels(np.random.default_rng(0), net, pair, 2, 8)
     rng = np.random.default_rng(0)
     parts = []
-    for _ in range(experiment.CHUNKS):
+    for _ in range(draws.CHUNKS):
         params = draws.draw(rng, net, 4)
         nets = [jax.tree.map(lambda leaf, i=i: leaf[i], params) for i in range(4)]
         theta = np.array([empirical_ntk(net, one, pair)[0] for one in nets])

@@ -216,6 +216,18 @@ def test_without_a_step_there_is_one_to_start_with():
     assert "--try 5" in not_given.text
 
 
+def test_several_weight_decays_are_left_out_and_named():
+    model = chain()
+    groups = [
+        {"params": model[0].parameters(), "weight_decay": 0.1},
+        {"params": model[2].parameters()},
+    ]
+    optimizer = torch.optim.SGD(groups, lr=0.1)
+    options = {"what": ["risk", "descents"], "batch": 20, "optimizer": optimizer}
+    report = measure(model, cross_entropy, (INPUTS, CLASSES), **options)
+    assert "several weight decays are left out" in report[BEST].interpretation
+
+
 def test_what_cannot_be_tried_says_why():
     model = chain()
     adagrad = torch.optim.Adagrad(model.parameters())

@@ -39,6 +39,8 @@ def measure_descents(context: Context) -> list[Reading]:
         text += f"; with {', '.join(lost)} it diverges"
     if not descents.is_inside:
         text += "; steps beyond those tried may end lower"
+    if isinstance(context.optimizer.decay, tuple):
+        text += "; your groups' several weight decays are left out"
     passes = context.subject.passes - before
     text += f". They took {passes} passes over the data"
     kept = [descent for descent in descents.tried if math.isfinite(descent.risk)]

@@ -1,9 +1,6 @@
 """Drawings of ideas and toys: what they show is so, by other ways of calculating it."""
 
-import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +11,7 @@ from sklearn.svm import SVC
 from steepest.core.errors import UserError
 from steepest.site.book import _html
 from steepest.site.book.ideas import IDEAS, TOYS, _descents, _shapes, _spaces, _toys
+from tests.site.book.node import printed
 
 ROLES = {"ink", "soft", "rule", "observed", "predicted", "context", "paper", "gap-line"}
 DRAWINGS = {**IDEAS, **TOYS}
@@ -119,16 +117,12 @@ def _with_error(u, v, error):
     return u, v + (wanted - u @ v) / (u @ u) * u
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="the script runs in a browser or in node")
 @pytest.mark.parametrize("product", [0.5, 1.9, 2.2, 3.95, 4.2])
 def test_the_script_calculates_what_is_drawn(product):
     source = (Path(_html.__file__).parent / "toys.js").read_text("utf-8")
     only = source[: source.index("document.querySelectorAll")]
     asked = f"console.log(JSON.stringify([calculations.parabola({product}), calculations.catapult({product})]))"
-    printed = subprocess.run(
-        ["node", "-e", only + asked], capture_output=True, text=True, check=True
-    )
-    of_parabola, of_catapult = json.loads(printed.stdout)
+    of_parabola, of_catapult = printed(only + asked)
     path = np.array(of_parabola["lines"]["path"])
     np.testing.assert_allclose(path[:, 0], _toys.steps_on_parabola(product))
     risk, curvature = _toys.steps_of_catapult(product)

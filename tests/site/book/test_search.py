@@ -2,14 +2,13 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from steepest.site import book as site_book
 from steepest.site.book._search import BASE, OTHERS, parts_of, words
+from tests.site.book.node import printed
 
 INDEX = {
     "docnames": ["index", "chapters/decay"],
@@ -69,7 +68,6 @@ def test_no_word_is_lost_and_no_number_kept():
         assert kept == {word: pages for word, pages in INDEX[kind].items() if word != "0491"}
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="the script runs in a browser or in node")
 @pytest.mark.parametrize("query", QUESTIONS)
 def test_a_question_loads_the_parts_that_it_needs(query):
     parts = parts_of(INDEX)
@@ -77,8 +75,7 @@ def test_a_question_loads_the_parts_that_it_needs(query):
     names = json.dumps([name for name in parts if name != BASE])
     script = STUBS.replace("LOADER", loader.replace("LETTERS", names))
     script = script.replace("PARTS", json.dumps(parts)).replace("QUERY", json.dumps(query))
-    printed = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
-    loaded, index = json.loads(printed.stdout)
+    loaded, index = printed(script)
     assert set(loaded) == (set(parts) if QUESTIONS[query] == "all" else QUESTIONS[query])
     assert len(loaded) == len(set(loaded))
     if query:

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from steepest.site.book import Shelf, _slides, chapters, docs_folder
 from steepest.site.book._chapters import Chapter
 from steepest.site.book._inline import inline
+from tests.site.book.node import printed
 
 CHAPTERS = [chapter for chapter in chapters(docs_folder()) if chapter.name.startswith("chapters/")]
 KINDS = [
@@ -162,7 +161,6 @@ const press = (key, more = {}) => handlers.keydown({ ...event, key, ...more });
 """
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="the script runs in a browser or in node")
 def test_keys_go_forward_and_back_and_stop_at_the_ends():
     """From the second slide, to which a reader has scrolled."""
     script = (Path(_slides.__file__).parent / "slides.js").read_text("utf-8")
@@ -170,10 +168,4 @@ def test_keys_go_forward_and_back_and_stop_at_the_ends():
     presses = "".join(f"press({json.dumps(key)});" for key in keys)
     more = 'press(" ", { shiftKey: true }); press("ArrowLeft", { ctrlKey: true });'
     run = STUB.replace("SCROLLED", "1") + f"(() => {{ {script} }})();{presses}{more}"
-    printed = subprocess.run(
-        ["node", "-e", run + "console.log(JSON.stringify(reached))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(printed.stdout) == [2, 3, 3, 2, 0, 0, 3, 2]
+    assert printed(run + "console.log(JSON.stringify(reached))") == [2, 3, 3, 2, 0, 0, 3, 2]

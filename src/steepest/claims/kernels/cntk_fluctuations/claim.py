@@ -8,7 +8,6 @@ than behind flatten, as two and as ten.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import xarray
@@ -19,19 +18,13 @@ from steepest.claims.kernels import _convolution_draws as draws
 from steepest.claims.kernels.cntk_fluctuations import experiment, theory
 
 HEADS = experiment.HEADS
-KINDS = ("as they are", "centred")
+KINDS = draws.KINDS
 COUNTED = ((1.0, 5.0), (2.0, 10.0))  # positions of a digit that count, of each head and kind
 DRAWN = 60_000  # channels behind the law of pooled digits: the variance is known to 2 %
 
 
-class Setting(NamedTuple):
-    """Some digits, as they are and each less its mean, ``(2, images, 8, 8, 1)``."""
-
-    images: kit.Values
-
-
 @kit.claim
-class CntkFluctuations(kit.Claim[Setting]):
+class CntkFluctuations(kit.Claim[draws.Setting]):
     """Random networks of one convolution, pooled and flattened, on signals of equal correlations and on digits."""
 
     positions: tuple[kit.Count, ...] = kit.param(
@@ -149,17 +142,13 @@ class CntkFluctuations(kit.Claim[Setting]):
             "n": self.channels,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
-        images = draws.images(kit.numpy_generator(key), self.images)
-        return Setting(np.stack([images, images - images.mean((1, 2, 3), keepdims=True)]))
+    def setting(self, key: kit.Key) -> draws.Setting:
+        return draws.Setting.draw(kit.numpy_generator(key), self.images)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        note = "positions that are all equal are one position: lower --correlations"
-        return [
-            kit.assume("largest correlation of positions", max(self.correlations), "<", 1.0, note)
-        ]
+    def hypotheses(self, setting: draws.Setting) -> list[kit.Hypothesis]:
+        return [draws.positions_differ(self.correlations)]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting: draws.Setting) -> kit.Prediction:
         middle = self.of_signals(*self.middle)
         digits = [[self.of_image(image) for image in images] for images in setting.images]
         spread = [[self.of_signals(p, rho) for p in self.positions] for rho in self.correlations]
@@ -180,11 +169,11 @@ class CntkFluctuations(kit.Claim[Setting]):
         covariance = covariances.windows(image[..., 0])
         return theory.pooled_by_draws(covariance, DRAWN), covariances.flattened(covariance)
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting: draws.Setting, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
 
         def run(head: str, n: int, inputs: kit.Values, *changes: experiment.Change) -> kit.Values:
-            net = experiment.build(head, n, inputs.shape[1:])
+            net = draws.build(n, inputs.shape[1:], is_pooled=head == "pooled")
             return experiment.spreads(rng, net, inputs, self.seeds, self.networks, changes)
 
         middle, rho = self.middle
@@ -236,7 +225,7 @@ class CntkFluctuations(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting: draws.Setting, law: xarray.Dataset) -> list[kit.Rival]:
         count = law.positions
         pairs = count / (1 + (count - 1) * law.rho**2)
         ones = xarray.ones_like(law.spread)

@@ -7,7 +7,6 @@ more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import xarray
@@ -20,19 +19,13 @@ from steepest.claims.kernels.shared_filters import experiment, theory
 SHARINGS = experiment.SHARINGS
 LAYERS = (1, 2)
 PAIRS = ("x with itself", "x with another")
-KINDS = ("as they are", "centred")
+KINDS = draws.KINDS
 CHANNELS = 32  # of networks whose mean kernels are looked at
 AT_ONE_POSITION = covariances.AT_ONE_POSITION
 
 
-class Setting(NamedTuple):
-    """Some digits, as they are and each less its mean, ``(2, images, 8, 8, 1)``."""
-
-    images: kit.Values
-
-
 @kit.claim
-class SharedFilters(kit.Claim[Setting]):
+class SharedFilters(kit.Claim[draws.Setting]):
     """Random convolutional networks whose filters are shared, and such whose positions have filters of their own."""
 
     positions: tuple[kit.Count, ...] = kit.param(
@@ -75,7 +68,7 @@ class SharedFilters(kit.Claim[Setting]):
         "another position saw.",
         "Pooled, sharing matters: windows at different positions meet, and the kernel is another.",
         "How much kernels vary is judged at one input. With two hidden convolutions neither law holds, as kernels are "
-        "no mean of independent terms: filters of their own varied 2.3 times as much as P positions.",
+        "no mean of independent terms: filters of their own vary about twice as much as P positions.",
     )
     history = (
         kit.Version(
@@ -121,17 +114,13 @@ class SharedFilters(kit.Claim[Setting]):
             "positions": self.positions,
         }
 
-    def setting(self, key: kit.Key) -> Setting:
-        images = draws.images(kit.numpy_generator(key), self.images)
-        return Setting(np.stack([images, images - images.mean((1, 2, 3), keepdims=True)]))
+    def setting(self, key: kit.Key) -> draws.Setting:
+        return draws.Setting.draw(kit.numpy_generator(key), self.images)
 
-    def hypotheses(self, setting: Setting) -> list[kit.Hypothesis]:
-        note = "positions that are all equal are one position: lower --correlations"
-        return [
-            kit.assume("largest correlation of positions", max(self.correlations), "<", 1.0, note)
-        ]
+    def hypotheses(self, setting: draws.Setting) -> list[kit.Hypothesis]:
+        return [draws.positions_differ(self.correlations)]
 
-    def predict(self, setting: Setting) -> kit.Prediction:
+    def predict(self, setting: draws.Setting) -> kit.Prediction:
         size = 1 / (self.positions[0] + 1)  # pixels of length one in P + 1 channels
         kernels = [
             [theory.kernel(layers, size, c) for c in (1.0, self.middle)] for layers in LAYERS
@@ -152,21 +141,23 @@ class SharedFilters(kit.Claim[Setting]):
             digits=("kind", each(ratio_of, digits).mean(1)),
         )
 
-    def observe(self, setting: Setting, key: kit.Key) -> kit.Observation:
+    def observe(self, setting: draws.Setting, key: kit.Key) -> kit.Observation:
         rng = kit.numpy_generator(key)
         half = max(2, self.networks // 2)
         pair = experiment.pair_of(draws.signals(self.positions[0], (self.middle,))[0])
 
-        def means(is_shared: bool, layers: int, pooled: bool = False) -> kit.Values:
-            net = experiment.build(is_shared, layers, CHANNELS, pair.shape[1:], pooled)
+        def means(is_shared: bool, layers: int, is_pooled: bool = False) -> kit.Values:
+            net = draws.build(
+                CHANNELS, pair.shape[1:], is_pooled=is_pooled, layers=layers, is_shared=is_shared
+            )
             return experiment.mean_kernels(rng, net, pair, self.seeds, half)
 
         def spread(is_shared: bool, inputs: kit.Values) -> kit.Values:
-            net = experiment.build(is_shared, 1, self.width, inputs.shape[1:])
+            net = draws.build(self.width, inputs.shape[1:], is_pooled=False, is_shared=is_shared)
             return self.width * experiment.spreads(rng, net, inputs, self.seeds, self.networks)
 
         kernels = [[means(is_shared, layers) for layers in LAYERS] for is_shared in (True, False)]
-        pooled = [means(True, layers, pooled=True) for layers in LAYERS]
+        pooled = [means(True, layers, is_pooled=True) for layers in LAYERS]
         signals = [draws.signals(count, self.correlations) for count in self.positions]
         shared = np.array([spread(True, x) for x in signals])  # (P, ρ, groups)
         own = np.array([spread(False, x) for x in signals])
@@ -198,7 +189,7 @@ class SharedFilters(kit.Claim[Setting]):
             ),
         ]
 
-    def rivals(self, setting: Setting, law: xarray.Dataset) -> list[kit.Rival]:
+    def rivals(self, setting: draws.Setting, law: xarray.Dataset) -> list[kit.Rival]:
         count = law.positions
         ones = xarray.ones_like(law.ratio)
         is_shared = law.sharing == SHARINGS[0]
