@@ -417,19 +417,6 @@ def pairs_of_blocks(n: int, m: int, tile: int, *, symmetric: bool) -> list[tuple
     ]
 
 
-def _rows_of_a_tile(way: Tabulated | Direct | Positions, n: int, m: int, *, symmetric: bool) -> int:
-    """Return the largest size with a few tiles for each thread; entries of a table are too cheap for small ones."""
-    if not isinstance(way, Positions) or jax.default_backend() != "cpu":
-        return TILE
-    enough = 2 * _threads()
-    sizes = [size for size in (TILE, 128, 64, 32) if _count(n, m, size, symmetric) >= enough]
-    return sizes[0] if sizes else 16
-
-
-def _count(n: int, m: int, tile: int, symmetric: bool) -> int:
-    return len(pairs_of_blocks(n, m, tile, symmetric=symmetric))
-
-
 def _threads() -> int:
     return min(os.cpu_count() or 1, THREADS)
 
@@ -446,19 +433,20 @@ def fill(
     device: jax.Device | None = None,
 ) -> None:
     """Put kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
-    tile = tile or _rows_of_a_tile(way, *out.shape[1:], symmetric=symmetric)
-    down, across = (
-        {
-            block.start: put(part(arrays, block), device)
-            for block in blocks(arrays[0].shape[-2], tile)
-        }
-        for arrays in (rows, columns)
-    )
+    tile = tile or TILE
+    # a tile of positions is much work, and is shared out inside
+    inside = {"threads": _threads()} if isinstance(way, Positions) else {}
+    parts = lambda arrays: {
+        block.start: put(part(arrays, block), device)
+        for block in blocks(arrays[0].shape[-2], tile)
+    }
+    down = parts(rows)
+    across = down if columns is rows else parts(columns)
 
     def one(pair: tuple[slice, slice]) -> None:
         i, j = pair
         same = symmetric and i == j
-        tiles = way.tile(down[i.start], across[j.start], same=same)
+        tiles = way.tile(down[i.start], across[j.start], same=same, **inside)
         for whole, kernel in zip(out, kernels, strict=True):
             values = np.asarray(tiles[kernel])
             whole[i, j] = values
@@ -466,7 +454,7 @@ def fill(
                 whole[j, i] = values.T
 
     # tiles are too small to occupy all processors one after the other, and their copies occupy only one
-    with ThreadPoolExecutor(_threads()) as threads:
+    with ThreadPoolExecutor(1 if inside else _threads()) as threads:
         list(
             threads.map(one, pairs_of_blocks(out.shape[1], out.shape[2], tile, symmetric=symmetric))
         )

@@ -138,10 +138,12 @@ class Displacement(NamedTuple):
     def two(self, numbers: Array, node: int) -> Array:
         """Move them, so that at the index p stands the number of p + s."""
         start = numbers.ndim - 2 - len(self.plan.sizes[node])
+        moved = numbers
         for d, s in enumerate(self.at(node)):
             if not (isinstance(s, int) and s == 0):
-                numbers = jnp.roll(numbers, -s, axis=start + d)
-        return numbers
+                moved = jnp.roll(moved, -s, axis=start + d)
+        # else each pair of inputs would look for its place again
+        return numbers if moved is numbers else self.settle(moved)[0]
 
     def means(
         self, arrays: tuple[Array, ...], window: Window, source: int, node: int

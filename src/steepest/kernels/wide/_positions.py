@@ -1,5 +1,7 @@
 """Gram matrices of limits of any architecture, in tiles."""
 
+import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +29,7 @@ class Blocks(NamedTuple):
 
     Attributes:
         cells: pairs of positions and inputs in one array.
-        columns: inputs on the last axis.
+        columns: inputs on the last axis, or a multiple of them.
     """
 
     cells: int
@@ -107,26 +109,39 @@ class Positions:
             arrays += surveyed.sides[node]
         return tuple(np.ascontiguousarray(array, x.dtype) for array in arrays)
 
-    def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:
-        """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it."""
-        height, width = self._block(rows[0].shape[-2], columns[0].shape[-2], _platform(rows[0]))
-        with arithmetic(double=rows[0].dtype == np.float64):
-            down = blocks_of(rows[0].shape[-2], height)
-            across = blocks_of(columns[0].shape[-2], width)
-            one = [self.firsts(rows, i) for i in down]
-            two = [self.seconds(columns, j) for j in across]
-            out = np.empty((2, rows[0].shape[-2], columns[0].shape[-2]), rows[0].dtype)
-            for i, first in zip(down, one, strict=True):
-                for j, second in zip(across, two, strict=True):
-                    if same and j.stop <= i.start:
-                        continue  # the other half of a symmetric matrix
-                    pairs = self.pairs(first, second)
-                    out[0, i, j] = pairs.k
-                    out[1, i, j] = 0.0 if pairs.theta is None else pairs.theta
+    def tile(
+        self, rows: tuple, columns: tuple, *, same: bool, threads: int = 1
+    ) -> tuple[Array, Array]:
+        """Compute NNGP and NTK between some rows and columns; ``same`` puts the exact diagonal on it.
+
+        Blocks are spread over ``threads``: they are too small to occupy several processors one after the other.
+        """
+        n, m = rows[0].shape[-2], columns[0].shape[-2]
+        double = rows[0].dtype == np.float64
+        height, width = self._block(n, m, _platform(rows[0]))
+        down = blocks_of(n, height)
+        across = blocks_of(m, width)
+        # of a symmetric matrix one half
+        pairs = [(i, j) for i in down for j in across if not same or i.start < j.stop]
+        out = np.empty((2, n, m), rows[0].dtype)
+        with arithmetic(double=double):
+            one = {i.start: self.firsts(rows, i) for i in down}
+            two = {j.start: self.seconds(columns, j) for j in across}
+
+        def fill(pair: tuple[slice, slice]) -> None:
+            i, j = pair
+            with arithmetic(double=double):  # of this thread
+                computed = self.pairs(one[i.start], two[j.start])
+            out[0, i, j] = computed.k
+            out[1, i, j] = 0.0 if computed.theta is None else computed.theta
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, pairs))
+        with arithmetic(double=double):
             if not same:
                 return jnp.asarray(out[0]), jnp.asarray(out[1])
             for matrix in out:
-                lower = np.tril_indices(len(matrix), -1)
+                lower = np.tril_indices(n, -1)
                 matrix[lower] = matrix.T[lower]
             diagonal = jnp.asarray(rows[0][..., 0])
             k, theta = (symmetric(jnp.asarray(a), d) for a, d in zip(out, diagonal, strict=True))
@@ -167,9 +182,11 @@ class Positions:
         return counts
 
     def _block(self, n: int, m: int, platform: str) -> tuple[int, int]:
-        """Return rows and columns of a block; all blocks have one shape."""
+        """Return rows and columns of a block; all blocks have one shape, near a square where positions are few."""
         cells, columns = IN_CACHE if platform == "cpu" else ON_DEVICE
-        rows = max(1, cells // (self.plan.cells * columns))
+        inputs = cells // self.plan.cells
+        columns = max(columns, math.isqrt(inputs) // columns * columns)
+        rows = max(1, inputs // columns)
         return min(rows, columns, n), min(columns, m)
 
 

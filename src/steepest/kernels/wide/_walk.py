@@ -421,5 +421,9 @@ def window_mean(a: Any, window: Window, space: tuple[int, ...], xp: Any = np) ->
     """Average over what each output reads, in each dimension of the space, first axes of a; zeros beyond the edge."""
     for d, taps in enumerate(window.taps(space)):
         inside = (taps >= 0).reshape(taps.shape + (1,) * (a.ndim - d - 1))
-        a = (xp.take(a, np.maximum(taps, 0), axis=d) * inside).mean(d + 1)
+        read = [
+            xp.take(a, np.maximum(column, 0), axis=d) * inside[:, tap]
+            for tap, column in enumerate(taps.T)
+        ]
+        a = sum(read[1:], read[0]) / window.size[d]
     return a
