@@ -437,8 +437,7 @@ def fill(
     # a tile of positions is much work, and is shared out inside
     inside = {"threads": _threads()} if isinstance(way, Positions) else {}
     parts = lambda arrays: {
-        block.start: put(part(arrays, block), device)
-        for block in blocks(arrays[0].shape[-2], tile)
+        block.start: put(part(arrays, block), device) for block in blocks(arrays[0].shape[-2], tile)
     }
     down = parts(rows)
     across = down if columns is rows else parts(columns)
