@@ -70,7 +70,6 @@ def gram(
         mask: of a network of layers: which positions exist, True or False, shape ``(n, *space)``; by default all. It is
             for sequences of different length that are filled up, and for images with missing pixels, and means what
             it means to the ``apply`` of ``network``. Numbers at positions that do not exist are not read.
-            ``kernel_function`` takes no masks.
         other_mask: that of the second set.
         tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
             every processor.

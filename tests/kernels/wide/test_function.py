@@ -9,6 +9,8 @@ from steepest.core.errors import UserError
 from steepest.kernels import gram, kernel_function
 from steepest.nn.layers import conv, dense, network
 from steepest.nn.networks import mlp
+from tests.kernels.wide.test_masks import SHAPE as IMAGE
+from tests.kernels.wide.test_masks import STEPS, holes
 from tests.kernels.wide.test_positions import NETWORKS, SHAPE, build, images
 
 
@@ -113,6 +115,70 @@ def test_beyond_the_range_of_a_series_there_is_no_number():
     kernel = kernel_function(limit, np.stack([one, two]))
     assert jnp.isfinite(kernel(one, two).ntk)
     assert jnp.isnan(kernel(10 * one, two).ntk)
+
+
+MASKED = [
+    "pooled",
+    "flattened",
+    "pool between",
+    "no padding",
+    "circular",
+    "attention",
+    "residual, normalized",
+]
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_pairs_are_entries_of_gram(name):
+    """With masks of both inputs, of the second alone, and with none, by one function."""
+    limit = build(STEPS[name], shape=IMAGE).limit()
+    x = images(3, IMAGE)
+    mask = holes()
+    if name == "no padding":
+        mask[:2] = True
+        mask[0, 3, 4] = mask[1, 0, 0] = False
+    exact = gram(limit, x, mask=mask)
+    kernel = jax.jit(kernel_function(limit, x, mask=mask))
+    for i, j in ((0, 1), (2, 1), (0, 0)):
+        first = None if mask[i].all() else mask[i]
+        pair = kernel(x[i], x[j], first, mask[j])
+        np.testing.assert_allclose(pair.nngp, exact.nngp[i, j], rtol=1e-6)
+        np.testing.assert_allclose(pair.ntk, exact.ntk[i, j], rtol=1e-6)
+    whole = gram(limit, x)
+    np.testing.assert_allclose(kernel(x[0], x[1]).ntk, whole.ntk[0, 1], rtol=1e-6)
+
+
+def test_masks_are_mapped_and_what_they_hide_has_no_gradient():
+    limit = build(STEPS["pooled"], shape=IMAGE).limit()
+    x = images(3, IMAGE)
+    mask = holes()
+    kernel = kernel_function(limit, x, mask=mask)
+    rows = jax.vmap(kernel, (None, 0, None, 0))
+    many = jax.jit(jax.vmap(rows, (0, None, 0, None)))(x, x, mask, mask)
+    np.testing.assert_allclose(many.ntk, gram(limit, x, mask=mask).ntk, rtol=1e-6)
+    gradient = jax.grad(lambda a: kernel(a, x[1], mask[0], mask[1]).ntk)(jnp.asarray(x[0]))
+    assert (gradient[~mask[0]] == 0).all()
+    assert (gradient[mask[0]] != 0).all()
+
+
+def test_without_positions_there_is_no_number():
+    limit = build(STEPS["pooled"], shape=IMAGE).limit()
+    x = images(2, IMAGE)
+    kernel = kernel_function(limit, x)
+    assert jnp.isnan(kernel(x[0], x[1], np.zeros(IMAGE[:2], bool)).ntk)
+
+
+def test_masks_are_those_of_positions():
+    connected = mlp((4, 8, 1), "relu", parameterized="ntk").limit()
+    x = images(2, (4,))
+    with pytest.raises(UserError, match="mlp\\(\\) has none"):
+        kernel_function(connected, x, mask=np.ones((2, 4), bool))
+    with pytest.raises(UserError, match="mlp\\(\\) has none"):
+        kernel_function(connected, x)(x[0], x[1], np.ones(4, bool))
+    limit = build(STEPS["pooled"], shape=IMAGE).limit()
+    x = images(2, IMAGE)
+    with pytest.raises(UserError, match="one True or False for each position"):
+        kernel_function(limit, x)(x[0], x[1], np.ones(4, bool))
 
 
 def test_bad_input_gets_a_sentence():

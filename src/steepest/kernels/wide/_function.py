@@ -1,20 +1,22 @@
 """The kernels of two inputs as a function of JAX: to be differentiated, mapped and compiled with what surrounds it."""
 
-from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from steepest.core.errors import UserError
 from steepest.kernels.connected._layers import Kernels
 from steepest.kernels.wide._duals import Dual, Series
 from steepest.kernels.wide._evaluate import attention_weights, evaluate
 from steepest.kernels.wide._plan import Plan, plan_of
+from steepest.kernels.wide._presence import Presence, check_mask, followed
 from steepest.kernels.wide._survey import survey
 from steepest.kernels.wide._walk import window_mean
 from steepest.nn.layers import WideLimit
+from steepest.nn.layers._masks import NO_POSITIONS, as_mask, blanked
 from steepest.nn.layers._nodes import (
     Activate,
     AllPositions,
@@ -36,9 +38,23 @@ TOLERANCE = 1e-7
 ROOM = 2.0  # factor by which variances may differ from those of ``like``
 
 
+class KernelFunction(Protocol):
+    """NNGP and NTK of two inputs without a batch axis, and of which of their positions exist."""
+
+    def __call__(
+        self, x: Array, other: Array, mask: Array | None = None, other_mask: Array | None = None
+    ) -> Kernels:
+        """Return both kernels, two numbers in the precision of the inputs."""
+        ...
+
+
 def kernel_function(
-    limit: Limit | WideLimit, like: Float[np.ndarray, "n ..."], *, tolerance: float = TOLERANCE
-) -> Callable[[Array, Array], Kernels]:
+    limit: Limit | WideLimit,
+    like: Float[np.ndarray, "n ..."],
+    *,
+    mask: Bool[np.ndarray, "n ..."] | None = None,
+    tolerance: float = TOLERANCE,
+) -> KernelFunction:
     """Return NNGP and NTK of one pair of inputs as a pure function, for ``jax.jit``, ``grad`` and ``vmap``.
 
     For a matrix of many inputs ``gram`` is far faster. Gradients are finite at equal and opposite inputs too, where
@@ -48,10 +64,13 @@ def kernel_function(
         limit: of ``mlp(...)`` or of ``network(...)``.
         like: some inputs of the kind that will come. Shapes follow from them, and for an activation without closed
             form the range of variances that its series covers, two times wider than theirs; beyond it kernels are NaN.
+        mask: which positions of these inputs exist, as for ``gram``; numbers at others are not read.
         tolerance: of each activation's expectation, relative to √(K_αα K_ββ).
 
     Returns:
-        a function of two inputs without a batch axis, which gives two numbers; in the precision of its inputs.
+        a function of two inputs without a batch axis, which gives two numbers, in the precision of its inputs. Of a
+        network of layers it also takes ``mask`` and ``other_mask``, shape ``space``: which positions of either exist,
+        all of them without. Where a mask leaves no position kernels are NaN.
 
     Raises:
         UserError: as ``gram``; an output that keeps its positions.
@@ -74,18 +93,35 @@ def kernel_function(
         raise UserError(
             f"like needs inputs of shape (n, {', '.join(map(str, shape))}), got {like.shape}"
         )
-    duals = survey(plan, like, tolerance, room=ROOM).duals
+    if mask is None:
+        duals = survey(plan, like, tolerance, room=ROOM).duals
+    else:
+        _need_space(limit)
+        mask = check_mask(general, like, mask)
+        holed = plan_of(general, masked=True)
+        duals = survey(holed, blanked(like, mask, np), tolerance, room=ROOM, mask=mask).duals
     end = len(general.nodes) - 1
 
-    def kernel(x: Array, other: Array) -> Kernels:
-        one, inside = _sides(plan, duals, jnp.asarray(x))
-        two, inside_too = _sides(plan, duals, jnp.asarray(other))
-        pairs = evaluate(plan, duals, end, one, two)
+    def kernel(
+        x: Array, other: Array, mask: Array | None = None, other_mask: Array | None = None
+    ) -> Kernels:
+        masked = mask is not None or other_mask is not None
+        if masked:
+            _need_space(limit)
+        chosen = plan_of(general, masked=masked)
+        one, inside = _sides(chosen, duals, jnp.asarray(x), mask)
+        two, inside_too = _sides(chosen, duals, jnp.asarray(other), other_mask)
+        pairs = evaluate(chosen, duals, end, one, two)
         theta = jnp.zeros(()) if pairs.theta is None else pairs.theta[0, 0]
         valid = jnp.where(inside & inside_too, 1.0, jnp.nan)
         return Kernels(pairs.k[0, 0] * valid, theta * valid)
 
     return kernel
+
+
+def _need_space(limit: Limit | WideLimit) -> None:
+    if isinstance(limit, Limit):
+        raise UserError(NO_POSITIONS)
 
 
 def nodes_of(limit: Limit) -> WideLimit:
@@ -109,11 +145,18 @@ def nodes_of(limit: Limit) -> WideLimit:
 
 
 def _sides(
-    plan: Plan, duals: tuple[Dual | None, ...], x: Array
+    plan: Plan, duals: tuple[Dual | None, ...], x: Array, mask: Array | None
 ) -> tuple[dict[int, list[Array]], Array]:
     """Compute what pairs need of one input, and whether all variances are in range: ``_survey`` without bounds."""
+    places = [Presence(None, None)] * len(plan.limit.nodes)
+    if plan.masked:
+        exists = as_mask(None if mask is None else mask[None], (1, *plan.limit.spaces[0]), jnp)
+        x = blanked(x, exists[0], jnp)
+        places = list(followed(plan.limit, exists, jnp))
     inputs = jnp.moveaxis(x, -1, 0)[..., None]
-    sides = {0: [inputs[..., None]]}
+    gains = [None if at.gain is None else jnp.asarray(at.gain, x.dtype) for at in places]
+    of_gain = [[] if gain is None else [gain[..., None]] for gain in gains]
+    sides = {0: [inputs[..., None], *of_gain[0]]}
     variances = [(inputs**2).mean(0)]
     means = [inputs.mean(0)]
     inside = jnp.asarray(True)
@@ -125,32 +168,35 @@ def _sides(
         k = variances[first]
         mean = means[first]
         dual = duals[index]
+        numbers: list[Array] = []
+        mixes = isinstance(node, (Average, AllPositions, Mix, Attend))
+        if isinstance(node, (Activate, Normalize)) and places[first].exists is not None:
+            # as in a survey: zero where nothing is would be out of range
+            k = jnp.where(jnp.moveaxis(places[first].exists, 0, -1), k, k.max())
         if isinstance(node, Activate):
             assert dual is not None
             own = dual.sides(k, jnp)
-            sides[index] = [side[..., None] for side in own]
+            numbers = [side[..., None] for side in own]
             if isinstance(dual, Series):
                 inside = inside & ((k >= dual.low) & (k <= dual.high)).all()
             mean = dual.mean(k)
             k = dual.pair(k, own, own)[0]
         elif isinstance(node, (Average, AllPositions, Mix)):
-            k = evaluate(plan, duals, index, sides, sides).k[..., 0]
             if isinstance(node, Mix):
                 matrix = jnp.asarray(node.array, k.dtype)
-                mean = (matrix @ mean.reshape(-1, 1)).reshape(k.shape)
+                mean = (matrix @ mean.reshape(-1, 1)).reshape(*plan.limit.spaces[index], 1)
             else:
                 mean = averaged(mean, node.window) if isinstance(node, Average) else overall(mean)
         elif isinstance(node, Attend):
             weights = attention_weights(plan, duals, index, sides)
-            sides[index] = [weights[..., None]]
-            k = evaluate(plan, duals, index, sides, sides).k[..., 0]
+            numbers = [weights[..., None]]
             mean = jnp.einsum("q...b,qb->...b", weights, mean.reshape(len(weights), -1))
         elif isinstance(node, EqualPositions):
             k = overall(k)
             mean = overall(mean)
         elif isinstance(node, Normalize):
             spread = k - mean**2
-            sides[index] = [mean[..., None], 1 / jnp.sqrt(spread)[..., None]]
+            numbers = [mean[..., None], 1 / jnp.sqrt(spread)[..., None]]
             k = jnp.ones_like(k)
             mean = jnp.zeros_like(k)
         elif isinstance(node, Sum):
@@ -167,6 +213,13 @@ def _sides(
         elif isinstance(node, Linear):
             k = node.c_b + node.c_w * (k if node.window is None else averaged(k, node.window))
             mean = jnp.zeros_like(k)
+        if numbers or of_gain[index]:
+            sides[index] = [*numbers, *of_gain[index]]
+        gain = gains[index]
+        if mixes:
+            k = evaluate(plan, duals, index, sides, sides).k[..., 0]  # gained already
+        elif gain is not None:
+            k = k * gain**2
         variances.append(k)
-        means.append(mean)
+        means.append(mean if gain is None else mean * gain)
     return sides, inside

@@ -4,8 +4,9 @@ What does not exist is zero. So behind each node ``K[p, q]`` is multiplied by ``
 positions are averaged the number of positions over that of existing ones. Θ and means of channels likewise.
 """
 
+from collections.abc import Iterator
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,8 @@ class Presence(NamedTuple):
         gain: γ, shape ``(*space, n)``; None where it is one.
     """
 
-    exists: Mask | None
-    gain: NDArray[np.float64] | None
+    exists: Any
+    gain: Any
 
 
 def presence(limit: WideLimit, mask: Mask) -> list[Presence]:
@@ -43,13 +44,21 @@ def presence(limit: WideLimit, mask: Mask) -> list[Presence]:
     Raises:
         UserError: an input without any position, at the start or behind a window that does not fit.
     """
-    places = [_at(mask)]
-    for index in range(1, len(limit.nodes)):
-        node = limit.nodes[index]
-        read = [places[source].exists for source in node.sources]
-        places.append(_behind(node, [m for m in read if m is not None], limit.spaces[index]))
-        _need_positions(places[-1].exists, index)
+    places = []
+    for index, at in enumerate(followed(limit, mask, np)):
+        _need_positions(at.exists, index)
+        places.append(at)
     return places
+
+
+def followed(limit: WideLimit, mask: Any, xp: Any) -> Iterator[Presence]:
+    """Follow a mask in JAX or NumPy, node by node; the gain is infinite where a pooling finds no position at all."""
+    places = [_at(mask, xp)]
+    yield places[0]
+    for node, space in zip(limit.nodes[1:], limit.spaces[1:], strict=True):
+        read = [places[source].exists for source in node.sources]
+        places.append(_behind(node, [m for m in read if m is not None], space, xp))
+        yield places[-1]
 
 
 def check_mask(limit: WideLimit, x: NDArray, mask: Mask | None) -> Mask:
@@ -75,12 +84,12 @@ def _need_positions(mask: Mask | None, index: int) -> None:
         )
 
 
-def _at(mask: Mask) -> Presence:
+def _at(mask: Any, xp: Any) -> Presence:
     """Return what a node knows whose numbers are zero where nothing exists."""
-    return Presence(mask, np.moveaxis(mask, 0, -1).astype(float))
+    return Presence(mask, xp.moveaxis(mask, 0, -1).astype(float))
 
 
-def _behind(node: Node, read: list[Mask], space: tuple[int, ...]) -> Presence:
+def _behind(node: Node, read: list[Any], space: tuple[int, ...], xp: Any) -> Presence:
     """Follow one node; ``read`` has no entry behind nodes without positions."""
     if not read or isinstance(node, EqualPositions):
         return Presence(None, None)
@@ -89,11 +98,11 @@ def _behind(node: Node, read: list[Mask], space: tuple[int, ...]) -> Presence:
         count = first.reshape(len(first), -1).sum(1)
         return Presence(None, first[0].size / count)
     if isinstance(node, Average):
-        counts = counted(first, node.window, np)
-        gain = np.where(counts > 0, node.window.volume / np.maximum(counts, 1), 0.0)
-        return Presence(counts > 0, np.moveaxis(gain, 0, -1))
+        counts = counted(first, node.window, xp)
+        gain = xp.where(counts > 0, node.window.volume / xp.maximum(counts, 1), 0.0)
+        return Presence(counts > 0, xp.moveaxis(gain, 0, -1))
     if isinstance(node, Linear) and node.window is not None:
-        return _at(behind_convolution(first, node.window, np))
+        return _at(behind_convolution(first, node.window, xp), xp)
     if isinstance(node, Mix):
-        return _at(behind_matrix(first, node.array, space, np))
-    return _at(reduce(np.logical_and, read))
+        return _at(behind_matrix(first, node.array, space, xp), xp)
+    return _at(reduce(xp.logical_and, read), xp)
