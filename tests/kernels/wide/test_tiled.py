@@ -2,8 +2,10 @@
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 
 import jax
@@ -147,6 +149,32 @@ def test_with_masks_after_a_kill_the_other_tiles_have_the_same_bits(tmp_path):
         tiled_gram(limit(), images(4), tmp_path / "gram", tile=2, mask=holes(4, 1))
     with pytest.raises(UserError, match="give other too"):
         tiled_gram(limit(), x, tmp_path / "other", other_mask=mask)
+
+
+KILLED = """
+import sys, time
+import jax
+jax.config.update("jax_enable_x64", True)
+from steepest.kernels import tiled_gram
+from tests.kernels.wide.test_tiled import holes, images, limit
+tiled_gram(limit(), images(40), sys.argv[1], tile=4, mask=holes(40), watch=lambda stage: time.sleep(0.05))
+"""
+
+
+def test_with_masks_a_killed_process_is_resumed(tmp_path):
+    folder = tmp_path / "gram"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])
+    while process.poll() is None and len(list(folder.glob("tiles/*-*.npy"))) < 5:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    there = {path: path.stat().st_mtime_ns for path in folder.glob("tiles/0*.npy")}
+    assert 5 <= len(there) < 55
+    mask = holes(40)
+    found = tiled_gram(limit(), images(40), folder, tile=4, mask=mask)
+    assert found.complete and {path: path.stat().st_mtime_ns for path in there} == there
+    wanted = gram(limit(), images(40), mask=mask)
+    np.testing.assert_allclose(found.ntk.toarray(), wanted.ntk, rtol=1e-12)
 
 
 EIGHT = """
