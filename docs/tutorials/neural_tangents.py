@@ -247,8 +247,9 @@ print(f"256 sharper heads: standard errors of the NTK up to {share:.1%}")
 
 # %% [markdown]
 # `kernel_function` is the same for one pair of inputs, as a function of JAX. Its gradient tells in which direction two
-# images become more alike, and is finite at equal inputs too. It is also what homes of kernels elsewhere ask for:
-# `examples/kernels` has recipes for scikit-learn, tinygp, GPJax and GPyTorch.
+# images become more alike, and is finite at equal inputs too. It takes masks of both inputs,
+# `kernel(one, two, mask, other_mask)`, and `jax.vmap` maps over them. It is also what homes of kernels elsewhere ask
+# for: `examples/kernels` has recipes for scikit-learn, tinygp, GPJax and GPyTorch.
 
 # %%
 kernel = kernel_function(convolutional.limit(), images)
