@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from steepest.core.precision import arithmetic
 from steepest.kernels.connected._layers import predict_signal
-from steepest.kernels.connected._tabulated import cosines, square_range, squares, symmetric
+from steepest.kernels.connected._tabulated import (
+    cosines,
+    square_range,
+    squares,
+    symmetric,
+    unit_rows,
+)
 from steepest.nn.activations import DualForm, closed_form, homogeneous_slopes, jumps
 from steepest.nn.networks import Limit
 
@@ -54,7 +60,7 @@ class Direct:
         sizes = squares(x)
         path = predict_signal(self.limit, sizes)
         layers = np.concatenate([path.variance, path.ntk[None]])
-        parts = x / np.sqrt(sizes * x.shape[1])[:, None], np.sqrt(sizes)[:, None], layers[..., None]
+        parts = unit_rows(x, sizes), np.sqrt(sizes)[:, None], layers[..., None]
         return tuple(np.ascontiguousarray(array, x.dtype) for array in parts)
 
     def tile(self, rows: tuple, columns: tuple, *, same: bool) -> tuple[Array, Array]:

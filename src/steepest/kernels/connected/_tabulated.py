@@ -23,6 +23,12 @@ def squares(x: NDArray) -> NDArray[np.float64]:
     return np.einsum("nd,nd->n", x, x, dtype=np.float64) / x.shape[1]
 
 
+def unit_rows(x: NDArray, sizes: NDArray[np.float64]) -> NDArray:
+    """Return each row over its norm, divided in float64 and rounded once; ``sizes`` are its ``squares``."""
+    norms = np.sqrt(sizes * x.shape[1])[:, None]
+    return np.divide(x, norms, out=np.empty_like(x), dtype=np.float64, casting="same_kind")
+
+
 def square_range(x: NDArray, other: NDArray | None = None) -> tuple[float, float]:
     """Return the smallest and largest ``‖x‖²/n_0``, equal when they are so up to the rounding of the inputs."""
     sizes = squares(x) if other is None else np.concatenate([squares(x), squares(other)])
@@ -70,7 +76,7 @@ class Tabulated:
         """
         sizes = squares(x)
         place = np.clip(self.table.place(sizes), -1, 1)
-        parts = [x / np.sqrt(sizes * x.shape[1])[:, None], self.table.scales(sizes)[..., None]]
+        parts = [unit_rows(x, sizes), self.table.scales(sizes)[..., None]]
         for factor in self.factors:
             basis = chebyshev.chebvander(place, factor.norms.shape[-1] - 1)
             parts += [basis, np.einsum("nq,rqp->rnp", basis, factor.norms)]
