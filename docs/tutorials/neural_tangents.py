@@ -239,7 +239,7 @@ def attends(sharpness: float):
 
 
 averaged = network(*[dense(16)] * 3, global_pool(), dense(1), shape=(12, 3), **options)
-blunt = gram_over_heads(attends(1e-6), sequences, jax.random.key(0), heads=2, count=2)
+blunt = gram_over_heads(attends(1e-12), sequences, jax.random.key(0), heads=2, count=2)
 compare("NNGP of blunt heads and of an average", blunt.nngp, gram(averaged.limit(), sequences).nngp)
 drawn = gram_over_heads(attends(1.0), sequences, jax.random.key(0), heads=32, count=8)
 share = (drawn.ntk_error / np.sqrt(np.outer(np.diag(drawn.ntk), np.diag(drawn.ntk)))).max()

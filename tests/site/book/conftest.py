@@ -1,15 +1,20 @@
 """A small book of small claims, built once."""
 
+from __future__ import annotations
+
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from steepest.engine.run import run
 from steepest.engine.store import Store
-from steepest.site.book import Book, build
 from tests.extras import need
 from tests.small import small_catalogue
+
+if TYPE_CHECKING:
+    from steepest.site.book import Book
 
 FRONT = """# A small book
 
@@ -157,6 +162,8 @@ def book(docs, results, tmp_path_factory) -> Book:
     """The book, without the reference; not to be changed."""
     need("sphinx")
     need("myst_nb")
+    from steepest.site.book import build
+
     out = tmp_path_factory.mktemp("site") / "book"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # other packages' deprecations

@@ -187,7 +187,7 @@ class Monitor:
         gone = next((numbers.step for numbers in news if not numbers.is_finite), None)
         if gone is not None and not self.gone:
             self.gone = True
-            return self._gone(step, gone)
+            return self._gone(model, step, gone)
         if self.warn and not self.gone:
             self._watch(news)
         first = self.subject is None
@@ -286,9 +286,13 @@ class Monitor:
             self._announce(record)
         return self._written(record) if record["quantities"] else None
 
-    def _gone(self, step: int, since: int) -> dict[str, Any]:
-        """Write that weights are not finite, as soon as that is seen."""
-        trouble = f"the weights are not finite at step {since}: the training has diverged"
+    def _gone(self, model: Any, step: int, since: int) -> dict[str, Any]:
+        """Write that weights are not finite, as soon as that is seen, and which if it is known."""
+        which = "the weights"
+        with suppress(Exception):
+            if self.subject is not None:
+                which += f" {self._not_finite(self.subject.now(model))[0]!r}"
+        trouble = f"{which} are not finite at step {since}: the training has diverged"
         return self._written(self._begun(step) | self._trouble(UserError(trouble)))
 
     def lightning(self, part: Callable[[Any], Any] | None = None) -> Any:
@@ -375,6 +379,12 @@ class Monitor:
         if "drift" in self.what and self.options.get("since") is None:
             self.options["since"] = self.subject.values()
 
+    @staticmethod
+    def _not_finite(subject: Subject) -> list[str]:
+        """Return the names of weights that are not finite."""
+        values = subject.values()
+        return [w.name for w in subject.weights if not np.isfinite(values[w.place]).all()]
+
     def _measured(self, model: Any, optimizer: Any, lr: float | None) -> dict[str, Any]:
         """Return what a record says of the weights of now.
 
@@ -383,12 +393,7 @@ class Monitor:
         """
         assert self.subject is not None
         self.subject = self.subject.now(model)
-        values = self.subject.values()
-        wrong = [
-            weight.name
-            for weight in self.subject.weights
-            if not np.isfinite(values[weight.place]).all()
-        ]
+        wrong = self._not_finite(self.subject)
         if wrong:
             raise UserError(f"the weights {wrong[0]!r} are not finite: the training has diverged")
         options = dict(self.options)
