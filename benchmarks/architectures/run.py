@@ -31,9 +31,10 @@ from steepest.nn.layers import (
 
 CASES = [  # case, activation, C_W, side of the images, their number here, their number there, goal
     ("flatten", "relu", 2.0, 16, 100, 100, 8),
+    ("flatten", "relu", 2.0, 16, 400, 400, 8),
     ("flatten", "relu", 2.0, 32, 100, 100, 8),
     ("global pooling", "relu", 2.0, 16, 96, 10, 50),
-    ("global pooling", "relu", 2.0, 32, 16, 2, 30),
+    ("global pooling", "relu", 2.0, 32, 32, 2, 40),
     ("pool, flatten", "relu", 2.0, 16, 96, 4, 500),
     ("wide residual", "relu", 2.0, 16, 48, 6, 250),
     ("flatten", "tanh", 1.5, 16, 96, 20, 200),

@@ -587,12 +587,18 @@ def _moved(points: _Points, theory: xarray.DataArray, axes: tuple[str, ...]) -> 
 
 
 def _scaled(points: _Points, typical: NDArray) -> _Points:
-    """Return ratios to a law as what was measured; ends change places where the law is negative."""
-    low = points.low * typical
-    high = points.high * typical
+    """Return ratios to a law as what was measured; ends change places where the law is negative.
+
+    Where the law is zero what was measured is infinitely far from it, and stays so.
+    """
+    scaled = lambda ratios: np.multiply(
+        ratios, typical, out=np.array(ratios, float), where=np.isfinite(ratios)
+    )
+    low = scaled(points.low)
+    high = scaled(points.high)
     return replace(
         points,
-        mean=points.mean * typical,
+        mean=scaled(points.mean),
         low=np.minimum(low, high),
         high=np.maximum(low, high),
     )
