@@ -25,7 +25,6 @@ from steepest.nn.networks import Limit
 LARGEST = 4e9  # bytes of the kernels between all positions that are given at once
 THREADS = 8
 TILE = 256  # rows of a tile: what is computed for it stays in the cache
-MANY = 2048  # rows from which on tiles of twice that are faster: there are enough for all threads
 
 
 class Gram(NamedTuple):
@@ -433,7 +432,7 @@ def fill(
     device: jax.Device | None = None,
 ) -> None:
     """Put kernels (0 is the NNGP kernel, 1 the NTK) between rows and columns into ``out``, ``(kernels, n, m)``."""
-    tile = tile or (TILE if min(out.shape[1:]) < MANY else 2 * TILE)
+    tile = tile or TILE
     # a tile of positions is much work, and is shared out inside
     inside = {"threads": _threads()} if isinstance(way, Positions) else {}
     parts = lambda arrays: {
