@@ -22,7 +22,6 @@ GOAL = 10.0
 """CPU-seconds that a quick preset may cost, with nothing compiled before."""
 ORDER = (
     "first_command",
-    "full",
     "commands",
     "tests",
     "book",

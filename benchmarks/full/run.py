@@ -1,17 +1,19 @@
 """The full preset of every claim, once for each version of it: does what holds in seconds hold at its full size?
 
-    python benchmarks/full/run.py [CLAIM ...] [--workers 2] [--again]
+    python -m benchmarks.full.run [CLAIM ...] [--workers 2] [--again] [--in-turn]
 
 runs the claims whose version is not in ``runs.json`` yet, the cheapest first, each in a process of its own, and writes
-each as it ends, so that it may be stopped at any time. ``record.json`` is what the page of benchmarks says of them.
+each as it ends, so that it may be stopped at any time. With ``--in-turn`` it runs those of this week, a quarter of all,
+whether they are there or not. It exits with 1 where a claim fails.
 """
 
 import argparse
+import datetime
 import json
 import multiprocessing
 import resource
+import sys
 import time
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,9 @@ from steepest.catalogue import built_in, load
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs.json"
-RECORD = HERE / "record.json"
 COSTS = HERE.parents[1] / "src" / "steepest" / "engine" / "costs.json"
-DEAREST = 10  # claims whose seconds are listed
-VERDICTS = ("holds", "inconclusive", "out-of-range", "fails")
+TURNS = 4
+"""Weeks in which every claim has its turn."""
 
 
 def main() -> None:
@@ -34,13 +35,15 @@ def main() -> None:
     parser.add_argument(
         "--again", action="store_true", help="also those of a version that is there"
     )
+    parser.add_argument("--in-turn", action="store_true", help="those of this week, all of them")
     options = parser.parse_args()
+    again = options.again or options.in_turn
     runs = {} if not RUNS.is_file() else json.loads(RUNS.read_text("utf-8"))
     costs = json.loads(COSTS.read_text("utf-8"))
     wanted = [
         name
-        for name in options.claims or built_in()
-        if options.again or runs.get(name, {}).get("version") != load(name).version
+        for name in options.claims or (in_turn() if options.in_turn else built_in())
+        if again or runs.get(name, {}).get("version") != load(name).version
     ]
     wanted.sort(key=lambda name: costs.get(name, 0.0))
     spawn = multiprocessing.get_context("spawn")
@@ -50,6 +53,13 @@ def main() -> None:
             runs[name] = run
             print(name, run["verdict"], run["CPU-seconds"], run["reason"], flush=True)
             write(runs)
+    sys.exit(int(any(runs[name]["verdict"] == "fails" for name in wanted)))
+
+
+def in_turn() -> list[str]:
+    """Return the claims of this week: every fourth, from another one on each week."""
+    week = datetime.date.today().isocalendar().week
+    return list(built_in())[week % TURNS :: TURNS]
 
 
 def full(name: str) -> tuple[str, dict[str, Any]]:
@@ -71,43 +81,9 @@ def full(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def write(runs: dict[str, dict[str, Any]]) -> None:
-    """Write the runs, one to a line, and the record."""
-    lines = [
-        f" {json.dumps(name)}: {json.dumps(runs[name], ensure_ascii=False)}"
-        for name in sorted(runs)
-    ]
+    """Write the runs, one to a line."""
+    lines = [f" {json.dumps(name)}: {json.dumps(runs[name])}" for name in sorted(runs)]
     RUNS.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    RECORD.write_text(json.dumps(record(runs), indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-def record(runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what the page says of the runs that are of today's versions."""
-    now = {
-        name: runs[name]
-        for name in built_in()
-        if runs.get(name, {}).get("version") == load(name).version
-    }
-    counts = Counter(run["verdict"] for run in now.values())
-    others = [(name, run) for name, run in now.items() if run["verdict"] != "holds"]
-    dear = sorted(now, key=lambda name: -now[name]["CPU-seconds"])[:DEAREST]
-    spent = sum(run["CPU-seconds"] for run in now.values())
-    return {
-        "title": "Full presets",
-        "how": f"The full preset of {len(now)} of {len(built_in())} claims, once at seed 0 for each version of a claim "
-        "(`benchmarks/full/runs.json`), two at a time; CPU-seconds are those of a machine that both keep busy, and "
-        f"sum up to {spent:.0f}.",
-        "tables": [
-            {
-                "columns": ["verdict", "claims"],
-                "rows": [[word, counts[word]] for word in VERDICTS if counts[word]],
-            },
-            {
-                "columns": ["dearest", "CPU-seconds", "GB"],
-                "rows": [[name, now[name]["CPU-seconds"], now[name]["GB"]] for name in dear],
-            },
-        ],
-        "says": [f"{name}: {run['verdict']}. {run['reason']}" for name, run in others],
-    }
 
 
 if __name__ == "__main__":

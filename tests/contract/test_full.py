@@ -1,34 +1,13 @@
-"""Full presets, and the seed block of each claim's version: a quarter of the claims every week, by turns.
-
-With ``STEEPEST_CLAIMS=all`` those of all claims, which takes hours.
-"""
-
-import datetime
+"""The seed block of each claim's version: a quarter of the claims every week, by turns, as their full presets."""
 
 import pytest
 
+from benchmarks.full.run import in_turn
 from steepest import catalogue
 from steepest.engine.run import execute, ready
-from tests.contract.green import EVERY
 
 BLOCK = 5
 """Seeds of the block that are run every week; the docs have all twenty."""
-TURNS = 4
-"""Weeks in which every claim has its turn."""
-
-
-def in_turn() -> list[str]:
-    """Return the claims of this week."""
-    names = list(catalogue.built_in())
-    week = datetime.date.today().isocalendar().week
-    return names if EVERY else names[week % TURNS :: TURNS]
-
-
-@pytest.mark.weekly
-@pytest.mark.parametrize("name", in_turn())
-def test_full_preset_does_not_fail(name):
-    result = execute(ready(name, "full"))
-    assert result.verdict != "fails", result.reason
 
 
 @pytest.mark.weekly
