@@ -140,6 +140,7 @@ class NtkPositiveDefinite(kit.Claim[Setting]):
             "steepest.kernels.spectra._hidden.hidden_kernel",
             "steepest.nn.activations._activation.Activation.slope",
             "steepest.nn.activations._activation.activation",
+            "steepest.nn.activations._analysis.closed_form",
             "steepest.nn.activations._quadrature.gaussian_mean",
             "steepest.nn.activations._quadrature.normal_density",
             "steepest.nn.activations._quadrature.panel_breaks",
