@@ -123,14 +123,19 @@ tiled_gram(limit(), inputs(120), sys.argv[1], tile=10, watch=lambda stage: time.
 """
 
 
-def test_after_a_kill_only_the_missing_tiles_are_computed(tmp_path):
-    folder = tmp_path / "gram"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])
-    while process.poll() is None and len(list(folder.glob("tiles/*-*.npy"))) < 8:
+def kill_after(script, folder, count):
+    """Run a script that fills a folder, and kill it as soon as so many tiles are there; return those that are."""
+    process = subprocess.Popen([sys.executable, "-c", script, str(folder)])
+    while process.poll() is None and len(list(folder.glob("tiles/*-*.npy"))) < count:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    there = len(list(folder.glob("tiles/0*.npy")))
+    return sorted(folder.glob("tiles/0*.npy"))
+
+
+def test_after_a_kill_only_the_missing_tiles_are_computed(tmp_path):
+    folder = tmp_path / "gram"
+    there = len(kill_after(KILLED, folder, 8))
     assert 8 <= there < 78 and len(open_tiled(folder).missing) == 78 - there
     found, count = computed(limit(), inputs(120), folder, tile=10)
     assert count == 78 - there and found.complete

@@ -2,10 +2,8 @@
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 
 import jax
@@ -30,6 +28,7 @@ from steepest.nn.layers import (
     network,
     pool,
 )
+from tests.kernels.test_tiled import kill_after
 
 SHAPE = (5, 4, 2)
 
@@ -163,12 +162,7 @@ tiled_gram(limit(), images(40), sys.argv[1], tile=4, mask=holes(40), watch=lambd
 
 def test_with_masks_a_killed_process_is_resumed(tmp_path):
     folder = tmp_path / "gram"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)])
-    while process.poll() is None and len(list(folder.glob("tiles/*-*.npy"))) < 5:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    there = {path: path.stat().st_mtime_ns for path in folder.glob("tiles/0*.npy")}
+    there = {path: path.stat().st_mtime_ns for path in kill_after(KILLED, folder, 5)}
     assert 5 <= len(there) < 55
     mask = holes(40)
     found = tiled_gram(limit(), images(40), folder, tile=4, mask=mask)
