@@ -71,8 +71,7 @@ def gram(
             for sequences of different length that are filled up, and for images with missing pixels, and means what
             it means to the ``apply`` of ``network``. Numbers at positions that do not exist are not read.
         other_mask: that of the second set.
-        tile: rows of the square tiles in which the matrix is computed; by default so many that there is a tile for
-            every processor.
+        tile: rows of the square tiles in which the matrix is computed.
         tolerance: of the table, or of each activation's expectation, relative to √(K_αα K_ββ).
 
     Raises:

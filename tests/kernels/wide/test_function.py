@@ -161,6 +161,16 @@ def test_masks_are_mapped_and_what_they_hide_has_no_gradient():
     assert (gradient[mask[0]] != 0).all()
 
 
+def test_whole_numbers_with_masks_are_those_numbers():
+    """Means over positions that exist are multiplied by no whole numbers."""
+    limit = build(STEPS["pooled"], shape=IMAGE).limit()
+    x = np.rint(3 * images(2, IMAGE)).astype(int)
+    mask = holes(2)
+    kernel = kernel_function(limit, x, mask=mask)
+    exact = gram(limit, x.astype(float), mask=mask)
+    np.testing.assert_allclose(kernel(*x, *mask).ntk, exact.ntk[0, 1], rtol=1e-6)
+
+
 def test_without_positions_there_is_no_number():
     limit = build(STEPS["pooled"], shape=IMAGE).limit()
     x = images(2, IMAGE)

@@ -150,11 +150,13 @@ def _sides(
     """Compute what pairs need of one input, and whether all variances are in range: ``_survey`` without bounds."""
     places = [Presence(None, None)] * len(plan.limit.nodes)
     if plan.masked:
-        exists = as_mask(None if mask is None else mask[None], (1, *plan.limit.spaces[0]), jnp)
+        given = None if mask is None else jnp.asarray(mask)[None]
+        exists = as_mask(given, (1, *plan.limit.spaces[0]), jnp)
         x = blanked(x, exists[0], jnp)
         places = list(followed(plan.limit, exists, jnp))
     inputs = jnp.moveaxis(x, -1, 0)[..., None]
-    gains = [None if at.gain is None else jnp.asarray(at.gain, x.dtype) for at in places]
+    precision = jnp.result_type(x, float)  # of whole numbers too, as gains are none
+    gains = [None if at.gain is None else jnp.asarray(at.gain, precision) for at in places]
     of_gain = [[] if gain is None else [gain[..., None]] for gain in gains]
     sides = {0: [inputs[..., None], *of_gain[0]]}
     variances = [(inputs**2).mean(0)]
