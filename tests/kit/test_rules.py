@@ -9,6 +9,7 @@ import xarray
 
 from steepest import kit
 from steepest.core.arrays import Observation, Prediction
+from steepest.core.laws import Null
 from steepest.core.words import Verdict
 from steepest.engine.run import run
 from steepest.kit._laws import labelled
@@ -66,6 +67,24 @@ def test_rule_9_the_kit_tries_them_itself(decay):
         ("p", "shallower"),
     }
     assert all(null.rejected and null.headline for null in decay.nulls)
+
+
+def test_rule_9_names_are_exchanged_and_not_reversed():
+    """Reversed, the name in the middle keeps what it has, and two ends that are alike hide what it differs by."""
+    wrong = kit.wrong_along(np.array([1.0, 5.0, 1.01]), 0, ["relu", "tanh", "gelu"])
+    assert set(wrong) == {"flat", "exchanged"}
+    np.testing.assert_array_equal(wrong["exchanged"], [1.01, 1.0, 5.0])
+
+
+def test_rule_9_an_exchanged_law_fails_and_says_so():
+    named = {"activation": ["relu", "tanh", "gelu"]}
+    law = xarray.DataArray([1.0, 5.0, 1.01], named, ["activation"], name="size")
+    seen = law + xarray.DataArray([-0.01, 0.0, 0.01], dims=["seed"])
+    exchanged = law.copy(data=kit.wrong_along(law.values, 0, named["activation"])["exchanged"])
+    assert kit.follows("size", law, seen, 0.1).verdict is Verdict.HOLDS
+    assert kit.follows("size", exchanged, seen, 0.1).verdict is Verdict.FAILS
+    untold = Null("size", "activation", "exchanged", ()).untold
+    assert untold == "which activation has which size"
 
 
 def test_rule_9_what_survives_leaves_the_claim_undecided():

@@ -92,8 +92,9 @@ class Null:
     Attributes:
         law: the predicted array.
         axis: along which it was changed; empty of the whole law.
-        kind: along an axis ``"flat"`` (its mean), ``"reversed"``, ``"steeper"`` or ``"shallower"`` (times x^±½); of the
-            whole law ``"larger"`` or ``"smaller"`` (by a half).
+        kind: along an axis ``"flat"`` (its mean), ``"reversed"``, ``"steeper"`` or ``"shallower"`` (times x^±½), along
+            an axis of names ``"exchanged"`` (each has its neighbour's); of the whole law ``"larger"`` or ``"smaller"``
+            (by a half).
         by: ids of the checks that the claim passes and that fail for it; empty where nothing tells it from the law.
         headline: whether a check of the claim's first sentence depends on this law.
         accepted: why these data cannot tell it, where the claim says so.
@@ -119,6 +120,7 @@ class Null:
             "smaller": f"{self.law} from ⅔ × {self.law}",
             "flat": f"whether {self.law} depends on {self.axis}",
             "reversed": f"whether {self.law} rises or falls with {self.axis}",
+            "exchanged": f"which {self.axis} has which {self.law}",
             "steeper": f"{self.law} from {self.law} × {self.axis}^½",
             "shallower": f"{self.law} from {self.law} × {self.axis}^−½",
         }

@@ -1,6 +1,7 @@
 """A claim's laws made wrong by the program itself.
 
-Along each of their axes: flat, reversed, steeper, shallower. As a whole: larger and smaller.
+Along each of their axes: flat, steeper, shallower, and reversed where the axis has an order; along an axis of names
+exchanged. As a whole: larger and smaller.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,18 +50,24 @@ def wrong_along(values: NDArray, axis: int, coordinates: Sequence[Any]) -> Mappi
     Args:
         values: the law.
         axis: its place among the axes of the law.
-        coordinates: along the axis; tilted laws need positive numbers.
+        coordinates: along the axis; tilted laws need positive numbers. Names have no order that could be reversed:
+            each gets what belongs to the one before it, so that all of them change.
 
     >>> sorted(wrong_along(np.array([1.0, 2.0, 4.0]), 0, [10, 20, 40]))
     ['flat', 'reversed', 'shallower', 'steeper']
     >>> sorted(wrong_along(np.array([1.0, 1.0]), 0, ["relu", "tanh"]))
     []
+    >>> wrong_along(np.array([1.0, 2.0, 4.0]), 0, ["relu", "tanh", "gelu"])["exchanged"]
+    array([4., 1., 2.])
     """
     numbers = np.asarray(values, float)
     wrong = {}
     if _varies(numbers, axis):
         wrong["flat"] = np.broadcast_to(numbers.mean(axis, keepdims=True), numbers.shape).copy()
-        wrong["reversed"] = np.flip(numbers, axis).copy()
+        if np.asarray(coordinates).dtype.kind in "iuf":
+            wrong["reversed"] = np.flip(numbers, axis).copy()
+        else:
+            wrong["exchanged"] = np.roll(numbers, 1, axis)
     tilt = _tilt(coordinates)
     if tilt is not None:
         shape = [1] * numbers.ndim

@@ -69,13 +69,17 @@ def kac_rice(p: int, N: int, key: Key, samples: int = SAMPLES) -> Count:
         )
     rng = numpy_generator(key)
     normal = rng.standard_normal((samples, N, N)) / np.sqrt(4 * N)
-    eigenvalues = np.linalg.eigvalsh(normal + normal.transpose(0, 2, 1))
+    drawn = np.linalg.eigvalsh(normal + normal.transpose(0, 2, 1))
+    # −M has the law of M: there are as many of index k as of N − 1 − k, at opposite heights
+    eigenvalues = np.stack([drawn, -drawn[:, ::-1]])
     scale = 2 * np.sqrt(2 / p) * (p - 1) ** (N / 2)
     weights = scale * np.exp(-N * (p - 2) / (2 * p) * eigenvalues**2)
     heights = eigenvalues * np.sqrt(2 * N * (p - 1) / p)
-    total = weights.sum(1)
-    by_index = weights.mean(0)
-    height = (weights * heights).mean(0) / by_index
-    spread = np.sqrt((weights * heights**2).mean(0) / by_index - height**2)
-    errors = np.append(total.std(), weights.std(0)) / np.sqrt(samples)
+    both = (0, 1)
+    by_index = weights.mean(both)
+    height = (weights * heights).mean(both) / by_index
+    spread = np.sqrt((weights * heights**2).mean(both) / by_index - height**2)
+    pairs = weights.mean(0)  # of M and −M, which are not independent
+    total = pairs.sum(1)
+    errors = np.append(total.std(), pairs.std(0)) / np.sqrt(samples)
     return Count(float(total.mean()), by_index, height, spread, errors)

@@ -57,9 +57,11 @@ def test_what_is_left_open_is_said_by_the_name_of_the_check():
         Null("step", "width", "flat", (), accepted="it hardly falls"),
         Null("step", "width", "reversed", ("step",)),
         Null("drawn", "width", "steeper", ()),
+        Null("drawn", "optimizer", "exchanged", ()),
     ]
     assert list(not_judged(SimpleNamespace(checks=(mine,), nulls=nulls))) == [
         ("how large “the step” is", ""),
         ("whether “the step” depends on `width` at all", "it hardly falls"),
         ("`drawn` from a law that is steeper in `width` by a square root", ""),
+        ("which `optimizer` has which `drawn`", ""),
     ]

@@ -67,7 +67,9 @@ def _axis(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> Itera
 
 def _repeated(bench: Bench, name: str, axis: str, readers: tuple[str, ...]) -> Iterator[Finding]:
     """Yield that a law which differs between repetitions is judged through its mean over them alone."""
-    kinds = [kind for kind in _kinds(bench, name, axis) if kind in ("flat", "reversed")]
+    kinds = [
+        kind for kind in _kinds(bench, name, axis) if kind in ("flat", "reversed", "exchanged")
+    ]
     outcomes = {kind: bench.outcome(bench.with_law(name, kind, axis)) for kind in kinds}
     holding = [kind for kind, outcome in outcomes.items() if outcome.holds]
     if holding:

@@ -78,6 +78,7 @@ def _words(null: Null, name: str) -> str:
         "smaller": f"{name} from a law of two thirds its size",
         "flat": f"whether {name} depends on `{null.axis}` at all",
         "reversed": f"whether {name} rises or falls with `{null.axis}`",
+        "exchanged": f"which `{null.axis}` has which {name}",
         "steeper": f"{name} from a law that is steeper in `{null.axis}` by a square root",
         "shallower": f"{name} from a law that is shallower in `{null.axis}` by a square root",
     }[null.kind]

@@ -118,7 +118,7 @@ class DepthOfAveraging(kit.Claim[Setting]):
     not_told = {
         f"{name}.graph.{null}": "graphs stand in no order, and several may gain as much"
         for name in ("gain", "together")
-        for null in ("flat", "reversed")
+        for null in ("flat", "exchanged")
     }
     tiny = {"degrees": (4.0, 8.0), "nodes": 40, "groups": 4, "draws": 20}
     full = {"nodes": 1000, "groups": 100, "draws": 200}

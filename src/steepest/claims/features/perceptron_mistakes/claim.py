@@ -89,7 +89,7 @@ class PerceptronMistakes(kit.Claim[list[Examples]]):
     )
     not_told = {
         f"limit.set.{null}": "the sets stand in no order, and most bounds have room"
-        for null in ("flat", "reversed")
+        for null in ("flat", "exchanged")
     }
     shared = {
         "experiment.limit": "in the experiment it only says after how many errors a run is given up: thrice as many",

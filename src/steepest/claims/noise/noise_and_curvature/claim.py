@@ -122,7 +122,7 @@ class NoiseAndCurvature(kit.Claim[Setting]):
         ),
     )
     tiny = {"width": 3, "inputs": 4, "examples": 200, "steps": 60, "seeds": 3}
-    full = {"width": 32, "seeds": 8, "steps": 20000}
+    full = {"width": 20, "seeds": 12, "steps": 10_000}
     out_of_scope = {"steps": 5}
 
     @property

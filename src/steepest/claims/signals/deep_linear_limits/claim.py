@@ -119,7 +119,7 @@ class DeepLinearLimits(kit.Claim[None]):
     )
     not_told = {
         "variance.network.flat": "at one Σ 1/n_l the variances of all networks are nearly equal, as the sentence says",
-        "variance.network.reversed": "they are 14 % apart at most",
+        "variance.network.exchanged": "they are 14 % apart at most",
     }
     shared = {
         "claim.DeepLinearLimits.rounds": "it counts layers, a given of both sides; the normal law does not ask it",
