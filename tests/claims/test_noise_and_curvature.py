@@ -59,6 +59,19 @@ def test_white_residuals_have_a_multiple_of_the_hessian():
     assert silent["cosine"] < 0.95
 
 
+def test_residuals_that_know_the_jacobian_have_another_trace():
+    """Outputs that move 2, 1 and 1 times as much: along the first it is 3 · 4/(4 + 1 + 1), and white ones have one."""
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(4000, 2))
+    jacobian = np.einsum("ab,nf->nabf", np.diag([2.0, 1, 1]), features).reshape(4000, 3, -1)
+    hessian = np.einsum("nkp,nkq->pq", jacobian, jacobian) / 4000
+    sums = np.kron(np.full((3, 1), 3**-0.5), np.eye(2))
+    residuals = rng.normal(size=(4000, 3))
+    compared = compare(hessian, jacobian, residuals, sums, sums, rng)
+    assert abs(compared["aligned"] - 2) < 0.1
+    assert abs(compared["trace"] - 1) < 0.05
+
+
 def test_bartlett_s_identity_by_all_labels():
     """Gradients and Hessians of every label by automatic differentiation, weighted as the network draws them."""
     claim = NoiseAndCurvature(width=3, inputs=4, examples=60)

@@ -72,7 +72,7 @@ class EntropyAndWidth(kit.Claim[Setting]):
         9,
         "largest n of coverings and of projected centres",
         unit="bits",
-        scope=kit.choices(9, why="up to 8 coverings do not tell the law from 1.5 times it"),
+        scope=kit.choices(8, 9, why="fewer are a short law"),
     )
     draws: kit.Seeds = kit.param(20, "random maps of each kind")
     clouds: kit.Seeds = kit.param(6, "samples of the ellipsoid that is covered")
@@ -129,7 +129,9 @@ class EntropyAndWidth(kit.Claim[Setting]):
         "third of the projection's mean error, at twice its largest; with error⁸ the largest error falls to a_2, and "
         "not below.",
         "The bound of ε_n compares volumes of sections. Greedy coverings are at most twice as wide as the best ones of "
-        "the sample; that they lie within twice the bound is measured, not proved.",
+        "the sample; that they lie within twice the bound is measured, not proved. Six thousand points are few for 2^9 "
+        "balls: the radius is 1.45 times the bound, with 400 000 points 1.65 times, and 1.6 to 1.9 times at every n "
+        "from 4 to 10. So the constant is not told, only that both fall alike.",
         "“n numbers do what n bits do” (δ_n ≤ ε_n) fails for the ball in space: two numbers leave an error of 1, and 4 "
         "balls of radius √8/3 = 0.943 cover it. For the ellipsoids a_i = i^(−r) comparing the width with the lower "
         "bound of ε_n would refute nothing.",
@@ -171,9 +173,19 @@ class EntropyAndWidth(kit.Claim[Setting]):
             5,
             "the constants with which Lipschitz maps extend to one point more, for two norms",
             "the notes use the theorem for any norms, and no check made an extension; tolerances are the solver's",
+            seeds="20 of 20 hold",
+        ),
+        kit.Version(
+            6,
+            "the constant of the coverings is not told; 8 bits are in the scope again",
+            "1.5 times the bound was rejected only as six thousand points are few for 512 balls: with 40 000, in the "
+            "full preset, it was not",
         ),
     )
-    not_told = {"entropy.bits.shallower": "the bound leaves a factor of two"}
+    not_told = {
+        "entropy.bits.shallower": "the bound leaves a factor of two",
+        "entropy.larger": "the bound leaves a factor of two",
+    }
     tiny = {
         "points": (16, 32),
         "dimensions": (64, 128),

@@ -71,8 +71,11 @@ class QuadraticNetworkSamples(kit.Claim[Data]):
         "more examples than the program for k = 1, and at 24 000 steps the same number.",
         "“Every width” is from one and a half times the teacher's on: a network as narrow as the teacher has minima "
         "that are not the best, and is not in the scope.",
-        "From weights that are not small it needs more labels, as what the labels do not determine stays as it was; "
-        "this is told for one neuron, and hardly for four.",
+        "From weights that are not small it needs more labels, as what the labels do not determine stays as it was: "
+        "with one neuron 60 % more, with four 17 %. In part that is descent that has not ended. After 20 000 steps, "
+        "those of the full preset, it is 27 and 9 %, and the judge no longer tells it. Labels soon determine all: the "
+        "program for the largest trace in place of the least gives the teacher back from about as many more (tests). "
+        "That squares are positive does most of the work, and a small start the rest.",
     )
     history = (
         kit.Version(

@@ -32,7 +32,8 @@ def compare(
 
     Returns:
         trace: tr C/tr H over 2L/K. cosine, white, isotropic: cosine between C and H, the C of white residuals and H,
-        C and the identity. turned: mean cosine of C and H after a random rotation. alphas: vᵀCv/vᵀHv over 2L/K,
+        C and the identity. turned: mean cosine of C and H after a random rotation. aligned: tr C/tr H over 2L/K of
+        residuals as large along the outputs that their image moves most. alphas: vᵀCv/vᵀHv over 2L/K,
         sharpest directions first. silent, white_silent, contrast: vᵀCv/vᵀHv over 2L/K along the
         sharpest sum of outputs, with white residuals, and along the like difference of two outputs. sharp, flattest:
         the sharpest and the flattest sum's curvature over λ_max. risk: L over that of a constant guess.
@@ -41,6 +42,9 @@ def compare(
     unit = (residuals**2).mean()  # 2L/K
     noise = _covariance(jacobian, residuals)
     white = _covariance(jacobian, rng.normal(scale=unit**0.5, size=residuals.shape))
+    most_moved = np.linalg.eigh(jacobian @ jacobian.swapaxes(1, 2))[1][:, :, -1]
+    sizes = np.linalg.norm(residuals, axis=1) * rng.choice([-1.0, 1.0], len(residuals))
+    aligned = sizes[:, None] * most_moved
     values, vectors = np.linalg.eigh(hessian)
     top = vectors[:, ::-1][:, :SHOWN]
     within, mixing = np.linalg.eigh(sums.T @ hessian @ sums)
@@ -48,6 +52,7 @@ def compare(
     share = lambda matrix, v: (v @ matrix @ v) / (v @ hessian @ v) / unit
     return {
         "trace": np.trace(noise) / np.trace(hessian) / unit,
+        "aligned": np.trace(_covariance(jacobian, aligned)) / np.trace(hessian) / unit,
         "cosine": _cosine(noise, hessian),
         "white": _cosine(white, hessian),
         "isotropic": _cosine(noise, np.eye(len(noise))),
