@@ -3,13 +3,15 @@
     python benchmarks/page.py
 
 reads ``benchmarks/NAME/record.json`` (what a benchmark measured, in what circumstances, which goals it missed), the
-verdicts and hold rates that the package carries, and what each claim costs. A test compares the page with them.
+verdicts and hold rates that the package carries, what each claim costs, and how its full preset fared. A test compares
+the page with them.
 """
 
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from steepest.catalogue import built_in, chapter_title
 from steepest.record import HoldRate, Record, records
@@ -17,6 +19,7 @@ from steepest.record import HoldRate, Record, records
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 COSTS = HERE.parent / "src" / "steepest" / "engine" / "costs.json"
+FULL = HERE / "full" / "runs.json"
 PLOT = "benchmarks_costs.svg"
 GOAL = 10.0
 """CPU-seconds that a quick preset may cost, with nothing compiled before."""
@@ -88,7 +91,8 @@ def claims_section() -> str:
         "Where the runs themselves are stored (`benchmarks/trials/`) the counts are theirs; the others were counted "
         "when the version was made. CPU-seconds are those of a process of its own with nothing compiled before, "
         "start and imports included, of the claims that were measured so: in the median "
-        f"{statistics.median(spent.values()):.1f}, and {len(dear)} of {len(spent)} above the goal of {GOAL:g}.\n\n"
+        f"{statistics.median(spent.values()):.1f}, and {len(dear)} of {len(spent)} above the goal of {GOAL:g}. "
+        f"{full_presets()}\n\n"
         f"![CPU-seconds of each claim's quick preset, sorted, with the goal]({PLOT})\n\n"
     )
     return head + "\n\n".join(chapters(costs)) + "\n"
@@ -97,25 +101,58 @@ def claims_section() -> str:
 def chapters(costs: Mapping[str, float]) -> Iterator[str]:
     """Yield a table for each chapter."""
     lines = built_in()
+    runs = full_runs()
     for chapter in dict.fromkeys(line.chapter for line in lines.values()):
         rows = [
-            row(name, records().get(name), costs.get(name))
+            row(name, records().get(name), costs.get(name), runs.get(name))
             for name, line in lines.items()
             if line.chapter == chapter
         ]
         title = chapter_title(chapter)
-        columns = ("claim", "version", "seed 0", "fresh seeds", "settings", "CPU-seconds")
+        columns = (
+            "claim",
+            "version",
+            "seed 0",
+            "fresh seeds",
+            "settings",
+            "CPU-seconds",
+            "full preset",
+            "its CPU-seconds",
+        )
         yield f"### {title[:1].upper()}{title[1:]}\n\n{table(columns, rows)}"
 
 
-def row(name: str, record: Record | None, cost: float | None) -> tuple[object, ...]:
+def full_presets() -> str:
+    """Say how the full presets fared that were run, and which did not hold, with the reason."""
+    runs = full_runs()
+    left = [f"`{name}`, {run['reason']}" for name, run in runs.items() if run["verdict"] != "holds"]
+    others = f"; the others: {'; '.join(left)}" if left else ""
+    return (
+        f"Of {len(runs)} claims whose full preset was run, at seed 0, {len(runs) - len(left)} hold{others}. "
+        "Their CPU-seconds are of a machine that ran two at a time."
+    )
+
+
+def full_runs() -> dict[str, Any]:
+    """Return the runs of full presets, of the versions that the claims have now."""
+    runs = json.loads(FULL.read_text("utf-8"))
+    now = {name: record.version for name, record in records().items()}
+    return {name: run for name, run in runs.items() if run["version"] == now.get(name)}
+
+
+def row(
+    name: str, record: Record | None, cost: float | None, full: Mapping[str, Any] | None
+) -> tuple[object, ...]:
     """Return the line of one claim."""
     costs = "" if cost is None else f"{cost:.1f}"
     if record is None:
-        return name, "", "", "", "", costs
+        return name, "", "", "", "", costs, "", ""
     seeds = "" if record.seeds is None else said(record.seeds)
     settings = "" if record.settings is None else said(record.settings)
-    return name, record.version, record.verdict, seeds, settings, costs
+    at_full = ("", "")
+    if full is not None:
+        at_full = (full["verdict"], f"{full['CPU-seconds']:.0f}")
+    return name, record.version, record.verdict, seeds, settings, costs, *at_full
 
 
 def said(rate: HoldRate) -> str:

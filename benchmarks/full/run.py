@@ -4,7 +4,7 @@
 
 runs the claims whose version is not in ``runs.json`` yet, the cheapest first, each in a process of its own, and writes
 each as it ends, so that it may be stopped at any time. With ``--in-turn`` it runs those of this week, a quarter of all,
-whether they are there or not. It exits with 1 where a claim fails.
+whether they are there or not. It exits with 1 where a claim fails or crashes.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from steepest.catalogue import built_in, load
+from steepest.core.words import CRASHED
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs.json"
@@ -53,7 +54,7 @@ def main() -> None:
             runs[name] = run
             print(name, run["verdict"], run["CPU-seconds"], run["reason"], flush=True)
             write(runs)
-    sys.exit(int(any(runs[name]["verdict"] == "fails" for name in wanted)))
+    sys.exit(int(any(runs[name]["verdict"] in ("fails", CRASHED) for name in wanted)))
 
 
 def in_turn() -> list[str]:
@@ -63,18 +64,24 @@ def in_turn() -> list[str]:
 
 
 def full(name: str) -> tuple[str, dict[str, Any]]:
-    """Run one claim's full preset, and say what it took."""
+    """Run one claim's full preset, and say what it took; one that crashes does not cost the others."""
     import jax
 
     from steepest.engine.run import execute, ready
 
     jax.config.update("jax_enable_x64", True)
     started = time.process_time()
-    result = execute(ready(name, "full"))
+    try:
+        result = execute(ready(name, "full"))
+    except Exception as trouble:
+        verdict, reason = CRASHED, f"{type(trouble).__name__}: {trouble}".splitlines()[0]
+    else:
+        verdict = str(result.verdict)
+        reason = "" if verdict == "holds" else result.reason
     return name, {
-        "version": result.claim_version,
-        "verdict": str(result.verdict),
-        "reason": "" if str(result.verdict) == "holds" else result.reason,
+        "version": load(name).version,
+        "verdict": verdict,
+        "reason": reason,
         "CPU-seconds": round(time.process_time() - started, 1),
         "GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
     }

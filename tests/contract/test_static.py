@@ -25,3 +25,13 @@ def test_the_template_is_a_sound_claim(look, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write_template("my-claim")
     assert contract.STATIC[look](catalogue.load(path)) == []
+
+
+def test_a_preset_whose_fields_do_not_go_together_is_named():
+    """The full preset of this claim could not be built, and nobody had run it."""
+
+    class Twice(catalogue.load("influence-random-walk")):
+        full = {"width": 128}
+
+    problems = contract.is_described(Twice)
+    assert any(problem.startswith("full: widths are others than width") for problem in problems)

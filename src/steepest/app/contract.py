@@ -96,7 +96,18 @@ def is_described(kind: type[Claim]) -> Problems:
     for preset in ("full", "tiny", "out_of_scope"):
         unknown = [name for name in getattr(kind, preset) if name not in own]
         missing += [f"{preset}: {name!r} is no field" for name in unknown]
+        if not unknown:
+            missing += _refused(kind, preset)
     return missing
+
+
+def _refused(kind: type[Claim], preset: str) -> Problems:
+    """Say that a preset's fields do not go together: no run would come to an end."""
+    try:
+        kind(**getattr(kind, preset))
+    except UserError as refusal:
+        return [f"{preset}: {refusal}"]
+    return []
 
 
 def _unknown_works(text: str) -> Problems:

@@ -162,7 +162,7 @@ class InfluenceRandomWalk(kit.Claim[Setting]):
         "neighbours": 3,
         "rows": 2,
     }
-    full = {"networks": 200, "width": 128}
+    full = {"networks": 200, "width": 128, "widths": (64, 256)}
     out_of_scope = {"aggregate": "sum"}
 
     @property
