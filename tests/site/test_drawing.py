@@ -190,3 +190,25 @@ def test_many_labels_do_not_widen_or_cover_the_figure():
     assert legend.x1 <= figure.bbox.x1 + 2
     assert legend.y1 <= ax.title.get_window_extent().y0 + 2
     assert box.height > 0.3 * figure.bbox.height
+
+
+def test_names_at_the_ends_of_curves_stay_where_the_axes_end():
+    """Curves that go on beyond the last abscissa that is shown: their names pushed the axes out of the figure."""
+    x = np.arange(200.0)
+    lines = panel(
+        "Forgetting",
+        "step",
+        "mean",
+        observed_curve(x, np.exp(-x / 20), "with momentum"),
+        observed_curve(x, np.exp(-x / 100), "without"),
+        xlim=(0, 80),
+    )
+    figure = draw([lines])
+    figure.draw_without_rendering()
+    names = [text for text in figure.axes[0].texts if text.get_text()]
+    assert {text.get_text() for text in names} == {"with momentum", "without"}
+    for text in names:
+        assert text.xy[0] == pytest.approx(1, abs=0.02)
+        assert text.xy[1] == pytest.approx(
+            np.exp(-80 / (20 if text.get_text() == "with momentum" else 100)), abs=0.06
+        )

@@ -96,7 +96,7 @@ def named_beside(ax: Any, panel: Panel) -> set[int]:
     if len(named) < 2 or not all(_could_be_beside(curve, panel) for curve in named.values()):
         return set()
     ends = {
-        i: ax.transLimits.transform(ax.transScale.transform(_end(c, panel)))
+        i: ax.transLimits.transform(ax.transScale.transform(_end(ax, c, panel)))
         for i, c in named.items()
     }
     heights = sorted(float(end[1]) for end in ends.values())
@@ -125,11 +125,14 @@ def _could_be_beside(curve: Curve, panel: Panel) -> bool:
     return lone and len(curve.label) <= LETTERS_BESIDE and visible(curve, panel)
 
 
-def _end(curve: Curve, panel: Panel) -> tuple[float, float]:
-    """Return the last point of a curve that the axes show."""
+def _end(ax: Any, curve: Curve, panel: Panel) -> tuple[float, float]:
+    """Return the last point of a curve between the ends of the axes; NaN where it has none."""
     x, y = _shown(curve, panel)
-    last = np.flatnonzero(np.isfinite(x[0]) & np.isfinite(y[0]))[-1]
-    return float(x[0, last]), float(y[0, last])
+    least, most = ax.get_xlim()
+    between = np.flatnonzero(np.isfinite(y[0]) & (x[0] >= least) & (x[0] <= most))
+    if not between.size:
+        return np.nan, np.nan
+    return float(x[0, between[-1]]), float(y[0, between[-1]])
 
 
 def curve_line(ax: Any, curve: Curve, panel: Panel | Map, detail: Detail, series: int = 0) -> None:
