@@ -183,7 +183,7 @@ def test_laws_flat_reversed_and_tilted_fail():
         for null in kit.judge_laws(_without_run(claim), law, as_predicted(claim), ()).nulls
     }
     assert "scale" in nulls["scale", "size", "reversed"].by
-    assert {("perp", "network", "reversed"), ("evidence", "layers", "flat")} <= set(nulls)
+    assert {("perp", "network", "exchanged"), ("evidence", "layers", "flat")} <= set(nulls)
     assert [null for null in nulls.values() if not null.rejected] == []
 
 

@@ -155,7 +155,7 @@ def test_a_unit_does_not_switch_once_its_larger_weights_are_fixed():
 
 
 def test_the_majority_is_the_worst_unit():
-    single, paired = free_of_units(4, 10, RNG)
+    single, paired = free_of_units(4, 1000, np.random.default_rng(1))
     assert single[0] == single.min() == 2
     assert paired.min() < 2
 
