@@ -184,9 +184,9 @@ def test_a_step_that_is_as_good_as_any_is_left_alone():
 
 
 def test_a_step_that_diverges_is_one_to_lower():
-    report, finding = tried(60.0)
+    report, finding = tried(20.0)
     assert (finding.sign, finding.id) == ("!", FindingId.STEP_TO_TRY)
-    assert "risk after steps of 60" not in report[BEST].parts
+    assert "risk after steps of 20" not in report[BEST].parts
 
 
 def test_steps_of_which_none_descends_are_said():
