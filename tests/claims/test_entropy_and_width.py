@@ -23,9 +23,17 @@ from steepest.claims.expressivity.entropy_and_width.extension import (
 )
 from steepest.core.errors import UserError
 from steepest.engine.run import ready
-from steepest.geometry import ellipsoid_entropy
+from steepest.geometry import ellipsoid_entropy, farthest_points
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(("size", "least", "most"), [(6000, 1.40, 1.50), (400_000, 1.60, 1.70)])
+def test_few_points_make_coverings_of_many_balls_narrow(size, least, most):
+    """The remark's radii over the bound at 9 bits: that 1.5 times it was rejected came from few points."""
+    axes = 2.0 ** -np.arange(1, 13)
+    radius = farthest_points(shell(axes, size, np.random.default_rng(77)), 2**9).radii[-1]
+    assert least < radius / ellipsoid_entropy(axes, 9) < most
 
 
 def test_unit_vectors_are_projected_as_any_points_are():

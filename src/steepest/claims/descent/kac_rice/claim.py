@@ -103,7 +103,7 @@ class KacRice(kit.Claim[Setting]):
         ),
     )
     not_told = {
-        f"{name}.{axis}.{null}": "N is 3 to 5, of which neighbours' square roots differ by a seventh"
+        f"{name}.{axis}.{null}": "N is 3 to 5, of which neighbours' square roots differ by a sixth at most"
         for name, axis in {
             "sphere": "dimension",
             "height": "dimension",
