@@ -80,6 +80,7 @@ SMALL = Detail((3.2, 1.9), points=60, seeds=3, ticks=4, bare=True)
 STYLE: dict[Any, Any] = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
     "svg.hashsalt": "steepest", "svg.fonttype": "none",
+    "figure.autolayout": False, "figure.constrained_layout.use": False,
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 9.5,
     "axes.titlesize": 10, "axes.titlelocation": "left",
     "axes.spines.top": False, "axes.spines.right": False,

@@ -86,10 +86,15 @@ def _draw(panels: Sequence[Panel | Map], detail: Detail) -> Any:
 
 def _svg(panels: Sequence[Panel | Map], detail: Detail) -> str:
     from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     text = io.StringIO()
     with rc_context(STYLE):
         figure = _draw(panels, detail)
+        FigureCanvasSVG(figure)
+        # matplotlib draws once to lay out and once more to save; laid out before, it is drawn once
+        figure.get_layout_engine().execute(figure)
+        figure.set_layout_engine(None)  # "none" leaves an engine that only holds its place
         # only maps of very many cells have pixels
         look = {"metadata": {"Date": None, "Creator": None}, "transparent": True, "dpi": PIXELS}
         figure.savefig(text, format="svg", **look)

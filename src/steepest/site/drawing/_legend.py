@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,15 @@ def heading(ax: Any, title: str, detail: Detail) -> int:
 
 def _width(labels: Sequence[str], columns: int) -> float:
     """How wide a legend is, in points: text, handle and gaps of every column."""
-    from matplotlib.textpath import TextPath
+    wide = [_letters(label.replace("\n", "  ")) for label in labels]
+    return sum(max(column) + 35 for column in np.array_split(wide, columns))
 
-    wide = [
-        TextPath((0, 0), label.replace("\n", "  "), size=8.5).get_extents().width
-        for label in labels
-    ]
-    return sum(max(column) + 36 for column in np.array_split(wide, columns))
+
+@cache
+def _letters(text: str) -> float:
+    """How wide a label is, in points; the outlines of its letters would take a hundred times as long."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=8.5)
+    return text_to_path.get_text_width_height_descent(text, font, ismath="$" in text)[0]

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -13,49 +13,57 @@ from steepest.core.panels import Panel, panels_to_json
 from steepest.core.records import canonical_digest
 from steepest.site.drawing import page_svg, svg, thumbnail
 
-FILE = "drawn.json"
+ON_PAGES = "drawn.json"
+TO_TAKE = "taken.json"
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A result's drawings as SVG.
+    """A result's drawings for pages, as SVG.
 
     Attributes:
-        figures: one a panel, narrow and without its title, for pages.
-        files: one a panel, with its title, for readers who take it elsewhere.
+        figures: one a panel, narrow and without its title.
         thumbnail: the first panel, small; empty where there is none.
     """
 
     figures: tuple[str, ...]
-    files: tuple[str, ...]
     thumbnail: str
 
 
 def drawn(panels: Sequence[Panel], folder: Path) -> Drawn:
-    """Return the drawings of a result: those kept in its folder if they are of these panels, else new ones."""
+    """Return the drawings of a result for its pages: those kept in its folder if they are of these panels."""
+
+    def draw() -> list[str]:
+        return [*map(page_svg, panels), *map(thumbnail, panels[:1])]
+
+    texts = _kept(ON_PAGES, panels, folder, draw)
+    return Drawn(texts[: len(panels)], "".join(texts[len(panels) :]))
+
+
+def drawn_files(panels: Sequence[Panel], folder: Path) -> tuple[str, ...]:
+    """Return one SVG a panel, with its title, for readers who take it elsewhere; the book alone offers them."""
+    return _kept(TO_TAKE, panels, folder, lambda: [svg([panel]) for panel in panels])
+
+
+def _kept(
+    file: str, panels: Sequence[Panel], folder: Path, draw: Callable[[], list[str]]
+) -> tuple[str, ...]:
+    """Return what a file of the folder has if it is sound and of these panels and this code; else draw, and keep it."""
     asked = canonical_digest([panels_to_json(panels), _style()])
     try:
-        record = json.loads((folder / FILE).read_text("utf-8"))
+        record = json.loads((folder / file).read_text("utf-8"))
         sound = record.pop("digest") == canonical_digest(record)
         if sound and record["asked"] == asked:
-            return Drawn(tuple(record["figures"]), tuple(record["files"]), record["thumbnail"])
+            return tuple(record["drawings"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # whatever is wrong with it, it is drawn again
-    figures = tuple(page_svg(panel) for panel in panels)
-    files = tuple(svg([panel]) for panel in panels)
-    made = Drawn(figures, files, thumbnail(panels[0]) if panels else "")
-    record = {
-        "asked": asked,
-        "figures": list(made.figures),
-        "files": list(made.files),
-        "thumbnail": made.thumbnail,
-    }
+    record = {"asked": asked, "drawings": draw()}
     text = json.dumps({**record, "digest": canonical_digest(record)})
     with suppress(OSError):  # a folder that cannot be written costs time, not the page
-        temporary = folder / f".{FILE}-{os.getpid()}"
+        temporary = folder / f".{file}-{os.getpid()}"
         temporary.write_text(text, "utf-8")
-        os.replace(temporary, folder / FILE)
-    return made
+        os.replace(temporary, folder / file)
+    return tuple(record["drawings"])
 
 
 @cache

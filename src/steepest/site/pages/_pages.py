@@ -23,7 +23,7 @@ from steepest.sources import cited, expand, spelled
 from . import _text
 from ._bars import bar
 from ._confronted import confronted, not_judged
-from ._drawn import drawn
+from ._drawn import drawn, drawn_files
 from ._figures import inline, label
 from ._formula import formula, split_formula
 from ._runs import Run
@@ -172,7 +172,7 @@ def figure(run: Run, place: int, prefix: str) -> tuple[str, Markup]:
 
 def figure_files(run: Run) -> tuple[str, ...]:
     """Return the panels of a run as files for readers who take them elsewhere, with titles and colours of their own."""
-    return drawn(run.result.panels, run.folder).files
+    return drawn_files(run.result.panels, run.folder)
 
 
 def figures_alike(runs: Sequence[Run], place: int, prefixes: Sequence[str]) -> list[Markup]:
