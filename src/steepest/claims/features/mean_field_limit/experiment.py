@@ -19,8 +19,8 @@ MEAN: Power = 1.0
 """Power of N that outputs are divided by, where they are means over neurons."""
 KERNEL = 0.5
 """The same power in the kernel regime."""
-BATCH = 25
-"""Starts that are trained at a time."""
+BATCH = 20
+"""Starts that are trained at a time; what a batch leaves over, of some other number of starts, compiles once more."""
 LABELS = 0.5
 """Size of labels that are fair signs, for networks in several dimensions."""
 SMALLNESS = 0.2
