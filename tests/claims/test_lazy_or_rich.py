@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.claims.signals.lazy_or_rich.claim import SLOPES
+from steepest.claims.signals.lazy_or_rich.claim import SLOPES, LazyOrRich
 from steepest.claims.signals.lazy_or_rich.experiment import PRINTED, draw, network, scaled
 from steepest.core.intervals import fit_exponent
 from steepest.kernels import empirical_ntk
@@ -26,6 +26,13 @@ def test_one_draw_starts_every_parameterization(name):
     for ours, layer in zip(scaled(net, unit), own, strict=True):
         assert ours["w"].shape == layer["w"].shape
         assert ours["w"].std() == pytest.approx(float(layer["w"].std()), rel=0.05)
+
+
+def test_the_changed_world_is_of_another_law():
+    """Mean-field and µP are the same networks with the same steps: neither stands in the place of the other."""
+    names = ("ntk", "mean-field", "mup", "printed")
+    others = LazyOrRich(parameterizations=names).others()
+    assert [names[i] for i in others] == ["printed", "ntk", "ntk", "mup"]
 
 
 def test_the_printed_remedy_moves_features_less_than_the_ntk():
