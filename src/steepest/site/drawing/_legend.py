@@ -51,7 +51,7 @@ def _width(labels: Sequence[str], columns: int) -> float:
 
 @cache
 def _letters(text: str) -> float:
-    """How wide a label is, in points; the outlines of its letters would take a hundred times as long."""
+    """How wide a label is, in points; the outlines of its letters would take thirty times as long."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
