@@ -17,6 +17,7 @@ import inspect
 import os
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, lru_cache
@@ -99,7 +100,7 @@ def _stamp_as_long_as(state: str, module: str, path: Path) -> Stamp:
     match table.get(module):
         case {"experiment": str(experiment), "rivals": str(rivals), "judgement": str(judgement)}:
             return Stamp(experiment, rivals, judgement)
-    stamp = _stamp_of_file(module, path)
+    stamp = _stamp_of_file(module, path, _origins(state))
     table.put(module, stamp.to_json())
     return stamp
 
@@ -107,6 +108,11 @@ def _stamp_as_long_as(state: str, module: str, path: Path) -> Stamp:
 @lru_cache(maxsize=1)
 def _table(state: str) -> Table:
     return Table("stamps", state)
+
+
+@lru_cache(maxsize=1)
+def _origins(state: str) -> "Origins":
+    return {}
 
 
 def sources_now() -> str:
@@ -121,13 +127,15 @@ def sources_now() -> str:
     return _digest(sorted(files))
 
 
-def _stamp_of_file(module: str, path: Path) -> Stamp:
+def _stamp_of_file(module: str, path: Path, known: "Origins | None" = None) -> Stamp:
     source = read(module, path)
+    known = {} if known is None else known
+    around = lambda names, also=(): closure(source, names, also, known)
     reached = source.reached(OF_THE_EXPERIMENT)
-    reached_by_rivals = source.reached(("rivals",))
-    experiment = _digest([source.text_of(reached), *closure(source, reached, BASE)])
-    rivals = _digest([source.text_of(reached_by_rivals), *closure(source, reached_by_rivals)])
-    judgement = _digest([experiment, source.whole, *closure(source, None, JUDGING)])
+    by_rivals = source.reached(("rivals",))
+    experiment = _digest([source.text_of(reached), *around(reached, BASE)])
+    rivals = _digest([source.text_of(by_rivals), *around(by_rivals)])
+    judgement = _digest([experiment, source.whole, *around(None, JUDGING)])
     return Stamp(experiment, rivals, judgement)
 
 
@@ -194,7 +202,8 @@ class Source:
     def __init__(self, module: str, path: Path) -> None:
         self.module = module
         self.path = path
-        self.tree: ast.Module = _Stripped().visit(ast.parse(path.read_text("utf-8")))
+        self.tree = _without_docstrings(ast.parse(path.read_text("utf-8")))
+        self._mentions: dict[ast.AST, Mentions] = {}
 
     @cached_property
     def whole(self) -> str:
@@ -250,14 +259,22 @@ class Source:
 
     def uses(self, name: str) -> frozenset[str]:
         """Return the names that a definition mentions."""
-        return frozenset[str]().union(*map(_mentioned, self.nodes[name]))
+        return self._names(self.nodes[name])
+
+    def mentions(self, node: ast.AST) -> "Mentions":
+        """Return what a piece of the file mentions; a piece is walked once."""
+        if node not in self._mentions:
+            self._mentions[node] = Mentions(node)
+        return self._mentions[node]
+
+    def _names(self, nodes: Iterable[ast.AST]) -> frozenset[str]:
+        return frozenset[str]().union(*(self.mentions(node).names for node in nodes))
 
     def reached(self, methods: Iterable[str]) -> frozenset[str]:
         """Return the definitions that some methods reach: what they mention, what that mentions, and so on."""
         waiting = [name for name in methods if name in self.nodes]
         waiting += [name for name in self.nodes if name in self.heads]
-        loose = frozenset[str]().union(*map(_mentioned, self.loose))
-        waiting += [name for name in loose if name in self.nodes]
+        waiting += [name for name in self._names(self.loose) if name in self.nodes]
         reached: set[str] = set()
         while waiting:
             name = waiting.pop()
@@ -279,12 +296,17 @@ class Source:
             {pair for name in self.imports for pair in self._brought_by(name, [self.tree])}
         )
 
+    @cached_property
+    def of_the_experiment(self) -> list[tuple[str, str]]:
+        """What the methods of an experiment import, as modules and names."""
+        return self.imported(self.reached(OF_THE_EXPERIMENT))
+
     def imported(self, names: Iterable[str] | None) -> list[tuple[str, str]]:
         """Return what some definitions import, as modules and names; everything for None."""
         if names is None:
             return self.all_imported
         nodes = [node for name in names for node in self.nodes[name]] + self.loose
-        used = frozenset[str]().union(*map(_mentioned, nodes))
+        used = self._names(nodes)
         # a star may bring any name
         brought = [name for name in self.imports if name in used or "*" in name]
         return sorted({pair for name in brought for pair in self._brought_by(name, nodes)})
@@ -295,7 +317,7 @@ class Source:
         package = _file_of(f"{module}.{inner}", self.path.parent)
         if package is None or package.name != "__init__.py":
             return [(module, inner)]
-        parts = {part for node in nodes for part in _parts_of(name, node)}
+        parts = {part for node in nodes for part in self.mentions(node).parts_of(name)}
         if not parts:  # it is only passed on
             return [(module, inner)]
         return [(f"{module}.{inner}", part) for part in parts]
@@ -312,8 +334,25 @@ def _read(module: str, path: Path, changed: int, size: int) -> Source:
     return Source(module, path)
 
 
-def closure(source: Source, names: Iterable[str] | None, also: Iterable[str] = ()) -> Iterator[str]:
-    """Yield name and text of every module that some definitions of a file import, directly or not."""
+Origins = dict[tuple[str, str], Source | None]
+"""The file in which each imported name is defined, by module and name."""
+
+
+def closure(
+    source: Source,
+    names: Iterable[str] | None,
+    also: Iterable[str] = (),
+    known: Origins | None = None,
+) -> Iterator[str]:
+    """Yield name and text of every module that some definitions of a file import, directly or not.
+
+    Args:
+        source: the file.
+        names: of the definitions; None for the whole file.
+        also: modules that count besides.
+        known: what is known of names from one folder, or from ours whose files do not change; more is added.
+    """
+    known = {} if known is None else known
     waiting = [*source.imported(names), *((module, "*") for module in also)]
     modules: dict[str, Source] = {}
     done: set[tuple[str, str]] = set()
@@ -322,13 +361,15 @@ def closure(source: Source, names: Iterable[str] | None, also: Iterable[str] = (
         if pair in done:
             continue
         done.add(pair)
-        defined = origin(*pair, near=source.path.parent)
+        if pair not in known:
+            known[pair] = origin(*pair, near=source.path.parent)
+        defined = known[pair]
         if defined is None or defined.path == source.path:
             continue
         if str(defined.path) not in modules:
             modules[str(defined.path)] = defined
             form = defined.module == FORM
-            waiting += defined.imported(defined.reached(OF_THE_EXPERIMENT) if form else None)
+            waiting += defined.of_the_experiment if form else defined.all_imported
     # in an order that does not depend on where the files lie
     yield from sorted(
         f"{module.module or module.path.name}\n{module.whole}" for module in modules.values()
@@ -381,8 +422,12 @@ def _assigned(node: ast.AST) -> list[str]:
     return []
 
 
+_BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
+"""Nodes in which there are statements."""
+
+
 def _executed(tree: ast.Module) -> Iterator[ast.AST]:
-    """Every node that runs: what is under ``if TYPE_CHECKING`` is for readers only."""
+    """Every statement that runs: what is under ``if TYPE_CHECKING`` is for readers only."""
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
@@ -390,7 +435,11 @@ def _executed(tree: ast.Module) -> Iterator[ast.AST]:
             waiting += node.orelse
             continue
         yield node
-        waiting += ast.iter_child_nodes(node)
+        waiting += _blocks_of(node)
+
+
+def _blocks_of(node: ast.AST) -> Iterator[ast.AST]:
+    return (inner for inner in ast.iter_child_nodes(node) if isinstance(inner, _BLOCKS))
 
 
 def _is_experiment(node: ast.ClassDef) -> bool:
@@ -459,11 +508,30 @@ def _attribute(node: ast.AST) -> str:
     return ""
 
 
-def _mentioned(node: ast.AST) -> frozenset[str]:
-    """Names and attributes in a piece of source: a method may be reached as ``self.name``, a part as ``part.name``."""
-    names = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-    attributes = {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
-    return frozenset(names | attributes)
+class Mentions:
+    """What a piece of source mentions.
+
+    Attributes:
+        names: names and attributes: a method may be reached as ``self.name``, a part as ``part.name``.
+    """
+
+    def __init__(self, piece: ast.AST) -> None:
+        self._times: Counter[str] = Counter()
+        self._parts: dict[str, list[str]] = {}
+        attributes = set()
+        for node in ast.walk(piece):
+            if isinstance(node, ast.Name):
+                self._times[node.id] += 1
+            elif isinstance(node, ast.Attribute):
+                attributes.add(node.attr)
+                if isinstance(node.value, ast.Name):
+                    self._parts.setdefault(node.value.id, []).append(node.attr)
+        self.names = frozenset(self._times) | attributes
+
+    def parts_of(self, package: str) -> set[str]:
+        """Return the attributes of a name that are mentioned; a star where the name stands by itself."""
+        parts = self._parts.get(package, [])
+        return {*parts, *(["*"] if self._times[package] > len(parts) else [])}
 
 
 def _imports(node: ast.AST, module: str, path: Path) -> dict[str, tuple[str, str]]:
@@ -484,33 +552,20 @@ def _imports(node: ast.AST, module: str, path: Path) -> dict[str, tuple[str, str
     }
 
 
-def _parts_of(package: str, node: ast.AST) -> set[str]:
-    """The attributes of a name that a piece of source mentions; a star where the name stands by itself."""
-    whole = sum(isinstance(inner, ast.Name) and inner.id == package for inner in ast.walk(node))
-    parts = [
-        inner.attr
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Attribute)
-        and isinstance(inner.value, ast.Name)
-        and inner.value.id == package
-    ]
-    return {*parts, *(["*"] if whole > len(parts) else [])}
-
-
 def _is_prose(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-class _Stripped(ast.NodeTransformer):
-    """A tree without its docstrings."""
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
         match node:
             case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 if node.body and _is_prose(node.body[0]):
                     del node.body[0]
-        return node
+        waiting += _blocks_of(node)
+    return tree
 
 
 def _stamp_of_class(kind: type | None) -> Stamp:
