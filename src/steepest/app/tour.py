@@ -16,15 +16,15 @@ TOUR = (
     "two-speed-circle",
     "edge-of-stability",
     "spectral-margin-bound",
-    "depth-scale",
-    "representer",
-    "class-covariances",
     "contrastive-transfer",
     "alignment-time",
-    "update-size",
+    "width-transfer",
+    "depth-scale",
+    "class-covariances",
+    "representer",
 )
 """A claim of each chapter, in the order in which they start, as ``benchmarks/cold`` measures them. The first three are
-quick, so that there is something to look at; then the expensive ones, as what starts last is waited for."""
+quick, so that there is something to look at; then the expensive ones first, as what starts last is waited for."""
 NEXT = (
     "next: the other {others} claims. You may stop whenever you like: what is finished is kept, and the same command "
     "goes on from there"
