@@ -147,6 +147,8 @@ def stored(
 ) -> Result | None:
     """Return the stored result of a claim at a preset, if no code has changed since; no class is loaded for it.
 
+    It comes without its arrays: what is shown of a result are its checks and panels.
+
     Args:
         entry: the claim.
         store: where results are kept.
@@ -158,7 +160,7 @@ def stored(
     readable = records or Records(store.root)
     for folder, record in readable.of_claim(entry.name):
         if record.answers(preset, seed) and current(entry, record, sources=sources):
-            result = store.read(folder)
+            result = store.read(folder, arrays=False)
             if result is not None:
                 return replace(result, how="stored")
     return None
