@@ -90,7 +90,7 @@ def claims_section() -> str:
         "Verdicts of the quick preset at seed 0, at fresh seeds of the version, and at random settings of its scope. "
         "Where the runs themselves are stored (`benchmarks/trials/`) the counts are theirs; the others were counted "
         "when the version was made. CPU-seconds are those of a process of its own with nothing compiled before, "
-        "start and imports included, of the claims that were measured so: in the median "
+        "start and imports included, on several machines, of which the slowest takes twice the time: in the median "
         f"{statistics.median(spent.values()):.1f}, and {len(dear)} of {len(spent)} above the goal of {GOAL:g}. "
         f"{full_presets()}\n\n"
         f"![CPU-seconds of each claim's quick preset, sorted, with the goal]({PLOT})\n\n"
