@@ -75,6 +75,7 @@ def test_a_second_call_answers_from_the_store(store, monkeypatch):
     for before, after in zip(first, second, strict=True):
         assert after.result.to_json() == before.result.to_json()
         assert after.result.how == "stored"
+        assert not after.result.arrays  # what is shown needs none
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"preset": "full"}, {"force": True}])
