@@ -127,10 +127,10 @@ def sources_now() -> str:
     return _digest(sorted(files))
 
 
-def _stamp_of_file(module: str, path: Path, known: "Origins | None" = None) -> Stamp:
+def _stamp_of_file(module: str, path: Path, origins: "Origins | None" = None) -> Stamp:
     source = read(module, path)
-    known = {} if known is None else known
-    around = lambda names, also=(): closure(source, names, also, known)
+    origins = {} if origins is None else origins
+    around = lambda names, also=(): closure(source, names, also, origins)
     reached = source.reached(OF_THE_EXPERIMENT)
     by_rivals = source.reached(("rivals",))
     experiment = _digest([source.text_of(reached), *around(reached, BASE)])
@@ -342,7 +342,7 @@ def closure(
     source: Source,
     names: Iterable[str] | None,
     also: Iterable[str] = (),
-    known: Origins | None = None,
+    origins: Origins | None = None,
 ) -> Iterator[str]:
     """Yield name and text of every module that some definitions of a file import, directly or not.
 
@@ -350,9 +350,9 @@ def closure(
         source: the file.
         names: of the definitions; None for the whole file.
         also: modules that count besides.
-        known: what is known of names from one folder, or from ours whose files do not change; more is added.
+        origins: what is known of names from one folder, or from ours whose files do not change; more is added.
     """
-    known = {} if known is None else known
+    origins = {} if origins is None else origins
     waiting = [*source.imported(names), *((module, "*") for module in also)]
     modules: dict[str, Source] = {}
     done: set[tuple[str, str]] = set()
@@ -361,9 +361,9 @@ def closure(
         if pair in done:
             continue
         done.add(pair)
-        if pair not in known:
-            known[pair] = origin(*pair, near=source.path.parent)
-        defined = known[pair]
+        if pair not in origins:
+            origins[pair] = origin(*pair, near=source.path.parent)
+        defined = origins[pair]
         if defined is None or defined.path == source.path:
             continue
         if str(defined.path) not in modules:
