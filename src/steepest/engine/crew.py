@@ -177,7 +177,7 @@ def processes() -> int:
 
 
 def recorded_costs() -> dict[str, float]:
-    """Return the seconds that each claim's quick preset took in a first ``steepest run``, as written down."""
+    """Return the CPU-seconds that each claim's quick preset took in a process of its own, as written down."""
     path = resources.files("steepest.engine") / "costs.json"
     try:
         return json.loads(path.read_text("utf-8"))
