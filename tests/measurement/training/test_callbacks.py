@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from steepest.core.errors import UserError
-from steepest.measurement import Monitor, measure, read_log
+from steepest.measurement import Monitor, measure, read_log, watch
 from steepest.measurement.training._callbacks import Guarded, unwrapped
 from tests.extras import need
 
@@ -109,7 +109,7 @@ def test_lightning_measures_a_part_and_survives_what_fails(tmp_path, capsys):
     )
     assert steps(tmp_path / "part") == [0, 3, 6] and "optimizer" not in part.options
     said = capsys.readouterr().err
-    assert said.count("steepest: the monitor is off: Classifier cannot be evaluated") == 1
+    assert said.count("is recorded: Classifier cannot be evaluated") == 1
     assert said.count("steepest: the monitor is off: AttributeError") == 1
     assert not (tmp_path / "absent").exists()
 
@@ -155,6 +155,48 @@ def test_huggingface(tmp_path):
     with torch.no_grad():
         risk = model.eval()(input_ids=ids, labels=ids).loss.item()
     assert records[-1]["quantities"]["risk"]["value"] == pytest.approx(risk, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_trainer_with_its_defaults_has_losses_gradients_and_a_last_measurement(
+    tmp_path, smoothing
+):
+    transformers, model, ids = language_model()
+    losses = []
+
+    class Trainer(transformers.Trainer):
+        def training_step(self, *given, **named):
+            losses.append(float(super().training_step(*given, **named)))
+            return torch.tensor(losses[-1])
+
+    monitor = Monitor(tmp_path / "log", data=[{"input_ids": ids, "labels": ids}])
+    arguments = transformers.TrainingArguments(
+        str(tmp_path / "out"),
+        max_steps=12,
+        per_device_train_batch_size=4,
+        gradient_accumulation_steps=2,
+        label_smoothing_factor=smoothing,
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+        save_strategy="no",
+        **({"logging_steps": 1} if smoothing else {}),
+    )
+    rows = [{"input_ids": row, "labels": row} for row in ids]
+    hooks = dict(model._forward_hooks)
+    Trainer(model, arguments, train_dataset=rows, callbacks=[monitor.huggingface()]).train()
+    assert dict(model._forward_hooks) == hooks
+    records = read_log(tmp_path / "log")
+    assert "risk" in records[0]["quantities"] and "risk" in records[-1]["quantities"]
+    assert records[-1]["step"] == 12
+    recorded = {r["step"]: r["quantities"].get("loss of the batch") for r in records}
+    # of two batches whose gradients are accumulated; smoothed ones only the trainer's own lines tell, a step later
+    each = np.add(losses[::2], losses[1::2])
+    late = 1 if smoothing else 0
+    for step in (2, 3):
+        assert recorded[step]["value"] == pytest.approx(each[step - 1 - late], rel=1e-4)
+    assert records[3]["quantities"]["gradient norm of the batch"]["value"] > 0
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -278,7 +320,22 @@ def test_the_end_is_measured_though_it_is_not_due(tmp_path):
     for step in range(8):
         guarded(step, model)
     guarded(7, model, now=True)
-    assert steps(tmp_path / "log") == [0, 7]
+    records = read_log(tmp_path / "log")
+    assert [record["step"] for record in records if "risk" in record["quantities"]] == [0, 7]
+
+
+def test_the_end_is_measured_though_its_step_has_a_record_without(tmp_path):
+    model = nn.Linear(8, 3)
+    monitor = Monitor(
+        tmp_path / "log", nn.functional.cross_entropy, (X, Y), ["risk"], every=4, budget=1e-9
+    )
+    guarded = Guarded(monitor, None)
+    for step in range(9):
+        guarded(step, model, loss=torch.tensor(1.0))
+    assert "risk" not in read_log(tmp_path / "log")[-1]["quantities"]
+    guarded(8, model, now=True)
+    last = watch(tmp_path / "log").records[-1]
+    assert last["step"] == 8 and {"risk", "loss of the batch"} <= set(last["quantities"])
 
 
 def test_a_step_size_of_zero_has_no_limit(tmp_path):

@@ -9,13 +9,16 @@ from steepest.measurement import Monitor, read_log, watch
 from steepest.measurement.training._alarms import Rule
 from steepest.measurement.training._divergence import QUIET, Course
 from steepest.measurement.training._first_order import (
+    EFFICIENCY,
     EVERY,
+    MEMORY,
     SHARE,
+    TO_DEVIATION,
     WARM,
     FirstOrder,
     StepNumbers,
 )
-from steepest.measurement.training._losses import EFFICIENCY, MEMORY, NORMAL, SCATTER, WINDOW
+from steepest.measurement.training._losses import SCATTER, WINDOW
 from tests.extras import need
 
 GUESS = 2.3
@@ -61,7 +64,9 @@ def test_the_same_climb_in_the_scatter_of_single_examples_is_silent():
 
 def test_the_scatter_is_a_standard_deviation():
     draws = 3.0 * np.random.default_rng(2).standard_normal(100_000)
-    assert np.median(np.abs(np.diff(draws))) * NORMAL == pytest.approx(3.0, rel=0.02)
+    assert np.median(np.abs(np.diff(draws))) * TO_DEVIATION / np.sqrt(2) == pytest.approx(
+        3.0, rel=0.02
+    )
     medians = np.median(draws[:99_000].reshape(-1, 99), axis=1)
     assert medians.std() == pytest.approx(3.0 * EFFICIENCY / np.sqrt(99), rel=0.05)
     assert SCATTER * EFFICIENCY / np.sqrt(WINDOW) > 2  # of single losses

@@ -1,4 +1,4 @@
-"""A monitor that cannot measure says so once, and the training goes on."""
+"""A monitor that cannot measure says so once, records what each step has at hand, and the training goes on."""
 
 import pytest
 
@@ -22,13 +22,24 @@ def noisy(outputs, targets):
         (lambda: torch.nn.Linear(2, 1), lambda f, y: 1 / 0, "ZeroDivisionError"),
     ],
 )
-def test_what_does_not_fit_together_is_said_once_and_turns_the_monitor_off(
+def test_what_does_not_fit_together_is_said_once_and_first_order_numbers_go_on(
     tmp_path, capsys, model, loss, sentence
 ):
     monitor = Monitor(tmp_path / "log", loss, (torch.ones(4, 2), torch.zeros(4, 1)))
     trained = model()
     record = monitor(0, trained)
     assert sentence in record["trouble"]
-    assert [monitor(step, trained, now=True) for step in range(1, 4)] == [None] * 3
-    assert capsys.readouterr().err.count("the monitor is off") == 1
-    assert [entry["step"] for entry in read_log(tmp_path / "log")] == [0]
+    for step in range(1, 4):
+        monitor(step, trained, now=True, loss=1.0 / step)
+    assert capsys.readouterr().err.count("only what each step has at hand is recorded") == 1
+    records = read_log(tmp_path / "log")
+    if trained == "a network":  # nothing is known of it
+        assert [entry["step"] for entry in records] == [0]
+        return
+    assert [entry["step"] for entry in records] == [0, 1, 2, 3]
+    assert [entry["quantities"]["loss of the batch"]["value"] for entry in records[1:]] == [
+        1.0,
+        0.5,
+        1 / 3,
+    ]
+    assert not any("trouble" in entry for entry in records[1:])

@@ -3,7 +3,6 @@
 from steepest.measurement.adapters._attach import Noise as Noise
 from steepest.measurement.adapters._attach import gradient_seconds as gradient_seconds
 from steepest.measurement.adapters._attach import in_evaluation as in_evaluation
-from steepest.measurement.adapters._attach import is_torch_module as is_torch_module
 from steepest.measurement.adapters._attach import normalizing_layers as normalizing_layers
 from steepest.measurement.adapters._attach import quick_threads as quick_threads
 from steepest.measurement.adapters._attach import subject as subject
@@ -24,3 +23,8 @@ from steepest.measurement.adapters._subject import KINDS as KINDS
 from steepest.measurement.adapters._subject import Kind as Kind
 from steepest.measurement.adapters._subject import Subject as Subject
 from steepest.measurement.adapters._subject import Weight as Weight
+from steepest.measurement.adapters._wrappers import is_addressable as is_addressable
+from steepest.measurement.adapters._wrappers import is_sharded as is_sharded
+from steepest.measurement.adapters._wrappers import is_torch_module as is_torch_module
+from steepest.measurement.adapters._wrappers import local as local
+from steepest.measurement.adapters._wrappers import unwrapped as unwrapped

@@ -10,6 +10,7 @@ from steepest.measurement.adapters._batches import Batches
 from steepest.measurement.adapters._checks import check_subject
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._subject import Subject
+from steepest.measurement.adapters._wrappers import is_sharded, is_torch_module, unwrapped
 
 Noise = Literal["refused", "fixed"]
 NOISE = ("refused", "fixed")
@@ -32,7 +33,8 @@ def subject(
 
     Args:
         model: a pair ``(apply, params)`` with a JAX function of ``(params, x)``, or a network of ours, and any pytree
-            of parameters; or a ``torch.nn.Module``, which is left exactly as it is.
+            of parameters; or a ``torch.nn.Module``, which is left exactly as it is. The module inside of a parallel,
+            compiling or averaging wrapper is measured.
         loss: mean over the examples of a batch, of ``(outputs, targets)``; or of ``(params, batch)`` if its first
             argument is called ``params``. None for a module that returns its own loss from batches that are
             dictionaries, as those of transformers do where the batch has ``labels``.
@@ -59,6 +61,12 @@ def subject(
     """
     if noise not in NOISE:
         raise UserError(f"there is no noise {noise!r}; {nearest(str(noise), NOISE)}")
+    model = unwrapped(model)
+    if is_sharded(model):
+        raise UserError(
+            f"each process holds only a part of the weights of {type(model).__name__}, which cannot be measured so; "
+            "gather them in a module of one process (a full state dict loaded into the plain model)"
+        )
     if loss is None and is_torch_module(model):
         from steepest.measurement.adapters._own_loss import own_loss
 
@@ -88,16 +96,12 @@ def subject(
 
 def normalizing_layers(model: Any) -> tuple[str, ...]:
     """List a module's layers that take the statistics of the batch when it is trained; other models have none."""
+    model = unwrapped(model)
     if not is_torch_module(model):
         return ()
     from steepest.measurement.adapters import _torch_layers
 
     return _torch_layers.normalizing_layers(model)
-
-
-def is_torch_module(model: Any) -> bool:
-    """Tell whether this is a module of torch, without importing torch."""
-    return any(kind.__module__ == "torch.nn.modules.module" for kind in type(model).__mro__)
 
 
 @contextmanager

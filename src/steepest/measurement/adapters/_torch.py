@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -20,6 +20,7 @@ from steepest.measurement.adapters._batches import Batches, as_pair, examples, i
 from steepest.measurement.adapters._dense import Dense
 from steepest.measurement.adapters._graph import Graph, gradients, run
 from steepest.measurement.adapters._loss import Loss
+from steepest.measurement.adapters._processes import by_itself
 from steepest.measurement.adapters._subject import Kind, Subject, Vector, places
 from steepest.measurement.adapters._torch_layers import (
     DIVIDING,
@@ -31,6 +32,7 @@ from steepest.measurement.adapters._torch_layers import (
     normalized,
     shifts_of,
 )
+from steepest.measurement.adapters._wrappers import bare, unwrapped
 
 STOCHASTIC = (
     nn.modules.batchnorm._BatchNorm,
@@ -214,10 +216,12 @@ class TorchSubject(Subject):
     def is_noisy(self) -> bool:
         return self.noise is not None
 
-    def untouched(self, batch: Any) -> AbstractContextManager[None]:
+    @contextmanager
+    def untouched(self, batch: Any) -> Iterator[None]:
         """Evaluate on a batch, with its own random numbers where the subject has some."""
         seed = None if self.noise is None else self.noise + self.batches.position
-        return untouched(self.name, batch, seed, self.device)
+        with untouched(self.name, batch, seed, self.device), bare(self.module), by_itself():
+            yield
 
     def values(self) -> Vector:
         return (
@@ -241,6 +245,7 @@ class TorchSubject(Subject):
         return self._with(self.module, tensors)
 
     def now(self, model: Any) -> "TorchSubject":
+        model = unwrapped(model)
         named = dict(model.named_parameters())
         tensors = {name: named[name].detach().to(self.precision) for name in self.tensors}
         return self._with(model, tensors)

@@ -57,13 +57,17 @@ def normalizing_layers(module: nn.Module) -> tuple[str, ...]:
 def statistics_of_batch(module: nn.Module, names: tuple[str, ...]) -> Iterator[None]:
     """Let these layers take the statistics of the batch, and others of their kind the running ones.
 
-    Modes and running statistics stay as they were.
+    Modes and running statistics stay as they were. Layers that would ask other processes for their statistics take
+    those of this process.
     """
     layers = [
         (name, layer) for name, layer in module.named_modules() if isinstance(layer, NORMALIZING)
     ]
     before = [(layer, layer.training, dict(layer._buffers)) for _, layer in layers]
+    waiting = [layer for _, layer in layers if _waits_for_others(layer)]
     try:
+        for layer in waiting:
+            vars(layer)["forward"] = partial(nn.modules.batchnorm._BatchNorm.forward, layer)
         for name, layer in layers:
             layer.training = name in names
             # copies take the new running statistics: put back by copying, they would break the graph
@@ -72,9 +76,16 @@ def statistics_of_batch(module: nn.Module, names: tuple[str, ...]) -> Iterator[N
             )
         yield
     finally:
+        for layer in waiting:
+            del vars(layer)["forward"]
         for layer, mode, buffers in before:
             layer.training = mode
             layer._buffers.update(buffers)
+
+
+def _waits_for_others(layer: nn.Module) -> bool:
+    """Tell whether a layer asks other processes for their statistics, by the forward pass of its class."""
+    return isinstance(layer, nn.SyncBatchNorm) and "forward" not in vars(layer)
 
 
 def normalized(

@@ -3,6 +3,7 @@
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from steepest.core.errors import UserError
@@ -33,7 +34,8 @@ class Guarded:
 
     def __call__(self, step: int, module: Any, now: bool = False, loss: Any = None) -> None:
         """Measure, if the optimizer has stepped since the last call; what goes wrong is said once."""
-        if step == (self.monitor.recorded if now else self.last):  # gradients are accumulated
+        # gradients are accumulated; and at the end the last step may have been measured already
+        if step == (self._done() if now else self.last):
             return
         self.last = step
         if self.monitor.stopped:
@@ -48,6 +50,54 @@ class Guarded:
                 else f"{type(trouble).__name__}: {trouble}"
             )
             self.monitor.stop(said)
+
+    def before(self, step: int, module: Any) -> None:
+        """Take the gradients that the optimizer is about to use in this step."""
+        with suppress(Exception):  # the call after the step says what is wrong
+            self.monitor.before_step(step, module if self.part is None else self.part(module))
+
+    def _done(self) -> int | None:
+        """Return the last step that needs no record any more."""
+        return self.monitor.recorded if self.monitor.data is None else self.monitor.measured
+
+
+class ReturnedLosses:
+    """The losses that a module returns in its own training, averaged as a trainer of transformers does.
+
+    Batches whose gradients are accumulated are averaged; where the module is told how many items all of them have
+    together, each loss is already a share of the sum.
+    """
+
+    def __init__(self) -> None:
+        self.handle: Any = None
+        self.losses: list[Any] = []
+        self.are_shares = False
+
+    def listen(self, module: Any) -> None:
+        """Begin to listen to a module of torch."""
+        self.leave()
+        self.handle = module.register_forward_hook(self._heard, with_kwargs=True)
+
+    def leave(self) -> None:
+        """Listen no more, and leave the module as it was."""
+        if self.handle is not None:
+            self.handle.remove()
+        self.handle = None
+
+    def since_the_last(self) -> Any:
+        """Return the loss since the last call; None where the module returned none."""
+        losses, self.losses = self.losses, []
+        if not losses:
+            return None
+        return sum(losses) / (1 if self.are_shares else len(losses))
+
+    def _heard(self, module: Any, given: Any, named: dict[str, Any], outputs: Any) -> None:
+        if not module.training:  # an evaluation, or a measurement
+            return
+        loss = loss_among(outputs) if isinstance(outputs, Mapping) else None
+        if getattr(loss, "ndim", None) == 0:
+            self.losses.append(loss.detach())
+            self.are_shares = named.get("num_items_in_batch") is not None
 
 
 def unwrapped(optimizer: Any) -> Any:
@@ -131,18 +181,37 @@ def huggingface_callback(monitor: "Monitor", part: Callable[[Any], Any] | None) 
     class SteepestMonitor(base):
         def __init__(self) -> None:
             self.guarded = Guarded(monitor, part)
+            self.returned = ReturnedLosses()
+            self.logged: Any = None
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if not state.is_world_process_zero:
+                return
+            self.guarded.begin(kwargs.get("optimizer"))
+            model = kwargs.get("model")
+            if model is not None and not getattr(args, "torch_compile", False):
+                self.returned.listen(model)  # a compiled module would be compiled with it
+            self.guarded(state.global_step, model)
+
+        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if state.is_world_process_zero:
-                self.guarded.begin(kwargs.get("optimizer"))
-                self.guarded(state.global_step, kwargs.get("model"))
+                self.guarded.before(state.global_step + 1, kwargs.get("model"))
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             if state.is_world_process_zero:
-                self.guarded(state.global_step, kwargs.get("model"))
+                returned = self.returned.since_the_last()
+                loss = self.logged if returned is None else returned
+                self.logged = None
+                self.guarded(state.global_step, kwargs.get("model"), loss=loss)
+
+        def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            # the trainer's mean since its last line; of losses that the module does not return itself
+            self.logged = (kwargs.get("logs") or {}).get("loss", self.logged)
 
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            self.returned.leave()
             if state.is_world_process_zero:
-                self.guarded(state.global_step, kwargs.get("model"), now=True)
+                model = kwargs.get("model")
+                self.guarded(state.global_step, model, now=True, loss=self.logged)
 
     return SteepestMonitor()

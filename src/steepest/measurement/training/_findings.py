@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from steepest.measurement._health import LEARNED
 from steepest.measurement._report import Finding, FindingId
+from steepest.measurement.training._first_order import FIRST_ORDER
+from steepest.measurement.training._learning import is_fresh, learning, newest, of_losses
 
 if TYPE_CHECKING:
     from steepest.measurement.training._run import TrainingRun
@@ -18,26 +19,28 @@ ABOVE = (
     2.0  # times its limit: long trainings at the edge stay below, catapults of some steps go beyond
 )
 SMALL = 0.05  # of it: a larger step may train faster
-RISEN = 1.5  # times the lowest risk, from which a higher one at the end is worth a line
-YOUNG = 100  # steps, before which a network that has learned nothing is no finding to act on
-FORGOT = 0.9  # of the risk of a constant guess; what had less had learned something
+LOST = (FindingId.NOTHING_LEARNED, FindingId.FORGOTTEN, FindingId.LEAPT)
 SHARPNESS = ("sharpness", "preconditioned sharpness", "batch sharpness")
 
 
 def training_findings(run: "TrainingRun") -> tuple[Finding, ...]:
-    """Draw at most five findings from the records of a training, those to act on first."""
+    """Draw at most five findings from the records of a training, those to act on first.
+
+    What was measured longer ago than a tenth of the training says nothing of its end, and no finding rests on it.
+    """
     rules: list[Callable[[TrainingRun], Finding | None]] = [
         _divergence,
         _failures,
         _warnings,
-        _risk,
+        _learned,
         _step,
         _movement,
         _errors,
         _absent,
+        _stale,
     ]
     drawn = [finding for rule in rules if (finding := rule(run)) is not None]
-    if any(finding.sign == "!" and finding.evidence == "risk" for finding in drawn):
+    if any(finding.sign == "!" and finding.id in LOST for finding in drawn):
         # of a network that has nothing to lose a small curvature tells nothing
         drawn = [
             finding for finding in drawn if finding.sign == "!" or finding.evidence not in SHARPNESS
@@ -53,7 +56,7 @@ def _divergence(run: "TrainingRun") -> Finding | None:
         return None
     start = len(bad) - bad[::-1].index(False) if False in bad else 0
     steps = run.steps
-    trouble = str(run.records[start]["trouble"])
+    trouble = run.records[start].get("trouble", "the weights are not finite")
     if not start:
         return Finding(
             "!", f"diverged before the first record: {trouble}", "trouble", FindingId.DIVERGED
@@ -70,7 +73,7 @@ def _divergence(run: "TrainingRun") -> Finding | None:
 
 
 def _is_divergence(record: dict) -> bool:
-    return "not finite" in str(record.get("trouble", ""))
+    return record.get("diverged") is True
 
 
 def _failures(run: "TrainingRun") -> Finding | None:
@@ -99,86 +102,49 @@ def _warnings(run: "TrainingRun") -> Finding | None:
         )
     first = run.warnings[0][0]
     when = f"at step {step}" if step == first else f"between steps {first} and {step}"
+    warned = f"the monitor warned {when}, and not since"
+    before = of_losses(run, until=first)
+    course = newest(run)
+    if course is None:
+        text = f"{warned}; no loss or risk has been recorded since that tells what came of it"
+        return Finding("?", text, "warnings", FindingId.NO_LONGER_WARNED)
+    now = f"{course.name} is {course.end.value:.3g} at step {course.end.step}"
+    usual = course.start if before is None or before.name != course.name else before.end
+    if course.end.is_above(usual):
+        text = f"{warned}; the {now}, and was {usual.value:.3g} at step {usual.step}: go back to a checkpoint before it"
+        return Finding("!", text, "warnings", FindingId.WARNED)
+    return Finding("?", f"{warned}; the {now}", "warnings", FindingId.NO_LONGER_WARNED)
+
+
+def _learned(run: "TrainingRun") -> Finding | None:
+    """Say what was learned, unless the training has diverged."""
+    return None if _is_divergence(run.records[-1]) else learning(run)
+
+
+def _stale(run: "TrainingRun") -> Finding | None:
+    """Say what was measured so long ago that it says nothing of now, and how it is measured again."""
+    if _is_divergence(run.records[-1]):
+        return None
+    measured = np.array([bool(set(r["quantities"]) - set(FIRST_ORDER)) for r in run.records])
+    if not measured.any() or is_fresh(run, measured):
+        return None
+    last = run.records[int(np.flatnonzero(measured)[-1])]
+    names = [name for name in last["quantities"] if name not in FIRST_ORDER]
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    listed = ", ".join(names[:2]) if more else " and ".join(names)
     return Finding(
         "?",
-        f"a divergence was announced {when}, and no longer is",
-        "warnings",
-        FindingId.NO_LONGER_WARNED,
-    )
-
-
-def _risk(run: "TrainingRun") -> Finding | None:
-    """Say what the risk has come to, beside a constant guess and beside its lowest."""
-    if "risk" not in run.names or _is_divergence(run.records[-1]):
-        return None
-    series = run["risk"]
-    measured = np.isfinite(series.values)
-    if not measured.any():
-        return None
-    steps = run.steps[measured]
-    risks = series.values[measured]
-    guess = float(series.compared[measured][-1])
-    if (
-        risks[-1] >= (1 - LEARNED) * guess
-    ):  # NaN is a guess that is not known, which nothing is above
-        return _nothing(steps, risks, guess)
-    beside = "" if np.isnan(guess) else f", that of a constant guess is {guess:.3g}"
-    if len(risks) < 2:
-        return Finding(
-            "✓",
-            f"the risk is {risks[-1]:.3g} at step {steps[-1]}{beside}",
-            "risk",
-            FindingId.LEARNED,
-        )
-    way = f"from {risks[0]:.3g} at step {steps[0]} to {risks[-1]:.3g} at step {steps[-1]}"
-    if risks[-1] > risks[0]:
-        return Finding("?", f"the risk has risen {way}{beside}", "risk", FindingId.RISK_RISEN)
-    lowest = int(risks.argmin())
-    if risks[-1] > RISEN * risks[lowest]:
-        above = f"; its lowest was {risks[lowest]:.3g}, at step {steps[lowest]}"
-        return Finding(
-            "?",
-            f"the risk has fallen {way}{above}{beside}",
-            "risk",
-            FindingId.RISK_ABOVE_ITS_LOWEST,
-        )
-    return Finding("✓", f"the risk has fallen {way}{beside}", "risk", FindingId.LEARNED)
-
-
-def _nothing(steps: NDArray, risks: NDArray, guess: float) -> Finding:
-    """Say that the risk is that of a constant guess, and whether it once was lower."""
-    lowest = int(risks.argmin())
-    now = f"{risks[-1]:.3g} at step {steps[-1]}, that of a constant guess is {guess:.3g}"
-    if risks[lowest] >= FORGOT * guess:
-        young = steps[-1] < YOUNG
-        sign, yet = ("?", " yet") if young else ("!", "")
-        return Finding(
-            sign,
-            f"nothing has been learned{yet}: the risk is {now}",
-            "risk",
-            FindingId.NOTHING_LEARNED,
-        )
-    if risks[-2] < (1 - LEARNED) * guess:
-        return Finding(
-            "!",
-            f"the risk has leapt from {risks[-2]:.3g} at step {steps[-2]} to {now}: a spike, or the loss of what was "
-            "learned, which the next records tell",
-            "risk",
-            FindingId.LEAPT,
-        )
-    return Finding(
-        "!",
-        f"what was learned is lost: the risk was {risks[lowest]:.3g} at step {steps[lowest]} and is {now}. Go back to "
-        "a checkpoint, with a smaller step",
-        "risk",
-        FindingId.FORGOTTEN,
+        f"{listed}{more} last measured at step {last['step']} of {run.steps[-1]}, too long ago to tell how the "
+        "training stands: call the monitor with now=True after the last step, or give it a larger budget",
+        "not_measured",
+        FindingId.STALE,
     )
 
 
 def _step(run: "TrainingRun") -> Finding | None:
     """Say where the step is beside the largest stable one, by the law that binds at the last record, and since when."""
     limited = [run[name] for name in SHARPNESS if name in run.names and run[name].bounds]
-    limited = [series for series in limited if np.isfinite(series.ratio).any()]
+    limited = [series for series in limited if is_fresh(run, np.isfinite(series.ratio))]
     if not limited or _is_divergence(run.records[-1]):
         return None
     series = max(limited, key=lambda series: _last(series.ratio))
@@ -230,7 +196,7 @@ def _step(run: "TrainingRun") -> Finding | None:
 def _movement(run: "TrainingRun") -> Finding | None:
     """Say how far the weights have moved, and whether the kernel went along."""
     name = "relative change of the weights"
-    if name not in run.names:
+    if name not in run.names or not is_fresh(run, np.isfinite(run[name].values)):
         return None
     moved = _last(run[name].values)
     if not moved > 0:
@@ -248,7 +214,7 @@ def _errors(run: "TrainingRun") -> Finding | None:
         return None
     values = run["error rate"].values
     finite = values[np.isfinite(values)]
-    if len(finite) < 2:
+    if len(finite) < 2 or not is_fresh(run, np.isfinite(values)):
         return None
     return Finding(
         "✓" if finite[-1] < finite[0] else "?",

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,12 @@ LOSS = "loss of the batch"
 GRADIENT = "gradient norm of the batch"
 UPDATE = "update over weight"
 LARGEST = "largest update over weight of a layer"
+FIRST_ORDER = (LOSS, GRADIENT, UPDATE, LARGEST)
+MEMORY = 60  # losses that tell the scatter
+LEAST = 5  # of them at least
+TO_DEVIATION = 1.4826  # from the median of absolute normal numbers to their standard deviation
+# the standard error of the median of n normal numbers, in units of that of their mean
+EFFICIENCY = 1.2533
 
 
 class Look(NamedTuple):
@@ -65,8 +72,17 @@ class FirstOrder:
         self._weights: Weights | None = None
         self._before: Any = None  # a copy of the weights, at
         self._step: int | None = None
+        self._slopes: tuple[int, Sequence[Any]] = (-1, ())  # taken before the step of this number
         self._held: list[Look] = []  # on their device
         self._fetched: list[Look] = []
+        self._losses: deque[float] = deque(maxlen=MEMORY)  # finite ones, also of earlier records
+
+    def before(self, step: int, model: Any) -> None:
+        """Take the norms of the gradients that this step is about to use, for trainers that clear them in it."""
+        follows = self._step is not None and step == self._step + 1
+        weights = weights_of(model) if follows else None
+        if weights is not None:
+            self._slopes = (step, weights.gradients())
 
     def look(
         self, step: int, model: Any, loss: Any = None, wanted: bool = False
@@ -136,18 +152,35 @@ class FirstOrder:
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = updates / weights * sound[:, None]
             overall = _total(updates) / size
+        given = [look.loss for look in looks if look.loss is not None]
         losses = np.array([np.nan if look.loss is None else look.loss for look in looks])
         medians = _medians(np.column_stack([losses, _total(gradients), overall, shares]))
         values = dict(zip((LOSS, GRADIENT, UPDATE, *self.names), medians, strict=True))
-        readings = [
+        readings = [self._of_losses(given, values.pop(LOSS))] if given else []
+        readings += [
             Reading(name, value)
-            for name in (LOSS, GRADIENT, UPDATE)
+            for name in (GRADIENT, UPDATE)
             if (value := values.pop(name)) is not None
         ]
         layers = {name: value for name, value in values.items() if value is not None}
         if layers:
             readings.append(Reading(LARGEST, max(layers.values()), parts=layers))
         return readings
+
+    def _of_losses(self, given: list[float], median: float | None) -> Reading:
+        """Return the median loss since the last record, and where that of other batches like these would lie.
+
+        NaN if none of them is finite. The standard error of a median of n is 1.25 of that of their mean, whose scatter
+        is told by second differences of successive losses, in which a steady fall cancels.
+        """
+        finite = [loss for loss in given if math.isfinite(loss)]
+        self._losses.extend(finite)
+        if median is None or len(self._losses) < LEAST:
+            return Reading(LOSS, math.nan if median is None else median)
+        bends = np.diff(self._losses, 2)  # of variance 1 + 4 + 1 times that of a loss
+        scatter = TO_DEVIATION / math.sqrt(6) * float(np.median(np.abs(bends)))
+        error = EFFICIENCY * scatter / math.sqrt(len(finite))
+        return Reading(LOSS, median, over_examples=(median - 1.96 * error, median + 1.96 * error))
 
     def _list(self, model: Any) -> bool:
         """List the weights of now, and forget those of the step before if they are others; tell if there are any."""
@@ -166,6 +199,8 @@ class FirstOrder:
         """Take the norms of now, and keep the weights where the next step is to be compared with them."""
         assert self._weights is not None
         norms = self._weights.norms(self._before) if follows else Norms()
+        if not norms.gradients and self._slopes[0] == step:
+            norms = norms._replace(gradients=self._slopes[1])
         if starts:
             self._before = self._weights.copy(self._before)
             self._step = step

@@ -24,8 +24,8 @@ def runs_of(file: str | Path) -> list[list[Record]]:
     """Read a log and split it into the trainings that were appended to it, in their order.
 
     A training begins where steps start again: where a step is smaller than the one before, or a new monitor has started
-    at a step that is there already. One that goes on from a checkpoint at a later step is the same training. Of records
-    of one step the last counts.
+    at a step that is there already. One that goes on from a checkpoint at a later step is the same training. Several
+    records of one step are one: what the last says counts, beside what the others alone have.
 
     Raises:
         UserError: no such file, an empty one, one that no monitor has written.
@@ -49,10 +49,16 @@ def runs_of(file: str | Path) -> list[list[Record]]:
         if record["step"] < last or (record["step"] == last and "started" in record):
             runs.append([record])
         elif record["step"] == last:
-            runs[-1][-1] = record
+            runs[-1][-1] = _together(runs[-1][-1], record)
         else:
             runs[-1].append(record)
     return runs
+
+
+def _together(earlier: Record, later: Record) -> Record:
+    """Return one record of two of a step, such as its first-order numbers and its measurement at the end."""
+    quantities = {**earlier["quantities"], **later["quantities"]}
+    return {**earlier, **later, "quantities": quantities}
 
 
 def _lines(path: Path) -> tuple[list[Any], int]:

@@ -7,7 +7,13 @@ from statistics import median
 from typing import NamedTuple
 
 from steepest.measurement.training._alarms import Alarm, Rule
-from steepest.measurement.training._first_order import StepNumbers
+from steepest.measurement.training._first_order import (
+    EFFICIENCY,
+    LEAST,
+    MEMORY,
+    TO_DEVIATION,
+    StepNumbers,
+)
 
 # Fixed on the kinds of benchmarks/divergence and others like them at the seeds 0 to 3, and on the first list of
 # benchmarks/warnings. Losses of single examples scatter so much, and with so long a tail, that medians of eight rise by
@@ -22,12 +28,6 @@ UPDATE = 0.4  # of the weights' norm, moved by one step
 MOVED = 1.5  # of it, moved by all steps together
 STUCK = 0.95  # of a constant guess's risk, below which no median has been
 AGO = 5  # steps, since which losses do not count as earlier ones
-MEMORY = 60  # losses that tell the scatter
-LEAST = 5  # losses, from which their median counts, and their differences as a scatter
-# the median of the absolute difference of two normal numbers, to their standard deviation
-NORMAL = 1.4826 / math.sqrt(2)
-# the standard error of the median of n normal numbers, in units of that of their mean
-EFFICIENCY = 1.2533
 
 
 class Jump(NamedTuple):
@@ -160,7 +160,7 @@ class Losses:
                 sum((b - a) ** 2 for a, b in pairwise(before)) / (2 * (len(before) - 1))
             )
         steps = [abs(b - a) for a, b in pairwise(losses)]
-        return NORMAL * median(steps) if steps else 0.0
+        return TO_DEVIATION / math.sqrt(2) * median(steps) if steps else 0.0
 
     def _median(self) -> float:
         """Return the median of the last losses."""

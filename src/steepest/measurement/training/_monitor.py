@@ -37,6 +37,10 @@ ATTACH = ("micro_batch", "features", "noise")
 OPTIONS = ("optimizer", "lr", "momentum", "weight_decay", "batch", "curvature", "since", "seed")
 
 
+class DivergenceError(UserError):
+    """Weights are not finite any more."""
+
+
 class Monitor:
     """A schedule that measures a model during its training and appends one JSON line each time.
 
@@ -49,16 +53,17 @@ class Monitor:
     some. A module in training mode is measured without dropout, with batch normalization as it trains, and left in its
     mode.
 
-    Nothing is raised into your loop. If model, loss and data do not fit together, the first call says so on standard
-    error, and the monitor is off. Later, weights that are not finite, or a measurement that fails, are logged as
-    ``trouble`` with the last good record, and a quantity that does not exist for this model is among ``not_measured``.
-    What cannot be written or handed over is said once on standard error.
+    Nothing is raised into your loop. If model, loss and data do not fit together, or each process holds a part of the
+    weights, the first call says so on standard error, and first-order numbers go on. In a training of several processes
+    the monitor waits for none of them: call it on one, or on all with a log each. Later, weights that are not finite,
+    or a measurement that fails, are logged as ``trouble`` with the last good record, and a quantity that does not exist
+    for this model is among ``not_measured``. What cannot be written or handed over is said once on standard error.
 
     Args:
         file: the log, one JSON object a line: ``step``, ``seconds``, ``quantities`` by name; where they are known
             ``lr`` and ``momentum``; where there are any ``not_measured``, a sentence by name, and ``warnings``; after
-            trouble ``trouble`` and ``last_good``. The first record of each monitor says when it ``started``. The file
-            is appended to; ``steepest watch`` shows it.
+            trouble ``trouble`` and ``last_good``, and ``diverged`` if weights are not finite. The first record of each
+            monitor says when it ``started``. The file is appended to; ``steepest watch`` shows it.
         loss: see ``steepest.measure``; without one that which the model returns itself, as those of transformers do.
         data: the same; a fixed part of the training data keeps measuring cheap and comparable.
         what: names of quantities; without ``since`` the drift is measured from the first call.
@@ -136,6 +141,7 @@ class Monitor:
         self.options = options
         self.last_good: dict[str, Any] | None = None
         self.subject: Subject | None = None
+        self.measured: int | None = None  # the last step that was measured on the data
         self.started = self.spent = self.last = 0.0
         self.owed = False  # whether a step was due that the budget did not allow yet
         self.start: np.ndarray | None = None  # what Lanczos found last
@@ -146,6 +152,7 @@ class Monitor:
         self.gone = False  # whether weights that are not finite have been said
         self.said: set[str] = set()  # on standard error
         self.recorded: int | None = None  # the last step that is in the log
+        self.begun = False  # whether it has been called
         self.stopped = False
         self.synced = time.perf_counter()  # when the log was last written through to the disk
 
@@ -190,7 +197,12 @@ class Monitor:
             return self._gone(model, step, gone)
         if self.warn and not self.gone:
             self._watch(news)
-        first = self.subject is None
+        first = not self.begun
+        self.begun = True
+        unwritable = self._unwritable() if first else None
+        if unwritable is not None:
+            self.stop(str(unwritable))
+            return self._begun(step) | self._trouble(unwritable)
         due = self.due(step)
         wanted = due or now or bool(self.pending)
         if self.data is None:
@@ -208,13 +220,12 @@ class Monitor:
             with in_evaluation(model):
                 record |= self._measured(model, optimizer, lr)
             self.last_good = record
+            self.measured = step
         except Exception as trouble:
             record |= self._trouble(trouble)
         if self.subject is None:
-            self.stop(record["trouble"])
-            with suppress(OSError):
-                self._append(record)
-            return record
+            self.data = None
+            self._say("data", f"only what each step has at hand is recorded: {record['trouble']}")
         self._add_first_order(record)
         if self.warn:
             self._announce(record)
@@ -250,6 +261,20 @@ class Monitor:
             self._without_first_order(trouble)
             return []
 
+    def before_step(self, step: int, model: Any) -> None:
+        """Take the gradients that the step of this number is about to use; for trainers that clear them in it.
+
+        Args:
+            step: the number that the coming call of this monitor has.
+            model: as for that call.
+        """
+        if self.first_order is None or self.stopped:
+            return
+        try:
+            self.first_order.before(step, model)
+        except Exception as trouble:  # a training must not end because of its monitor
+            self._without_first_order(trouble)
+
     def _watch(self, news: list[StepNumbers]) -> None:
         """Keep the alarms of steps for the next record."""
         for numbers in news:
@@ -269,7 +294,10 @@ class Monitor:
             self._without_first_order(trouble)
             return
         for reading in readings:
-            record["quantities"][reading.name] = {key: getattr(reading, key) for key in RECORDED}
+            entry = {key: getattr(reading, key) for key in RECORDED}
+            if not math.isfinite(reading.value):  # no number of JSON
+                entry["value"] = None
+            record["quantities"][reading.name] = entry
             if reading.parts:
                 record["updates"] = reading.parts
 
@@ -293,7 +321,7 @@ class Monitor:
             if self.subject is not None:
                 which += f" {self._not_finite(self.subject.now(model))[0]!r}"
         trouble = f"{which} are not finite at step {since}: the training has diverged"
-        return self._written(self._begun(step) | self._trouble(UserError(trouble)))
+        return self._written(self._begun(step) | self._trouble(DivergenceError(trouble)))
 
     def lightning(self, part: Callable[[Any], Any] | None = None) -> Any:
         """Return a callback for the trainer of Lightning that calls this monitor; it never raises.
@@ -365,7 +393,6 @@ class Monitor:
                 print(f"steepest: {sentence}", file=sys.stderr, flush=True)
 
     def _attach(self, model: Any) -> None:
-        self._writable()  # what is wrong with the log is said before hours of training, not after
         normalizing = normalizing_layers(model) if self.statistics == "batch" else ()
         with in_evaluation(model):
             self.subject = subject(
@@ -395,7 +422,9 @@ class Monitor:
         self.subject = self.subject.now(model)
         wrong = self._not_finite(self.subject)
         if wrong:
-            raise UserError(f"the weights {wrong[0]!r} are not finite: the training has diverged")
+            raise DivergenceError(
+                f"the weights {wrong[0]!r} are not finite: the training has diverged"
+            )
         options = dict(self.options)
         if optimizer is not None:
             options["optimizer"] = optimizer
@@ -455,23 +484,18 @@ class Monitor:
             said = f"{type(trouble).__name__}: {said.splitlines()[0]}"
         before = self.last_good or {}
         last_good = {key: before[key] for key in ("step", "quantities") if key in before}
-        return {"trouble": said, "last_good": last_good or None}
+        diverged = {"diverged": True} if isinstance(trouble, DivergenceError) else {}
+        return {"trouble": said, **diverged, "last_good": last_good or None}
 
-    def _writable(self) -> None:
-        """Refuse a log that cannot be written, in the first call.
-
-        Raises:
-            UserError: a folder, a place without permission.
-        """
+    def _unwritable(self) -> UserError | None:
+        """Return why the log cannot be written, which is said in the first call, before hours of training."""
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("ab"):
-                pass
+                return None
         except OSError as trouble:
             reason = trouble.strerror or trouble
-            raise UserError(
-                f"cannot write the log {self.file} ({reason}); choose another file"
-            ) from None
+            return UserError(f"cannot write the log {self.file} ({reason}); choose another file")
 
     def _append(self, record: dict[str, Any]) -> None:
         with self.file.open("ab+") as log:

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from steepest.measurement.adapters import is_torch_module
+from steepest.measurement.adapters import (
+    is_addressable,
+    is_sharded,
+    is_torch_module,
+    local,
+    unwrapped,
+)
 
 
 class Norms(NamedTuple):
@@ -34,6 +40,10 @@ class Weights(Protocol):
         """Take norms; those of weights and updates only where there is a copy of the step before."""
         ...
 
+    def gradients(self) -> Sequence[Any]:
+        """Take norms of the gradients of the last backward pass; none where they are not at hand."""
+        ...
+
     def are_finite(self) -> bool:
         """Tell whether all weights are finite, now."""
         ...
@@ -49,6 +59,7 @@ class Weights(Protocol):
 
 def weights_of(model: Any) -> Weights | None:
     """Return the weights of a module of torch, or of a pair ``(apply, params)``; None for anything else."""
+    model = unwrapped(model)
     if is_torch_module(model):
         return TorchWeights(model)
     if isinstance(model, tuple | list) and len(model) == 2 and callable(model[0]):
@@ -64,10 +75,17 @@ def is_at_hand(value: Any) -> bool:
 
 
 class TorchWeights:
-    """Weights of a module that are trained; listing them costs more than a norm of all."""
+    """Weights of a module that are trained; listing them costs more than a norm of all.
+
+    Of weights that are spread over processes these are the parts of this one: nothing waits for the others. The update
+    over the weight of such a part stands for the whole; the norm of its gradient does not, and is not taken.
+    """
 
     def __init__(self, module: Any) -> None:
         named = [(name, w) for name, w in module.named_parameters() if w.requires_grad]
+        self.is_sharded = is_sharded(module)
+        if self.is_sharded:  # small weights may have no part on this process
+            named = [(name, w) for name, w in named if local(w).numel()]
         self.names = [name for name, _ in named]
         self.arrays = [w for _, w in named]
 
@@ -75,7 +93,7 @@ class TorchWeights:
         """Return a copy of all, in the tensors of an earlier one if there is one."""
         import torch
 
-        detached = [w.detach() for w in self.arrays]
+        detached = [local(w) for w in self.arrays]
         if into is None:
             return [w.clone() for w in detached]
         torch.ops.aten._foreach_copy_.default(into, detached)
@@ -89,19 +107,25 @@ class TorchWeights:
         norms = ops._foreach_norm.Scalar
         taken = Norms()
         if before is not None:
-            weights = [w.detach() for w in self.arrays]
+            weights = [local(w) for w in self.arrays]
             updates = norms(ops._foreach_sub.List(weights, before), 2)
             taken = Norms(norms(weights, 2), updates)
+        return taken._replace(gradients=self.gradients())
+
+    def gradients(self) -> Sequence[Any]:
+        """Take norms of the gradients of the last backward pass; none where they are not at hand, whole and dense."""
+        import torch
+
         slopes = [w.grad for w in self.arrays]
-        if all(slope is not None and not slope.is_sparse for slope in slopes):
-            taken = taken._replace(gradients=norms(slopes, 2))
-        return taken
+        if self.is_sharded or any(slope is None or slope.is_sparse for slope in slopes):
+            return ()
+        return torch.ops.aten._foreach_norm.Scalar(slopes, 2) if slopes else ()
 
     def are_finite(self) -> bool:
         """Tell whether all weights are finite, now."""
         import torch
 
-        return all(bool(torch.isfinite(w).all()) for w in self.arrays)
+        return all(bool(torch.isfinite(local(w)).all()) for w in self.arrays)
 
     def have_arrived(self, norms: Norms) -> bool:
         """Tell whether norms lie on a processor."""
@@ -118,7 +142,10 @@ class TorchWeights:
 
 
 class JaxWeights:
-    """Leaves of a pytree that are floating point numbers. There is no gradient: a training step keeps it to itself."""
+    """Leaves of a pytree that are floating point numbers and that this process reaches.
+
+    There is no gradient: a training step keeps it to itself.
+    """
 
     def __init__(self, params: Any) -> None:
         import jax
@@ -128,7 +155,7 @@ class JaxWeights:
         named = [
             (name_of(path), leaf)
             for path, leaf in jax.tree_util.tree_leaves_with_path(params)
-            if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+            if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) and is_addressable(leaf)
         ]
         self.names = [name for name, _ in named]
         self.arrays = [leaf for _, leaf in named]
@@ -142,6 +169,10 @@ class JaxWeights:
         if before is None or not self.arrays:
             return Norms()
         return Norms(*_compiled()[1](self.arrays, before))
+
+    def gradients(self) -> Sequence[Any]:
+        """Return none: a training step keeps them to itself."""
+        return ()
 
     def are_finite(self) -> bool:
         """Tell whether all weights are finite, now."""
