@@ -10,6 +10,7 @@ from steepest.measurement.adapters._batches import Batches
 from steepest.measurement.adapters._checks import check_subject
 from steepest.measurement.adapters._loss import Loss
 from steepest.measurement.adapters._subject import Subject
+from steepest.measurement.adapters._weighing import weigh
 from steepest.measurement.adapters._wrappers import is_sharded, is_torch_module, unwrapped
 
 Noise = Literal["refused", "fixed"]
@@ -88,6 +89,7 @@ def subject(
             f"a model is a pair (apply, params) of JAX or a torch.nn.Module, got {type(model).__name__}; "
             "of an equinox module give the pair of equinox.partition, with a function that combines it again"
         )
+    weigh(attached)
     if check:
         check_subject(attached)
     attached.passes = 0

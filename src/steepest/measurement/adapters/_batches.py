@@ -1,6 +1,6 @@
 """Data as a stream of small batches that can be passed over again and again."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ class Batches:
         entire: whether batches are examples that are normalized together: then arrays alone are cut, and a last batch
             of less than half of the first one is left out, as its statistics would be those of too few.
         position: of the batch that a pass has given last, counted from 0.
+        factors: by what each part of a pass counts more in its mean than its number of examples; empty where none does.
 
     Raises:
         UserError: a generator, which could be passed over once only; arrays of different length; no examples.
@@ -42,6 +43,7 @@ class Batches:
         self.entire = entire
         self.position = 0
         self.whole = is_pair_of_arrays(self.source)
+        self.factors: Sequence[float] = ()
 
     def __iter__(self) -> Generator[tuple[Any, int], None, None]:
         """Yield each batch with its number of examples."""
@@ -61,6 +63,14 @@ class Batches:
                 yield part, stop - start
         if not typical:
             raise UserError("the data hold no examples; check the arrays or the loader")
+
+    def factor(self) -> float:
+        """Return by what the batch that a pass has given last counts more than its number of examples."""
+        return self.factors[self.position] if self.factors else 1.0
+
+    def sizes(self) -> list[int]:
+        """Return the numbers of examples of the batches as they are given, before they are cut."""
+        return [examples(batch) for batch in ([self.source] if self.whole else self.source)]
 
     def first(self) -> tuple[Any, int]:
         """Return the first batch; the pass ends there."""
@@ -138,7 +148,7 @@ def picked(batches: Batches, rows: np.ndarray) -> Any:
         if len(inside):
             parts.append(_cut(batch, inside))
         start += count
-    return _stacked(parts)
+    return stacked(parts)
 
 
 def taken(batch: Any, rows: np.ndarray) -> Any:
@@ -150,7 +160,7 @@ def taken(batch: Any, rows: np.ndarray) -> Any:
     return _cut(batch, rows)
 
 
-def _stacked(parts: list[Any]) -> Any:
+def stacked(parts: Sequence[Any]) -> Any:
     """Join batches of one structure, array by array; what is no array is that of the first."""
     first = parts[0]
     if len(parts) == 1 or (hasattr(first, "shape") and not first.shape):
@@ -164,9 +174,9 @@ def _stacked(parts: list[Any]) -> Any:
             return torch.cat(parts)
         return np.concatenate([np.asarray(part) for part in parts])
     if isinstance(first, Mapping):
-        return {key: _stacked([part[key] for part in parts]) for key in first}
+        return {key: stacked([part[key] for part in parts]) for key in first}
     if isinstance(first, tuple | list):
-        return type(first)(_stacked([part[i] for part in parts]) for i in range(len(first)))
+        return type(first)(stacked([part[i] for part in parts]) for i in range(len(first)))
     return first
 
 

@@ -3,7 +3,8 @@
 import random
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -84,12 +85,17 @@ def random_states(seed: int) -> Iterator[None]:
 
 
 def few(subject: Subject, examples: int = EXAMPLES) -> Subject:
-    """Return the same subject on the first few examples, at most as many as one batch has."""
-    batch, count = type(subject.batches)(
-        subject.batches.source, min(examples, subject.batches.size)
-    ).first()
+    """Return the same subject on the first few examples that count, at most as many as one batch has."""
+    kind = type(subject.batches)
+    if subject.batches.factors and not subject.batches.factors[0]:
+        place = next(place for place, factor in enumerate(subject.batches.factors) if factor)
+        with closing(iter(subject.batches)) as parts:
+            source = _Once(next(islice(parts, place, None))[0])
+    else:
+        source = subject.batches.source
+    batch, count = kind(source, min(examples, subject.batches.size)).first()
     small = subject.at(subject.values())
-    small.batches = type(subject.batches)(_Once(batch), count)
+    small.batches = kind(_Once(batch), count)
     return small
 
 

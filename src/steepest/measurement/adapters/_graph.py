@@ -122,39 +122,31 @@ class Graph:
         return self._along(*self._linear, vector)
 
     def gauss_newton(self, vector: list[Tensor]) -> tuple[Tensor, ...]:
-        if self.loss_of.of_params:
-            raise UserError(
-                "the Gauss–Newton matrix needs a loss of (outputs, targets), not of (params, batch)"
-            )
+        self.loss_of.need_outputs("the Gauss–Newton matrix")
         at = self.outputs.detach().requires_grad_()
         slope = grad(self.loss_of.function(at, as_pair(self.batch)[1]), at, create_graph=True)
         return gradients(self.outputs, self.leaves, gradients(slope, [at], [self.jvp(vector)])[0])
 
     def fisher(self, vector: list[Tensor]) -> tuple[Tensor, ...]:
-        slopes = self._along(*self._each, vector)
-        return gradients(self.losses, self.leaves, slopes / len(slopes))
+        # example i adds c_i J_i to the gradient of the mean of n, c = ∂L/∂f, so that its own gradient is n c_i J_i,
+        # also where examples have weights; then Σ_i g_i (g_i·v) / n = Jᵀ(s ∘ c) with s_i = n c_i·(J v)_i
+        rows = self._slopes.flatten(1) if self._slopes.dim() > 1 else self._slopes[:, None]
+        moved = self.jvp(vector).reshape(rows.shape)
+        along = len(rows) * (rows * moved).sum(1, keepdim=True) * rows
+        return gradients(self.outputs, self.leaves, along.reshape(self._slopes.shape))
 
     @cached_property
-    def losses(self) -> Tensor:
-        """Return the loss of each example alone, shape (b,)."""
-        loss = self.loss_of
-        (_, y) = as_pair(self.batch)
-        if loss.of_params:
-            raise UserError(
-                "the empirical Fisher matrix of a torch module needs a loss of (outputs, targets)"
-            )
-        rows = range(len(self.outputs))
-        return torch.stack([loss.function(self.outputs[i : i + 1], y[i : i + 1]) for i in rows])
+    def _slopes(self) -> Tensor:
+        """Return the derivative of the loss in the outputs, (b, …)."""
+        self.loss_of.need_outputs("the empirical Fisher matrix of a torch module")
+        at = self.outputs.detach().requires_grad_()
+        return grad(self.loss_of.function(at, as_pair(self.batch)[1]), at)[0]
 
     # J v by differentiating Jᵀu, which is linear in u, with respect to u
 
     @cached_property
     def _linear(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         return self._transposed(self.outputs)
-
-    @cached_property
-    def _each(self) -> tuple[Tensor, tuple[Tensor, ...]]:
-        return self._transposed(self.losses)
 
     def _transposed(self, values: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         u = torch.zeros_like(values, requires_grad=True)

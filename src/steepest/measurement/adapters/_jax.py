@@ -158,6 +158,10 @@ class JaxSubject(Subject):
         x, y = as_pair(batch)
         return self._call(self.functions.outputs, x), np.asarray(y)
 
+    def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
+        self.functions.loss.need_outputs("weighing parts of a batch")
+        return self._call(self.functions.slopes, targets, outputs)
+
     def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
         if self.functions.features is None:
             raise UserError(
@@ -252,6 +256,8 @@ class _Functions:
             None if features is None else jax.jit(lambda w, x: features(unflatten(w), x))
         )
         at = lambda x: partial(_swapped, forward, x)
+        self.loss = loss
+        self.slopes = jax.jit(lambda w, y, out: jax.grad(loss.function)(out, y))
         self.jvp = jax.jit(lambda w, x, v: jax.jvp(at(x), (w,), (v,))[1])
         self.vjp = jax.jit(lambda w, x, u: jax.vjp(at(x), w)[1](u)[0])
         self.pull = jax.jit(lambda w, x, u: jax.vjp(partial(forward, w), x)[1](u)[0])
@@ -270,19 +276,26 @@ class _Functions:
             return jax.jvp(jax.grad(lambda w: risk(w, batch)), (w,), (v,))[1]
 
         def gauss_newton(w: Array, batch: Any, v: Array) -> Array:
-            if loss.of_params:
-                raise UserError(
-                    "the Gauss–Newton matrix needs a loss of (outputs, targets), not of (params, batch)"
-                )
+            loss.need_outputs("the Gauss–Newton matrix")
             x, y = as_pair(batch)
             out, moved = jax.jvp(lambda w: forward(w, x), (w,), (v,))
             bent = jax.jvp(jax.grad(lambda out: loss.function(out, y)), (out,), (moved,))[1]
             return jax.vjp(lambda w: forward(w, x), w)[1](bent)[0]
 
         def fisher(w: Array, batch: Any, v: Array) -> Array:
-            # Σ_i g_i (g_i·v)/b without the g_i: the losses' change along v, sent back
-            slopes = jax.jvp(lambda w: losses(w, batch), (w,), (v,))[1]
-            return jax.vjp(lambda w: losses(w, batch), w)[1](slopes / len(slopes))[0]
+            if (
+                loss.of_params
+            ):  # Σ_i g_i (g_i·v)/b without the g_i: the losses' change along v, sent back
+                slopes = jax.jvp(lambda w: losses(w, batch), (w,), (v,))[1]
+                return jax.vjp(lambda w: losses(w, batch), w)[1](slopes / len(slopes))[0]
+            # example i adds c_i J_i to the gradient of the mean of b, c = ∂L/∂f, so that its own gradient is b c_i J_i,
+            # also where examples have weights; then the product is Jᵀ(s ∘ c) with s_i = b c_i·(J v)_i
+            x, y = as_pair(batch)
+            out, moved = jax.jvp(lambda w: forward(w, x), (w,), (v,))
+            slopes = jax.grad(lambda out: loss.function(out, y))(out)
+            rows = slopes.reshape(len(slopes), -1)
+            along = len(rows) * (rows * moved.reshape(rows.shape)).sum(1, keepdims=True) * rows
+            return jax.vjp(lambda w: forward(w, x), w)[1](along.reshape(slopes.shape))[0]
 
         return dict(zip(KINDS, map(_several, (hessian, gauss_newton, fisher)), strict=True))
 

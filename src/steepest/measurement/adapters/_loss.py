@@ -42,6 +42,15 @@ class Loss:
             first = ""
         return cls(function, first in OF_PARAMS)
 
+    def need_outputs(self, what: str) -> None:
+        """Refuse a loss of ``(params, batch)``.
+
+        Raises:
+            UserError: it is one.
+        """
+        if self.of_params:
+            raise UserError(f"{what} needs a loss of (outputs, targets), not of (params, batch)")
+
     def checked(self, value: Any) -> Any:
         """Return the loss, if it is one number.
 

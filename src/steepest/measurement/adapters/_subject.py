@@ -89,6 +89,14 @@ class Subject(ABC):
         """Return outputs ``(b, …)`` and targets ``(b, …)``."""
 
     @abstractmethod
+    def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
+        """Return the derivative of the loss of some outputs ``(b, …)`` in them, whatever the weights are.
+
+        Raises:
+            UserError: a loss of ``(params, batch)``.
+        """
+
+    @abstractmethod
     def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
         """Return what the last layer reads."""
 
@@ -250,7 +258,10 @@ class Subject(ABC):
             )
         block = np.atleast_2d(vectors)
         self.passes += len(block)
-        return self._mean(lambda batch: self._products(kind, batch, block)).reshape(vectors.shape)
+        # where a part counts f times as much, so does each of its gradients, and a product of two f² times
+        again = self.batches.factor if kind == "fisher" else lambda: 1.0
+        products = self._mean(lambda batch: again() * self._products(kind, batch, block))
+        return products.reshape(vectors.shape)
 
     def outputs(self) -> tuple[NDArray, NDArray]:
         """Return outputs ``(n, …)`` and targets ``(n, …)`` of one pass."""
@@ -377,8 +388,10 @@ class Subject(ABC):
         total = 0.0
         count = 0
         for batch, number in self.batches:
-            total = total + number * of(batch)
             count = count + number
+            factor = self.batches.factor()
+            if factor:  # what does not count may have no mean loss, as padding alone has none
+                total = total + number * factor * of(batch)
         return total / count
 
 

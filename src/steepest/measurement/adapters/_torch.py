@@ -331,6 +331,13 @@ class TorchSubject(Subject):
             out = self.forward(self.tensors, self.cast(x))
         return as_array(out), as_array(y) if isinstance(y, Tensor) else np.asarray(y)
 
+    def slopes(self, outputs: NDArray, targets: Any) -> NDArray:
+        self.loss.need_outputs("weighing parts of a batch")
+        with self.untouched(targets):
+            at = torch.tensor(outputs, dtype=self.precision, device=self.device).requires_grad_()
+            value = self.loss.function(at, self.cast(targets))
+            return as_array(grad(value, at, materialize_grads=True)[0])
+
     def _features(self, batch: Any) -> Float[np.ndarray, "b q"]:
         if self.head is None:
             raise UserError(

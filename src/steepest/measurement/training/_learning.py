@@ -135,7 +135,9 @@ def of_losses(run: "TrainingRun", until: int | None = None) -> Course | None:
     late = run.steps[rows] >= run.steps[rows[-1]] - AGE * (run.steps[rows[-1]] - run.steps[0])
     end = _level(run, series, errors, rows[late][-RECORDS:])
     each = [_level(run, series, errors, rows[i : i + 1]) for i in range(len(rows))]
-    end = each[-1] if each[-1].is_above(end) else end  # a leap just now is news, a fall may be chance
+    end = (
+        each[-1] if each[-1].is_above(end) else end
+    )  # a leap just now is news, a fall may be chance
     # a fast training has learned by its fifth record, a noisy one has no number before
     few = min(RECORDS, max(1, len(rows) // 4))
     starts = [each[0], _level(run, series, errors, rows[:few])]
