@@ -172,6 +172,11 @@ def _second_derivative(subject: Subject, eps: float) -> None:
         for vector in rng.standard_normal((2, subject.size)).astype(subject.dtype)
     )
     of_u, of_v = subject.products(np.stack([u, v]))
+    held = (subject.gradient() == 0) & (of_u == 0) & (of_v == 0)
+    if held.any() and not held.all():
+        # rows of padding, masked gradients: training never moves them, so that only the others are compared
+        u, v = np.where(held, 0, u), np.where(held, 0, v)
+        of_u, of_v = subject.products(np.stack([u, v]))
     size = max(float(np.linalg.norm(of_u)), float(np.linalg.norm(of_v)))
     if not size:
         _check_attached(subject, u)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from steepest.core.errors import UserError
+from steepest.measurement.adapters._wrappers import own_buffers
 
 EXPECTED = (
     "without a loss, the model must return its own from batches that are dictionaries with the labels, as those of "
@@ -24,7 +25,8 @@ def own_loss(module: nn.Module) -> Callable[[dict[str, Tensor], Any], Tensor]:
     def loss(params: dict[str, Tensor], batch: Any) -> Tensor:
         if not isinstance(batch, Mapping):
             raise UserError(f"{EXPECTED}; got a batch of type {type(batch).__name__}")
-        outputs = functional_call(module, params, (), dict(batch))
+        with own_buffers(module):
+            outputs = functional_call(module, params, (), dict(batch))
         value = outputs.get("loss") if isinstance(outputs, Mapping) else None
         if value is None:
             raise UserError(

@@ -32,7 +32,12 @@ from steepest.measurement.adapters._torch_layers import (
     normalized,
     shifts_of,
 )
-from steepest.measurement.adapters._wrappers import bare, unwrapped
+from steepest.measurement.adapters._wrappers import (
+    bare,
+    same_attributes,
+    unwrapped,
+    without_checkpoints,
+)
 
 STOCHASTIC = (
     nn.modules.batchnorm._BatchNorm,
@@ -59,6 +64,20 @@ def _one_place(tensors: Mapping[str, Tensor]) -> None:
         raise UserError(
             f"the weights must be on one device, got {', '.join(devices)}; use model.to({devices[0]!r})"
         )
+
+
+def _initialized(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """Return the parameters by name.
+
+    Raises:
+        UserError: a lazy layer has not seen a batch yet, and so has no weights.
+    """
+    for name, weight in module.named_parameters():
+        if isinstance(weight, nn.parameter.UninitializedParameter):
+            raise UserError(
+                f"the weights {name!r} have no shape before their lazy layer has seen a batch; call the model on one"
+            )
+    return list(module.named_parameters())
 
 
 def in_one_precision(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -164,8 +183,8 @@ class TorchSubject(Subject):
                 )
         tensors = in_one_precision(
             {
-                name: weight.detach()
-                for name, weight in module.named_parameters()
+                name: weight.detach().clone()  # some layers write on their weights in their forward pass
+                for name, weight in _initialized(module)
                 if weight.requires_grad
             }
         )
@@ -220,7 +239,13 @@ class TorchSubject(Subject):
     def untouched(self, batch: Any) -> Iterator[None]:
         """Evaluate on a batch, with its own random numbers where the subject has some."""
         seed = None if self.noise is None else self.noise + self.batches.position
-        with untouched(self.name, batch, seed, self.device), bare(self.module), by_itself():
+        with (
+            untouched(self.name, batch, seed, self.device),
+            same_attributes(self.module),
+            bare(self.module),
+            by_itself(),
+            without_checkpoints(),
+        ):
             yield
 
     def values(self) -> Vector:
@@ -247,7 +272,9 @@ class TorchSubject(Subject):
     def now(self, model: Any) -> "TorchSubject":
         model = unwrapped(model)
         named = dict(model.named_parameters())
-        tensors = {name: named[name].detach().to(self.precision) for name in self.tensors}
+        tensors = {
+            name: named[name].detach().to(self.precision, copy=True) for name in self.tensors
+        }
         return self._with(model, tensors)
 
     def _with(
@@ -297,8 +324,10 @@ class TorchSubject(Subject):
             return type(batch)(self.cast(part) for part in batch)
         if not hasattr(batch, "shape"):
             return batch
-        tensor = batch.detach() if isinstance(batch, Tensor) else torch.as_tensor(np.array(batch))
-        return tensor.to(self.device, self.precision if tensor.is_floating_point() else None)
+        # a copy in any case: a module or loss may write on what it is given
+        tensor = batch.detach() if isinstance(batch, Tensor) else torch.as_tensor(batch)
+        kind = self.precision if tensor.is_floating_point() else tensor.dtype
+        return tensor.to(self.device, kind, copy=True)
 
     def graph(self, batch: Any) -> "Graph":
         """Return the graph of this batch, kept until another one comes."""
@@ -536,10 +565,12 @@ def untouched(
                 np.random.seed(seed)
                 random.seed(seed)
             yield
-    except (RuntimeError, TypeError, IndexError) as trouble:
-        said = (
-            str(trouble).strip().splitlines()[0] if str(trouble).strip() else type(trouble).__name__
-        )
+    except UserError:
+        raise
+    except Exception as trouble:  # whatever module and loss raise
+        said = str(trouble).strip().splitlines()[0] if str(trouble).strip() else ""
+        if not said or not isinstance(trouble, RuntimeError):
+            said = f"{type(trouble).__name__}: {said}".removesuffix(": ")
         kinds = sorted(
             {str(getattr(leaf, "dtype", "?")).removeprefix("torch.") for leaf in leaves(batch)}
         )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from steepest.measurement.adapters._dense import Dense
+from steepest.measurement.adapters._wrappers import own_buffers
 
 LINEAR = (nn.Linear, nn.modules.conv._ConvNd)
 NORMALIZING = nn.modules.batchnorm._NormBase
@@ -94,7 +95,7 @@ def normalized(
     """Return a loss of ``(params, batch)``, which calls the module itself, with the statistics of the batch."""
 
     def loss(params: Any, batch: Any) -> Tensor:
-        with statistics_of_batch(module, names):
+        with own_buffers(module), statistics_of_batch(module, names):
             return function(params, batch)
 
     return loss
@@ -106,8 +107,8 @@ def calls_of(module: nn.Module, names: list[str]) -> Iterator[list[tuple[str, Te
     calls: list[tuple[str, Tensor, Tensor]] = []
     copied = lambda tensor: tensor.detach().clone()  # as the module may go on in place
 
-    def record(name: str, _, given: tuple, out: Tensor) -> None:
-        calls.append((name, copied(given[0]), copied(out)))
+    def record(name: str, _, given: tuple, named: dict, out: Tensor) -> None:
+        calls.append((name, copied(_read(given, named)), copied(out)))
 
     with _hooked(module, {name: partial(record, name) for name in names}):
         yield calls
@@ -122,12 +123,12 @@ def gates_of(module: nn.Module) -> Iterator[list[tuple[str, float]]]:
     """
     shares: list[tuple[str, float]] = []
 
-    def record(name: str, layer: nn.RNNBase, given: tuple, out: tuple) -> None:
+    def record(name: str, layer: nn.RNNBase, given: tuple, named: dict, out: tuple) -> None:
+        read = _read(given, named)
         # packed sequences have no axis of steps
-        if isinstance(given[0], Tensor) and given[0].ndim == 3:
-            shares.append(
-                (name, _shut_or_open(layer, given[0].detach(), out[0].detach(), given[1:]))
-            )
+        if isinstance(read, Tensor) and read.ndim == 3:
+            start = given[1:2] or tuple(named[key] for key in ("hx",) if key in named)
+            shares.append((name, _shut_or_open(layer, read.detach(), out[0].detach(), start)))
 
     names = [
         name
@@ -177,7 +178,7 @@ def shifts_of(module: nn.Module, names: list[str]) -> Iterator[dict[str, Tensor]
     shifts: dict[str, Tensor] = {}
 
     def shifted(name: str):
-        def hook(_, given, out: Tensor) -> Tensor:
+        def hook(_, given, named, out: Tensor) -> Tensor:
             shifts[name] = torch.zeros_like(out, requires_grad=True)
             return out + shifts[name]  # a tensor of its own, which an activation may overwrite
 
@@ -187,10 +188,16 @@ def shifts_of(module: nn.Module, names: list[str]) -> Iterator[dict[str, Tensor]
         yield shifts
 
 
+def _read(given: tuple, named: dict) -> Any:
+    """Return what a layer reads: its first argument, which may be given by its name."""
+    return given[0] if given else next(iter(named.values()))
+
+
 @contextmanager
 def _hooked(module: nn.Module, hooks: dict) -> Iterator[None]:
     handles = [
-        module.get_submodule(name).register_forward_hook(hook) for name, hook in hooks.items()
+        module.get_submodule(name).register_forward_hook(hook, with_kwargs=True)
+        for name, hook in hooks.items()
     ]
     try:
         yield

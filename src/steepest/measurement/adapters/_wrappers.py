@@ -49,6 +49,75 @@ def bare(module: Any) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def same_attributes(module: Any) -> Iterator[None]:
+    """Put back what the parts of a module bind to their attributes meanwhile: counters, averages, modes."""
+    before = [(part, dict(vars(part))) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, attributes in before:
+            now = vars(part)
+            if now.keys() != attributes.keys() or any(
+                now[name] is not attributes[name] for name in attributes
+            ):
+                now.clear()
+                now.update(attributes)
+
+
+@contextmanager
+def own_buffers(module: Any) -> Iterator[None]:
+    """Let the parts of a module write on copies of their buffers, and put the buffers themselves back.
+
+    Put back by copying, they would break the graph of what was calculated with them.
+    """
+    before = [(part, dict(part._buffers)) for part in module.modules() if part._buffers]
+    try:
+        for part, buffers in before:
+            part._buffers.update(
+                {name: None if b is None else b.clone() for name, b in buffers.items()}
+            )
+        yield
+    finally:
+        for part, buffers in before:
+            part._buffers.clear()
+            part._buffers.update(buffers)
+
+
+@contextmanager
+def without_checkpoints() -> Iterator[None]:
+    """Keep what checkpointing would calculate again: in a backward pass it would take the module's own weights.
+
+    It also hides second derivatives. It is replaced by its entry points, as those who call it have bound its name.
+    """
+    checkpoint = sys.modules.get("torch.utils.checkpoint")
+    entries = {
+        "CheckpointFunction": _Plain,
+        "_checkpoint_without_reentrant_generator": _once,
+    }
+    before = {name: getattr(checkpoint, name) for name in entries if hasattr(checkpoint, name)}
+    try:
+        for name in before:
+            setattr(checkpoint, name, entries[name])
+        yield
+    finally:
+        for name, entry in before.items():
+            setattr(checkpoint, name, entry)
+
+
+class _Plain:
+    """Calls a function as it is, in the place of the one that would call it again."""
+
+    @staticmethod
+    def apply(function: Any, preserve: bool, *given: Any) -> Any:
+        return function(*given)
+
+
+def _once(*given: Any, **named: Any) -> Iterator[None]:
+    """Surround the call by nothing."""
+    yield
+
+
 def is_sharded(model: Any) -> bool:
     """Tell whether this process holds only a part of the weights of a module, or of a pair ``(apply, params)``."""
     if not is_torch_module(model):
