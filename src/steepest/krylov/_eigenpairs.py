@@ -7,10 +7,13 @@ import numpy as np
 from jaxtyping import Float
 
 from steepest.core.errors import UserError, nearest
+from steepest.krylov._beyond import NEAR, Beyond
 from steepest.krylov._operators import Eigenpairs, Operator
 from steepest.krylov._space import ROUNDING, KrylovSpace, multiply
 from steepest.krylov._threads import sequential
 
+MISSED = 1e-3
+"""How likely an eigenvalue beyond the bound may be."""
 ORDER = {
     "largest": lambda values: -values,
     "smallest": lambda values: values,
@@ -27,8 +30,15 @@ def top_eigenpairs(
     which: Literal["largest", "smallest", "magnitude"] = "largest",
     tolerance: float = 1e-3,
     limit: int = 1000,
+    missed: float | None = MISSED,
 ) -> Eigenpairs:
-    """Find the most extreme eigenpairs, by Lanczos with thick restarts (Wu and Simon 2000).
+    """Find the most extreme eigenpairs and a bound of the spectrum, by Lanczos with thick restarts (Wu and Simon 2000).
+
+    Small residuals show eigenpairs, and not that they are the most extreme ones: of those the start may have little. So
+    the search goes on until a random start would have shown, but with the probability ``missed``, whatever eigenvalue
+    lies beyond the wanted ones or between them by more than a hundredth; or until it has taken twice the products of
+    the residuals, and thirty. What is known then is the ``bound``, by van Dorsselaer, Hochstenbach and van der Vorst
+    (2000). With several pairs the probability is that of each.
 
     Of an eigenvalue that occurs several times, a Krylov space has one copy; the others come only with rounding, so that
     fewer than there are may be found.
@@ -36,33 +46,46 @@ def top_eigenpairs(
     Args:
         operator: products of the matrix with vectors, in NumPy.
         start: where the Krylov space starts, ``(p,)``: a random vector; or, when the matrix has changed a little, the
-            sum of the eigenvectors found last.
+            sum of the eigenvectors found last. As much of a random vector is added, since eigenvectors of before may
+            have nothing of a new one.
         count: how many eigenpairs.
         which: largest or smallest algebraic, or largest magnitude.
         tolerance: of the residuals, relative to the largest |θ|.
         limit: products with vectors, at least ``count``, after which what has been found is returned.
+        missed: see above, in (0, 1); None to stop with small residuals from the start as it is, without a bound.
 
     Raises:
-        UserError: an unknown ``which``; more eigenpairs than the matrix has; products that are not finite.
+        UserError: an unknown ``which``; more eigenpairs than the matrix has; a ``missed`` that is no probability;
+            products that are not finite.
 
     >>> A = np.diag([-9.0, 1.0, 4.0, 2.0])
-    >>> top_eigenpairs(lambda v: v @ A, np.ones(4), 2).values.round(6).tolist()
-    [4.0, 2.0]
+    >>> pairs = top_eigenpairs(lambda v: v @ A, np.ones(4), 2)
+    >>> pairs.values.round(6).tolist(), round(pairs.bound, 6), pairs.missed
+    ([4.0, 2.0], 4.0, 0.001)
     """
     size = len(start)
     if which not in ORDER:
         raise UserError(f"there are no {which!r} eigenpairs; {nearest(str(which), ORDER)}")
     if not 1 <= count <= size:
         raise UserError(f"a matrix of size {size} has 1 to {size} eigenpairs, got {count}")
+    if missed is not None and not 0 < missed < 1:
+        raise UserError(f"missed is a probability in (0, 1), or None for no bound, got {missed}")
     start = start.astype(np.result_type(start, np.float32))
-    rows, images, floor, spent = _ritz(
-        operator, start, count, ORDER[which], tolerance, max(limit, count)
+    # a seed that no caller's start comes from: a fresh direction is new
+    rng = np.random.default_rng([size, 0x4B52])
+    order = ORDER[which]
+    beyond = None if missed is None else Beyond(start, count, which, order, missed, rng)
+    first = start if beyond is None else beyond.start
+    rows, images, floor, bound, spent = _ritz(
+        operator, first, count, order, tolerance, max(limit, count), beyond, rng
     )
     values = np.einsum("kp,kp->k", rows, images)
     residuals = np.linalg.norm(images - values[:, None] * rows, axis=1)
     converged = residuals <= max(tolerance * np.abs(values).max(), floor)
-    order = np.argsort(ORDER[which](values))
-    return Eigenpairs(values[order], rows[order], residuals[order], converged[order], spent)
+    best = np.argsort(order(values))
+    return Eigenpairs(
+        values[best], rows[best], residuals[best], converged[best], spent, bound, missed
+    )
 
 
 def _ritz(
@@ -72,15 +95,15 @@ def _ritz(
     order: Callable,
     tolerance: float,
     limit: int,
-) -> tuple[Float[np.ndarray, "k p"], Float[np.ndarray, "k p"], float, int]:
-    """Return unit Ritz vectors of a Krylov space and their images, the residual of rounding, and the products.
+    beyond: Beyond | None,
+    rng: np.random.Generator,
+) -> tuple[Float[np.ndarray, "k p"], Float[np.ndarray, "k p"], float, float | None, int]:
+    """Return unit Ritz vectors of a Krylov space and their images, the residual of rounding, the bound, the products.
 
     The space is cut back to its best part whenever it is full. The images are kept beside it, so that residuals cost
     no further products, and are those of true products whatever rounding did to the recurrence.
     """
     size = len(start)
-    # a seed that no caller's start comes from: a fresh direction is new
-    rng = np.random.default_rng([size, 0x4B52])
     room = min(size, max(2 * count + 1, 20))
     pause = max(1, room // 20)
     first = start if start.any() else rng.standard_normal(size)
@@ -89,6 +112,8 @@ def _ritz(
         space.grow(multiply(operator, space.direction(), "eigenpairs"))
         if space.ended:
             space.redirect(rng.standard_normal(size))
+            if beyond is not None:
+                beyond.exhausted = True
         k = space.count
         if k < room and spent < limit and (k <= 2 * count or k % pause):
             continue  # twice as many steps as pairs at least: fewer could miss a pair of which the start has little
@@ -96,10 +121,14 @@ def _ritz(
         best = np.argsort(order(values))
         values = values[best]
         turn = turn[:, best]
+        largest = np.abs(values[:count]).max()
         floor = ROUNDING * float(np.finfo(start.dtype).eps) * float(np.abs(values).max())
         errors = space.link * np.abs(turn[-1, :count])  # ‖A v − θ v‖, as A V = V T + r eᵀ
-        settled = errors <= max(0.9 * tolerance * np.abs(values[:count]).max(), floor / 10)
-        if settled.all() or spent == limit or k == size:
+        settled = errors <= max(0.9 * tolerance * largest, floor / 10)
+        if spent == limit or k == size:
+            break
+        near = max(NEAR * largest, tolerance * largest, floor)
+        if settled.all() and (beyond is None or beyond.is_known(space, values, near, spent)):
             break
         if k == room:
             restart = max(count + min(settled.sum(), (room - count) // 2), room // 3)
@@ -107,4 +136,5 @@ def _ritz(
     rows = turn[:, :count].T @ space.basis[: len(turn)]
     images = turn[:, :count].T @ space.images[: len(turn)]
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / sizes, images / sizes, floor, spent
+    bound = None if beyond is None else beyond.bound(space, values, floor)
+    return rows / sizes, images / sizes, floor, bound, spent

@@ -22,9 +22,12 @@ class Eigenpairs(NamedTuple):
     Attributes:
         values: eigenvalues θ, shape ``(k,)``; NaN where an invariant subspace holds fewer.
         vectors: unit eigenvectors, one a row, shape ``(k, p)``.
-        residuals: ‖A v − θ v‖, measured, shape ``(k,)``: an eigenvalue of A lies this close to θ.
+        residuals: ‖A v − θ v‖, measured, shape ``(k,)``: some eigenvalue of A lies this close to θ, which need not be
+            the most extreme one.
         converged: whether the residual is below the tolerance times the largest |θ|, or as small as rounding allows.
         products: products with vectors that it took.
+        bound: no eigenvalue lies beyond: none is larger, smaller or larger in magnitude; None where that was not asked.
+        missed: the probability, over random starts, that one does, is at most this; None without a bound.
     """
 
     values: Float[Any, "*k"]
@@ -32,6 +35,8 @@ class Eigenpairs(NamedTuple):
     residuals: Float[Any, "*k"]
     converged: Bool[Any, "*k"]
     products: int
+    bound: float | None = None
+    missed: float | None = None
 
     @property
     def value(self) -> Float[Any, ""]:

@@ -27,6 +27,8 @@ class KrylovSpace:
         remainder: r, from which the next direction is made, shape ``(p,)``; at first the start.
         link: its length.
         ended: whether the space is invariant.
+        discarded: Ritz values that restarts have cut off.
+        log_links: logarithm of the product of all links since the start.
     """
 
     def __init__(
@@ -39,6 +41,8 @@ class KrylovSpace:
         self.remainder = start
         self.link = np.inf
         self.ended = False
+        self.discarded = np.zeros(0)
+        self.log_links = 0.0
         self._size = 0.0  # of T
 
     def direction(self) -> Float[np.ndarray, " p"]:
@@ -60,6 +64,7 @@ class KrylovSpace:
         self.count = k + 1
         self.remainder = image - row @ self.basis[: k + 1]
         self.link = np.linalg.norm(self.remainder)
+        self.log_links += float(np.log(max(self.link, np.finfo(float).tiny)))
         self._size = max(self._size, float(abs(row[k]) + self.link))
         self.ended = self.ended or bool(
             self.link <= ROUNDING * np.finfo(self.basis.dtype).eps * self._size
@@ -75,7 +80,22 @@ class KrylovSpace:
         self.basis[:k] = turn[:, :k].T @ self.basis
         self.images[:k] = turn[:, :k].T @ self.images
         self.small[:] = np.diag(np.where(np.arange(len(self.small)) < k, values, 0))
+        self.discarded = np.r_[self.discarded, values[k:]]
         self.count = k
+
+    def log_growth(
+        self, values: Float[np.ndarray, " m"], places: Float[np.ndarray, " t"]
+    ) -> Float[np.ndarray, " t"]:
+        """Return ``log |P|`` at some places, where the next vector of the basis is ``P(A) b`` with the start b.
+
+        Its roots are the Ritz values: a restart goes on from the polynomial of those that it discards.
+
+        Args:
+            values: all Ritz values of now.
+            places: none of them a root.
+        """
+        roots = np.r_[values, self.discarded].astype(float)
+        return np.log(np.abs(places[:, None] - roots)).sum(1) - self.log_links
 
 
 def multiply(operator: Operator, vectors: Float[np.ndarray, "*k p"], lacks: str) -> np.ndarray:

@@ -9,6 +9,7 @@ from steepest.core.errors import UserError
 from steepest.krylov import Eigenpairs, ProbeEstimate, row_by_row, top_eigenpairs, trace
 from steepest.measurement._context import Context
 from steepest.measurement._cross_entropy import check_cross_entropy
+from steepest.measurement._curvature import largest_between
 from steepest.measurement._report import Reading
 from steepest.measurement._sample import Sample, sample
 from steepest.measurement.quantities import (
@@ -55,7 +56,7 @@ def measure_class_decomposition(context: Context) -> list[Reading]:
     }
     shares = _traces(factors.classes, factors.cross, parts, subject.size, context.rng)
     return [
-        *_parts(eigenvalues, float(within.residuals[0]), shares),
+        *_parts(eigenvalues, within, shares),
         *_explained(context, drawn, lambda groups: class_rows(vjp, outputs, labels, groups)),
     ]
 
@@ -93,7 +94,7 @@ def _traces(
 
 def _parts(
     eigenvalues: dict[str, float],
-    residual: float,
+    within: Eigenpairs,
     shares: dict[str, tuple[float, tuple[float, float]]],
 ) -> list[Reading]:
     origins = {
@@ -103,15 +104,16 @@ def _parts(
     }
     lines = []
     for name, value in eigenvalues.items():
-        near = (value - residual, value + residual) if name == "within" else None
+        by_lanczos = name == "within"
         lines.append(
             Reading(
                 f"top eigenvalue, {name} part",
                 value,
-                near,
-                "residual" if near else "rounding",
+                largest_between(within) if by_lanczos else None,
+                "residual" if by_lanczos else "rounding",
                 theory=SOURCE,
                 interpretation=f"the largest curvature that comes from {origins[name]}",
+                missed=within.missed if by_lanczos else None,
             )
         )
     for name in eigenvalues:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from steepest.core.panels import Panel, observed_curve, panel
-from steepest.krylov import Density, spectral_density, top_eigenpairs, trace
+from steepest.krylov import Density, Eigenpairs, spectral_density, top_eigenpairs, trace
 from steepest.measurement._context import Context
 from steepest.measurement._health import is_dead
 from steepest.measurement._optimizer import Optimizer, Rule
@@ -31,7 +31,6 @@ def measure_sharpness(context: Context) -> list[Reading]:
     optimizer = context.optimizer
     size = NAMES[context.kind]
     value = float(top.values[0])
-    residual = float(top.residuals[0])
     forms, shares = forms_by_group(
         context.subject, top.vectors[:1], GROUPS, context.rng, context.kind
     )
@@ -58,18 +57,25 @@ def measure_sharpness(context: Context) -> list[Reading]:
         Reading(
             name,
             value,
-            (value - residual, value + residual),
+            largest_between(top),
             "residual",
             theory,
             compared,
             assumes,
             interpretation,
             over_examples=_over_examples(value, forms[:, 0], shares),
+            missed=top.missed,
         )
     ]
     if optimizer.scale is None or optimizer.unknown:
         return lines
     return [*lines, _preconditioned(context)]
+
+
+def largest_between(top: Eigenpairs) -> tuple[float, float]:
+    """Return where the largest eigenvalue lies: from the residual of the largest one found to the bound."""
+    assert top.bound is not None
+    return float(top.values[0] - top.residuals[0]), top.bound
 
 
 def _who(optimizer: Optimizer) -> str:
@@ -83,11 +89,10 @@ def _preconditioned(context: Context) -> Reading:
     optimizer = context.optimizer
     top = context.preconditioned
     value = float(top.values[0])
-    residual = float(top.residuals[0])
     return Reading(
         "preconditioned sharpness",
         value,
-        (value - residual, value + residual),
+        largest_between(top),
         "residual",
         optimizer.law,
         optimizer.limit,
@@ -95,6 +100,7 @@ def _preconditioned(context: Context) -> Reading:
         DEAD
         if is_dead(context)
         else f"in the coordinates in which {_who(optimizer)}; {_stability(value, optimizer)}",
+        missed=top.missed,
     )
 
 
@@ -274,7 +280,8 @@ def _share(samples: np.ndarray) -> tuple[float, float]:
 def measure_blocks(context: Context) -> list[Reading]:
     """Measure the largest eigenvalue and the trace of every array's diagonal block."""
     subject = context.subject
-    largest, residuals = _largest_by_block(context)
+    tops = _top_by_block(context)
+    largest = {name: float(top.values[0]) for name, top in tops.items()}
     # one set of probes serves all blocks: zᵀHz is the sum over arrays, and signs of other arrays have mean zero
     signs = (2.0 * context.rng.integers(0, 2, (PROBES, subject.size)) - 1).astype(subject.dtype)
     forms = signs * context.products(signs)
@@ -282,19 +289,19 @@ def measure_blocks(context: Context) -> list[Reading]:
     traces = {name: float(sums.mean()) for name, sums in by_name.items()}
     sharpest, heaviest = (max(of, key=lambda name: of[name]) for of in (largest, traces))
     value = largest[sharpest]
-    error = residuals[sharpest]
     sums = by_name[heaviest]
     half = float(stdtrit(PROBES - 1, 0.975)) * float(sums.std(ddof=1)) / PROBES**0.5
     return [
         Reading(
             "largest curvature of a layer",
             value,
-            (value - error, value + error),
+            largest_between(tops[sharpest]),
             "residual",
             f"at most that of the whole {NAMES[context.kind]}",
             float(context.top.values[0]),
             interpretation=f"{sharpest} is the sharpest array of weights when the others are fixed",
             parts=largest,
+            missed=tops[sharpest].missed,
         ),
         Reading(
             "largest trace of a layer",
@@ -307,16 +314,13 @@ def measure_blocks(context: Context) -> list[Reading]:
     ]
 
 
-def _largest_by_block(context: Context) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the largest eigenvalue of every array's diagonal block, and its residual."""
+def _top_by_block(context: Context) -> dict[str, Eigenpairs]:
+    """Return the largest eigenpair of every array's diagonal block."""
     subject = context.subject
     tolerance = 1e-6 if subject.dtype == np.float64 else 1e-2
-    largest = {}
-    residuals = {}
+    tops = {}
     for weight in subject.weights:
         products, size = block(subject, [weight.name], context.kind)
         start = context.rng.standard_normal(size).astype(subject.dtype)
-        pairs = top_eigenpairs(products, start, tolerance=tolerance, limit=200)
-        largest[weight.name] = float(pairs.values[0])
-        residuals[weight.name] = float(pairs.residuals[0])
-    return largest, residuals
+        tops[weight.name] = top_eigenpairs(products, start, tolerance=tolerance, limit=200)
+    return tops

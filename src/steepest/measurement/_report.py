@@ -60,7 +60,8 @@ class Reading:
     Attributes:
         name: what was measured.
         value: the number; NaN when it does not exist here, and ``interpretation`` says why.
-        interval: where it lies: a 95 % interval, or value ± residual of an iteration; None for exact arithmetic.
+        interval: where it lies: a 95 % interval; or, for a largest eigenvalue, from the value less its residual to the
+            bound that ``missed`` is about; None for exact arithmetic.
         source_of_error: what the interval is about: ``"residual"``, ``"probes"``, ``"examples"``, ``"batches"``,
             ``"seeds"``, ``"fit"`` or ``"rounding"``.
         theory: what the value is compared with, or nothing.
@@ -73,6 +74,8 @@ class Reading:
         id: of the quantity that it belongs to; a quantity may have several readings.
         regime: of training, where the reading tells it.
         layer: the layer or array of weights that it is about, where there is a reading for each.
+        missed: for a largest eigenvalue, the probability at most that a larger one lies above the interval, over random
+            starts of the search; None for all else.
     """
 
     name: str
@@ -89,6 +92,7 @@ class Reading:
     id: str = ""
     regime: Regime | None = None
     layer: str = ""
+    missed: float | None = None
 
 
 class FindingId(StrEnum):
@@ -315,26 +319,40 @@ def number(reading: Reading) -> str:
     return "–" if math.isnan(reading.value) else f"{reading.value:.4g}"
 
 
+def ends(reading: Reading) -> str:
+    """Return the interval of a value as text; as a distance where its ends and the value look alike.
+
+    >>> ends(Reading("sharpness", 2.0, (2 - 1e-6, 2 + 3e-6), "residual"))
+    '± 3e-06'
+    """
+    assert reading.interval is not None
+    low, high = reading.interval
+    if reading.source_of_error == "residual" and f"{low:.4g}" == f"{high:.4g}":
+        return f"± {max(high - reading.value, reading.value - low):.2g}"
+    return f"[{low:.4g}, {high:.4g}]"
+
+
+def about(reading: Reading, words: Mapping[str, str] = ERRORS) -> str:
+    """Say what the interval of a value is about, in the words for each source of error."""
+    what = words[reading.source_of_error]
+    if reading.missed is None:
+        return what
+    return f"{what}; larger with a probability below {100 * reading.missed:g} %"
+
+
 def errors(reading: Reading, words: Mapping[str, str] = ERRORS) -> list[str]:
     """Return each error of a value as a line that says what it is about; nothing where a value has none.
-
-    A residual is half of its interval: an eigenvalue lies that near. It is no confidence interval.
 
     Args:
         reading: the value with its errors.
         words: what each source of error is called: ``ERRORS`` or ``BRIEF``.
 
     >>> errors(Reading("sharpness", 2.0, (1.5, 2.5), "residual", over_examples=(1.0, 3.0)))
-    ['± 0.5 (residual of Lanczos, no confidence interval)', '[1, 3] (95 % for other examples like these)']
+    ['[1.5, 2.5] (residual of Lanczos, no confidence interval)', '[1, 3] (95 % for other examples like these)']
     """
     lines = []
     if reading.interval is not None and not math.isnan(reading.value):
-        low, high = reading.interval
-        what = words[reading.source_of_error]
-        ends = f"[{low:.4g}, {high:.4g}]"
-        if reading.source_of_error == "residual":
-            ends = f"± {(high - low) / 2:.2g}"
-        lines.append(f"{ends} ({what})")
+        lines.append(f"{ends(reading)} ({about(reading, words)})")
     if reading.over_examples is not None:
         low, high = reading.over_examples
         if math.isfinite(low) and math.isfinite(high):
@@ -376,6 +394,7 @@ def _reading(entry: Mapping[str, Any]) -> Reading:
         id=_kept(entry.get("id", ""), str),
         regime=None if entry.get("regime") is None else Regime(entry["regime"]),
         layer=_kept(entry.get("layer", ""), str),
+        missed=None if entry.get("missed") is None else _real(entry["missed"]),
     )
 
 

@@ -105,7 +105,7 @@ def write_page(text: str, file: str | Path) -> Path:
 
 
 def _text_of(report: "Report") -> str:
-    from steepest.measurement import ERRORS
+    from steepest.measurement import errors
 
     measured = [quantity for quantity in report.quantities if math.isfinite(quantity.value)]
     figures = drawn_panels([quantity.panel for quantity in measured if quantity.panel is not None])
@@ -121,7 +121,7 @@ def _text_of(report: "Report") -> str:
             ],
             parted=[quantity for quantity in measured if quantity.parts],
             figures=figures,
-            errors=ERRORS,
+            errors=errors,
             signs=SIGNS,
             found=FOUND,
             length=_length,
