@@ -3,7 +3,7 @@
 The vector that comes next in a Krylov space is ``P(A) b`` with the start b and a polynomial P that is known: its roots
 are Ritz values, those that restarts discarded and those of now, and its scale is the product of the links. It has unit
 length, so that an eigenvector v with the eigenvalue λ has ``|P(λ)| |v·b| ≤ 1``. Away from the Ritz values P is large,
-and there v would have to be nearly orthogonal to b (van Dorsselaer, Hochstenbach and van der Vorst 2000). A residual
+and there v would have to be nearly orthogonal to b (van Dorsselaer, Hochstenbach and van der Vorst 2001). A residual
 says less: it bounds the distance to some eigenvalue.
 
 Here ``b = s + g`` with the unit vector s of the caller and a Gaussian g of entries of variance 1/p. Whatever s is,

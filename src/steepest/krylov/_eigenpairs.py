@@ -38,7 +38,7 @@ def top_eigenpairs(
     the search goes on until a random start would have shown, but with the probability ``missed``, whatever eigenvalue
     lies beyond the wanted ones or between them by more than a hundredth; or until it has taken twice the products of
     the residuals, and thirty. What is known then is the ``bound``, by van Dorsselaer, Hochstenbach and van der Vorst
-    (2000). With several pairs the probability is that of each.
+    (2001). With several pairs the probability is that of each.
 
     Of an eigenvalue that occurs several times, a Krylov space has one copy; the others come only with rounding, so that
     fewer than there are may be found.

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from steepest.catalogue import Entry, chapter_title
-from steepest.core.checks import Interval, Verdict
+from steepest.core.checks import Verdict
 from steepest.core.errors import UserError
 from steepest.core.panels import Map, Panel
 from steepest.core.words import LOOKS
@@ -277,7 +277,6 @@ def environment() -> Environment:
     made.filters["spelled"] = partial(spelled, known_only=False)
     made.filters["works"] = partial(cited, known_only=False)
     made.filters["name_in"] = lambda id, names: names[id]
-    made.filters["between"] = lambda pair: _text.ends(Interval(*pair))
     return made
 
 

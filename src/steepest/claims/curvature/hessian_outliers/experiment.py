@@ -148,6 +148,7 @@ def _measure(
             rng.standard_normal(weights.shape[1]),
             2 * c + 1 if place == -1 else c,
             tolerance=TOLERANCE,
+            missed=None,
         )
         values = top.values
         class_share = ((factors @ top.vectors.T) ** 2).sum(1) / values
@@ -178,6 +179,7 @@ def _lower_end(
         rng.standard_normal(len(w)),
         1,
         tolerance=EDGE_TOLERANCE,
+        missed=None,
     )
     return -float(lowest.values[0]), float(curvature(w, lane, lowest.vectors[0]))
 

@@ -95,6 +95,7 @@ def spectra(
             np.asarray(of_classes.start),
             count,
             tolerance=TOLERANCE,
+            missed=None,
         )
         solved.append(pairs)
         return pairs
