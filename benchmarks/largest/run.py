@@ -131,7 +131,7 @@ def main() -> None:
         seeds = [[options.first + start, 2] for start in range(STARTS)]
         made.append(row(name, [search(values, seed, *ends) for seed in seeds]))
         print(*made[-1], sep=" | ", flush=True)
-    if options.record:
+    if options.record and __doc__:
         tables = [
             {"columns": COLUMNS, "rows": rows},
             {"columns": ["eigenvalues", *COLUMNS[1:]], "rows": made},

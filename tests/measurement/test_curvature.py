@@ -10,7 +10,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from steepest.core.errors import UserError
-from steepest.measurement import measure
+from steepest.measurement import Report, errors, measure
 from steepest.measurement._curvature import GROUPS, _over_examples
 from steepest.measurement._optimizer import Optimizer, optimizer_of
 from steepest.measurement.adapters import block, forms_by_group, subject
@@ -64,6 +64,28 @@ def test_layers_in_a_report(dense, network):
     assert heaviest.parts == pytest.approx(exact, abs=5 * np.linalg.norm(dense) * (2 / 30) ** 0.5)
     norm = found["Frobenius norm of the Hessian"]
     assert norm.interval[0] < np.linalg.norm(dense) < norm.interval[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_largest_curvatures_lie_between_residual_and_bound(dense, network, seed):
+    report = measure(network, what=["sharpness", "blocks"], seed=seed, lr=0.1)
+    blocks = [np.linalg.eigvalsh(dense[w.place, w.place])[-1] for w in network.weights]
+    for name, exact in (
+        ("sharpness", np.linalg.eigvalsh(dense)[-1]),
+        ("largest curvature of a layer", max(blocks)),
+    ):
+        reading = report[name]
+        rounding = 1e-9 * exact
+        assert reading.interval[0] - rounding <= exact <= reading.interval[1] + rounding
+        assert reading.missed == 1e-3 and reading.source_of_error == "residual"
+        assert "larger with a probability below 0.1 %" in errors(reading)[0]
+    assert report["largest trace of a layer"].missed is None
+    record = report.to_json()
+    assert Report.from_json(record) == report
+    for entry in record["quantities"]:  # of an earlier version
+        del entry["missed"]
+    old = Report.from_json(record)["sharpness"]
+    assert old.missed is None and "probability" not in errors(old)[0]
 
 
 @pytest.mark.parametrize("micro_batch", [7, 1024])

@@ -18,8 +18,8 @@ from jaxtyping import Float
 
 from steepest.krylov._space import KrylovSpace
 
-NEAR = 1e-2
-"""How closely the end of the spectrum is to be known, relative to the eigenvalue that was found."""
+NEAR = 1e-3
+"""How closely at most the end of the spectrum is to be known, relative to the eigenvalue that was found."""
 AGAIN = 2
 """After so many times the products that the residuals took, what is known of the end has to do ..."""
 LEAST = 30

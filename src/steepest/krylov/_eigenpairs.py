@@ -36,9 +36,9 @@ def top_eigenpairs(
 
     Small residuals show eigenpairs, and not that they are the most extreme ones: of those the start may have little. So
     the search goes on until a random start would have shown, but with the probability ``missed``, whatever eigenvalue
-    lies beyond the wanted ones or between them by more than a hundredth; or until it has taken twice the products of
-    the residuals, and thirty. What is known then is the ``bound``, by van Dorsselaer, Hochstenbach and van der Vorst
-    (2001). With several pairs the probability is that of each.
+    lies beyond the wanted ones or between them by more than the tolerance, or a thousandth; or until it has taken twice
+    the products of the residuals, and thirty. What is known then is the ``bound``, by van Dorsselaer, Hochstenbach and
+    van der Vorst (2001). With several pairs the probability is that of each.
 
     Of an eigenvalue that occurs several times, a Krylov space has one copy; the others come only with rounding, so that
     fewer than there are may be found.
@@ -127,7 +127,7 @@ def _ritz(
         settled = errors <= max(0.9 * tolerance * largest, floor / 10)
         if spent == limit or k == size:
             break
-        near = max(NEAR * largest, tolerance * largest, floor)
+        near = max(max(NEAR, tolerance) * largest, floor)
         if settled.all() and (beyond is None or beyond.is_known(space, values, near, spent)):
             break
         if k == room:

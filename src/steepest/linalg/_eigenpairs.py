@@ -17,7 +17,8 @@ def top_eigenpair(
 ) -> Eigenpairs:
     """Find the largest *algebraic* eigenvalue of a symmetric operator by Lanczos with full reorthogonalization.
 
-    It is made of JAX alone, and can be compiled and mapped.
+    It is made of JAX alone, and can be compiled and mapped. The number of products is fixed, and with few of them a
+    small residual may be that of another eigenvalue: ``top_eigenpairs`` says how likely there is a larger one.
 
     Args:
         operator: v ↦ A v.
