@@ -34,6 +34,7 @@ ORDER = (
     "accelerators",
     "empirical_ntk",
     "curvature",
+    "largest",
     "implicit_bias",
     "regions",
     "sweep",
