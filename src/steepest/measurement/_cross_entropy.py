@@ -7,6 +7,9 @@ from scipy.special import logsumexp
 from steepest.core.errors import UserError
 from steepest.measurement.adapters import Subject
 
+NUMBERS = 2**20
+"""Logits that are in double precision at a time: those of language models are many."""
+
 
 def mean_cross_entropy(outputs: NDArray, targets: NDArray) -> float | None:
     """Return the mean cross-entropy of logits ``(…, C)`` with class numbers ``(…)``; None for other targets.
@@ -18,12 +21,21 @@ def mean_cross_entropy(outputs: NDArray, targets: NDArray) -> float | None:
         return None
     if not np.issubdtype(targets.dtype, np.integer):
         return None
-    logits = outputs.astype(float).reshape(-1, outputs.shape[-1])  # of single tokens too
+    logits = outputs.reshape(-1, outputs.shape[-1])  # of single tokens too
     labels = targets.ravel()
     if not 0 <= labels.min() <= labels.max() < logits.shape[1]:
         return None
+    rows = max(1, NUMBERS // logits.shape[1])
+    parts = [
+        _cross_entropies(logits[i : i + rows].astype(float), labels[i : i + rows])
+        for i in range(0, len(logits), rows)
+    ]
+    return float(np.concatenate(parts).mean())
+
+
+def _cross_entropies(logits: NDArray, labels: NDArray) -> NDArray:
     chosen = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
-    return float((logsumexp(logits, axis=1) - chosen).mean())
+    return logsumexp(logits, axis=1) - chosen
 
 
 def is_cross_entropy(subject: Subject) -> bool:

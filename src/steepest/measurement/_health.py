@@ -90,7 +90,6 @@ def _known_loss(context: Context) -> KnownLoss | None:
         outputs, targets = context.outputs
     except UserError:
         return None
-    outputs = outputs.astype(float)
     risk = context.subject.risk()
     mean = mean_cross_entropy(outputs, targets)
     if mean is not None:
@@ -98,6 +97,7 @@ def _known_loss(context: Context) -> KnownLoss | None:
         return KnownLoss(outputs, targets, None) if is_the_mean else None
     if targets.shape != outputs.shape or not np.issubdtype(targets.dtype, np.floating):
         return None
+    outputs = outputs.astype(float)
     square = float(((outputs - targets) ** 2).mean())
     for factor in (1.0, 0.5):
         if same_risk(context.subject, risk, factor * square):

@@ -15,6 +15,9 @@ from steepest.measurement.adapters._batches import picked, repeated
 from steepest.measurement.adapters._subject import Subject
 
 EXAMPLES = 32  # of the check
+NUMBERS = (
+    2**20
+)  # of their outputs at most: graphs in double precision hold some twenty times as many
 SEED = 20_061_113  # of the pass with other random numbers
 ELSEWHERE = 0.05  # by which each weight is moved for a second look
 SINGLE = float(np.finfo(np.float32).eps)
@@ -54,7 +57,7 @@ def check_subject(subject: Subject) -> None:
             "same examples in every pass; of a module of torch noise='fixed' gives the same random numbers to every "
             "pass"
         )
-    small = few(subject)
+    small = few(subject, _affordable(subject))
     _mean_of_examples(small)
     try:  # in double precision differences are so short that they rarely reach a corner of ReLU
         small.precise().gradient()
@@ -97,6 +100,17 @@ def few(subject: Subject, examples: int = EXAMPLES) -> Subject:
     small = subject.at(subject.values())
     small.batches = kind(_Once(batch), count)
     return small
+
+
+def _affordable(subject: Subject) -> int:
+    """Return how many examples the check takes: few where each has many outputs, as in language models."""
+    if subject.normalizes:  # one example has no statistics
+        return EXAMPLES
+    try:
+        outputs, _ = few(subject, 1).outputs()
+    except UserError:  # the loss is of (params, batch), and there may be no outputs
+        return EXAMPLES
+    return max(1, min(EXAMPLES, NUMBERS // max(1, outputs.size)))
 
 
 def on_rows(subject: Subject, rows: NDArray) -> Subject:
