@@ -4,6 +4,7 @@ The sources are read and not imported, so that a list needs no JAX and a broken 
 """
 
 import ast
+import hashlib
 import importlib
 import importlib.util
 import re
@@ -89,6 +90,8 @@ def registered() -> dict[str, Entry]:
         package = point.dist.metadata["Name"] if point.dist else "a package"
         version = f" {point.dist.version}" if point.dist else ""
         try:
+            if not is_name(point.name):
+                raise UserError(f"{NAMED}; its package must give it another")
             path, module = _source_of(point)
             taken = built_in().get(point.name) or entries.get(point.name)
             if taken is not None:
@@ -130,7 +133,7 @@ def entry(target: str | Path) -> Entry:
     if not path.is_file():
         raise UserError(f"there is no file {path}; steepest new {path.name} writes one")
     own = claim_name(path)
-    if not re.fullmatch(NAME, own):
+    if not is_name(own):
         raise UserError(
             f"a claim is called like its file, in lower-case words, got {path.name}; try my_claim.py"
         )
@@ -155,6 +158,20 @@ def claim_name(path: Path) -> str:
 
 
 NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+NAMED = (
+    "a claim's name is lower-case words joined by hyphens, as folders and pages are called like it"
+)
+LONGEST = 100
+"""Letters of a name: file systems take twice as many."""
+
+
+def is_name(name: str) -> bool:
+    """Whether a claim may be called so.
+
+    >>> is_name("edge-of-stability"), is_name("../edge"), is_name("javascript:edge")
+    (True, False, False)
+    """
+    return len(name) <= LONGEST and re.fullmatch(NAME, name) is not None
 
 
 def load(target: "str | Path | Entry") -> "type[Claim]":
@@ -164,7 +181,11 @@ def load(target: "str | Path | Entry") -> "type[Claim]":
         UserError: for an unknown name, with the nearest one; for a file that cannot be imported or has no claim.
     """
     line = target if isinstance(target, Entry) else entry(target)
-    module = _import_module(line) if line.module else import_file(line.path)
+    if line.module:
+        module = _import_module(line)
+    else:
+        module = import_file(line.path)
+        _remember(line.path)
     base = importlib.import_module("steepest.kit").Claim
     classes = [
         kind
@@ -183,6 +204,33 @@ def load(target: "str | Path | Entry") -> "type[Claim]":
             "and figure; steepest new my_claim.py writes one that does"
         )
     return kind
+
+
+def was_imported(path: Path) -> bool:
+    """Whether a file, as it is now, was imported before because a reader named it.
+
+    Results name files too, and may be somebody else's: such a file is not imported for their sake.
+    """
+    return _imported().get(str(path.absolute())) == _digest(path)
+
+
+def _remember(path: Path) -> None:
+    """Remember that a reader's file was imported, and what was in it."""
+    table = _imported()
+    name = str(path.absolute())
+    if table.get(name) != (digest := _digest(path)):
+        table.put(name, digest)
+
+
+def _imported() -> Table:
+    return Table("imported", "1")
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
 def first_sentence(path: Path) -> str:

@@ -7,17 +7,29 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from steepest.core.errors import UserError
 
 
-def import_file(path: Path) -> ModuleType:
-    """Import a reader's file, anew whenever it or a neighbour that it imports has changed."""
+def import_file(path: Path, *, anew: bool = False) -> ModuleType:
+    """Import a reader's file, whatever it is called: ``json.py`` takes no module's place.
+
+    Neighbours that it imports are found in its folder. What else was imported, and where Python looks, stays as it was.
+
+    Args:
+        path: the file, absolute.
+        anew: run it again even if neither it nor a neighbour that it imports has changed.
+
+    Raises:
+        UserError: it does not import; the exception is its cause.
+    """
     name = "steepest_file_" + hashlib.sha256(os.fsencode(path)).hexdigest()[:8] + f"_{path.stem}"
     module = sys.modules.get(name)
-    if module is not None and not _changed(module):
+    if module is not None and not anew and not _changed(module):
         return module
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -47,11 +59,13 @@ def _neighbours(folder: Path) -> Iterator[set[str]]:
     names |= {source.parent.name for source in folder.glob("*/__init__.py")}
     names -= {*sys.stdlib_module_names, "steepest"}
     others: dict[str, ModuleType] = {}
-    for name, source in _loaded(names).items():
+    for name in _loaded(names):
         module = sys.modules.pop(name)
-        if name not in _BROUGHT and not source.is_relative_to(folder):
+        if name not in _BROUGHT:
             others[name] = module
-    sys.path.insert(0, str(folder))
+    finder = _OfFolder(folder, names)
+    sys.meta_path.insert(0, finder)
+    sys.path.append(str(folder))  # behind what is installed, for whoever else looks for a neighbour
     importlib.invalidate_caches()
     # bytecode knows its source by seconds and size, and would hide a quick change of a neighbour
     keeps_bytecode = sys.dont_write_bytecode
@@ -60,10 +74,44 @@ def _neighbours(folder: Path) -> Iterator[set[str]]:
         yield names
     finally:
         sys.dont_write_bytecode = keeps_bytecode
-        sys.path.remove(str(folder))
-        _BROUGHT.update(_loaded(names))
+        sys.meta_path.remove(finder)
+        del sys.path[len(sys.path) - 1 - sys.path[::-1].index(str(folder))]
+        for name in _loaded(names):
+            if _is_installed(name.partition(".")[0], folder):
+                del sys.modules[name]
+            else:
+                _BROUGHT.add(name)
         _BROUGHT.difference_update(others)
         sys.modules.update(others)
+
+
+def _is_installed(name: str, folder: Path) -> bool:
+    """Whether an import anywhere else means another module than the neighbour of this name."""
+    spec = PathFinder.find_spec(name)
+    return spec is not None and not Path(spec.origin or folder).is_relative_to(folder)
+
+
+class _OfFolder:
+    """Finds neighbours for the files of their folder alone, so that no package gets them instead of its own."""
+
+    def __init__(self, folder: Path, names: set[str]) -> None:
+        self._folder = folder
+        self._names = names
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return where a neighbour is, if one of them asks for it."""
+        if path is not None or name not in self._names or not self._is_asked():
+            return None
+        return PathFinder.find_spec(name, [str(self._folder)])
+
+    def _is_asked(self) -> bool:
+        """Whether the import stands in a file of the folder."""
+        frame = sys._getframe(2)
+        while frame is not None:
+            if not frame.f_globals.get("__name__", "").startswith("importlib"):
+                return Path(frame.f_code.co_filename).is_relative_to(self._folder)
+            frame = frame.f_back
+        return False
 
 
 def _loaded(names: set[str]) -> dict[str, Path]:

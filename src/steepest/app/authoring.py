@@ -2,14 +2,12 @@
 
 import ast
 import keyword
-import re
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from steepest import catalogue
-from steepest.catalogue import NAME
 from steepest.core.errors import UserError
 
 
@@ -26,7 +24,7 @@ def write_template(target: str) -> Path:
     if path.name and path.suffix != ".py":
         path = path.with_name(path.name.replace("-", "_") + ".py")
     name = catalogue.claim_name(path)
-    if not re.fullmatch(NAME, name):
+    if not catalogue.is_name(name):
         raise UserError(
             f"a claim's name is lower-case words joined by hyphens, got {target!r}; try my-claim or my_claim.py"
         )
@@ -80,21 +78,22 @@ def check_claim(target: str) -> int:
     """Print what a claim still lacks, in plain words; return how many things that are."""
     from steepest.app.console import sign
     from steepest.app.details import more_repetitions
+    from steepest.app.streams import tell
     from steepest.core.words import Verdict
 
     entry = catalogue.entry(target)
     count = 0
     results: list[Any] = []
     for title, missing in inspected(entry, results.append):
-        print(f"{'✗' if missing else '✓'} {title}")
+        tell(f"{'✗' if missing else '✓'} {title}")
         for problem in missing:
-            print(f"    {problem}")
+            tell(f"    {problem}")
         count += len(missing)
     result = results[0]
     if result.verdict is not Verdict.HOLDS:
-        print(f"{sign(None)} verdict of the quick preset: {result.verdict.value} — {result.reason}")
+        tell(f"{sign(None)} verdict of the quick preset: {result.verdict.value} — {result.reason}")
     for line in more_repetitions(result):
-        print(f"? {line}")
+        tell(f"? {line}")
     words = "nothing is missing" if not count else f"{count} to mend"
-    print(f"{entry.name}: {words}")
+    tell(f"{entry.name}: {words}")
     return count

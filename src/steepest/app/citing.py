@@ -1,12 +1,12 @@
 """``steepest cite``: how to cite a verdict, Steepest, and the works that a claim cites."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from steepest import __version__
+from steepest.app.streams import tell, tell_json
 from steepest.catalogue import HERE, Entry
 from steepest.core.words import LOOKS
 from steepest.engine.commands import run_command
@@ -198,15 +198,15 @@ def _stored(
 def show_citation(citation: Citation, as_json: bool) -> None:
     """Print a citation: for people, with BibTeX that can be copied, or as JSON."""
     if as_json:
-        print(json.dumps(citation.to_json(), indent=1))
+        tell_json(citation.to_json())
         return
-    print(f"{citation.line.name}: {citation.line.says}\n")
+    tell(f"{citation.line.name}: {citation.line.says}\n")
     for title, value in _facts(citation).items():
-        print(f"  {title:<9} {value}")
-    print(f"\nCite it as:\n\n  {citation.sentence}\n")
+        tell(f"  {title:<9} {value}")
+    tell(f"\nCite it as:\n\n  {citation.sentence}\n")
     if not citation.works:
-        print("The claim cites no work of the bibliography; steepest show has its source.\n")
-    print("\n\n".join(citation.bibtex))
+        tell("The claim cites no work of the bibliography; steepest show has its source.\n")
+    tell("\n\n".join(citation.bibtex))
 
 
 def _facts(citation: Citation) -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 import argparse
 import errno
-import json
 import os
 import re
 import sys
@@ -15,7 +14,7 @@ from steepest import __version__, catalogue
 from steepest.app.fields import read_fields
 from steepest.app.standing import EXIT_CODES
 from steepest.app.stopping import KEPT, STOPPED, TERMINATED, Terminated, ended_in_order
-from steepest.app.streams import say_page, speak_plainly
+from steepest.app.streams import say, say_page, speak_plainly, tell, tell_json
 from steepest.core.errors import UserError, nearest
 
 USAGE = 2
@@ -68,7 +67,7 @@ def read(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def _refuse(sentence: str, code: int = USAGE) -> int:
-    print(f"steepest: {_brief(sentence)}", file=sys.stderr)
+    say(f"steepest: {_brief(sentence)}")
     return code
 
 
@@ -90,10 +89,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         command = self.prog.partition(" ")[2]
-        print(
-            f"steepest{' ' + command if command else ''}: {_brief(_clear(message))}",
-            file=sys.stderr,
-        )
+        say(f"steepest{' ' + command if command else ''}: {_brief(_clear(message))}")
         raise SystemExit(USAGE)
 
 
@@ -479,7 +475,7 @@ def _exercise(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.exercise_notebook import write_exercise
 
     path = write_exercise(line, known.file, known.results)
-    print(f"{path}: open it with jupyter lab {path}, fill in predict and run its cells")
+    tell(f"{path}: open it with jupyter lab {path}, fill in predict and run its cells")
     return 0
 
 
@@ -487,7 +483,7 @@ def _atlas(known: argparse.Namespace, words: Sequence[str]) -> int:
     _prepare()
     from steepest.site.pages import build
 
-    print(build(known.results, known.out))
+    tell(str(build(known.results, known.out)))
     return 0
 
 
@@ -504,8 +500,8 @@ def _book(known: argparse.Namespace, words: Sequence[str]) -> int:
         parser=build_parser(),
     )
     for warning in book.warnings:
-        print(f"steepest: {warning}", file=sys.stderr)
-    print(book.index)
+        say(f"steepest: {warning}")
+    tell(str(book.index))
     return 0
 
 
@@ -526,7 +522,7 @@ def _measure(known: argparse.Namespace, words: Sequence[str]) -> int:
     else:
         report = transferred(known) if known.best_step else checked_widths(known)
     if known.json:
-        print(json.dumps(report.to_json(), indent=1))
+        tell_json(report.to_json())
     if known.page is not None:
         from steepest.site.pages import report_page
 
@@ -576,7 +572,7 @@ def _compare(known: argparse.Namespace) -> int:
 
     comparison = compare(*known.compare)
     if known.json:
-        print(json.dumps(comparison.to_json(), indent=1))
+        tell_json(comparison.to_json())
     else:
         show_comparison(comparison)
     if known.page is not None:
@@ -594,7 +590,7 @@ def _watch(known: argparse.Namespace, words: Sequence[str]) -> int:
 
     run = watch(known.log, known.training)
     if known.json:
-        print(json.dumps(run.to_json(), indent=1))
+        tell_json(run.to_json())
     else:
         show(run)
     if known.page is not None:
@@ -639,7 +635,7 @@ def _new(known: argparse.Namespace, words: Sequence[str]) -> int:
     from steepest.app.authoring import write_template
 
     path = write_template(known.name)
-    print(
+    tell(
         f"{path}: run it with steepest run {path}, and see what it lacks with steepest check {path}"
     )
     return 0
@@ -683,10 +679,14 @@ def _show_warnings_in_a_sentence() -> None:
         warnings.simplefilter("always", kind)
     usual = warnings.showwarning
 
-    def sentence(message: Any, category: Any, *rest: Any, **more: Any) -> None:
+    def sentence(
+        message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
         if issubclass(category, ours):
-            print(f"steepest: {message}", file=sys.stderr)
+            say(f"steepest: {message}")
+        elif file is None:
+            say(warnings.formatwarning(message, category, filename, lineno, line), end="")
         else:
-            usual(message, category, *rest, **more)
+            usual(message, category, filename, lineno, file, line)
 
     warnings.showwarning = sentence

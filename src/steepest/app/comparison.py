@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from steepest.app.console import wide
@@ -16,7 +17,7 @@ def show_comparison(comparison: Comparison) -> None:
     title = f"{before['model']}, before and after: {before['weights']} weights"
     if before != after:
         title = f"{_worded(before)} before, {_worded(after)} after"
-    console.print(f"[bold]{title}[/]", highlight=False)
+    console.print(f"[bold]{escape(title)}[/]", highlight=False)
     for finding in comparison.findings:
         line = f"  {finding.sign} {finding.text}  ({finding.evidence})"
         console.print(line, markup=False, highlight=False)

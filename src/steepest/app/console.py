@@ -1,10 +1,15 @@
 """The terminal: a bar on standard error, tables on standard output."""
 
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
+from rich.text import Text
 
+from steepest.core.text import visible
 from steepest.core.words import LOOKS
 
 
@@ -30,7 +35,20 @@ def wide() -> Console:
 
 
 class _Output(Console):
-    """Leaves a pipe whose reader went away to the command line, for which it is no error."""
+    """Shows text without what controls a terminal, which the styles and the bar alone may do.
+
+    A pipe whose reader went away is left to the command line, for which it is no error.
+    """
+
+    def render_str(self, text: str, **look: Any) -> Text:
+        """Return a text as rich lays it out."""
+        return super().render_str(visible(text), **look)
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        """Yield the parts of what is shown; those that control the terminal are rich's own."""
+        for segment in super().render(renderable, options):
+            shown = segment.text if segment.control else visible(segment.text)
+            yield Segment(shown, segment.style, segment.control)
 
     def on_broken_pipe(self) -> None:
         """Go on with the error that was raised."""
@@ -39,7 +57,7 @@ class _Output(Console):
 
 def beside() -> Console:
     """Return standard error, for what is said while something runs: standard output stays free for its result."""
-    return Console(file=sys.stderr)
+    return _Output(file=sys.stderr)
 
 
 def bar() -> Progress:

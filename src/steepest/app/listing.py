@@ -1,6 +1,5 @@
 """``steepest list``: what there is and what it came to, without running anything or reading arrays."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ from rich.text import Text
 
 from steepest import catalogue
 from steepest.app.console import wide
+from steepest.app.streams import tell, tell_json
 from steepest.catalogue import Entry, chapter_title
 from steepest.core.errors import UserError, nearest
 from steepest.core.words import LOOKS, STALE
@@ -41,13 +41,13 @@ def list_claims(chapter: str | None, results: Path, as_json: bool) -> None:
     records.keep()
     if as_json:
         blocks = [_record(line, verdicts[line.name], records_of[line.name]) for line in lines]
-        print(json.dumps(blocks, indent=1))
+        tell_json(blocks)
         return
     _print_lines(
         lines, {line.name: _sign(verdicts[line.name], records_of[line.name]) for line in lines}
     )
     if any(verdict.endswith(STALE) for verdict in verdicts.values()):
-        print(f"~ {STALE}: the code has changed since; steepest run judges or computes it again")
+        tell(f"~ {STALE}: the code has changed since; steepest run judges or computes it again")
 
 
 def _print_lines(lines: list[Entry], signs: dict[str, Text]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from steepest.app.agreement import is_agreed
@@ -110,7 +111,7 @@ def transferred(known: Any) -> Report:
 def _report(report: Report) -> None:
     console = wide()
     title = f"{report.model}: {report.weights} weights, {report.examples} examples"
-    console.print(f"[bold]{title}[/]", highlight=False)
+    console.print(f"[bold]{escape(title)}[/]", highlight=False)
     for finding in report.findings:
         line = f"  {finding.sign} {finding.text}  ({finding.evidence})"
         console.print(line, markup=False, highlight=False)

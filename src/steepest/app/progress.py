@@ -52,7 +52,9 @@ def waited_for(console: Console, name: str) -> Iterator[Callable[[str], None]]:
     def start(stage: str) -> None:
         end()
         line = f"still computing {name} ({stage}), {LONG:.0f} s; Ctrl-C stops without loss"
-        timers.append(threading.Timer(LONG, console.print, (line,), {"highlight": False}))
+        timers.append(
+            threading.Timer(LONG, console.print, (line,), {"highlight": False, "markup": False})
+        )
         timers[0].daemon = True
         timers[0].start()
 

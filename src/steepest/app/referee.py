@@ -1,13 +1,13 @@
 """``steepest referee``: how a claim could be wrong, by severity, with what shows each finding again."""
 
-import json
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
 from steepest.app.console import bar, styled, wide
 from steepest.app.referee_words import HEADINGS, NOTHING, said, said_run, summary, to_json
-from steepest.app.streams import say_page
+from steepest.app.streams import say_page, tell_json
 from steepest.catalogue import Entry
 from steepest.engine.referee import Review, Severity, review
 from steepest.engine.store import Store
@@ -37,7 +37,7 @@ def referee(
         watch = lambda stage: shown.update(task, stage=stage)
         reviewed = review(entry, Store(results), runs=runs, watch=watch)
     if as_json:
-        print(json.dumps(to_json(reviewed), indent=1, allow_nan=False))
+        tell_json(to_json(reviewed))
     else:
         show_review(reviewed)
     if page is not None:
@@ -48,7 +48,7 @@ def referee(
 def show_review(review: Review) -> None:
     """Print the findings, the worst first."""
     console = wide()
-    head = f"[bold]{review.claim}[/]: {summary(review)}"
+    head = f"[bold]{review.claim}[/]: {escape(summary(review))}"
     where = f"{review.preset} preset, seed {review.seed}: {styled(review.verdict)}"
     console.print(f"{head} ({where})", highlight=False)
     for severity in Severity:

@@ -1,8 +1,6 @@
 """``steepest run``: one claim in this process, several in processes of their own."""
 
 import argparse
-import json
-import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +14,7 @@ from steepest.app.details import show_details
 from steepest.app.pictures import draw_picture
 from steepest.app.progress import shown, waited_for
 from steepest.app.standing import exit_code, record_for
-from steepest.app.streams import say
+from steepest.app.streams import say, tell, tell_json
 from steepest.app.summary import (
     by_chapter,
     change,
@@ -87,9 +85,9 @@ def _run_everything(
     )
     _show(known, asked, outcomes, store)
     if any(outcome.result for outcome in outcomes):
-        output = sys.stderr if known.json else sys.stdout
-        print(f"atlas: {write_atlas()}", file=output)
-        print(f"{len(outcomes)} claims in {duration(time.monotonic() - start)}", file=output)
+        show = say if known.json else tell
+        show(f"atlas: {write_atlas()}")
+        show(f"{len(outcomes)} claims in {duration(time.monotonic() - start)}")
     return outcomes
 
 
@@ -223,5 +221,5 @@ def _print_json(outcomes: Sequence[Outcome], single: bool) -> None:
             }
             records.append({**result.to_json(), **more})
         if result is None or change(result):
-            print(f"steepest: {exception(outcome)}", file=sys.stderr)
-    print(json.dumps(records[0] if single and records else records, indent=1))
+            say(f"steepest: {exception(outcome)}")
+    tell_json(records[0] if single and records else records)

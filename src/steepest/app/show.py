@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from steepest import catalogue
@@ -23,7 +24,7 @@ def show_claim(target: str) -> None:
     text = description(line)
     console = wide()
     plain: Any = {"highlight": False, "markup": False}
-    console.print(f"[bold]{line.name}[/] ({chapter_title(line.chapter)})", highlight=False)
+    console.print(f"[bold]{line.name}[/] ({escape(chapter_title(line.chapter))})", highlight=False)
     console.print(f"{line.says}\n", **plain)
     if text.explanation:
         console.print(f"{text.explanation}\n", **plain)
@@ -42,9 +43,9 @@ def show_claim(target: str) -> None:
         "field", "quick", "full", "meaning", box=None, pad_edge=False, header_style="bold"
     )
     for field in text.fields:
-        table.add_row(f"--{field.name}", field.quick, field.full, field.meaning.replace("[", r"\["))
+        table.add_row(f"--{field.name}", field.quick, field.full, field.meaning)
     console.print()
-    console.print(table)
+    console.print(table, markup=False)
     plane = " and ".join(text.diagram)
     if plane:
         console.print(f"\nphase diagram over {plane}: steepest sweep {target}", **plain)

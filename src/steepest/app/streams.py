@@ -1,10 +1,21 @@
-"""Standard output and standard error: symbols that they can show, and lines of ours; nothing here imports rich."""
+"""Standard output and standard error: symbols that they can show, and lines of ours; nothing here imports rich.
+
+Every word that a command prints goes through here or through ``console.py``, where characters that control a terminal
+become visible: labels, logs, records, file names and messages come from other people. What a reader's own program
+prints is its own.
+"""
 
 import codecs
 import io
+import json
 import sys
+import traceback
 import unicodedata
 from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from steepest.core.text import visible
 
 _ASCII = {
     "✓": "+",
@@ -65,16 +76,34 @@ def _spelled(symbol: str) -> str:
 def speak_plainly() -> None:
     """Let streams whose encoding lacks our symbols spell them, instead of breaking off."""
     codecs.register_error(PLAIN, _plainly)
+    sys.excepthook = say_defect
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # UTF-8 lacks the bytes of names that are no text
             stream.reconfigure(errors=PLAIN)
 
 
-def say(text: str) -> None:
+def say(text: str, end: str = "\n") -> None:
     """Print a line on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, end=end, flush=True)
 
 
-def say_page(page: Path, json: bool) -> None:
+def tell(text: str) -> None:
+    """Print a line on standard output."""
+    print(visible(text))
+
+
+def tell_json(record: Any) -> None:
+    """Print a record on standard output as JSON, which writes every character of a terminal's as an escape."""
+    print(json.dumps(record, indent=1).replace("\x7f", "\\u007f"))
+
+
+def say_defect(
+    kind: type[BaseException], trouble: BaseException, trace: TracebackType | None
+) -> None:
+    """Print what nobody caught, as Python does."""
+    say("".join(traceback.format_exception(kind, trouble, trace)), end="")
+
+
+def say_page(page: Path, as_json: bool) -> None:
     """Print where a page is: on standard error where standard output is for JSON."""
-    print(f"page: {page}", file=sys.stderr if json else sys.stdout)
+    (say if as_json else tell)(f"page: {page}")

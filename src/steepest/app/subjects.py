@@ -1,14 +1,13 @@
 """``steepest run CLAIM --subject FILE.py:FUNCTION``: a claim on a reader's own network."""
 
 import argparse
-import json
 from collections.abc import Sequence
 
 from steepest.app.agreement import is_agreed
 from steepest.app.console import bar, wide
 from steepest.app.details import show_details
 from steepest.app.fields import read_fields
-from steepest.app.streams import say, say_page
+from steepest.app.streams import say, say_page, tell_json
 from steepest.catalogue import Entry
 from steepest.core.words import LOOKS
 from steepest.engine.results import Result
@@ -40,7 +39,7 @@ def run_on_subject(known: argparse.Namespace, entry: Entry, words: Sequence[str]
         say("steepest: nothing was run")
         return 3
     if known.json:
-        print(json.dumps(result.to_json(), indent=1))
+        tell_json(result.to_json())
     else:
         _show(result)
     if known.page is not None:

@@ -85,7 +85,7 @@ def by_chapter(entries: Sequence[Entry], outcomes: Sequence[Outcome]) -> Table:
         counts.setdefault(entry.chapter, Counter())[_part(outcome)] += 1
     rows = Table.grid(padding=(0, 2))
     for chapter, parts in counts.items():
-        rows.add_row(chapter_title(chapter), _counted(parts))
+        rows.add_row(escape(chapter_title(chapter)), _counted(parts))
     return rows
 
 

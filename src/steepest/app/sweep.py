@@ -1,6 +1,5 @@
 """``steepest sweep``: the plan, how far it is, what came."""
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from steepest.app.console import bar, styled, wide
 from steepest.app.sharding import read_shard
-from steepest.app.streams import say
+from steepest.app.streams import say, tell_json
 from steepest.core.errors import UserError
 from steepest.engine import sweeps
 from steepest.engine.workers import check_place
@@ -79,7 +78,7 @@ def _confirm(so_far: str) -> None:
         raise UserError(
             "this takes more than an hour; say --yes to start it, or divide it with --shard 1/10"
         )
-    print("This takes more than an hour. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    say("This takes more than an hour. Go on? [y/N] ", end="")
     if input().strip().lower() not in ("y", "yes"):
         raise UserError(f"not started; {so_far}")
 
@@ -99,7 +98,7 @@ def _report(result: sweeps.Sweep, known: Any) -> None:
             "counts": result.counts,
             "points": result.points,
         }
-        print(json.dumps(record, indent=1))
+        tell_json(record)
         return
     console = wide()
     counts = ", ".join(f"{count} {styled(verdict)}" for verdict, count in result.counts.items())

@@ -1,6 +1,5 @@
 """``steepest trials``: how often a claim holds, at fresh seeds and at random settings of its scope."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from rich.table import Table
 
 from steepest.app.console import bar, styled, wide
 from steepest.app.sharding import read_shard
-from steepest.app.streams import say, say_page
+from steepest.app.streams import say, say_page, tell_json
 from steepest.core.words import CRASHED, word
 from steepest.engine import sweeps
 from steepest.engine.trials import MOST, RunKind, Tally, TrialPlan, Trials, gather
@@ -41,7 +40,7 @@ def trials(known: Any) -> Trials:
         _compute(left, known)
     result = gather(plan, known.out)
     if known.json:
-        print(json.dumps(result.to_json(), indent=1))
+        tell_json(result.to_json())
     else:
         show_trials(wide(), result)
     if known.page is not None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rich.markup import escape
 from rich.table import Table
 
 from steepest.app.console import wide
@@ -11,7 +12,7 @@ from steepest.measurement import TrainingRun
 def show(run: TrainingRun) -> None:
     """Print the findings and a short table."""
     console = wide()
-    console.print(f"[bold]{run.title}[/]", highlight=False)
+    console.print(f"[bold]{escape(run.title)}[/]", highlight=False)
     for finding in run.findings:
         line = f"  {finding.sign} {finding.text}  ({finding.evidence})"
         console.print(line, markup=False, highlight=False)

@@ -154,7 +154,10 @@ def staleness(entry: Entry, result: Any, *, sources: str = "") -> str:
     """
     if not entry.path.is_file():
         return "the claim's source is not here any more, so nobody can tell"
-    now = stamp(entry, sources=sources)
+    try:
+        now = stamp(entry, sources=sources)
+    except (SyntaxError, ValueError, OSError, RecursionError, MemoryError):
+        return "the claim's source cannot be read, so nobody can tell"
     if not now.same_experiment(result.stamp, result.versions):
         return "the claim, a part of it, or JAX or NumPy has changed since"
     if result.stamp["judgement"] != now.judgement:

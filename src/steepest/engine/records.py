@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from steepest.cache import Table, file_state
+from steepest.catalogue import is_name
 from steepest.core.records import canonical_digest
 from steepest.core.words import Verdict
 
@@ -142,7 +143,7 @@ class Records:
 
     def claims(self) -> list[str]:
         """Return the names of the folders of claims, in alphabetical order."""
-        return sorted(path.name for path in self.root.glob("*") if path.is_dir())
+        return sorted(path.name for path in self.root.glob("*") if is_name(path.name))
 
     def of_claim(self, claim: str) -> Iterator[tuple[Path, Record]]:
         """Yield every sound record of a claim with its folder."""
@@ -209,6 +210,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     question = Question.of(Record.from_json(record))
     if question.key != folder.name or record["claim"] != folder.parent.name:
         raise ValueError("it is the result of another question")
+    if not is_name(record["claim"]):  # links of pages are made of it
+        raise ValueError("no claim is called like its folder")
     return record
 
 
@@ -231,6 +234,8 @@ def check_record(record: Mapping[str, Any]) -> None:
 
 def read_text(path: Path) -> str:
     """Return the text of a file that is not larger than any of ours."""
+    if path.is_symlink() or not path.is_file():  # a pipe would be waited for
+        raise ValueError(f"{path.name} is no file of ours")
     if path.stat().st_size > LARGEST // 8:
         raise ValueError(f"{path.name} is larger than any of ours")
     return path.read_text("utf-8")

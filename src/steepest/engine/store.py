@@ -94,6 +94,7 @@ class Store:
         key = question.key
         temporary = parent / f".new-{key}-{os.getpid()}"
         try:
+            refuse_links(self.root, result.claim)
             parent.mkdir(parents=True, exist_ok=True)
             remove_leftovers(parent)
             temporary.mkdir(exist_ok=True)
@@ -258,9 +259,27 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def refuse_links(root: Path, *parts: str) -> None:
+    """Refuse to write where a link below a folder of results leads: the folder may be somebody else's.
+
+    Raises:
+        UnwritableError: one of the parts is a link.
+    """
+    place = root
+    for part in parts:
+        place /= part
+        if place.is_symlink():
+            raise UnwritableError(
+                f"{place} is a link, and nothing is written where it leads; remove it, or choose another folder "
+                "with --out"
+            )
+
+
 def remove_leftovers(parent: Path) -> None:
     """Remove what killed runs left behind; a day old, so that no running neighbour loses its folder."""
-    for leftover in parent.glob(".*-*"):
+    if parent.is_symlink():
+        return
+    for leftover in (*parent.glob(".new-*-*"), *parent.glob(".old-*-*")):
         try:
             if time.time() - leftover.lstat().st_mtime > DAY:
                 remove(leftover)
@@ -269,6 +288,8 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _digest(path: Path) -> str:
+    if path.is_symlink() or not path.is_file():
+        raise ValueError(f"{path.name} is no file of ours")
     if path.stat().st_size > LARGEST:
         raise ValueError(f"{path.name} is larger than any of ours")
     return hashlib.sha256(path.read_bytes()).hexdigest()

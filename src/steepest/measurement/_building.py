@@ -1,14 +1,13 @@
 """What a reader's own function builds: model, loss, data, and how it trains."""
 
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 from steepest.core.errors import UserError, nearest
+from steepest.files import import_file
 
 REQUIRED = ("model", "loss", "data")
 SHORT = (*REQUIRED, "optimizer", "held_out")
@@ -181,23 +180,12 @@ def _function(where: str) -> Callable[..., Any]:
 
 
 def _module(file: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{file} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(file.resolve().parent))
-    sys.modules[file.stem] = module
     try:
-        spec.loader.exec_module(module)
-    except ModuleNotFoundError as trouble:
-        advice = (
-            "pip install 'steepest[torch]'"
-            if trouble.name == "torch"
-            else f"install {trouble.name}"
-        )
-        raise UserError(f"{file.name} does not import: {trouble}; {advice}") from trouble
-    except (Exception, SystemExit) as trouble:
-        raise UserError(f"{file.name} does not import: {first_line(trouble)}") from trouble
-    finally:
-        sys.path.pop(0)
-    return module
+        return import_file(file.resolve(), anew=True)
+    except UserError as refusal:
+        trouble = refusal.__cause__ or refusal
+    said = first_line(trouble)
+    if isinstance(trouble, ModuleNotFoundError):
+        torch = "pip install 'steepest[torch]'"
+        said = f"{trouble}; {torch if trouble.name == 'torch' else f'install {trouble.name}'}"
+    raise UserError(f"{file.name} does not import: {said}") from trouble

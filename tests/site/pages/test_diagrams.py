@@ -104,10 +104,10 @@ def test_cells_are_drawn_without_seams(swept):
 def test_only_diagrams_have_scripts_and_all_share_one_library(swept, pages, diagrams):
     for name, page in pages.items():
         scripts = [found for tag, found in page.elements if tag == "script"]
-        assert len(scripts) == (3 if name in diagrams else 0), name
-        assert [found["src"] for found in scripts if "src" in found] == ["../bokeh.min.js"] * (
-            name in diagrams
-        )
+        assert len(scripts) == (2 if name in diagrams else 0), name
+        assert not [found for found in scripts if "src" in found]  # the page may not name one
+        text = (swept / name).read_text("utf-8")
+        assert text.count('library.src = "../bokeh.min.js"') == (name in diagrams)
     assert [path.name for path in swept.rglob("*.js")] == ["bokeh.min.js"]
     assert (swept / "bokeh.min.js").read_bytes() == _hover.script()
 
@@ -209,7 +209,7 @@ def test_hostile_words_stay_words(swept, diagrams):
     for name, page in diagrams.items():
         text = (swept / name).read_text("utf-8")
         assert "alert(3)" in text and "<script>alert" not in text
-        assert len(re.findall("<script", text)) == len(re.findall("</script>", text)) == 3
+        assert len(re.findall("<script", text)) == len(re.findall("</script>", text)) == 2
         # the page's text has it as it was said; a long word may go on in the next line
         assert page.text.replace(" ", "").count("<script>alert(3)</script>") >= 4
         told = json.dumps(record(swept, name), ensure_ascii=False)

@@ -11,11 +11,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from steepest.catalogue import was_imported
 from steepest.core.errors import UserError
 from steepest.core.records import canonical_digest
 from steepest.core.words import CRASHED
 from steepest.engine.fingerprint import everything
-from steepest.engine.store import DAMAGE, Damaged, Store, move_into_place
+from steepest.engine.store import DAMAGE, Damaged, Store, move_into_place, refuse_links
 from steepest.engine.sweeps._batch import Record, crashed
 from steepest.engine.sweeps._pieces import Pieces
 from steepest.engine.sweeps._plan import Plan
@@ -57,6 +58,8 @@ def stored_plans(out: Path) -> Iterator[Plan]:
 
 
 def _read_plan(path: Path) -> Plan:
+    if path.is_symlink() or not path.is_file():
+        raise ValueError("it is no file of ours")
     if path.stat().st_size > PLAN:
         raise ValueError("it is larger than any plan of ours")
     stored = json.loads(path.read_text("utf-8"))
@@ -65,6 +68,11 @@ def _read_plan(path: Path) -> Plan:
         raise ValueError("it does not match its checksum")
     version = record.pop("version")
     claim = record.pop("claim")
+    file = str(record["target"])
+    if file.endswith(".py") and not was_imported(Path(file)):
+        raise ValueError(
+            f"its claim is in {file}, which runs only where you name it yourself: steepest run {file}, then again"
+        )
     plan = Plan.from_json(record)
     if version != plan.kind.version:
         raise ValueError(
@@ -187,6 +195,8 @@ def work(
             f"shards count from 1 to their number, got {i}/{n}; write --shard 1/{max(n, 1)}"
         )
     Store(out).prepare()
+    for folder in ("points", plan.folder):
+        refuse_links(out, plan.claim, folder)
     points = Points(out / plan.claim / "points")
     points.sweep_up()
     tasks = plan.tasks[i - 1 :: n]

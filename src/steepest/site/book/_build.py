@@ -259,7 +259,7 @@ def _finish(html: Path, results: Path) -> None:
     for path in html.rglob("*.map"):
         path.unlink()
     for page in sorted(html.rglob("*.html")):
-        page.write_text(lean_page(page.read_text("utf-8")), "utf-8")
+        page.write_text(pages.guarded(lean_page(page.read_text("utf-8"))), "utf-8")
     for script in sorted((html / "_static").glob("*.js")):
         script.write_text(lean_script(script.read_text("utf-8")), "utf-8")
     for sheet in sorted(html.rglob("*.css")):

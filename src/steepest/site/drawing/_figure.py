@@ -13,6 +13,7 @@ from steepest.core.panels import Map, Panel
 
 from ._cells import SEAM
 from ._colours import FULL, PAGE, SMALL, STYLE, Detail
+from ._labels import settable
 from ._map import map_axes
 from ._panel import panel_axes
 
@@ -68,6 +69,7 @@ def _figure_class() -> Any:
 def _draw(panels: Sequence[Panel | Map], detail: Detail) -> Any:
     from matplotlib import rc_context
 
+    panels = [settable(panel) for panel in panels]
     columns = min(2, max(1, len(panels)))
     rows = max(1, -(-len(panels) // columns))
     with rc_context(STYLE):

@@ -21,6 +21,7 @@ from ._pages import figure_files as figure_files
 from ._pages import figures_alike as figures_alike
 from ._pages import parts as parts
 from ._pages import roles as roles
+from ._policy import guarded as guarded
 from ._referee import referee_page as referee_page
 from ._report import comparison_page as comparison_page
 from ._report import report_page as report_page

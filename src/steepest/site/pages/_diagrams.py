@@ -73,6 +73,7 @@ def page(sweep: "Sweep", panels: Sequence[Panel | Map], alone: bool) -> str:
         for i, panel in enumerate(panels)
     ]
     text = (resources.files("steepest.site.pages") / "templates" / "diagram.js").read_text("utf-8")
+    text = text.replace("LIBRARY", f"../{SCRIPT}")
     curves = [curve for panel in panels if isinstance(panel, Map) for curve in panel.curves]
     few = panels and sweep.total <= LIVE
     live = _hover.live(panels, sweep.table(), sweep.labels) if few else ""
@@ -95,8 +96,7 @@ def page(sweep: "Sweep", panels: Sequence[Panel | Map], alone: bool) -> str:
             others=crashes[REASONS:],
             live=live,
             many=sweep.total > LIVE,
-            script=Markup(text),
-            library=SCRIPT,
+            scripts=[Markup(text)] if live else [],
         )
     )
 

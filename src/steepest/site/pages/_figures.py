@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from steepest.core.panels import Map, Panel
+from steepest.core.text import visible
 from steepest.site.drawing import (
     COLOURS,
     GAP,
@@ -25,22 +26,9 @@ from steepest.site.drawing import (
 )
 
 from ._lighter import lighten
+from ._safe import SVG, only
 from ._style import sheet_of_picture
 
-_ELEMENTS = {"svg", "g", "defs", "clipPath", "path", "use", "rect", "text", "tspan", "image"}
-_ATTRIBUTES = {
-    "id",
-    "d",
-    "x",
-    "y",
-    "width",
-    "height",
-    "viewBox",
-    "transform",
-    "clip-path",
-    "style",
-    "href",
-}
 _PLAIN = {INK: "var(--ink)", GRID: "var(--grid)", "#000000": "var(--ink)", PALE: "var(--paper)"}
 _PLAIN |= {GAP: "var(--gap)", GAP_LINE: "var(--gap-line)", MARK: "var(--mark)"}
 _PLAIN |= {colour: f"var(--cell-{word})" for word, (colour, _) in VERDICTS.items()}
@@ -58,7 +46,7 @@ def inline(svg: str, prefix: str, words: str) -> Markup:
         prefix: put before every identifier; unique on the page.
         words: what the figure shows, for those who cannot see it.
     """
-    root = _clean(ElementTree.fromstring(svg.encode()))
+    root = only(ElementTree.fromstring(visible(svg).encode()), SVG)
     used = re.findall(
         r"#([\w.-]+)", " ".join(value for part in root.iter() for value in _links(part))
     )
@@ -71,7 +59,11 @@ def inline(svg: str, prefix: str, words: str) -> Markup:
     lighten(root)
     for part in list(root.iter("text")):
         _set_indices(part)
-    root.attrib = {"viewBox": root.get("viewBox", "0 0 1 1"), "role": "img", "aria-label": words}
+    root.attrib = {
+        "viewBox": root.get("viewBox", "0 0 1 1"),
+        "role": "img",
+        "aria-label": visible(words),
+    }
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
@@ -87,30 +79,6 @@ def standalone(graphic: Markup) -> str:
     sheet.text = sheet_of_picture(graphic)
     root.insert(0, sheet)
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def _clean(part: ElementTree.Element) -> ElementTree.Element:
-    """A copy without namespaces, with known elements and attributes alone."""
-    copy = ElementTree.Element(_local(part.tag))
-    named = ((_local(name), value) for name, value in part.attrib.items())
-    copy.attrib = {
-        name: value for name, value in named if name in _ATTRIBUTES and _harmless(name, value)
-    }
-    copy.text = part.text if copy.tag in ("text", "tspan") else None
-    inside = [_clean(child) for child in part if _local(child.tag) in _ELEMENTS]
-    copy.extend(child for child in inside if child.tag != "image" or "href" in child.attrib)
-    return copy
-
-
-def _local(name: object) -> str:
-    return name.rpartition("}")[2] if isinstance(name, str) else ""
-
-
-def _harmless(name: str, value: str) -> bool:
-    """Whether an attribute points nowhere but into its own figure; the pixels of a map are in it too."""
-    if name == "href":
-        return value.startswith(("#", "data:image/png;base64,"))
-    return re.search(r"url\(\s*(?!#)|expression|@import|\\", value) is None
 
 
 def _links(part: ElementTree.Element) -> Iterator[str]:

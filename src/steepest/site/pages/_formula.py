@@ -7,38 +7,69 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from steepest.core.text import visible
+
+from ._safe import MATHML, only
+
 _ROWS = ("math", "mrow", "mstyle", "mtd")
 
 
 def formula(latex: str, display: str = "block") -> Markup:
     r"""A formula, on a line of its own or (``"inline"``) in the text.
 
-    A command that the converter does not know is printed as it is, with a warning.
+    Text stays text, and only elements and attributes of MathML that formulas need are let through, as a statement
+    may come from somebody else's results. A command that the converter does not know is printed as it is, and so is a
+    formula that it cannot read, with a warning.
 
     >>> "<mfrac>" in formula(r"\frac{1}{\log t}"), "𝟏" in formula(r"\mathbf{1}"), "𝜽" in formula(r"\boldsymbol{\theta}")
     (True, True, True)
     >>> "≃" in formula(r"a \simeq b"), "∼" in formula(r"a \sim b")
     (True, True)
+    >>> "<mtext>&lt;b&gt;</mtext>" in formula(r"\text{<b>}")
+    True
     """
-    from latex2mathml.converter import convert
-
-    plain = re.sub(r"\\arg(?![a-z])", r"\\operatorname{arg}", latex)
-    plain = re.sub(r"\\sim(?![a-z])", "\u223c", plain)
-    root = ElementTree.fromstring(convert(plain, display=display))
+    root = _converted(latex, display)
     for part in root.iter():
-        part.tag = part.tag.rpartition("}")[2]
         _correct(part)
     for row in list(root.iter()):
         if row.tag in _ROWS:
             _space(row)
-    if unknown := re.search(r"\\[A-Za-z]+", "".join(root.itertext())):
+    text = "".join(root.itertext())
+    if len(root) and root[0].tag != "merror" and (unknown := re.search(r"\\[A-Za-z]+", text)):
         warnings.warn(
             f"{unknown[0]} in the formula {latex!r} is printed as it is; use simpler commands",
             stacklevel=2,
         )
     _unwrap(root)
-    root.attrib = {"display": display, "alttext": latex}
+    root.attrib = {"display": display, "alttext": visible(latex)}
     return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _converted(latex: str, display: str) -> ElementTree.Element:
+    """The elements of a formula; of one that cannot be read its source."""
+    from latex2mathml.converter import convert_to_element
+
+    plain = re.sub(r"\\arg(?![a-z])", r"\\operatorname{arg}", visible(latex))
+    plain = re.sub(r"\\sim(?![a-z])", "\u223c", plain)
+    try:
+        # its own text of this tree would take what stands in \text for elements
+        root = only(convert_to_element(plain, display=display), MATHML)
+    except Exception as trouble:  # the converter raises what its lists and tables raise, too
+        why = type(trouble).__name__
+        warnings.warn(
+            f"the formula {latex[:200]!r} cannot be read ({why}); it is printed as it is",
+            stacklevel=3,
+        )
+        root = ElementTree.Element("math")
+        ElementTree.SubElement(ElementTree.SubElement(root, "merror"), "mtext").text = plain
+    for part in root.iter():
+        if part.text:
+            part.text = _ENTITY.sub(lambda found: visible(chr(int(found[1], 16))), part.text)
+    return root
+
+
+_ENTITY = re.compile(r"&#x([0-9A-Fa-f]{1,5});")
+"""How the converter writes symbols."""
 
 
 def _unwrap(row: ElementTree.Element) -> None:

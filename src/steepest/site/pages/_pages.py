@@ -13,6 +13,7 @@ from steepest.catalogue import Entry, chapter_title
 from steepest.core.checks import Verdict
 from steepest.core.errors import UserError
 from steepest.core.panels import Map, Panel
+from steepest.core.text import visible
 from steepest.core.words import LOOKS
 from steepest.engine.fingerprint import entry_of
 from steepest.engine.rates import record_behind, spelled_rates
@@ -26,6 +27,7 @@ from ._confronted import confronted, not_judged
 from ._drawn import drawn, drawn_files
 from ._figures import inline, label
 from ._formula import formula, split_formula
+from ._policy import policy
 from ._runs import Run
 
 WORDS = {verdict: (look.sign, look.word) for verdict, look in LOOKS.items()}
@@ -266,8 +268,11 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_visible,
     )
-    made.globals.update(role_words=ROLE_WORDS, bar=bar, words=WORDS, changed=_differences)
+    made.globals.update(
+        policy=policy, role_words=ROLE_WORDS, bar=bar, words=WORDS, changed=_differences
+    )
     for name in ("number", "found", "allowed", "duration", "ticks"):
         made.filters[name] = getattr(_text, name)
     made.filters["roles"] = roles
@@ -278,6 +283,11 @@ def environment() -> Environment:
     made.filters["works"] = partial(cited, known_only=False)
     made.filters["name_in"] = lambda id, names: names[id]
     return made
+
+
+def _visible(value: Any) -> Any:
+    """What a template prints, without characters that would turn its direction around."""
+    return type(value)(visible(value)) if isinstance(value, str) else value
 
 
 def roles(panels: Sequence[Panel | Map]) -> dict[str, bool]:
