@@ -18,4 +18,9 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[31mred\x07"), visible("two\nlines"), visible("\u202eevil")
     ('a\\u001b[31mred\\u0007', 'two\nlines', '\\u202eevil')
     """
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return "?" if 0xD800 <= code < 0xE000 else f"\\u{code:04x}"  # half a character, or a byte of no text

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from xml.etree import ElementTree
 
 from steepest.core.panels import Panel, panels_to_json
 from steepest.core.records import canonical_digest
 from steepest.site.drawing import page_svg, svg, thumbnail
+
+from ._figures import harmless
 
 ON_PAGES = "drawn.json"
 TO_TAKE = "taken.json"
@@ -42,7 +45,8 @@ def drawn(panels: Sequence[Panel], folder: Path) -> Drawn:
 
 def drawn_files(panels: Sequence[Panel], folder: Path) -> tuple[str, ...]:
     """Return one SVG a panel, with its title, for readers who take it elsewhere; the book alone offers them."""
-    return _kept(TO_TAKE, panels, folder, lambda: [svg([panel]) for panel in panels])
+    texts = _kept(TO_TAKE, panels, folder, lambda: [svg([panel]) for panel in panels])
+    return tuple(map(harmless, texts))  # the folder may be somebody else's
 
 
 def _kept(
@@ -53,9 +57,11 @@ def _kept(
     try:
         record = json.loads((folder / file).read_text("utf-8"))
         sound = record.pop("digest") == canonical_digest(record)
-        if sound and record["asked"] == asked:
+        if sound and record["asked"] == asked and len(record["drawings"]) >= len(panels):
+            for drawing in record["drawings"]:
+                ElementTree.fromstring(drawing.encode())
             return tuple(record["drawings"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, SyntaxError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # whatever is wrong with it, it is drawn again
     record = {"asked": asked, "drawings": draw()}
     text = json.dumps({**record, "digest": canonical_digest(record)})

@@ -67,6 +67,20 @@ def inline(svg: str, prefix: str, words: str) -> Markup:
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
+def harmless(svg: str) -> str:
+    """Return an SVG file with the elements and attributes of a plot alone."""
+    root = only(ElementTree.fromstring(svg.encode()), SVG)
+    for part in root.iter():
+        if "href" in part.attrib:
+            part.attrib["xlink:href"] = part.attrib.pop("href")  # as programs that draw read it
+    spaces = {"xmlns": "http://www.w3.org/2000/svg", "xmlns:xlink": "http://www.w3.org/1999/xlink"}
+    root.attrib = {**spaces, **root.attrib}
+    sheet = ElementTree.Element("style")
+    sheet.text = "*{stroke-linejoin:round;stroke-linecap:butt}"
+    root.insert(0, sheet)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
 def standalone(graphic: Markup) -> str:
     """Return a graphic as a file of its own, which a page shows as a picture.
 
