@@ -128,7 +128,9 @@ def entry(target: str | Path) -> Entry:
         if name in lines:
             return lines[name]
         file = f"; for a claim of your own name its file, {name}.py" * Path(f"{name}.py").is_file()
-        raise UserError(f"there is no claim {name!r}; {nearest(name, lines)}{file}") from None
+        raise UserError(
+            f"there is no claim {name!r}; {nearest(name, lines, LISTED)}{file}"
+        ) from None
     path = Path(name)
     if not path.is_file():
         raise UserError(f"there is no file {path}; steepest new {path.name} writes one")
@@ -161,6 +163,7 @@ NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 NAMED = (
     "a claim's name is lower-case words joined by hyphens, as folders and pages are called like it"
 )
+LISTED = "steepest list shows all of them"
 LONGEST = 100
 """Letters of a name: file systems take twice as many."""
 

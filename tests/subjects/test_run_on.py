@@ -123,7 +123,12 @@ def test_the_command_line_and_python(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr()
     assert "takes about" in said.err and "holds here" in said.out and "left out: width" in said.out
     page = (tmp_path / "page.html").read_text("utf-8")
-    assert "holds here" in page and "stable-step on net.py:build" in page and "http:" not in page and "https:" not in page
+    assert (
+        "holds here" in page
+        and "stable-step on net.py:build" in page
+        and "http:" not in page
+        and "https:" not in page
+    )
     assert main([*words, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["about"]["subject"]["networks"] == 3 and record["verdict"] == "holds"

@@ -40,8 +40,13 @@ def write_book(
     if not now:
         store = Store(results)
         lines = list(catalogue.built_in().values())
+        say(f"looking through the results of {len(lines)} claims in {results}")
         run_several(lines, store, "quick", 0, False, workers)
         _run_settings(store, [one for one in needs(docs) if one.fields])
+    say(
+        "building the book: pages of claims, chapters and reference"
+        + (", and running its tutorials" * (not now))
+    )
     extra = {} if parser is None else {"reference/command_line.md": command_line(parser)}
     return build(docs, results, out, extra={**extra, **fields_of_claims()}, execute=not now)
 

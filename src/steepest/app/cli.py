@@ -403,7 +403,7 @@ def _referee_options(referee: argparse.ArgumentParser) -> None:
 
 
 def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
-    entries = list(dict.fromkeys(catalogue.entry(name) for name in known.claims))
+    entries = list(dict.fromkeys(_named(name, words) for name in known.claims))
     if known.subject is not None:
         return _run_on_subject(known, entries, words)
     if known.page is not None or known.yes:
@@ -414,12 +414,25 @@ def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
         entries = list(catalogue.catalogue().values())
     if words and len(entries) != 1:
         raise UserError(
-            f"fields such as {words[0]} need exactly one claim, got {len(entries)}; name one before them"
+            f"fields such as {words[0]} are those of one claim, got {len(known.claims) or 'none'}; name one before "
+            f"them, as in steepest run catapult {words[0]}"
         )
     _prepare()
     from steepest.app.run import run
 
     return run(known, entries, _fields(entries[0], words))
+
+
+def _named(name: str, words: Sequence[str]) -> catalogue.Entry:
+    """Return the claim of a name, unless what stands in its place is the value of a field."""
+    bare = bool(words) and words[0].startswith("--") and "=" not in words[0]
+    taken = bare and (len(words) == 1 or words[1].startswith("--"))
+    if taken and not name.endswith(".py") and name not in catalogue.catalogue():
+        raise UserError(
+            f"there is no claim {name!r}; if it is the value of {words[0]}, name the claim before it, as in "
+            f"steepest run catapult {words[0]} {name}"
+        )
+    return catalogue.entry(name)
 
 
 def _run_on_subject(
@@ -615,7 +628,7 @@ def _check_page(page: Path | None) -> None:
 
 
 def _sweep(known: argparse.Namespace, words: Sequence[str]) -> int:
-    entry = catalogue.entry(known.claim)
+    entry = _named(known.claim, words)
     _prepare()
     from steepest.app.sweep import sweep
 

@@ -5,7 +5,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.segment import Segment
 from rich.text import Text
 
@@ -60,12 +68,21 @@ def beside() -> Console:
     return _Output(file=sys.stderr)
 
 
+class _Count(ProgressColumn):
+    """How much is done, where that can be counted."""
+
+    def render(self, task: Task) -> Text:
+        """Return it in figures; nothing where nobody knows how much there is, or it is one thing."""
+        counted = task.total is not None and task.total > 1
+        return Text(f"{task.completed:.0f}/{task.total:.0f}" if counted else "")
+
+
 def bar() -> Progress:
     """Return a bar on standard error: standard output stays free for JSON."""
     columns = (
         SpinnerColumn(),
         BarColumn(20),
-        TextColumn("{task.completed}/{task.total}"),
+        _Count(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[claim]}: {task.fields[stage]}", markup=False),
     )

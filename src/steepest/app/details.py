@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from steepest.app.console import styled
 from steepest.core.checks import Check
@@ -20,6 +22,8 @@ NOT_REJECTED = "not rejected: this run cannot tell the claim from this wrong the
 PASSES = "passes: the judge does not see that the law must not hold for it"
 SHRINKING = (Basis.MEAN, Basis.SHARE)
 """Bases of intervals whose width falls like one over the root of the number of repetitions."""
+WIDE = 120
+"""Columns from which a row of the table has room for the name of a check beside its numbers."""
 MANY = 100
 """Times the repetitions beyond which more are said to be no help."""
 WOULD_DECIDE = "would decide it, if its mean stays where it is"
@@ -41,8 +45,12 @@ def show_details(console: Console, result: Result, verdict: str = "") -> None:
     counted = [check for check in result.checks if check.decides]
     others = [check for check in result.checks if not check.decides]
     for title, checks in (("check", counted), ("identities and consistency", others)):
-        if checks:
+        if checks and console.width >= WIDE:
             console.print(_checks(title, checks))
+        elif checks:
+            console.print(f"{title}:", style="bold", highlight=False)
+            for check in checks:
+                _show_narrow(console, check)
     for clause in result.clauses:
         ids = f" ({', '.join(clause.checks)})" if clause.checks else ""
         console.print(
@@ -144,6 +152,16 @@ def _checks(title: str, checks: Sequence[Check]) -> Table:
             styled(check.verdict),
         )
     return table
+
+
+def _show_narrow(console: Console, check: Check) -> None:
+    """Print a check below its name, where a terminal has no room for columns."""
+    console.print(f"  {styled(check.verdict)}  {escape(_named(check))}", highlight=False)
+    words = (
+        f"predicted {check.predicted:.4g}, measured {check.measured:.4g}, interval {_span(check, 'interval')}, "
+        f"margin {_span(check, 'margin')}, would notice {check.would_notice}"
+    )
+    console.print(Padding(Text(words), (0, 0, 0, 6)), highlight=False)
 
 
 def _assumption(hypothesis: Hypothesis) -> str:

@@ -1,5 +1,6 @@
 """What the terminal shows of a measurement."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from rich.table import Table
 from steepest.app.agreement import is_agreed
 from steepest.app.console import bar, wide
 from steepest.app.streams import say
+from steepest.core.compiling import check_device
 from steepest.core.errors import UserError
 from steepest.core.words import duration
 from steepest.measurement import (
@@ -31,7 +33,10 @@ def measured(known: Any) -> Report:
     """Measure as the command line says; show progress, and the table unless JSON is wanted."""
     with bar() as shown:
         task = shown.add_task("", total=None, claim=known.model, stage="loading")
-        built = Builder.of(known.model)()
+        builder = Builder.of(known.model)
+        if "jax" in sys.modules:
+            check_device()
+        built = builder()
         report = measure(
             built.model,
             built.loss,

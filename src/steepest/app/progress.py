@@ -4,11 +4,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from steepest.app.streams import say
 from steepest.app.summary import as_recorded, verdict_of
@@ -21,11 +23,22 @@ LONG = 60.0
 """Seconds after which a stage of one claim is said to go on still."""
 
 
+@dataclass(frozen=True)
+class Display:
+    """What shows how far a run is.
+
+    Attributes:
+        begun: called with the name of each claim as it starts.
+        landed: called with each outcome.
+    """
+
+    begun: Callable[[str], None]
+    landed: Callable[[Outcome], None]
+
+
 @contextmanager
-def shown(
-    console: Console, names: Sequence[str], tour: Sequence[str] = ()
-) -> Iterator[Callable[[Outcome], None]]:
-    """Show what lands; yield what is to be called with each outcome.
+def shown(console: Console, names: Sequence[str], tour: Sequence[str] = ()) -> Iterator[Display]:
+    """Show what runs and what lands; yield what is to be told of both.
 
     Args:
         console: where to.
@@ -33,10 +46,10 @@ def shown(
         tour: those of them with which the run starts; they have a count of their own until they have landed.
     """
     if not console.is_terminal:
-        yield _lines(len(names))
+        yield Display(lambda name: None, _lines(len(names)))
         return
-    with _live(console, names, tour) as show:
-        yield show
+    with _live(console, names, tour) as display:
+        yield display
 
 
 @contextmanager
@@ -89,27 +102,39 @@ def line(outcome: Outcome) -> str:
 
 
 @contextmanager
-def _live(
-    console: Console, names: Sequence[str], tour: Sequence[str]
-) -> Iterator[Callable[[Outcome], None]]:
-    """The claims that landed last above a bar; both go when the run ends."""
+def _live(console: Console, names: Sequence[str], tour: Sequence[str]) -> Iterator[Display]:
+    """The claims that landed last above a bar, and those that run below it; all go when the run ends."""
     recent: deque[Outcome] = deque(maxlen=RECENT)
     waiting = set(tour)
+    running: dict[str, None] = {}
     columns = (BarColumn(20), TextColumn("{task.description}"), TimeElapsedColumn())
     progress = Progress(*columns, console=console)
     task = progress.add_task(_count(0, names, waiting, tour), total=len(names))
 
     with Live(progress, console=console, transient=True, refresh_per_second=4) as live:
 
-        def show(outcome: Outcome) -> None:
+        def show() -> None:
+            said = Text(
+                f"running {', '.join(running)}" if running else "",
+                overflow="ellipsis",
+                no_wrap=True,
+            )
+            live.update(Group(_table(recent), progress, said))
+
+        def begun(name: str) -> None:
+            running[name] = None
+            show()
+
+        def landed(outcome: Outcome) -> None:
             recent.append(outcome)
+            running.pop(outcome.name, None)
             waiting.discard(outcome.name)
             progress.advance(task)
-            landed = int(progress.tasks[0].completed)
-            progress.update(task, description=_count(landed, names, waiting, tour))
-            live.update(Group(_table(recent), progress))
+            count = int(progress.tasks[0].completed)
+            progress.update(task, description=_count(count, names, waiting, tour))
+            show()
 
-        yield show
+        yield Display(begun, landed)
 
 
 def _count(landed: int, names: Sequence[str], waiting: set[str], tour: Sequence[str]) -> str:

@@ -152,10 +152,10 @@ def run_several(
         console: where they are shown; None for standard error.
     """
     names = [entry.name for entry in entries]
-    with shown(console or beside(), names, first) as show:
+    with shown(console or beside(), names, first) as display:
 
         def done(outcome: Outcome) -> None:
-            show(outcome)
+            display.landed(outcome)
             landed(outcome)
 
         return run_all(
@@ -168,6 +168,7 @@ def run_several(
             function="steepest.app.worker:work",
             first=first,
             done=done,
+            begun=display.begun,
         )
 
 

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from steepest import catalogue
 from steepest.app.console import wide
+from steepest.app.plain_formulas import plain_formula
 from steepest.app.summary import spelled_record
 from steepest.catalogue import chapter_title
 from steepest.engine.descriptions import description
@@ -28,7 +29,7 @@ def show_claim(target: str) -> None:
     console.print(f"{line.says}\n", **plain)
     if text.explanation:
         console.print(f"{text.explanation}\n", **plain)
-    console.print(f"{text.kind or 'statement'}: {text.statement}", **plain)
+    console.print(f"{text.kind or 'statement'}: {plain_formula(text.statement)}", **plain)
     console.print(f"source: {spelled(text.source, known_only=False)}", **plain)
     for work in cited(text.source, known_only=False):
         console.print(f"  {work.reference}{'. ' * bool(work.link)}{work.link}", **plain)

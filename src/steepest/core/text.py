@@ -23,4 +23,6 @@ def visible(text: str) -> str:
 
 def _written_out(found: re.Match[str]) -> str:
     code = ord(found[0])
-    return "?" if 0xD800 <= code < 0xE000 else f"\\u{code:04x}"  # half a character, or a byte of no text
+    return (
+        "?" if 0xD800 <= code < 0xE000 else f"\\u{code:04x}"
+    )  # half a character, or a byte of no text

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from steepest import catalogue
 from steepest.catalogue import Entry
+from steepest.core.errors import NoDeviceError
 from steepest.engine.fingerprint import current, sources_now
 from steepest.engine.records import Records
 from steepest.engine.results import Result
@@ -67,6 +68,7 @@ def run_all(
     function: str = FUNCTION,
     first: Sequence[str] = (),
     done: Done = lambda outcome: None,
+    begun: Callable[[str], None] = lambda name: None,
 ) -> list[Outcome]:
     """Run claims, as many at once as there are cores and memory, and return their outcomes in the order given.
 
@@ -80,6 +82,7 @@ def run_all(
         function: what a worker does with a request, as ``"module:function"``.
         first: names of claims to start with, in this order; the most expensive of the others follow.
         done: called with each outcome as it lands.
+        begun: called with the name of each claim as it starts.
     """
     store.prepare()
     outcomes: dict[str, Outcome] = {}
@@ -117,11 +120,12 @@ def run_all(
 
     size = min(workers or processes(), len(requests))
     died = lambda request, reason: {"crash": reason}
+    starts = lambda request: begun(request["name"])
     if size <= 1:
-        drive(function, requests, None, answered, died)
+        drive(function, requests, None, answered, died, starts)
     else:
         with pool(size, ahead=1) as crew:
-            drive(function, requests, crew, answered, died)
+            drive(function, requests, crew, answered, died, starts)
     return [outcomes[entry.name] for entry in entries]
 
 
@@ -223,7 +227,7 @@ def _answered(asked: "Ready", store: Store, *, force: bool) -> dict[str, str]:
         result = answer(asked, store=store, force=force)
         folder = store.root / asked.question.claim / asked.question.key
         return {"folder": str(folder), "how": result.how}
-    except UnwritableError:
+    except (UnwritableError, NoDeviceError):
         raise
     except Exception as trouble:
         # a defect of one claim must not cost the user the others, also where a part of the library refuses its numbers

@@ -18,6 +18,7 @@ from steepest import __version__, catalogue
 from steepest.catalogue import Entry
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Rival
+from steepest.core.compiling import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
 from steepest.core.fields import LARGEST_SEED, field_type
@@ -182,6 +183,7 @@ def build(kind: type[Claim], preset: str, changes: Mapping[str, Any]) -> Claim:
 
 def execute(asked: Ready, watch: Watch = lambda stage: None) -> Result:
     """Run a claim whatever the store holds; the precision is the claim's, and the caller's is restored."""
+    check_device()
     start = time.perf_counter()
     claim = asked.claim
     predicted = Prediction()

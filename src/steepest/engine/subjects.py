@@ -15,6 +15,7 @@ import numpy as np
 from steepest.catalogue import Entry, catalogue
 from steepest.core.arrays import Observation, Prediction
 from steepest.core.checks import Check, Rival
+from steepest.core.compiling import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import seeded
 from steepest.core.fields import field_type
@@ -126,6 +127,7 @@ def run_on(
             claim needs, whatever ``steepest.measure`` refuses.
     """
     check_seed(seed)
+    check_device()
     kind = version_of(entry)
     changes = dict(changes or {})
     for name in changes:

@@ -65,6 +65,7 @@ def drive(
     workers: Workers | None,
     done: Callable[[Request, Any], None],
     died: Callable[[Request, str], Any],
+    begun: Callable[[Request], None] = lambda request: None,
 ) -> None:
     """Do all requests, and hand over the answer of each as soon as it is there.
 
@@ -74,12 +75,14 @@ def drive(
         workers: None for this process.
         done: called with each request and its answer, in the order in which they end.
         died: makes the answer of a request whose worker died again and again, from the reason.
+        begun: called with each request as it is handed out.
 
     Raises:
         UserError: if the workers are gone, or run another version.
     """
     if workers is None:
         for request in requests:
+            begun(request)
             done(request, call(function, request))
         return
     waiting = deque((request, 0) for request in requests)
@@ -90,6 +93,7 @@ def drive(
         while waiting or flying:
             while waiting and len(flying) < workers.ahead * workers.count:
                 request, deaths = waiting.popleft()
+                begun(request)
                 future = _submit(workers, function, request)
                 flying[count] = (future, request, deaths)
                 future.add_done_callback(lambda _, number=count: ended.put(number))

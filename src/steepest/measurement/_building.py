@@ -175,7 +175,8 @@ def _function(where: str) -> Callable[..., Any]:
             for function, value in vars(module).items()
             if callable(value) and not function.startswith("_")
         ]
-        raise UserError(f"{file.name} has no function {name!r}; {nearest(name, functions)}")
+        advice = nearest(name, functions) if functions else f"it has none; write def {name}(): …"
+        raise UserError(f"{file.name} has no function {name!r}; {advice}")
     return getattr(module, name)
 
 

@@ -143,6 +143,12 @@ def _axis(kind: FieldType, values: Any) -> Axis:
     whole = re.fullmatch(rf"({WHOLE}):({WHOLE})(?::([+-]?[1-9]\d{{0,17}}))?", values)
     if whole:
         counted = range(*(int(word) for word in whole.groups() if word))
+        if len(counted) == 1 and abs(counted.step) > abs(counted.stop - counted.start):
+            low, high, points = whole.groups()
+            raise UserError(
+                f"{kind.name}={values} are steps of {points} from {low} and stop before {high}: one value. Write "
+                f"linear:{low}:{high}:{points.lstrip('+-')} for so many values between them"
+            )
         _affordable(max(0, -(-(counted.stop - counted.start) // counted.step)))
         return _listed(kind, list(counted), "list", values)
     if ":" in values:

@@ -12,6 +12,7 @@ import numpy as np
 from steepest import catalogue
 from steepest.core.arrays import Observation
 from steepest.core.checks import Check, Verdict, conclude_point
+from steepest.core.compiling import check_device
 from steepest.core.errors import UserError
 from steepest.core.experiment import Experiment
 from steepest.core.hypotheses import Hypothesis
@@ -43,6 +44,7 @@ def compute(request: Mapping[str, Any]) -> list[Record]:
             f"a worker runs {everything()} and the sweep was started with {request['from']}, whose numbers may "
             "differ; install the same versions on every machine"
         )
+    check_device()
     entry = catalogue.entry(request["target"])
     kind = catalogue.load(entry)
     if request["whole"]:
