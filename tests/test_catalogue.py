@@ -1,5 +1,6 @@
 """The catalogue: what is broken takes nothing else down, and each trouble is one sentence that names the file."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -10,6 +11,11 @@ import pytest
 from steepest import catalogue, files
 from steepest.catalogue import Broken, entry, load
 from steepest.core.errors import UserError
+from steepest.engine.fingerprint import entry_of, staleness
+from steepest.engine.run import run
+from steepest.engine.store import Damaged, Store
+from steepest.engine.sweeps import plan, work
+from steepest.engine.sweeps._sweep import keep, stored_plans
 from tests.small import SOURCE, small_catalogue
 
 REGISTERED = catalogue.registered
@@ -76,6 +82,21 @@ def test_a_broken_file_of_this_package_takes_nothing_else_down(small):
 # --------------------------------------------------------------------------------------------- entry points
 
 
+HOSTILE = (
+    "../escaped",
+    "/absolute",
+    "..",
+    "javascript:alert(1)",
+    "a/b",
+    "Upper",
+    "\x1b[31mred",
+    "a" * 101,
+    "x.py",
+    "a\n",
+)
+"""Names under which a claim would be run, or kept, or shown somewhere else."""
+
+
 @pytest.fixture
 def packages(small, tmp_path, monkeypatch):
     """Installed packages with entry points: sound ones, and all kinds of broken ones."""
@@ -98,6 +119,7 @@ def packages(small, tmp_path, monkeypatch):
         "wrong": "paper_claims.wrong",
         "binary": "paper_claims.binary",
         "empty": "",
+        **dict.fromkeys(HOSTILE, "paper_claims.sound"),
     }
     listed = [EntryPoint(name, value, catalogue.GROUP) for name, value in points.items()]
     monkeypatch.setattr(catalogue, "entry_points", lambda group: listed)
@@ -119,7 +141,9 @@ def test_packages_register_claims_and_broken_ones_are_said(packages):
     assert lines["plain-decay"].origin == "steepest"
     assert "paper_claims" not in sys.modules  # nothing of the package was imported
     texts = [str(warning.message) for warning in said if warning.category is Broken]
-    assert len(texts) == 6
+    assert len(texts) == 6 + len(HOSTILE)
+    assert sum("lower-case words joined by hyphens" in text for text in texts) == len(HOSTILE)
+    assert not any("\x1b" in text for text in texts)
     assert all("\n" not in text and text.startswith("the claim ") for text in texts)
     for name, reason in (
         ("gone", "there is no module nowhere_to_be_found; install the package again"),
@@ -301,3 +325,75 @@ def test_a_list_imports_nothing_heavy_and_no_claim():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split(maxsplit=1)[1].strip() == "[]"
+
+
+# -------------------------------------------------------------------------------------- somebody else's results
+
+
+def test_a_file_that_only_a_stored_sweep_names_is_not_imported(tmp_path, monkeypatch):
+    """Nor one that the reader has run, once it is another: results and files are copied together."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = write(tmp_path, "my_claim.py", GOOD)
+    planned = plan(path, {"rate": [0.1, 0.2]})
+    results = tmp_path / "results"
+    keep(planned, results)
+    assert [stored.key for stored in stored_plans(results)] == [planned.key]  # this reader's own
+    mark = tmp_path / "ran"
+    write(tmp_path, "my_claim.py", GOOD + f"\nopen({str(mark)!r}, 'w').close()\n")
+    with pytest.warns(Damaged, match="runs only where you name it yourself: steepest run"):
+        assert not list(stored_plans(results))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "of_another_reader"))
+    with pytest.warns(Damaged, match="runs only where you name it yourself"):
+        assert not list(stored_plans(results))
+    assert not mark.exists()
+
+
+def test_nothing_is_written_or_removed_where_a_link_in_results_leads(tmp_path, small):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in (".bash-profile", ".new-file-1", "own.txt"):
+        (elsewhere / name).write_text("mine", "utf-8")
+        os.utime(elsewhere / name, (0, 0))
+    results = tmp_path / "results"
+    results.mkdir()
+    (results / "plain-decay").symlink_to(elsewhere)
+    with pytest.raises(
+        UserError, match="plain-decay is a link, and nothing is written where it leads"
+    ):
+        run("plain-decay", store=Store(results))
+    with pytest.raises(UserError, match="is a link"):
+        work(plan("plain-decay", {"rate": [0.1]}), results)
+    (results / "plain-decay").unlink()
+    (results / "plain-decay").mkdir()
+    (results / "plain-decay" / "points").symlink_to(elsewhere)
+    with pytest.raises(UserError, match="points is a link"):
+        work(plan("plain-decay", {"rate": [0.1]}), results)
+    assert {path.name for path in elsewhere.iterdir()} == {
+        ".bash-profile",
+        ".new-file-1",
+        "own.txt",
+    }
+
+
+@pytest.mark.parametrize("name", ["result.json", "arrays.npz", "panels.json"])
+def test_files_of_a_result_that_are_links_or_pipes_are_not_waited_for(tmp_path, small, name):
+    results = tmp_path / "results"
+    run("plain-decay", store=Store(results))
+    ((folder, _),) = Store(results)
+    (folder / name).rename(folder / "kept")
+    os.mkfifo(folder / name)
+    for _ in range(2):
+        with pytest.warns(Damaged, match="is no file of ours"):
+            assert not list(Store(results))
+        (folder / name).unlink()
+        (folder / name).symlink_to(folder / "kept")
+
+
+def test_a_source_that_a_record_names_is_read_and_not_believed(tmp_path, small):
+    results = tmp_path / "results"
+    path = write(tmp_path, "my_claim.py", GOOD)
+    run(path, store=Store(results))
+    path.write_text("no Python at all (", "utf-8")
+    ((_, result),) = Store(results)
+    reason = "the claim's source cannot be read, so nobody can tell"
+    assert staleness(entry_of(result), result) == reason
