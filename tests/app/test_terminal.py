@@ -165,7 +165,7 @@ def test_docstrings_of_a_readers_claim(tmp_path, capsys, monkeypatch):
     ("words", "sentence"),
     [
         ("run --multiple 3", "if it is the value of --multiple, name the claim before it"),
-        ("run --multiple=3", "are those of one claim, got none"),
+        ("run --multiple=3", "need exactly one claim, got none"),
         (
             "sweep --multiple 3",
             "name the claim before it, as in steepest run catapult --multiple 3",

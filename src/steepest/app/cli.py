@@ -414,7 +414,7 @@ def _run(known: argparse.Namespace, words: Sequence[str]) -> int:
         entries = list(catalogue.catalogue().values())
     if words and len(entries) != 1:
         raise UserError(
-            f"fields such as {words[0]} are those of one claim, got {len(known.claims) or 'none'}; name one before "
+            f"fields such as {words[0]} need exactly one claim, got {len(known.claims) or 'none'}; name one before "
             f"them, as in steepest run catapult {words[0]}"
         )
     _prepare()
