@@ -15,7 +15,7 @@ from steepest.engine.referee._settings import judge_setting, run_settings
 from steepest.engine.referee._worlds import attack_worlds
 from steepest.engine.results import Result
 from steepest.engine.run import answer, execute, ready
-from steepest.engine.store import Store
+from steepest.engine.store import Store, refuse_links
 
 RUNS = 6
 """Runs at other settings, unless told otherwise."""
@@ -48,6 +48,7 @@ def review(
     watch("judging wrong arrays")
     findings = judge_arrays(case)
     findings += find_shared(case, _shared(asked.entry, result, runs, watch))
+    refuse_links(store.root, asked.entry.name, "referee")
     aside = Store(store.root / asked.entry.name / "referee")
     tried = tuple(run_settings(asked.entry, asked.claim, aside, runs, watch))
     for run in tried:
