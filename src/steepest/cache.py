@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from steepest.core.writing import remove_leftovers, temporary
+
 ROOT = Path(__file__).parent
 TICK = 2 * 10**9
 """Nanoseconds within which a file system may give two versions of a file the same times."""
@@ -72,11 +74,13 @@ class Table:
 
     def _write(self, values: dict[str, Any]) -> None:
         self.values = values
-        fresh = self.path.with_name(f".{self.path.name}-{os.getpid()}")
+        text = json.dumps({"state": self.state, "values": values})
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            fresh.write_text(json.dumps({"state": self.state, "values": values}), "utf-8")
-            os.replace(fresh, self.path)
+            remove_leftovers(self.path.parent)
+            with temporary(self.path) as fresh:
+                fresh.write_text(text, "utf-8")
+                os.replace(fresh, self.path)
 
     def _read(self) -> dict[str, Any]:
         with suppress(OSError, ValueError, RecursionError):

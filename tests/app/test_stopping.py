@@ -56,7 +56,9 @@ def ended(process, folder):
     return time.monotonic() - start
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_one_signal_ends_what_hangs_in_compiled_code(hanging, tmp_path, number, code):
     hanging.send_signal(number)
     seconds = ended(hanging, tmp_path)
@@ -84,6 +86,139 @@ def test_what_begins_to_stop_has_the_time_that_it_needs(monkeypatch):
             time.sleep(0.3)
     assert signal.getsignal(signal.SIGTERM) is before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+SWALLOWED = """
+import gc, os, pathlib, signal, sys, threading, time, weakref
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from steepest.app.stopping import ended_in_order
+from steepest.core.writing import temporary
+
+def hear(*_):
+    os.kill(os.getpid(), int(sys.argv[1]))
+    for _ in range(1000):  # Python answers between two instructions
+        pass
+
+class Dying:
+    def __del__(self):
+        hear()
+
+def collected():
+    gc.callbacks.append(lambda phase, info: hear() if phase == "start" else None)
+    gc.collect()
+
+def deleted():
+    Dying()
+
+def weakly():
+    gone = type("Plain", (), {})()
+    reference = weakref.ref(gone, hear)
+    del gone
+
+def caught():
+    try:
+        hear()
+    except BaseException:
+        pass
+
+def turned():
+    try:
+        try:
+            hear()
+        except BaseException as error:
+            raise ValueError("turned into another") from error
+    except ValueError:
+        pass
+
+def imported():
+    sys.path.insert(0, os.getcwd())
+    with open("signalled.py", "w") as file:
+        file.write("from __main__ import hear\\nhear()\\n")
+    try:
+        import signalled
+    except ImportError:
+        pass
+
+def sorted_away():
+    try:
+        sorted([1, 2], key=hear)
+    finally:
+        return
+
+def in_a_destructor_of_a_generator():
+    def endless():
+        try:
+            yield
+        finally:
+            hear()
+    next(endless())
+
+with ended_in_order():
+    with temporary(pathlib.Path("half-written").absolute()) as fresh:
+        globals()[sys.argv[2]]()
+        print("went on", flush=True)
+        time.sleep(20)
+"""
+"""A command in which something swallows what a handler raises, while it is writing."""
+WAYS = ("collected", "deleted", "weakly", "caught", "turned", "imported", "sorted_away")
+WAYS += ("in_a_destructor_of_a_generator",)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_signal_is_not_lost_where_what_it_raises_is_swallowed(tmp_path, way, number, code):
+    words = [sys.executable, "-c", SWALLOWED, str(int(number)), way]
+    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=15)
+    assert (ended.returncode, ended.stdout) == (code, "")
+    assert ended.stderr == f"steepest: {stopping.KEPT}\n"
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_process_that_is_forked_off_is_stopped_by_itself(tmp_path):
+    """A loader's worker that is terminated, as torch does at the end of an epoch, stops nobody else."""
+    script = """
+import os, signal, time
+from steepest.app.stopping import ended_in_order
+with ended_in_order():
+    child = os.fork()
+    if not child:
+        time.sleep(20)
+    time.sleep(0.1)
+    os.kill(child, signal.SIGTERM)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    time.sleep(0.3)
+"""
+    words = [sys.executable, "-c", script]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=15)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "-15\n", "")
+
+
+def test_what_hears_a_signal_while_it_ends_needs_no_more_than_its_grace(monkeypatch, tmp_path):
+    script = """
+import os, signal, time
+from steepest.app import stopping
+stopping.GRACE = 0.3
+with stopping.ended_in_order():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+    finally:
+        time.sleep(20)
+"""
+    words = [sys.executable, "-c", script]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=15)
+    assert (ended.returncode, ended.stderr) == (143, f"steepest: {stopping.KEPT}\n")
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    """As under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping.ended_in_order():
+            signal.raise_signal(signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_handler_of_the_readers_own_is_left_alone(monkeypatch):

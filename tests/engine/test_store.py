@@ -341,9 +341,11 @@ def test_what_a_killed_run_left_behind_is_no_result(store):
     leftover = store.root / "plain-decay" / ".new-abc-1"
     shutil.copytree(folder(store), leftover)
     assert len(list(store)) == 1
-    os.utime(leftover, (0, 0))
+    beside = folder(store) / ".new-figure.svg-2"
+    beside.write_text("<svg")
     run("plain-decay", store=store, force=True)
-    assert not leftover.exists()  # a day old: removed
+    assert not leftover.exists()
+    assert not list(store.root.rglob(".*"))
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path):

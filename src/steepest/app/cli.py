@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from steepest import __version__, catalogue
 from steepest.app.fields import read_fields
 from steepest.app.standing import EXIT_CODES
-from steepest.app.stopping import KEPT, STOPPED, TERMINATED, Terminated, ended_in_order
+from steepest.app.stopping import KEPT, STOPPED, Stopped, ended_in_order
 from steepest.app.streams import say, say_page, speak_plainly, tell, tell_json
 from steepest.core.errors import UserError, nearest
 
@@ -31,14 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, fields = read(sys.argv[1:] if arguments is None else arguments)
     _show_warnings_in_a_sentence()
     try:
-        with ended_in_order():
+        with ended_in_order(to_the_end=arguments is None):
             code = options.action(options, fields)
         sys.stdout.flush()
         return code
     except UserError as trouble:
         return _refuse(str(trouble))
-    except Terminated:
-        return _refuse(KEPT, TERMINATED)
+    except Stopped as stop:
+        return _refuse(KEPT, stop.code)
     except KeyboardInterrupt:
         return _refuse(KEPT, STOPPED)
     except BrokenPipeError:  # the reader of a pipe, such as head, went away

@@ -1,8 +1,9 @@
 """The figure of a stored result, as a file beside it."""
 
-import os
 from pathlib import Path
 
+from steepest.app.streams import say
+from steepest.core.writing import temporary
 from steepest.engine.results import Result
 from steepest.engine.store import Question, Store, move_into_place
 
@@ -15,9 +16,16 @@ def draw_picture(result: Result, store: Store) -> Path | None:
     if result.how != "stored" or not path.is_file():
         from steepest.site.drawing import svg  # matplotlib only where something is drawn
 
-        temporary = path.with_name(f".new-{path.name}-{os.getpid()}")
-        temporary.write_text(svg(result.panels), "utf-8")
-        move_into_place(temporary, path)
+        text = svg(result.panels)
+        try:
+            with temporary(path) as fresh:
+                fresh.write_text(text, "utf-8")
+                move_into_place(fresh, path)
+        except OSError as trouble:  # the verdict stands without it
+            say(
+                f"steepest: cannot write the figure {path} ({trouble.strerror or trouble}); make room, and run again"
+            )
+            return None
     return path
 
 

@@ -8,6 +8,7 @@ from steepest import record
 from steepest.catalogue import HERE
 from steepest.core.errors import UserError
 from steepest.core.records import plain
+from steepest.core.writing import temporary
 from steepest.engine.rates import record_of
 from steepest.engine.store import move_into_place
 from steepest.engine.trials import TrialPlan, TrialRow, Trials
@@ -85,6 +86,6 @@ def _line(trials: Trials, row: TrialRow) -> dict[str, object]:
 def _write(path: Path, text: str) -> None:
     """Write a file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".new-{path.name}")
-    temporary.write_text(text, "utf-8")
-    move_into_place(temporary, path)
+    with temporary(path) as fresh:
+        fresh.write_text(text, "utf-8")
+        move_into_place(fresh, path)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from steepest import catalogue
 from steepest.catalogue import Entry
 from steepest.core.errors import NoDeviceError
+from steepest.core.writing import shared
 from steepest.engine.fingerprint import current, sources_now
 from steepest.engine.records import Records
 from steepest.engine.results import Result
@@ -124,7 +125,10 @@ def run_all(
     if size <= 1:
         drive(function, requests, None, answered, died, starts)
     else:
-        with pool(size, ahead=1) as crew:
+        with (
+            shared(*(store.root / request["name"] for request in requests)),
+            pool(size, ahead=1) as crew,
+        ):
             drive(function, requests, crew, answered, died, starts)
     return [outcomes[entry.name] for entry in entries]
 

@@ -7,8 +7,6 @@ all; checksums tell a damaged one, which is reported and never trusted. No pickl
 import hashlib
 import json
 import os
-import shutil
-import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +21,7 @@ from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.panels import panels_from_json, panels_to_json
 from steepest.core.records import canonical_digest
+from steepest.core.writing import held, remove, remove_leftovers, sync, temporary
 from steepest.engine.records import (
     DAMAGE,
     FORMAT,
@@ -35,8 +34,6 @@ from steepest.engine.records import (
 from steepest.engine.records import Damaged as Damaged
 from steepest.engine.records import Question as Question
 from steepest.engine.results import Result
-
-DAY = 86_400
 
 
 class UnwritableError(UserError):
@@ -91,17 +88,19 @@ class Store:
             UnwritableError: if it cannot be written.
         """
         parent = self.root / result.claim
-        key = question.key
-        temporary = parent / f".new-{key}-{os.getpid()}"
+        final = parent / question.key
         try:
             refuse_links(self.root, result.claim)
             parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(parent)
-            temporary.mkdir(exist_ok=True)
-            _write(result, temporary)
-            return move_into_place(temporary, parent / key)
+            remove_leftovers(parent, below=True)
+            with temporary(final, folder=True) as fresh:
+                _write(result, fresh)
+                for path in [*fresh.iterdir(), fresh]:
+                    sync(path)
+                move_into_place(fresh, final)
+            sync(parent)
+            return final
         except OSError as trouble:
-            shutil.rmtree(temporary, ignore_errors=True)
             reason = trouble.strerror or trouble
             raise UnwritableError(
                 f"cannot write the result of {result.claim} to {parent} ({reason}); make room, or choose another "
@@ -226,37 +225,30 @@ def _arrays(path: Path, axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return sides
 
 
-def move_into_place(temporary: Path, final: Path) -> Path:
+def move_into_place(fresh: Path, final: Path) -> Path:
     """Put a finished folder in its place; what was there, a file or a link too, is replaced and not followed.
 
     Where that fails the old one comes back. Where another process was quicker its folder stays: it is the same answer.
     """
     try:
-        os.rename(temporary, final)
+        os.rename(fresh, final)
         return final
     except OSError:
         if not os.path.lexists(final):
             raise
     stale = final.parent / f".old-{final.name}-{os.getpid()}"
-    with suppress(FileNotFoundError):
-        os.rename(final, stale)
-    try:
-        os.rename(temporary, final)
-    except OSError:
-        if not os.path.lexists(final):
-            os.rename(stale, final)
-            raise
-        remove(temporary)
-    remove(stale)
+    with held(final):
+        with suppress(FileNotFoundError):
+            os.rename(final, stale)
+        try:
+            os.rename(fresh, final)
+        except BaseException:  # a stop too
+            if not os.path.lexists(final):
+                os.rename(stale, final)
+                raise
+            remove(fresh)
+        remove(stale)
     return final
-
-
-def remove(path: Path) -> None:
-    """Remove a folder, a file or a link; never what a link points to."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def refuse_links(root: Path, *parts: str) -> None:
@@ -273,18 +265,6 @@ def refuse_links(root: Path, *parts: str) -> None:
                 f"{place} is a link, and nothing is written where it leads; remove it, or choose another folder "
                 "with --out"
             )
-
-
-def remove_leftovers(parent: Path) -> None:
-    """Remove what killed runs left behind; a day old, so that no running neighbour loses its folder."""
-    if parent.is_symlink():
-        return
-    for leftover in (*parent.glob(".new-*-*"), *parent.glob(".old-*-*")):
-        try:
-            if time.time() - leftover.lstat().st_mtime > DAY:
-                remove(leftover)
-        except OSError:  # another process was quicker
-            continue
 
 
 def _digest(path: Path) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from steepest.core.errors import UserError
+from steepest.core.writing import abandon
 
 ATTEMPTS = 3
 """A piece whose worker dies this often is recorded as crashed."""
@@ -193,6 +194,7 @@ def _attend() -> None:
 
     def follow() -> None:
         parent.join()
+        abandon()
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steepest.engine.store import Damaged, move_into_place, remove_leftovers
+from steepest.core.writing import remove_leftovers, temporary
+from steepest.engine.store import Damaged, move_into_place
 
 FILE = "point.json"
 _HEAD = b'{"digest": "0123456789abcdef", "point": '
@@ -46,12 +47,12 @@ class Points:
         """Write a point; its folder appears whole or not at all, and replaces one that is there."""
         record = {"key": key, **record}
         text = json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
-        temporary = self.folder / f".new-{key}-{os.getpid()}"
         final = self.folder / key
-        temporary.mkdir(parents=True, exist_ok=True)
-        (temporary / FILE).write_bytes(_HEAD.replace(_HEAD[_SPAN], _digest(text)) + text + b"}")
-        # it may be there: a damaged point, one that is computed again, or another process has just written it
-        move_into_place(temporary, final)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with temporary(final, folder=True) as fresh:
+            (fresh / FILE).write_bytes(_HEAD.replace(_HEAD[_SPAN], _digest(text)) + text + b"}")
+            # it may be there: a damaged point, one that is computed again, or another process has just written it
+            move_into_place(fresh, final)
 
     def read(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
         """The sound points among those named; damaged ones are reported once, with a :class:`Damaged` warning."""
@@ -79,7 +80,7 @@ class Points:
         return records
 
     def sweep_up(self) -> None:
-        """Remove what killed runs left behind; a day old, so that no running neighbour loses its folder."""
+        """Remove what killed runs left behind."""
         remove_leftovers(self.folder)
 
 

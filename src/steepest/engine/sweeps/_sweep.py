@@ -1,7 +1,6 @@
 """Run a sweep: plan it, compute what is missing, keep every point, and gather the whole."""
 
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from steepest.catalogue import was_imported
 from steepest.core.errors import UserError
 from steepest.core.records import canonical_digest
 from steepest.core.words import CRASHED
+from steepest.core.writing import remove_leftovers, temporary
 from steepest.engine.fingerprint import everything
 from steepest.engine.store import DAMAGE, Damaged, Store, move_into_place, refuse_links
 from steepest.engine.sweeps._batch import Record, crashed
@@ -39,11 +39,11 @@ def keep(plan: Pieces, out: Path) -> Path:
     record = plan.to_json() | {"claim": plan.claim, "version": plan.kind.version}
     path = out / plan.claim / plan.folder / f"{plan.key}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".new-{plan.key}-{os.getpid()}")
-    temporary.write_text(
-        json.dumps({"plan": record, "digest": canonical_digest(record)}, indent=1), "utf-8"
-    )
-    return move_into_place(temporary, path)
+    remove_leftovers(path.parent)
+    text = json.dumps({"plan": record, "digest": canonical_digest(record)}, indent=1)
+    with temporary(path) as fresh:
+        fresh.write_text(text, "utf-8")
+        return move_into_place(fresh, path)
 
 
 def stored_plans(out: Path) -> Iterator[Plan]:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from steepest import __version__
 from steepest.core.errors import UserError
+from steepest.core.writing import remove_leftovers
 from steepest.kernels._gram import checked_inputs, fill, rows_of
 from steepest.kernels.connected._tabulated import TOLERANCE
 from steepest.kernels.tiled._files import (
@@ -43,7 +43,6 @@ from steepest.nn.networks import Limit
 
 TILE = 2048  # rows of a tile
 IN_FLIGHT = 256  # tiles that wait or run at an executor at a time
-LEFTOVER = 3600  # seconds after which a half-written file is that of a killed process
 KERNELS = ("nngp", "ntk")
 
 
@@ -254,9 +253,8 @@ def _fill(
 
 def _todo(gram: TiledGram) -> list[tuple[int, int]]:
     """List the tiles to compute: the missing ones, and those that are damaged, which are reported."""
-    for leftover in [*gram.folder.glob(".new-*"), *(gram.folder / TILES).glob(".new-*")]:
-        if time.time() - leftover.stat().st_mtime > LEFTOVER:
-            leftover.unlink(missing_ok=True)
+    for folder in (gram.folder, gram.folder / TILES):
+        remove_leftovers(folder)
     damaged = gram.damaged()
     for pair in damaged:
         warnings.warn(

@@ -7,8 +7,6 @@ manifest's description of the network, with activations by their names, is enoug
 import hashlib
 import json
 import os
-import platform
-import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.writing import temporary
 from steepest.kernels._gram import Masks, blocks, evaluator
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._table import Factors, Table
@@ -148,12 +147,7 @@ def digest(x: NDArray) -> str:
 @contextmanager
 def written(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name once it is whole."""
-    temporary = path.with_name(
-        f".new-{path.name}-{platform.node()}-{os.getpid()}-{threading.get_ident()}"
-    )
-    try:
-        with temporary.open("wb") as file:
+    with temporary(path) as fresh:
+        with fresh.open("wb") as file:
             yield file
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        os.replace(fresh, path)

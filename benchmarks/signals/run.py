@@ -1,0 +1,278 @@
+"""Whether a signal at a random moment stops every long command: none lost, nothing left, and the next call as ever.
+
+Each command runs undisturbed once, and then again and again in an empty folder, and gets SIGINT, SIGTERM, SIGHUP or
+SIGKILL at a random moment, or its worker gets SIGTERM. *Early* are signals that arrive before Python has read the
+command, or while it shuts down: they end the process by themselves. *Lost* are those after which it went on, *other*
+those that ended it with another exit code. *Left* counts temporary names and processes that outlive it by two seconds.
+*Next* counts the next calls, in the same folder, that gave what the undisturbed one had given.
+
+    python benchmarks/signals/run.py [--only WORD] [--signals 60] [--kill] [--worker] [--next 5] [--json FILE]
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "examples" / "measure" / "mlp_torch.py"
+CHEAP = ("representer", "perceptron-mistakes", "sawtooth")
+COMMANDS = {
+    "run": ["run", "representer"],
+    "run in processes": ["run", *CHEAP, "--preset", "tiny", "--workers", "2"],
+    "sweep": [
+        "sweep",
+        "catapult",
+        "--over",
+        "multiple=1,3",
+        "--over",
+        "width=8,16",
+        "--on",
+        "here",
+    ],
+    "sweep in processes": ["sweep", "catapult", "--over", "width=8,12,16,24", "--workers", "2"],
+    "trials": [
+        "trials",
+        *CHEAP[:1],
+        "--preset",
+        "tiny",
+        "--seeds",
+        "4",
+        "--settings",
+        "0",
+        "--workers",
+        "2",
+    ],
+    "measure": ["measure", f"{MODEL}:build", "--lr", "0.1", "--json"],
+    "exercise": ["exercise", "representer"],
+    "referee": ["referee", "representer"],
+    "atlas": ["atlas"],
+    "book": ["book", "--now"],
+}
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+SENTENCE = "steepest: stopped; what is finished is kept"
+LONGEST = 40.0
+"""Seconds of a command within which signals are sent."""
+SESSIONS: set[int] = set()
+"""Leaders of the sessions that were started here; no other process is looked at, or ended."""
+TIMES = {"seconds", "observed_at", "judged_at", "digest", "files"}
+
+
+def listen_again() -> None:
+    """Hear Ctrl-C also where a shell started this script in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def started(words: list[str], place: Path, cache: Path) -> subprocess.Popen[str]:
+    """Start a command in a folder, and in a session of its own, where it hears Ctrl-C."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "steepest", *words],
+        cwd=place,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=listen_again,
+    )
+    SESSIONS.add(process.pid)
+    return process
+
+
+def without_times(value: Any) -> Any:
+    """Leave out of JSON what differs between two runs of one thing."""
+    if isinstance(value, dict):
+        return {name: without_times(inner) for name, inner in value.items() if name not in TIMES}
+    return [without_times(inner) for inner in value] if isinstance(value, list) else value
+
+
+def contents(place: Path, out: str) -> str:
+    """Return a digest of what a command has written, whatever the time was."""
+    digest = hashlib.sha256()
+    for path in sorted(place.rglob("*")):
+        if not path.is_file() or path.suffix in (".svg", ".html", ".pickle"):
+            continue
+        digest.update(str(path.relative_to(place)).encode())
+        data = path.read_bytes()
+        if path.suffix == ".json" and path.name != "drawn.json":
+            data = json.dumps(without_times(json.loads(data)), sort_keys=True).encode()
+        if path.suffix in (".json", ".ipynb", ".csv"):
+            digest.update(data)
+    digest.update(re.sub(r"[0-9.]+ s\b|\"seconds\": [0-9.]+|\d+\.\d+", "", out).encode())
+    return digest.hexdigest()
+
+
+def of_session(leader: int) -> list[int]:
+    """Return the processes that still run of a session that this script began."""
+    if leader not in SESSIONS:
+        raise ValueError(f"{leader} leads no session of ours")
+    alive = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == leader and fields[0] != "Z":
+            alive.append(int(path.parent.name))
+    return alive
+
+
+def left(place: Path, leader: int) -> list[str]:
+    """Name what outlives a command by two seconds."""
+    deadline = time.monotonic() + 2
+    while (alive := of_session(leader)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for number in alive:
+        os.kill(number, signal.SIGKILL)
+    hidden = [str(path.relative_to(place)) for path in place.rglob(".*-*")]
+    return [*hidden, *(f"process {number}" for number in alive)]
+
+
+def worker_of(leader: int) -> int | None:
+    """Return a worker of a pool, which spawn starts with its own words."""
+    for number in of_session(leader):
+        try:
+            if b"spawn_main" in Path(f"/proc/{number}/cmdline").read_bytes():
+                return number
+        except OSError:
+            continue
+    return None
+
+
+def one(
+    words: list[str], place: Path, cache: Path, number: int, after: float, worker: bool
+) -> dict:
+    """Send one signal and say what became of the command."""
+    process = started(words, place, cache)
+    time.sleep(after)
+    target = worker_of(process.pid) if worker else process.pid
+    if target is None or process.poll() is not None:
+        process.communicate()
+        return {"fate": "over"}
+    start = time.monotonic()
+    os.kill(target, number)
+    try:
+        _, said = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return {"fate": "hangs", "left": left(place, process.pid)}
+    seconds = time.monotonic() - start
+    code = process.returncode
+    fate = "other"
+    if worker:
+        fate = "stopped" if code == 0 else "other"
+    elif code == -number:
+        fate = "stopped" if number == signal.SIGKILL else "early"
+    elif code == CODES.get(number):
+        lines = [
+            line
+            for line in said.splitlines()
+            if not re.match(r"  |\[\d+/\d+\]|\d+ points|over ", line)
+        ]
+        fate = (
+            "stopped" if len(lines) == 1 and lines[0].startswith(SENTENCE) else "says other things"
+        )
+    elif code in (0, 1, 3):
+        fate = "lost"
+    return {
+        "fate": fate,
+        "code": code,
+        "after": after,
+        "signal": number,
+        "seconds": seconds,
+        "left": left(place, process.pid),
+        "said": said[-600:] if fate not in ("stopped", "early") else "",
+    }
+
+
+def tried(name: str, options: argparse.Namespace, work: Path, draw: random.Random) -> dict:
+    """Try a command at many moments."""
+    words = COMMANDS[name]
+    cache = work / "cache"
+    place = work / "place"
+    for _ in range(2):  # the first one fills the cache of compiled programs
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        start = time.monotonic()
+        out, _ = started(words, place, cache).communicate()
+        whole = time.monotonic() - start
+        wanted = contents(place, out)
+    seen = []
+    for count in range(options.signals):
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        number = SIGNALS[count % 3]
+        if options.kill:
+            number = signal.SIGKILL
+        after = draw.uniform(0.0, 0.97 * min(whole, LONGEST))
+        record = one(
+            words, place, cache, signal.SIGTERM if options.worker else number, after, options.worker
+        )
+        again = options.next and count % options.next == 0 and whole < LONGEST
+        if again and record["fate"] != "over" and not list(place.glob("*.ipynb")):
+            after_it = started(words, place, cache)
+            out, _ = after_it.communicate()
+            record["next"] = contents(place, out) == wanted
+            record["left after next"] = left(place, after_it.pid)
+        seen.append(record)
+    return {
+        "command": name,
+        "seconds": round(whole, 2),
+        **counted(seen),
+        "odd": [one for one in seen if one.get("said")],
+    }
+
+
+def counted(seen: list[dict]) -> dict:
+    """Count what became of all."""
+    fates = [record["fate"] for record in seen]
+    gone = [record["seconds"] for record in seen if "seconds" in record]
+    return {
+        "sent": sum(fate != "over" for fate in fates),
+        "fates": {fate: fates.count(fate) for fate in dict.fromkeys(fates)},
+        "gone, median": round(statistics.median(gone), 2) if gone else None,
+        "gone, most": round(max(gone), 2) if gone else None,
+        "left": [what for record in seen for what in record.get("left", [])],
+        "next": f"{sum(record.get('next', False) for record in seen)} of {sum('next' in record for record in seen)}",
+        "left after next": [what for record in seen for what in record.get("left after next", [])],
+    }
+
+
+def main() -> None:
+    """Try all commands and print a line of JSON for each."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="commands with this word")
+    parser.add_argument("--signals", type=int, default=60)
+    parser.add_argument("--kill", action="store_true", help="SIGKILL instead")
+    parser.add_argument("--worker", action="store_true", help="SIGTERM to a worker")
+    parser.add_argument("--next", type=int, default=5, help="call again after every n-th; 0 never")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    draw = random.Random(7)
+    lines = []
+    for name in COMMANDS:
+        if options.only in name:
+            with tempfile.TemporaryDirectory() as work:
+                lines.append(tried(name, options, Path(work), draw))
+            print(json.dumps(lines[-1]), flush=True)
+    if options.json is not None:
+        options.json.write_text(json.dumps(lines, indent=1))
+
+
+if __name__ == "__main__":
+    main()
