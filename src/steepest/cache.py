@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from steepest.core.reading import read_text
 from steepest.core.writing import remove_leftovers, temporary
 
 ROOT = Path(__file__).parent
@@ -84,7 +85,7 @@ class Table:
 
     def _read(self) -> dict[str, Any]:
         with suppress(OSError, ValueError, RecursionError):
-            match json.loads(self.path.read_text("utf-8")):
+            match json.loads(read_text(self.path)):
                 case {"state": self.state, "values": dict(values)}:
                     return values
         return {}

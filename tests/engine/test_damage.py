@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
 import warnings
 from functools import cache
 from pathlib import Path
@@ -27,6 +29,9 @@ from tests.small import small_catalogue
 
 EXAMPLES = int(os.environ.get("STEEPEST_EXAMPLES", "30"))
 """Damages of each test; more of them, and random ones, look for new faults by hand."""
+
+PATIENCE = 60
+"""Seconds after which an example hangs."""
 
 SAMPLE = settings(
     max_examples=EXAMPLES,
@@ -82,6 +87,7 @@ def insert(draw, text):
 
 def replace(draw, text):
     odd = [b"", b"null", b"[]", b"{}", b'"x"', b"0", b"\xff\xfe", b"[" * 100_000, b"NaN", b"PK\3\4"]
+    odd += [b"9" * 5000, b'{"a": -1e999}', b'{"digest": "\\ud800"}', b'{"a":' * 50_000]
     return draw(st.sampled_from(odd))
 
 
@@ -90,7 +96,7 @@ def repeat(draw, text):
 
 
 VALUES = [None, True, 0, -1, 1e300, float("nan"), float("inf"), "", "holds", "fails", [], {}, [{}]]
-VALUES += ["\ud800", "[/]", 2**70, [[1]], {"a": 1}]
+VALUES += ["\ud800", "[/]", "\x1b[2J\0", 2**70, [[1]], {"a": 1}]
 
 
 def edit(draw, record):
@@ -159,6 +165,24 @@ def linked_to_itself(draw, path, whole):
     path.symlink_to(path.name)
 
 
+def as_a_pipe(draw, path, whole):
+    """What opens and never ends: a pipe that nobody writes to, a socket, a device."""
+    path.unlink()
+    kind = draw(st.sampled_from(["pipe", "socket", "device"]))
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        here = Path.cwd()
+        with socket.socket(socket.AF_UNIX) as end:
+            try:
+                os.chdir(path.parent)  # the name of a socket may be short only
+                end.bind(path.name)
+            finally:
+                os.chdir(here)
+
+
 def swapped(draw, path, whole):
     """A file exchanged with its like in another place."""
     others = sorted(other for other in whole.rglob(path.name) if other != path)
@@ -195,7 +219,7 @@ def extra(draw, path, whole):
 
 
 HARMS = (rewrite, rewrite, rewrite, remove, as_a_folder, dangling, linked_to_itself, swapped)
-HARMS += (folder_swapped, folder_replaced, extra)
+HARMS += (as_a_pipe, folder_swapped, folder_replaced, extra)
 
 
 def harm(draw, root):
@@ -264,11 +288,19 @@ def copied(whole, tmp_path):
     """Make a copy of the store for each example, under one path: what a plan says of its place stays true."""
 
     def copy():
+        signal.alarm(PATIENCE)
         shutil.rmtree(tmp_path / "results", ignore_errors=True)
         shutil.copytree(whole, tmp_path / "results")
         return tmp_path / "results"
 
-    return copy
+    before = signal.signal(signal.SIGALRM, hangs)
+    yield copy
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def hangs(number, frame):
+    raise AssertionError(f"an example takes more than {PATIENCE} s")
 
 
 @SAMPLE

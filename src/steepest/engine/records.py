@@ -15,6 +15,7 @@ from typing import Any
 
 from steepest.cache import Table, file_state
 from steepest.catalogue import is_name
+from steepest.core.reading import read_text
 from steepest.core.records import canonical_digest
 from steepest.core.words import Verdict
 
@@ -200,7 +201,7 @@ def read_record(folder: Path) -> dict[str, Any]:
         one of ``DAMAGE``: it is not sound.
     """
     check_folder(folder)
-    record = json.loads(read_text(folder / FILE))
+    record = json.loads(read_text(folder / FILE, LARGEST // 8))
     digest = record.pop("digest")
     if canonical_digest(record) != digest:
         raise ValueError(f"{FILE} does not match its checksum")
@@ -230,15 +231,6 @@ def check_record(record: Mapping[str, Any]) -> None:
     for name in ("params", "changes", "versions"):
         if not isinstance(record[name], Mapping):
             raise TypeError(f"{name} are no mapping")
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a file that is not larger than any of ours."""
-    if path.is_symlink() or not path.is_file():  # a pipe would be waited for
-        raise ValueError(f"{path.name} is no file of ours")
-    if path.stat().st_size > LARGEST // 8:
-        raise ValueError(f"{path.name} is larger than any of ours")
-    return path.read_text("utf-8")
 
 
 def say_damage(folder: Path, trouble: BaseException) -> None:

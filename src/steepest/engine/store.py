@@ -20,6 +20,7 @@ from steepest.core.arrays import Observation, Prediction, Quantities, Quantity
 from steepest.core.checks import Rival
 from steepest.core.errors import UserError
 from steepest.core.panels import panels_from_json, panels_to_json
+from steepest.core.reading import read_bytes, read_text
 from steepest.core.records import canonical_digest
 from steepest.core.writing import held, remove, remove_leftovers, sync, temporary
 from steepest.engine.records import (
@@ -28,7 +29,6 @@ from steepest.engine.records import (
     LARGEST,
     is_key,
     read_record,
-    read_text,
     say_damage,
 )
 from steepest.engine.records import Damaged as Damaged
@@ -160,7 +160,7 @@ def _read(folder: Path, with_arrays: bool) -> Result:
     for name in ("arrays.npz", "panels.json"):
         if _digest(folder / name) != record["files"][name]:
             raise ValueError(f"{name} does not match its checksum")
-    panels = panels_from_json(json.loads(read_text(folder / "panels.json")))
+    panels = panels_from_json(json.loads(read_text(folder / "panels.json", LARGEST // 8)))
     if not with_arrays:
         return Result.from_json(record, panels=panels)
     arrays = _arrays(folder / "arrays.npz", record["axes"])
@@ -268,11 +268,7 @@ def refuse_links(root: Path, *parts: str) -> None:
 
 
 def _digest(path: Path) -> str:
-    if path.is_symlink() or not path.is_file():
-        raise ValueError(f"{path.name} is no file of ours")
-    if path.stat().st_size > LARGEST:
-        raise ValueError(f"{path.name} is larger than any of ours")
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path, LARGEST)).hexdigest()
 
 
 def _age(path: Path) -> float:

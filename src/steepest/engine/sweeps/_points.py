@@ -8,6 +8,7 @@ import gc
 import hashlib
 import json
 import os
+import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -85,9 +86,11 @@ class Points:
 
 
 def _bytes(path: str) -> bytes:
-    """A small file's content, without the layers of ``open``, which cost as much as the reading."""
-    file = os.open(path, os.O_RDONLY)
+    """A small file's content, without the layers of ``open``, which cost as much as the reading; a pipe is not."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError(f"{FILE} is no regular file")
         return b"".join(iter(lambda: os.read(file, 1 << 16), b""))
     finally:
         os.close(file)

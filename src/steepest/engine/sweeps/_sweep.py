@@ -12,6 +12,7 @@ import numpy as np
 
 from steepest.catalogue import was_imported
 from steepest.core.errors import UserError
+from steepest.core.reading import read_text
 from steepest.core.records import canonical_digest
 from steepest.core.words import CRASHED
 from steepest.core.writing import remove_leftovers, temporary
@@ -58,11 +59,7 @@ def stored_plans(out: Path) -> Iterator[Plan]:
 
 
 def _read_plan(path: Path) -> Plan:
-    if path.is_symlink() or not path.is_file():
-        raise ValueError("it is no file of ours")
-    if path.stat().st_size > PLAN:
-        raise ValueError("it is larger than any plan of ours")
-    stored = json.loads(path.read_text("utf-8"))
+    stored = json.loads(read_text(path, PLAN))
     record = stored["plan"]
     if canonical_digest(record) != stored["digest"]:
         raise ValueError("it does not match its checksum")

@@ -1,7 +1,6 @@
 """Gram matrices larger than memory: computed in tiles on disk, by this process or by many, resumable after a kill."""
 
 import hashlib
-import json
 import os
 import warnings
 from collections import deque
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from steepest import __version__
 from steepest.core.errors import UserError
+from steepest.core.reading import read_bytes
 from steepest.core.writing import remove_leftovers
 from steepest.kernels._gram import checked_inputs, fill, rows_of
 from steepest.kernels.connected._tabulated import TOLERANCE
@@ -30,10 +30,12 @@ from steepest.kernels.tiled._files import (
     digest,
     inputs_trouble,
     load_way,
+    read_manifest,
     save_way,
     storable,
     way_in_words,
     way_trouble,
+    write_manifest,
     written,
 )
 from steepest.kernels.tiled._matrix import ARRAYS, TILES, TiledGram, open_tiled
@@ -117,8 +119,9 @@ def tiled_gram(
     _begin(Path(folder).absolute(), manifest, lambda: way_in_words(way()))
     gram = open_tiled(folder)
     todo = _todo(gram)
-    if todo:
+    if todo or way_trouble(gram.folder) is not None:
         _provide(gram, arrays, way)
+    if todo:
         _fill(gram, todo, submit, devices, watch)
     return gram
 
@@ -191,7 +194,7 @@ def _source(folder: str, identity: str, files: tuple) -> _Source:
 
 
 def _identity(folder: Path) -> str:
-    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(folder / MANIFEST)).hexdigest()
 
 
 def _fill(
@@ -309,17 +312,16 @@ def _begin(folder: Path, manifest: dict, choose: Callable[[], dict]) -> None:
                 raise UserError(
                     f"{folder} has files but no {MANIFEST} of a Gram matrix; choose an empty folder"
                 )
-            with written(folder / MANIFEST) as file:
-                file.write(json.dumps(manifest | way, indent=1).encode())
+            write_manifest(folder, manifest | way)
         (folder / TILES).mkdir(exist_ok=True)
         open_tiled(folder)
-        stored = json.loads((folder / MANIFEST).read_text("utf-8"))
+        stored = read_manifest(folder)
     except OSError as trouble:
         raise UserError(
             f"cannot write to the folder {folder} ({trouble.strerror or trouble})"
         ) from None
     wrong = [key for key in manifest if key != "activation" and manifest[key] != stored.get(key)]
-    if not alike(manifest["activation"], stored["activation"]):
+    if not alike(manifest["activation"], stored.get("activation", [])):
         wrong.append("activation")
     wrong += [name for name in ARRAYS if name in stored and name not in manifest]
     if wrong:

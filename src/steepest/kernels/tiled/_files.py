@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
-from steepest.core.writing import temporary
+from steepest.core.reading import check_regular, read_text
+from steepest.core.records import canonical_digest
+from steepest.core.writing import remove, temporary
 from steepest.kernels._gram import Masks, blocks, evaluator
 from steepest.kernels.connected._direct import Direct
 from steepest.kernels.connected._table import Factors, Table
@@ -36,6 +38,21 @@ from steepest.nn.networks import Limit
 
 MANIFEST = "manifest.json"
 TABLE = "table.npz"
+UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # of JSON that is nested too deeply, and of archives that say they are encrypted
+    AssertionError,
+    SyntaxError,  # NumPy's, of a header that is no literal
+    zipfile.BadZipFile,
+)
+"""What reading a damaged file of a folder may raise."""
 ROWS = 4096  # of the inputs, at a time
 
 
@@ -68,6 +85,26 @@ def storable(
     return way
 
 
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write what a folder holds, with a checksum."""
+    whole = json.loads(json.dumps(manifest))
+    with written(folder / MANIFEST) as file:
+        file.write(json.dumps({**whole, "digest": canonical_digest(whole)}, indent=1).encode())
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read it; one of an earlier version has no checksum.
+
+    Raises:
+        one of ``UNREADABLE``: it is missing or damaged.
+    """
+    manifest = json.loads(read_text(folder / MANIFEST))
+    digest = manifest.pop("digest", None)
+    if digest is not None and digest != canonical_digest(manifest):
+        raise ValueError("it does not match its checksum")
+    return manifest
+
+
 def way_in_words(way: Way) -> dict[str, Any]:
     """Describe the way for the manifest, which is all that is stored of it unless it is a table."""
     if isinstance(way, Positions):
@@ -97,7 +134,7 @@ def load_way(folder: Path) -> Way:
     Raises:
         OSError, ValueError, KeyError, zipfile.BadZipFile: it is missing or damaged.
     """
-    manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+    manifest = read_manifest(folder)
     if manifest["way"] == "positions":
         limit = limit_of(manifest["network"])
         assert isinstance(limit, WideLimit)
@@ -107,6 +144,7 @@ def load_way(folder: Path) -> Way:
         limit = limit_of(manifest["network"])
         assert isinstance(limit, Limit)
         return Direct.of(limit, np.empty(0, manifest["dtype"]))
+    check_regular(folder / TABLE)
     with np.load(folder / TABLE, allow_pickle=False) as stored:
         nngp = Factors(stored["nngp_norms"], stored["nngp_angles"])
         ntk = Factors(stored["ntk_norms"], stored["ntk_angles"]) if "ntk_norms" in stored else None
@@ -120,20 +158,22 @@ def way_trouble(folder: Path) -> str | None:
         load_way(folder)
     except FileNotFoundError:
         return ""
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as trouble:
-        return str(trouble)
+    except UNREADABLE as trouble:
+        return str(trouble) or type(trouble).__name__
     return None
 
 
 def inputs_trouble(path: Path, wanted: NDArray) -> str | None:
     """Say the same of a file that should hold these inputs."""
     try:
+        check_regular(path)
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        same = digest(stored) == digest(wanted)
     except FileNotFoundError:
         return ""
-    except (ValueError, EOFError) as trouble:
-        return str(trouble)
-    return None if digest(stored) == digest(wanted) else "its checksum is another"
+    except UNREADABLE as trouble:
+        return str(trouble) or type(trouble).__name__
+    return None if same else "its checksum is another"
 
 
 def digest(x: NDArray) -> str:
@@ -150,4 +190,6 @@ def written(path: Path) -> Iterator[IO[bytes]]:
     with temporary(path) as fresh:
         with fresh.open("wb") as file:
             yield file
+        if path.is_dir() and not path.is_symlink():  # nothing of ours, where a file of ours belongs
+            remove(path)
         os.replace(fresh, path)

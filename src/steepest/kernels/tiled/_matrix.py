@@ -6,7 +6,6 @@ with one set of inputs only i ≤ j. Four bytes behind the array hold its checks
 all, and none is a pickle.
 """
 
-import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,8 +19,9 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from steepest.core.errors import UserError
+from steepest.core.reading import check_regular
 from steepest.kernels._gram import blocks
-from steepest.kernels.tiled._files import MANIFEST, load_way, written
+from steepest.kernels.tiled._files import MANIFEST, UNREADABLE, load_way, read_manifest, written
 
 TILES = "tiles"
 ARRAYS = ("x", "other", "mask", "other_mask")
@@ -63,8 +63,17 @@ class TiledGram:
 
     @property
     def error(self) -> float:
-        """Return the largest error of the way to the kernels, relative to √(K_αα K_ββ); see ``Gram``."""
-        return load_way(self.folder).error
+        """Return the largest error of the way to the kernels, relative to √(K_αα K_ββ); see ``Gram``.
+
+        Raises:
+            UserError: what says it is missing or damaged.
+        """
+        try:
+            return load_way(self.folder).error
+        except UNREADABLE as trouble:
+            raise UserError(
+                f"the way to the kernels in {self.folder} is damaged ({trouble}); call tiled_gram again to repair it"
+            ) from None
 
     @property
     def rows(self) -> list[slice]:
@@ -97,7 +106,11 @@ class TiledGram:
 
     def damaged(self) -> list[tuple[int, int]]:
         """List the tiles that exist but have another shape, length or checksum; this reads them all."""
-        return [pair for pair in self.pairs if self.path(*pair).exists() and not self._sound(*pair)]
+        return [
+            pair
+            for pair in self.pairs
+            if os.path.lexists(self.path(*pair)) and not self._sound(*pair)
+        ]
 
     def path(self, i: int, j: int) -> Path:
         """Return the file of a tile."""
@@ -118,19 +131,21 @@ class TiledGram:
         path = self.path(i, j)
         again = "call tiled_gram again to compute it"
         try:
+            check_regular(path)
             values = np.load(path, mmap_mode="r", allow_pickle=False)
         except FileNotFoundError:
             raise UserError(
                 f"tile ({i}, {j}) of the Gram matrix in {self.folder} is missing; {again}"
             ) from None
-        except (ValueError, EOFError) as trouble:
+        except UNREADABLE as trouble:
             raise UserError(f"the tile {path} is damaged ({trouble}); {again}") from None
         shape = (
             len(self.kernels),
             *(len(range(block.start, block.stop)) for block in (self.rows[i], self.columns[j])),
         )
         length = values.offset + values.nbytes + CHECKSUM
-        if (values.shape, values.dtype, path.stat().st_size) != (shape, self.dtype, length):
+        whole = values.flags.c_contiguous and path.stat().st_size == length
+        if (values.shape, values.dtype) != (shape, self.dtype) or not whole:
             raise UserError(
                 f"the tile {path} is damaged (not {shape} of {self.dtype} and a checksum); {again}"
             )
@@ -256,9 +271,14 @@ def open_tiled(folder: str | os.PathLike) -> TiledGram:
     """
     folder = Path(folder).absolute()
     try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = read_manifest(folder)
         shape = tuple(manifest["shape"])
         dtype = np.dtype(manifest["dtype"])
+        sizes = (*shape, manifest["tile"])
+        if len(shape) != 2 or not all(type(size) is int and size > 0 for size in sizes):
+            raise ValueError(f"it speaks of {shape} entries in tiles of {manifest['tile']}")
+        if dtype.kind != "f" or not {*manifest["kernels"]} <= {"nngp", "ntk"}:
+            raise ValueError(f"it speaks of {manifest['kernels']} in {dtype}")
         return TiledGram(
             folder,
             shape,
@@ -272,7 +292,7 @@ def open_tiled(folder: str | os.PathLike) -> TiledGram:
         raise UserError(
             f"{folder} holds no Gram matrix here (no {MANIFEST}); make one with tiled_gram"
         ) from None
-    except (ValueError, KeyError, TypeError) as trouble:
+    except UNREADABLE as trouble:
         raise UserError(
             f"{folder / MANIFEST} is not readable ({trouble}); delete the folder and start again"
         ) from None

@@ -1,0 +1,63 @@
+"""Files of others, and our own that may be damaged: only regular ones are read, as a pipe would never end."""
+
+import os
+import stat
+from pathlib import Path
+
+
+def check_regular(path: str | Path) -> None:
+    """Refuse a pipe, a socket, a device, a folder; a link to a file is a file.
+
+    Raises:
+        FileNotFoundError: nothing is there.
+        OSError: it is no regular file, or a link to itself.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(f"{os.path.basename(path)} is no regular file")
+
+
+def read_bytes(path: str | Path, largest: int | None = None) -> bytes:
+    """Return what a regular file holds.
+
+    Args:
+        path: the file.
+        largest: bytes beyond which it is none of ours, which a link is not either; None of a reader's own files.
+
+    Raises:
+        OSError: it is no regular file, or cannot be read.
+        ValueError: it is too large.
+    """
+    check_regular(path)
+    if largest is not None and os.path.islink(path):  # ours are files: a copied folder may lead anywhere
+        raise OSError(f"{os.path.basename(path)} is a link, and no file of ours")
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        state = os.fstat(opened)
+        if not stat.S_ISREG(state.st_mode):  # it was exchanged in between
+            raise OSError(f"{os.path.basename(path)} is no regular file")
+        if largest is not None and state.st_size > largest:
+            raise ValueError(f"{os.path.basename(path)} is larger than any of ours")
+        return b"".join(iter(lambda: os.read(opened, 1 << 20), b""))
+    finally:
+        os.close(opened)
+
+
+def read_text(path: str | Path, largest: int | None = None) -> str:
+    """Return the text of a regular file, UTF-8; errors as of :func:`read_bytes`.
+
+    Raises:
+        UnicodeDecodeError: it is no text.
+    """
+    return read_bytes(path, largest).decode()
+
+
+def printable(text: str) -> str:
+    r"""Return a text of others with everything that no terminal and no page can show spelled out.
+
+    >>> printable("risk\x1b[2J of λ\ud800")
+    'risk\\x1b[2J of λ\\ud800'
+    """
+    if text.isprintable():
+        return text
+    spelled = lambda sign: sign if sign.isprintable() else sign.encode("unicode_escape").decode()
+    return "".join(map(spelled, text))
