@@ -1,31 +1,53 @@
 """The figure of a stored result, as a file beside it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from steepest.app.streams import say
+from steepest.core.errors import UserError
 from steepest.core.writing import temporary
 from steepest.engine.results import Result
 from steepest.engine.store import Question, Store, move_into_place
 
 
+def written_or_said(what: str, write: Callable[[], Path]) -> Path | None:
+    """Write a page or a figure behind a verdict; one that cannot be written is said, and the verdict stands.
+
+    Args:
+        what: it is, such as ``"the atlas"``.
+        write: writes it, and returns its path.
+    """
+    try:
+        return write()
+    except OSError as trouble:
+        where = f" {trouble.filename}" if trouble.filename else ""
+        reason = trouble.strerror or trouble
+        say(
+            f"steepest: cannot write {what}{where} ({reason}); make room, and run the same command again"
+        )
+    except UserError as trouble:
+        say(f"steepest: {trouble}")
+    return None
+
+
 def draw_picture(result: Result, store: Store) -> Path | None:
-    """Write the figure of a result beside it as SVG, once; None where nothing was observed."""
-    if not result.panels:
-        return None
+    """Write the figure of a result beside it as SVG, once; None where nothing was observed, or it cannot be written."""
     path = picture_of(result, store)
+    if (
+        not result.panels or not path.parent.is_dir()
+    ):  # a result that could not be kept has no place
+        return None
     if result.how != "stored" or not path.is_file():
         from steepest.site.drawing import svg  # matplotlib only where something is drawn
 
         text = svg(result.panels)
-        try:
+
+        def write() -> Path:
             with temporary(path) as fresh:
                 fresh.write_text(text, "utf-8")
-                move_into_place(fresh, path)
-        except OSError as trouble:  # the verdict stands without it
-            say(
-                f"steepest: cannot write the figure {path} ({trouble.strerror or trouble}); make room, and run again"
-            )
-            return None
+                return move_into_place(fresh, path)
+
+        return written_or_said("the figure", write)
     return path
 
 

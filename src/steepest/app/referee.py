@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from steepest.app.console import bar, styled, wide
+from steepest.app.pictures import written_or_said
 from steepest.app.referee_words import HEADINGS, NOTHING, said, said_run, summary, to_json
 from steepest.app.streams import say_page, tell_json
 from steepest.catalogue import Entry
@@ -41,7 +42,9 @@ def referee(
     else:
         show_review(reviewed)
     if page is not None:
-        say_page(write_review(reviewed, page), as_json)
+        written = written_or_said("the page", lambda: write_review(reviewed, page))
+        if written is not None:
+            say_page(written, as_json)
     return reviewed
 
 

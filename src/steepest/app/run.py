@@ -11,7 +11,7 @@ from rich.console import Console
 
 from steepest.app.console import bar, beside, wide
 from steepest.app.details import show_details
-from steepest.app.pictures import draw_picture
+from steepest.app.pictures import draw_picture, written_or_said
 from steepest.app.progress import shown, waited_for
 from steepest.app.standing import exit_code, record_for
 from steepest.app.streams import say, tell, tell_json
@@ -29,7 +29,7 @@ from steepest.catalogue import Entry
 from steepest.core.errors import UserError
 from steepest.engine.crew import Outcome, run_all, stored
 from steepest.engine.rates import hold_rates, record_behind, spelled_rates
-from steepest.engine.store import Store
+from steepest.engine.store import Store, UnwritableError
 
 
 def run(known: argparse.Namespace, entries: Sequence[Entry], changes: Mapping[str, Any]) -> int:
@@ -68,7 +68,7 @@ def _run_everything(
     start = time.monotonic()
     refuse(known.out, known.atlas)
     console = beside()
-    write_atlas = partial(build, known.out, known.atlas)
+    write_atlas = partial(written_or_said, "the atlas", partial(build, known.out, known.atlas))
     tour = tour_of(entries)
     asked = tour if known.tour else entries
     landed = guide(tour, len(asked) - len(tour), store, console, write_atlas)
@@ -86,7 +86,8 @@ def _run_everything(
     _show(known, asked, outcomes, store)
     if any(outcome.result for outcome in outcomes):
         show = say if known.json else tell
-        show(f"atlas: {write_atlas()}")
+        if (atlas := write_atlas()) is not None:
+            show(f"atlas: {atlas}")
         show(f"{len(outcomes)} claims in {duration(time.monotonic() - start)}")
     return outcomes
 
@@ -120,6 +121,11 @@ def run_one(
 
         try:
             return Outcome(entry.name, answer(asked, store=store, force=force, watch=watch))
+        except UnwritableError as trouble:
+            if trouble.result is None:
+                raise
+            say(f"steepest: {trouble}")  # the verdict stands
+            return Outcome(entry.name, trouble.result)
         except UserError:
             raise
         except Exception as trouble:

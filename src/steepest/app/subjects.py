@@ -7,6 +7,7 @@ from steepest.app.agreement import is_agreed
 from steepest.app.console import bar, wide
 from steepest.app.details import show_details
 from steepest.app.fields import read_fields
+from steepest.app.pictures import written_or_said
 from steepest.app.streams import say, say_page, tell_json
 from steepest.catalogue import Entry
 from steepest.core.words import LOOKS
@@ -45,7 +46,9 @@ def run_on_subject(known: argparse.Namespace, entry: Entry, words: Sequence[str]
     if known.page is not None:
         from steepest.site.pages import subject_page
 
-        say_page(subject_page(result, known.page), known.json)
+        page = written_or_said("the page", lambda: subject_page(result, known.page))
+        if page is not None:
+            say_page(page, known.json)
     return {"holds": 0, "fails": 1}.get(str(result.verdict), 3)
 
 

@@ -42,7 +42,7 @@ def guide(
     others: int,
     store: Store,
     console: Console,
-    write_atlas: Callable[[], Path],
+    write_atlas: Callable[[], Path | None],
 ) -> Callable[[Outcome], None]:
     """Return what is to be called with each outcome of a run that starts with the tour.
 
@@ -55,7 +55,7 @@ def guide(
         others: how many claims follow.
         store: where the results are.
         console: where to say it.
-        write_atlas: writes the atlas of all that is stored, and returns its first page.
+        write_atlas: writes the atlas of all that is stored, and returns its first page; None where it cannot.
     """
     waiting = {entry.name for entry in tour}
     fresh: list[str] = []
@@ -76,7 +76,8 @@ def guide(
             if outcome.name == TOUR[0] and picture.is_file():
                 tell(f"a figure to look at: {picture}")
         if not waiting and fresh and others:
-            tell(f"the tour is complete; its atlas: {write_atlas()}")
+            atlas = write_atlas()
+            tell("the tour is complete" + (f"; its atlas: {atlas}" if atlas else ""))
             tell(NEXT.format(others=others))
 
     return landed

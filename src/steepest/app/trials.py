@@ -9,6 +9,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from steepest.app.console import bar, styled, wide
+from steepest.app.pictures import written_or_said
 from steepest.app.sharding import read_shard
 from steepest.app.streams import say, say_page, tell_json
 from steepest.core.words import CRASHED, word
@@ -46,7 +47,9 @@ def trials(known: Any) -> Trials:
     if known.page is not None:
         from steepest.site.pages import trials_page
 
-        say_page(trials_page(result, known.page), known.json)
+        page = written_or_said("the page", lambda: trials_page(result, known.page))
+        if page is not None:
+            say_page(page, known.json)
     if known.record:
         from steepest.app.recording import write_record
 

@@ -231,7 +231,10 @@ def _answered(asked: "Ready", store: Store, *, force: bool) -> dict[str, str]:
         result = answer(asked, store=store, force=force)
         folder = store.root / asked.question.claim / asked.question.key
         return {"folder": str(folder), "how": result.how}
-    except (UnwritableError, NoDeviceError):
+    except NoDeviceError:
+        raise
+    except UnwritableError as trouble:
+        trouble.result = None  # it is not sent to the process that asked
         raise
     except Exception as trouble:
         # a defect of one claim must not cost the user the others, also where a part of the library refuses its numbers

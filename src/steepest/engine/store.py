@@ -37,7 +37,13 @@ from steepest.engine.results import Result
 
 
 class UnwritableError(UserError):
-    """The folder of results cannot be written, so that nothing else need be run."""
+    """The folder of results cannot be written, so that nothing else need be run.
+
+    Attributes:
+        result: what was to be written.
+    """
+
+    result: Result | None = None
 
 
 @dataclass(frozen=True)
@@ -102,10 +108,12 @@ class Store:
             return final
         except OSError as trouble:
             reason = trouble.strerror or trouble
-            raise UnwritableError(
+            unwritable = UnwritableError(
                 f"cannot write the result of {result.claim} to {parent} ({reason}); make room, or choose another "
                 "folder with --out"
-            ) from None
+            )
+            unwritable.result = result
+            raise unwritable from None
 
     def __iter__(self) -> Iterator[tuple[Path, Result]]:
         """Yield every sound result with its folder, claims in alphabetical order, oldest first."""
