@@ -156,6 +156,27 @@ def test_packages_register_claims_and_broken_ones_are_said(packages):
         assert any(f"the claim {name!r} of " in text and reason in text for text in texts), name
 
 
+def test_sources_of_packages_are_parsed_once_for_all_commands(packages, monkeypatch):
+    """As those of this package: a second command knows their first sentences, and one that changed is read again."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(packages / "cache"))
+    monkeypatch.setattr("steepest.cache.TICK", -1)  # files that were written a moment ago count too
+    parsed = []
+    honest = catalogue.first_sentence
+    parse = lambda path: (parsed.append(path.name), honest(path))[1]
+    monkeypatch.setattr(catalogue, "first_sentence", parse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Broken)
+        first = catalogue.registered()
+        assert "sound.py" in parsed
+        parsed.clear()
+        REGISTERED.cache_clear()
+        assert catalogue.registered() == first
+        assert set(parsed) == {"wrong.py", "binary.py"}
+        (packages / "paper_claims" / "sound.py").write_text(GOOD.replace("A claim", "Another"))
+        REGISTERED.cache_clear()
+        assert catalogue.registered()["sound"].says.startswith("Another")
+
+
 def test_a_claim_of_a_package_is_loaded_when_it_is_asked_for(packages):
     (packages / "paper_claims" / "__init__.py").write_text("", "utf-8")
     with warnings.catch_warnings():

@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -86,9 +87,10 @@ def built_in() -> dict[str, Entry]:
 def registered() -> dict[str, Entry]:
     """Return the claims that installed packages register, by name; one whose name is taken is left out and said."""
     entries: dict[str, Entry] = {}
+    sentences = _Sentences()
+    _spec_of.cache_clear()  # packages may have been installed since
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        package = point.dist.metadata["Name"] if point.dist else "a package"
-        version = f" {point.dist.version}" if point.dist else ""
+        package, version = _package_of(point.dist)
         try:
             if not is_name(point.name):
                 raise UserError(f"{NAMED}; its package must give it another")
@@ -96,7 +98,7 @@ def registered() -> dict[str, Entry]:
             taken = built_in().get(point.name) or entries.get(point.name)
             if taken is not None:
                 raise UserError(f"the name is taken by {taken.origin}")
-            says = first_sentence(path)
+            says = sentences.of(path)
             entries[point.name] = Entry(point.name, package, says, package + version, path, module)
         except (UserError, OSError, SyntaxError, ValueError) as trouble:
             warnings.warn(
@@ -104,6 +106,7 @@ def registered() -> dict[str, Entry]:
                 Broken,
                 stacklevel=2,
             )
+    sentences.keep()
     return entries
 
 
@@ -307,6 +310,24 @@ class _Sentences:
             self._table.update(self._fresh)
 
 
+@cache
+def _package_of(distribution: Distribution | None) -> tuple[str, str]:
+    """The name of an installed package, and its version behind a space; read once for all its claims."""
+    if distribution is None:
+        return "a package", ""
+    said = distribution.metadata
+    return said["Name"], f" {said['Version']}"
+
+
+@cache
+def _spec_of(top: str) -> ModuleSpec | None:
+    """Where a package lies; nothing of it is imported."""
+    try:
+        return importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
+
+
 def _source_of(point: EntryPoint) -> tuple[Path, str]:
     """The file and the module that an entry point names, without importing anything of the package."""
     if EntryPoint.pattern.match(point.value) is None:
@@ -314,10 +335,7 @@ def _source_of(point: EntryPoint) -> tuple[Path, str]:
             f"its entry point {point.value!r} names no module; install the package again"
         )
     top, *inner = point.module.split(".")
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, ValueError):
-        spec = None
+    spec = _spec_of(top)
     if spec is None:
         raise UserError(f"there is no module {top}; install the package again")
     if not inner and spec.origin:
