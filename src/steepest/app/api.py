@@ -230,7 +230,7 @@ def watch(log: str | Path, /, training: int | None = None) -> ShownTraining:
     (array([2.3 , 0.23]), '✓')
     """
     run = measurement.watch(log, training)
-    return ShownTraining(run.file, run.records, run.number, run.total)
+    return ShownTraining(run.file, run.records, run.number, run.total, run.left_out)
 
 
 def cite(

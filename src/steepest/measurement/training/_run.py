@@ -16,7 +16,7 @@ from steepest.core.panels import Panel
 from steepest.core.records import plain
 from steepest.measurement._report import Finding
 from steepest.measurement.training._handover import is_limit
-from steepest.measurement.training._log import Record, runs_of
+from steepest.measurement.training._log import Record, training_of
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class TrainingRun:
         records: of this training, in the order of their steps.
         number: which of the trainings in the log this is, counted from 1.
         total: how many there are.
+        left_out: how many records the log has of this training besides; only a very long one has any.
 
     >>> sharpness = {"value": 3.0, "compared": 4.0, "theory": "2/η"}
     >>> run = TrainingRun("run.jsonl", ({"step": 0, "quantities": {"sharpness": sharpness}},))
@@ -97,6 +98,7 @@ class TrainingRun:
     records: tuple[Record, ...]
     number: int = 1
     total: int = 1
+    left_out: int = 0
 
     @cached_property
     def steps(self) -> Int[ndarray, " n"]:
@@ -181,6 +183,7 @@ class TrainingRun:
     def title(self) -> str:
         """Return what the log holds, in a line."""
         many = f"{len(self.records)} records" if len(self.records) > 1 else "one record"
+        many += f" of {len(self.records) + self.left_out}" * bool(self.left_out)
         steps = f"steps {self.steps[0]} to {self.steps[-1]}" if len(self.records) > 1 else ""
         which = f"training {self.number} of {self.total}" if self.total > 1 else ""
         first = f"step {self.steps[0]}"
@@ -237,15 +240,12 @@ def watch(file: str | Path, training: int | None = None) -> TrainingRun:
     """Read the log of a monitor, complete or still growing.
 
     Args:
-        file: which ``Monitor(file, …)`` writes. Lines that a kill cut off are left out.
+        file: which ``Monitor(file, …)`` writes. Lines that a kill cut off are left out; of a training of more than
+            20 000 records some thousands are read: evenly spaced ones, the last, and those of extreme values.
         training: which of the trainings in it, counted from 1; None for the last. One begins where steps start again.
 
     Raises:
         UserError: no such file, an empty one, one of another program; a training that it does not hold.
     """
-    runs = runs_of(file)
-    number = len(runs) if training is None else training
-    if not 1 <= number <= len(runs):
-        several = f"{len(runs)} trainings" if len(runs) > 1 else "one training"
-        raise UserError(f"{file} holds {several}, counted from 1; got training {training}")
-    return TrainingRun(str(file), tuple(runs[number - 1]), number, len(runs))
+    kept, number, total = training_of(file, training)
+    return TrainingRun(str(file), kept.records, number, total, kept.left_out)
