@@ -235,6 +235,7 @@ def _end(code: int) -> None:
 
 def _give_back() -> None:
     """Give the system back the semaphores of a pool, over which Python's own tracker would complain."""
-    giver = threading.Thread(target=util._run_finalizers, args=(0,), daemon=True)
+    finalizers: Any = util
+    giver = threading.Thread(target=finalizers._run_finalizers, args=(0,), daemon=True)
     giver.start()
     giver.join(1.0)
