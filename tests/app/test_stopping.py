@@ -139,6 +139,12 @@ def imported():
     except ImportError:
         pass
 
+def replaced():
+    try:
+        hear()
+    finally:
+        raise IndexError("what was to be cleaned up was not begun yet")
+
 def sorted_away():
     try:
         sorted([1, 2], key=hear)
@@ -160,7 +166,7 @@ with ended_in_order():
         time.sleep(20)
 """
 """A command in which something swallows what a handler raises, while it is writing."""
-WAYS = ("collected", "deleted", "weakly", "caught", "turned", "imported", "sorted_away")
+WAYS = ("collected", "deleted", "weakly", "caught", "turned", "imported", "sorted_away", "replaced")
 WAYS += ("in_a_destructor_of_a_generator",)
 
 

@@ -104,6 +104,12 @@ def ended_in_order(to_the_end: bool = False) -> Iterator[None]:
         if watch.raised is not None:  # it went on to its end although a signal had arrived
             _end(watch.code)
         watch.finished = to_the_end
+    except Stopped:
+        raise
+    except BaseException:  # what was raised broke something on its way, and became another error
+        if watch.raised is not None:
+            _end(watch.code)
+        raise
     finally:
         if not watch.finished:
             watch.over = True

@@ -176,11 +176,13 @@ def pool(count: int, ahead: int = 2) -> Iterator[Workers]:
             ahead=ahead,
         )
     except BaseException:  # nobody waits for what is in flight: it is computed again
-        for process in list((current[0]._processes or {}).values()):
-            process.kill()
+        for executor in current:  # none where it broke off at the start
+            for process in list((executor._processes or {}).values()):
+                process.kill()
         raise
     finally:
-        current[0].shutdown(wait=True, cancel_futures=True)
+        for executor in current:
+            executor.shutdown(wait=True, cancel_futures=True)
 
 
 def _attend() -> None:
