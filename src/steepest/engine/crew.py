@@ -188,9 +188,13 @@ def recorded_costs() -> dict[str, float]:
     """Return the CPU-seconds that each claim's quick preset took in a process of its own, as written down."""
     path = resources.files("steepest.engine") / "costs.json"
     try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+        costs = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}
+    if not isinstance(costs, dict):
+        return {}
+    number = lambda cost: type(cost) in (int, float) and 0 <= cost < 1e12
+    return {name: float(cost) for name, cost in costs.items() if number(cost)}
 
 
 def _outcome(name: str, answer: Mapping[str, str], store: Store) -> Outcome:
