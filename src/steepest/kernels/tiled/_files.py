@@ -89,7 +89,7 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     """Write what a folder holds, with a checksum."""
     whole = json.loads(json.dumps(manifest))
     with written(folder / MANIFEST) as file:
-        file.write(json.dumps({**whole, "digest": canonical_digest(whole)}, indent=1).encode())
+        file.write(json.dumps({**whole, "digest": _digest_of(whole)}, indent=1).encode())
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -100,9 +100,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     manifest = json.loads(read_text(folder / MANIFEST))
     digest = manifest.pop("digest", None)
-    if digest is not None and digest != canonical_digest(manifest):
+    if digest is not None and digest != _digest_of(manifest):
         raise ValueError("it does not match its checksum")
     return manifest
+
+
+def _digest_of(manifest: dict[str, Any]) -> str:
+    """Return a checksum of all but the version, of which another sentence speaks."""
+    return canonical_digest({key: value for key, value in manifest.items() if key != "version"})
 
 
 def way_in_words(way: Way) -> dict[str, Any]:
