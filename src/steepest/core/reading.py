@@ -28,7 +28,9 @@ def read_bytes(path: str | Path, largest: int | None = None) -> bytes:
         ValueError: it is too large.
     """
     check_regular(path)
-    if largest is not None and os.path.islink(path):  # ours are files: a copied folder may lead anywhere
+    if largest is not None and os.path.islink(
+        path
+    ):  # ours are files: a copied folder may lead anywhere
         raise OSError(f"{os.path.basename(path)} is a link, and no file of ours")
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
@@ -49,15 +51,3 @@ def read_text(path: str | Path, largest: int | None = None) -> str:
         UnicodeDecodeError: it is no text.
     """
     return read_bytes(path, largest).decode()
-
-
-def printable(text: str) -> str:
-    r"""Return a text of others with everything that no terminal and no page can show spelled out.
-
-    >>> printable("risk\x1b[2J of λ\ud800")
-    'risk\\x1b[2J of λ\\ud800'
-    """
-    if text.isprintable():
-        return text
-    spelled = lambda sign: sign if sign.isprintable() else sign.encode("unicode_escape").decode()
-    return "".join(map(spelled, text))

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from steepest.core.errors import UserError
-from steepest.core.reading import check_regular, printable
+from steepest.core.reading import check_regular
+from steepest.core.text import visible
 
 Record = dict[str, Any]
 HISTORY = 20_000
@@ -247,16 +248,16 @@ def _readable(record: Record) -> Record:
     names = record["quantities"]
     for name, entry in names.items():
         theory = entry.get("theory")
-        if theory is not None and not theory.isprintable():
-            entry["theory"] = printable(theory)
-        if not name.isprintable():
-            record["quantities"] = {printable(name): entry for name, entry in names.items()}
+        if theory is not None and not theory.isvisible():
+            entry["theory"] = visible(theory)
+        if not name.isvisible():
+            record["quantities"] = {visible(name): entry for name, entry in names.items()}
     for key in ("trouble", "not_measured"):
         if isinstance(record.get(key), str):
-            record[key] = printable(record[key])
+            record[key] = visible(record[key])
     if isinstance(record.get("warnings"), list):
         said = record["warnings"]
-        record["warnings"] = [printable(text) for text in said if isinstance(text, str)]
+        record["warnings"] = [visible(text) for text in said if isinstance(text, str)]
     return record
 
 
