@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import torch
-import torch.nn.functional as F
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from torch import nn
 
@@ -224,18 +223,22 @@ def adam(lr):
 
 
 def summed(outputs, targets):
-    return F.cross_entropy(outputs, targets, reduction="sum")
+    return nn.functional.cross_entropy(outputs, targets, reduction="sum")
 
 
 def doubled(outputs, targets):
-    return 2.0 * F.huber_loss(outputs, targets)
+    return 2.0 * nn.functional.huber_loss(outputs, targets)
 
 
 def smooth(outputs, targets):
-    return F.cross_entropy(outputs, targets, label_smoothing=0.1)
+    return nn.functional.cross_entropy(outputs, targets, label_smoothing=0.1)
 
 
-CE, MSE, BCE = F.cross_entropy, F.mse_loss, F.binary_cross_entropy_with_logits
+CE, MSE, BCE = (
+    nn.functional.cross_entropy,
+    nn.functional.mse_loss,
+    nn.functional.binary_cross_entropy_with_logits,
+)
 TORCH: dict[str, Setup] = {
     # learn
     "mlp, 60 steps": Setup(mlp(), digits, CE, sgd(0.5), 60),

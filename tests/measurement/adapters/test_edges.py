@@ -1,0 +1,207 @@
+"""Modules as others write them, against the exact Hessian: padded, keyword-called, checkpointed, beginning in place."""
+
+import numpy as np
+import pytest
+
+from steepest.core.errors import UserError
+from steepest.measurement import Monitor, measure
+from tests.extras import need
+
+torch = need("torch")
+nn = torch.nn
+F = nn.functional
+DRAWN = torch.Generator().manual_seed(0)
+X = torch.randn(24, 4, generator=DRAWN, dtype=torch.float64)
+Y = torch.randint(0, 3, (24,), generator=DRAWN)
+WORDS = torch.randint(1, 9, (24, 6), generator=DRAWN)
+WORDS[:, 4:] = 0  # padding
+
+
+def exact(model, x, y):
+    """Return risk and largest eigenvalue of the Hessian, row by row, of weights that a training moves."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    loss = F.cross_entropy(model(x.clone()), y)
+    slopes = torch.autograd.grad(loss, weights, create_graph=True)
+    rows = []
+    for slope in torch.cat([slope.flatten() for slope in slopes]):
+        again = torch.autograd.grad(slope, weights, retain_graph=True, materialize_grads=True)
+        rows.append(torch.cat([row.flatten() for row in again]))
+    return float(loss.detach()), float(torch.linalg.eigvalsh(torch.stack(rows))[-1])
+
+
+class Pooled(nn.Module):
+    def __init__(self, cell=None):
+        super().__init__()
+        self.words = nn.Embedding(9, 4, padding_idx=0)
+        self.cell = cell and cell(4, 4, batch_first=True)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        z = self.words(x)
+        return self.head(self.cell(z)[0][:, -1] if self.cell else torch.tanh(z).mean(1))
+
+
+class ByName(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 6)
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.last(input=torch.tanh(self.first(input=x)))
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, reentrant):
+        super().__init__()
+        self.first = nn.Linear(4, 6)
+        self.body = nn.Sequential(nn.Linear(6, 6), nn.Tanh())
+        self.last = nn.Linear(6, 3)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        from torch.utils.checkpoint import checkpoint
+
+        z = torch.tanh(self.first(x))
+        if self.reentrant is None:
+            return self.last(self.body(z))
+        return self.last(checkpoint(self.body, z, use_reentrant=self.reentrant))
+
+
+class Standardized(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 6)
+        self.last = nn.Linear(6, 3)
+
+    def forward(self, x):
+        x.sub_(0.5).mul_(2.0)
+        return self.last(torch.tanh_(self.first(x)))
+
+
+def masked():
+    model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
+    model[0] = nn.utils.parametrize.register_parametrization(model[0], "weight", Masked())
+    return model
+
+
+class Masked(nn.Module):
+    """Half of the rows take no gradient, though the outputs depend on them."""
+
+    def forward(self, weight):
+        mask = (torch.arange(6) % 2).to(weight)[:, None]
+        return mask * weight + (1 - mask) * weight.detach()
+
+
+BUILDS = {
+    "padding": (Pooled, WORDS),
+    "padding, LSTM": (lambda: Pooled(nn.LSTM), WORDS),
+    "padding, GRU": (lambda: Pooled(nn.GRU), WORDS),
+    "gradient mask": (masked, X),
+    "by keyword": (ByName, X),
+    "checkpointed": (lambda: Checkpointed(False), X),
+    "checkpointed, reentrant": (lambda: Checkpointed(True), X),
+    "standardized in place": (Standardized, X),
+    "ReLU in place": (
+        lambda: nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)),
+        X,
+    ),
+}
+
+
+def built(build):
+    torch.manual_seed(3)
+    return build().double()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BUILDS)
+def test_curvature_is_exact_and_data_stay(name):
+    build, x = BUILDS[name]
+    model = built(build)
+    plain = built(lambda: Checkpointed(None)) if name.startswith("checkpointed") else model
+    risk, largest = exact(plain, x, Y)
+    before = x.clone()
+    for micro_batch in (24, 10):
+        report = measure(
+            model, F.cross_entropy, (x, Y), what=["risk", "sharpness"], micro_batch=micro_batch
+        )
+        assert report["risk"].value == pytest.approx(risk, rel=1e-10)
+        assert report["sharpness"].value == pytest.approx(largest, rel=1e-3)
+    assert torch.equal(x, before)
+
+
+class Counting(nn.Module):
+    """Returns its own loss, and writes on buffers and attributes in training."""
+
+    def __init__(self):
+        super().__init__()
+        linear = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 6))
+        self.net = nn.Sequential(linear, nn.Tanh(), nn.Linear(6, 3))
+        self.register_buffer("mean", torch.zeros(4))
+        self.calls = 0
+        self.average = torch.zeros(4)
+
+    def forward(self, inputs=None, labels=None):
+        self.calls += 1
+        self.average = 0.9 * self.average + 0.1 * inputs.mean(0).detach()
+        if self.training:
+            self.mean.mul_(0.9).add_(0.1 * inputs.mean(0).detach())
+        out = self.net(inputs - self.mean)
+        return {"loss": F.cross_entropy(out, labels), "logits": out}
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_module_with_its_own_loss_is_left_as_it_is(tmp_path, training):
+    model = built(Counting).train(training)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    average = model.average
+    data = [{"inputs": X, "labels": Y}]
+    measure(model, None, data, what=["risk", "sharpness"])
+    Monitor(tmp_path / "log", data=data)(0, model)
+    assert all(torch.equal(state[name], tensor) for name, tensor in model.state_dict().items())
+    assert model.calls == 0 and model.average is average and model.training == training
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyError, AttributeError, AssertionError, OSError])
+def test_whatever_a_module_raises_is_one_sentence(kind):
+    class Failing(nn.Linear):
+        def forward(self, x):
+            raise kind("mine")
+
+    with pytest.raises(UserError, match=f"cannot be evaluated.*{kind.__name__}.*mine"):
+        measure(Failing(4, 3).double(), F.cross_entropy, (X, Y), what=["risk"])
+
+
+def test_a_lazy_module_asks_for_a_batch():
+    with pytest.raises(UserError, match="no shape before their lazy layer has seen a batch"):
+        measure(nn.LazyLinear(3), F.cross_entropy, (X.float(), Y), what=["risk"])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.huber_loss, F.smooth_l1_loss])
+@pytest.mark.parametrize("width", [1.0, 0.0])
+def test_targets_that_are_broadcast_are_refused(loss, width):
+    """Also at weights of zero, where outputs are all alike and the mean over all pairs looks like one over examples."""
+    model = nn.Linear(4, 1).double()
+    with torch.no_grad():
+        model.weight.mul_(width)
+    y = X @ torch.tensor([1.0, 2.0, 0.0, 0.0], dtype=torch.float64)
+    with pytest.raises(UserError, match="broadcast"):
+        measure(model, loss, (X, y), what=["risk"])
+    measure(model, loss, (X, y[:, None]), what=["risk"])
+    squeezed = lambda f, y: loss(f.squeeze(1), y)
+    measure(model, squeezed, (X, y), what=["risk"])
+
+
+def test_targets_of_other_axes_are_refused_too():
+    model = nn.Sequential(nn.Linear(4, 3), nn.Unflatten(1, (3, 1))).double()
+    y = torch.randn(24, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    with pytest.raises(UserError, match="broadcast"):
+        measure(model, lambda f, y: ((f - y[:, None]) ** 2).mean(), (X, y), what=["risk"])
+
+
+def test_the_hessian_of_padding_rows_is_zero():
+    model = built(Pooled)
+    report = measure(model, F.cross_entropy, (WORDS, Y), what=["risk"])
+    assert np.isfinite(report["risk"].value)
