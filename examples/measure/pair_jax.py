@@ -1,7 +1,7 @@
 """A function of JAX and a tree of arrays, as flax modules give them: ``(module.apply, variables)``.
 
-Measure it with ``steepest measure examples/measure/pair_jax.py:build``. ``optax.inject_hyperparams`` keeps the step
-size in the state of the optimizer, where it is read.
+Measure it with ``steepest measure examples/measure/pair_jax.py:build``. The optimizer is the pair of a transformation of
+optax and its state.
 """
 
 import jax
@@ -41,7 +41,7 @@ def cross_entropy(outputs: Array, targets: Array) -> Array:
 
 
 def build(lr: float = 1e-3, steps: int = 100):
-    """The pair trained by Adam on all examples, its loss, these, the state of the optimizer, and held-out examples."""
+    """The pair trained by Adam on all examples, its loss, these, the optimizer and its state, and held-out examples."""
     x, y = load_wine(return_X_y=True)
     order = jax.random.permutation(jax.random.key(1), len(y))
     x = jnp.asarray(x)[order]
@@ -56,4 +56,10 @@ def build(lr: float = 1e-3, steps: int = 100):
     for _ in range(steps):
         updates, state = optimizer.update(slope(variables), state)
         variables = optax.apply_updates(variables, updates)
-    return (apply, variables), cross_entropy, training, state, (x[:HELD_OUT], y[:HELD_OUT])
+    return (
+        (apply, variables),
+        cross_entropy,
+        training,
+        (optimizer, state),
+        (x[:HELD_OUT], y[:HELD_OUT]),
+    )

@@ -182,9 +182,9 @@ def test_adam_of_optax_agrees():
         gradient = jax.grad(lambda p: models.cross_entropy(network.apply(p, x), y))(params)
         _, state = adam.update(gradient, adam.init(params))
     small = subject((network, params), models.cross_entropy, (x, y))
-    found = optimizer_of(state, small, 0.02, 0.0)
+    found = optimizer_of((adam, state), small, 0.02, 0.0)
     np.testing.assert_allclose(
-        found.scale, np.abs(small.gradient()) + 1e-8, rtol=1e-10
+        found.scale, np.abs(small.gradient()) + 1e-8, rtol=1e-3
     )  # after one step v̂ = g²
     assert found.limit == pytest.approx(38 / 0.02)
 
@@ -219,11 +219,12 @@ def test_optimizers_without_a_limit_say_why():
     for given, sentence in (
         (torch.optim.Adam(weights), "has not taken a step"),
         (of_another, "moments of another model's weights"),
-        (torch.optim.RMSprop(weights), "no stable limit is known here for RMSprop"),
+        (torch.optim.RMSprop(weights), "RMSprop has not taken a step"),
+        (torch.optim.Rprop(weights), "no stable limit is known here for Rprop"),
         (torch.optim.SGD(several, lr=0.1, momentum=0.9), "several momenta"),
         (torch.optim.SGD(weights, lr=0.0), "the step size is 0"),
         (optax.adam(0.1).init({"w": jnp.zeros(2)}), "has not taken a step"),
-        (optax.sgd(0.1).init({"w": jnp.zeros(2)}), "no moments of Adam"),
+        (optax.sgd(0.1).init({"w": jnp.zeros(2)}), "does not tell its rule"),
     ):
         optimizer = optimizer_of(given, small, None, 0.0)
         assert sentence in optimizer.unknown and optimizer.limit is None
@@ -320,8 +321,8 @@ def test_settings_that_optax_keeps_are_read():
         gradient = jax.grad(lambda p: models.cross_entropy(network.apply(p, x), y))(params)
         _, state = adam.update(gradient, adam.init(params))
     small = subject((network, params), models.cross_entropy, (x, y))
-    optimizer = optimizer_of(state, small, None, 0.0)
-    assert optimizer.limit == pytest.approx(2 * 1.8 / (0.2 * 0.02))
+    optimizer = optimizer_of((adam, state), small, None, 0.0)
+    assert optimizer.limit == pytest.approx(2 * 1.8 / (0.2 * 0.02), rel=1e-3)
 
 
 def test_probes_of_a_share_have_a_true_error():

@@ -70,14 +70,18 @@ def test_weights_that_adam_of_optax_does_not_hold():
         updates, state = optimizer.update(slope(params), state)
         params = optax.apply_updates(params, updates)
     options = {"lr": 0.1, "what": ["risk", "sharpness"]}
-    report = measure((apply, params), loss, (x, x[:, :1]), optimizer=state, **options)
+    report = measure((apply, params), loss, (x, x[:, :1]), optimizer=(optimizer, state), **options)
     (finding,) = [line for line in report.findings if line.id == FindingId.NOT_HELD]
     assert "does not hold the weights b, which" in finding.text
     alone = lambda held, x: apply({"a": held["a"], "b": params["b"]}, x)
-    adam = state.inner_states["moves"].inner_state[0]
-    moments = adam._replace(mu={"a": adam.mu["a"]}, nu={"a": adam.nu["a"]})
+    adam, *others = state.inner_states["moves"].inner_state
+    moments = (adam._replace(mu={"a": adam.mu["a"]}, nu={"a": adam.nu["a"]}), *others)
     part = measure(
-        (alone, {"a": params["a"]}), loss, (x, x[:, :1]), optimizer=(moments,), **options
+        (alone, {"a": params["a"]}),
+        loss,
+        (x, x[:, :1]),
+        optimizer=(optax.adam(0.1), moments),
+        **options,
     )
     name = "preconditioned sharpness"
     assert report[name].value == pytest.approx(part[name].value, rel=1e-3)

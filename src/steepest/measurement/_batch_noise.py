@@ -88,7 +88,7 @@ def size_of_batches(context: Context, examples: int, what: str) -> int:
 
 
 def _plain(context: Context) -> bool:
-    return context.optimizer.scale is None and context.optimizer.momentum == 0
+    return context.optimizer.is_plain
 
 
 def _ratio(forms: np.ndarray, squares: np.ndarray) -> tuple[float, tuple[float, float] | None]:

@@ -19,7 +19,7 @@ class Built:
     """What a function such as ``build`` returns: a tuple of the first three to five, or a dictionary of any.
 
     Attributes:
-        model: a ``torch.nn.Module``, or a pair ``(apply, params)`` of JAX.
+        model: a ``torch.nn.Module``, or a model of JAX; see ``steepest.measurement.adapters.subject``.
         loss: see ``steepest.measure``.
         data: the same.
         optimizer: with which it is trained, or None; see ``steepest.measure``.

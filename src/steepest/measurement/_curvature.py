@@ -7,7 +7,7 @@ from steepest.core.panels import Panel, observed_curve, panel
 from steepest.krylov import Density, Eigenpairs, spectral_density, top_eigenpairs, trace
 from steepest.measurement._context import Context
 from steepest.measurement._health import is_dead
-from steepest.measurement._optimizer import Optimizer, Rule
+from steepest.measurement._optimizer import Optimizer
 from steepest.measurement._report import Reading
 from steepest.measurement.adapters import block, forms_by_group
 
@@ -79,8 +79,8 @@ def largest_between(top: Eigenpairs) -> tuple[float, float]:
 
 
 def _who(optimizer: Optimizer) -> str:
-    if optimizer.kind == Rule.ADAM:
-        return "Adam descends"
+    if optimizer.called:
+        return f"{optimizer.called} descends"
     return "all your groups of weights have the step of the fastest"
 
 
@@ -111,6 +111,9 @@ def _assumptions(context: Context) -> tuple[tuple[str, bool | None], ...]:
         assumes = (*assumes, _normalization(context))
     if context.subject.is_noisy:
         assumes = (*assumes, ("one draw of the loss's random numbers stands for all", None))
+    if optimizer.passed_on != 1:
+        text = f"gradients reach {optimizer.called} {optimizer.passed_on:.2g} times as large as they are, as clipping "
+        assumes = (*assumes, (f"{text}makes them; the limit counts it", None))
     if not optimizer.left_out:
         return assumes
     names = ", ".join(optimizer.left_out[:5]) + (" …" if len(optimizer.left_out) > 5 else "")

@@ -225,8 +225,10 @@ def _limits(context: Context, by_name: dict[str, Reading]) -> list[Step]:
     reading = by_name.get(name)
     if reading is not None and reading.value > 0:
         low = reading.value if reading.interval is None else max(reading.interval[0], 1e-300)
-        law = "of Adam in its own coordinates"
-        if optimizer.kind != Rule.ADAM:
+        law = f"of {optimizer.called} in its own coordinates"
+        if optimizer.passed_on != 1:
+            law += f", with {optimizer.passed_on:.2g} of each gradient, as clipping leaves"
+        if not optimizer.called:
             steps_of = " with the steps of your groups of weights"
             groups = "" if optimizer.scale is None else steps_of
             law = f"of the full batch{groups}{optimizer.with_momentum}"
@@ -234,8 +236,7 @@ def _limits(context: Context, by_name: dict[str, Reading]) -> list[Step]:
             Step(optimizer.largest_step(reading.value), optimizer.largest_step(low), law, name)
         )
     batches = by_name.get("batch sharpness")
-    plain = optimizer.scale is None and optimizer.momentum == 0
-    if plain and batches is not None and batches.value > 0:
+    if optimizer.is_plain and batches is not None and batches.value > 0:
         low = batches.value if batches.interval is None else max(batches.interval[0], 1e-300)
         steps.append(Step(2 / batches.value, 2 / low, "of your batches", "batch sharpness"))
     return steps

@@ -9,6 +9,7 @@ import numpy as np
 
 from steepest.core.errors import UserError, nearest
 from steepest.measurement._adapter_rank import adapters
+from steepest.measurement._clipping import with_clipping
 from steepest.measurement._context import Context
 from steepest.measurement._findings import findings
 from steepest.measurement._fingerprint import digest_of
@@ -50,17 +51,17 @@ def measure(
     """Measure the theory's quantities of your own model, with errors, and beside them what theory says.
 
     Args:
-        model: a ``Subject``, or a pair ``(apply, params)`` of JAX or a ``torch.nn.Module``, which stays as it is.
+        model: a ``Subject``, a ``torch.nn.Module``, a pair ``(apply, params)`` of JAX, or a model of flax, equinox or
+            haiku; see ``steepest.measurement.adapters.subject``. It stays as it is.
         loss: mean over a batch, of ``(outputs, targets)`` or of ``(params, batch)``.
         data: a pair of arrays or an iterable of batches; see ``steepest.measurement.adapters.subject``.
         what: ids of quantities; without it those that findings rest on, as far as they make sense for this model,
             which a note says of the others.
         lr: your step size η, to compare the sharpness with 2/η.
         momentum: heavy-ball momentum β, which makes it 2(1+β)/η.
-        optimizer: instead of these, your torch optimizer (SGD, Adam, AdamW), or an optax state with Adam's moments and
-            ``lr``; with Adam the sharpness in its own coordinates is compared with 38/η.
-        weight_decay: λ, in the gradient (with an optax state: AdamW's); a torch optimizer says its own, an optax state
-            does not. None if you do not say it.
+        optimizer: instead of these, your optimizer of torch, or a list of several; or the pair ``(transformation,
+            state)`` of optax. With Adam the sharpness in its own coordinates is compared with 38/η.
+        weight_decay: λ, in the gradient; an optimizer says its own. None if you do not say it.
         batch: examples in each of your batches, for their noise; without it that of a loader's batches.
         curvature: of which matrix: ``"hessian"``, ``"gauss-newton"`` or ``"fisher"``, the empirical one.
         since: an earlier checkpoint, to measure the drift from: a model like this one, its parameters, a state dict, or
@@ -175,6 +176,8 @@ def report_on(
     optimizer = optimizer_of(optimizer, subject, lr, momentum, weight_decay)
     started = time.perf_counter()
     passes = subject.passes
+    if what is None or {"sharpness", "descents"} & set(what):
+        optimizer = with_clipping(optimizer, subject, batch, seed)
     names = what or [*DEFAULT, *_where_there_are(subject, optimizer, since)]
     if descents and "descents" not in names:
         names = [*names, "descents"]
@@ -245,8 +248,6 @@ def _flat(subject: Subject, since: Any) -> np.ndarray | None:
         return None
     if hasattr(since, "state_dict"):  # a module of torch
         since = since.state_dict()
-    elif isinstance(since, tuple | list) and len(since) == 2 and callable(since[0]):
-        since = since[1]  # of a pair (apply, params)
     if hasattr(since, "shape"):
         flat = np.asarray(since, subject.dtype)
     else:

@@ -9,6 +9,7 @@ from steepest.core.panels import Curve, Panel
 from steepest.measurement._batch_noise import size_of_batches
 from steepest.measurement._context import Context
 from steepest.measurement._descents import Descents, rounded, short_descents
+from steepest.measurement._optimizer import Rule
 from steepest.measurement._report import Finding, FindingId, Reading
 from steepest.measurement.adapters import random_batches
 
@@ -54,6 +55,8 @@ def _descents(context: Context) -> Descents:
     # an Adam that has not begun has no limit either, but its steps are known
     if optimizer.unknown and optimizer.stepped is not False:
         raise UserError(f"no descents were tried: {optimizer.unknown}")
+    if optimizer.called and optimizer.kind != Rule.ADAM:
+        raise UserError(f"no descents were tried: steps of {optimizer.called} are not known here")
     subject = context.subject
     examples = sum(count for _, count in subject.batches)
     size = size_of_batches(context, examples, "a short descent")

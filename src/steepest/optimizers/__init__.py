@@ -8,6 +8,7 @@ square of an update over the step size.
 from ._muon import Muon as Muon
 from ._rules import Adam as Adam
 from ._rules import Momentum as Momentum
+from ._rules import NAdam as NAdam
 from ._rules import Sam as Sam
 from ._update_sizes import Moments as Moments
 from ._update_sizes import gaussian_moments as gaussian_moments

@@ -149,6 +149,37 @@ class Adam:
 
 
 @dataclass(frozen=True)
+class NAdam:
+    """Adam with Nesterov's momentum: w ← w − η ((1 − μ)g + μm)/(√v̂ + ε), where m has g already.
+
+    Attributes:
+        beta1: β₁ of m.
+        ahead: μ, which torch lets rise to β₁; None for β₁.
+    """
+
+    beta1: Numbers = 0.9
+    ahead: Numbers | None = None
+
+    def __post_init__(self) -> None:
+        _check_part("β₁", self.beta1)
+
+    @property
+    def turn(self) -> Numbers:
+        """Return the product of step size and curvature, in Adam's own coordinates, at which steps keep their size.
+
+        To and fro, m is (1 − β₁)/(1 + β₁) of a gradient, so that a step is 1 − μ + μ(1 − β₁)/(1 + β₁) of it, which is
+        twice the distance from the minimum at the edge.
+
+        Source: Dozat 2016 for the rule; derived here.
+
+        >>> round(NAdam(0.9).turn, 6), NAdam(0.9, 0.0).turn
+        (13.571429, 2.0)
+        """
+        ahead = self.beta1 if self.ahead is None else self.ahead
+        return 2 / (1 - ahead + ahead * (1 - self.beta1) / (1 + self.beta1))
+
+
+@dataclass(frozen=True)
 class Sam:
     """Sharpness-aware minimization by descent: w ← w − η∇L(w + ρ∇L/‖∇L‖).
 

@@ -9,6 +9,7 @@ from steepest.core.errors import UserError, nearest
 from steepest.measurement.adapters._batches import Batches
 from steepest.measurement.adapters._checks import check_subject
 from steepest.measurement.adapters._loss import Loss
+from steepest.measurement.adapters._modes import read_in_evaluation
 from steepest.measurement.adapters._subject import Subject
 from steepest.measurement.adapters._weighing import weigh
 from steepest.measurement.adapters._wrappers import is_sharded, is_torch_module, unwrapped
@@ -34,8 +35,9 @@ def subject(
 
     Args:
         model: a pair ``(apply, params)`` with a JAX function of ``(params, x)``, or a network of ours, and any pytree
-            of parameters; or a ``torch.nn.Module``, which is left exactly as it is. The module inside of a parallel,
-            compiling or averaging wrapper is measured.
+            of parameters; a ``torch.nn.Module``, of a parallel, compiling or averaging wrapper the one inside; a module
+            of flax.nnx or equinox, ``(module, variables)`` of flax.linen, ``(transformed, params)`` of haiku. It is
+            left exactly as it is.
         loss: mean over the examples of a batch, of ``(outputs, targets)``; or of ``(params, batch)`` if its first
             argument is called ``params``. None for a module that returns its own loss from batches that are
             dictionaries, as those of transformers do where the batch has ``labels``.
@@ -80,18 +82,15 @@ def subject(
         batches = TorchBatches(data, size, entire=bool(normalizing))
         seed = NOISE_SEED if noise == "fixed" else None
         attached: Subject = TorchSubject.of(model, loss, batches, features, normalizing, seed)
-    elif isinstance(model, tuple | list) and len(model) == 2:
+    else:
         from steepest.measurement.adapters._jax import JaxSubject
 
-        attached = JaxSubject.of(model, loss, Batches(data, micro_batch), features)
-    else:
-        raise UserError(
-            f"a model is a pair (apply, params) of JAX or a torch.nn.Module, got {type(model).__name__}; "
-            "of an equinox module give the pair of equinox.partition, with a function that combines it again"
-        )
-    weigh(attached)
+        batches = Batches(data, micro_batch)
+        attached = JaxSubject.of(model, loss, batches, features, noise == "fixed")
+    if noise == "refused":  # what draws random numbers draws others for other batches
+        weigh(attached)
     if check:
-        check_subject(attached)
+        check_subject(attached, fixed=noise == "fixed")
     attached.passes = 0
     return attached
 
@@ -108,12 +107,16 @@ def normalizing_layers(model: Any) -> tuple[str, ...]:
 
 @contextmanager
 def in_evaluation(model: Any) -> Iterator[None]:
-    """Put a module of torch in evaluation mode, and every part of it back afterwards; other models have no mode."""
+    """Put a module of torch in evaluation mode, and every part of it back afterwards.
+
+    Modules of JAX are read as copies in evaluation mode meanwhile.
+    """
     parts = [(part, part.training) for part in model.modules()] if is_torch_module(model) else []
     try:
         for part, _ in parts:
             part.training = False
-        yield
+        with read_in_evaluation():
+            yield
     finally:
         for part, mode in parts:
             part.training = mode

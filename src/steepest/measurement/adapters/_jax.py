@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,24 +14,42 @@ from steepest.core.errors import UserError
 from steepest.core.precision import arithmetic
 from steepest.measurement.adapters._batches import Batches, as_pair, examples, inputs_of
 from steepest.measurement.adapters._dense import Dense
+from steepest.measurement.adapters._jax_models import (
+    JaxModel,
+    inner_trees,
+    is_array,
+    is_inexact,
+    is_key,
+    named_leaves,
+    read_model,
+    real_parts,
+    trained,
+    tree_of,
+)
 from steepest.measurement.adapters._loss import Loss
-from steepest.measurement.adapters._subject import KINDS, Kind, Subject, Vector, places
+from steepest.measurement.adapters._subject import KINDS, Kind, Subject, Vector, Weight, places
 from steepest.nn.activations import activation
 from steepest.nn.networks import Mlp
 from steepest.nn.types import Network
 
+OTHER = 20_061_113  # folded into keys, for a pass with other random numbers
+
 
 class JaxSubject(Subject):
-    """A function ``apply(params, x)`` with its parameters; make it with ``subject``.
+    """A model of JAX with its parameters; make it with ``subject``.
 
     Attributes:
         functions: the compiled functions, which copies with other weights share.
         flat: the weights.
+        constants: arrays that stand beside them and are not trained: running statistics, tables, keys.
     """
 
-    def __init__(self, functions: "_Functions", flat: Array, batches: Batches) -> None:
+    def __init__(
+        self, functions: "_Functions", flat: Array, constants: tuple[Any, ...], batches: Batches
+    ) -> None:
         self.functions = functions
         self.flat = flat
+        self.constants = constants
         self.batches = batches
         self.name = functions.name
         self.weights = functions.weights
@@ -39,53 +57,62 @@ class JaxSubject(Subject):
 
     @classmethod
     def of(
-        cls, model: Any, loss: Loss, batches: Batches, features: Callable | None = None
+        cls,
+        model: Any,
+        loss: Loss,
+        batches: Batches,
+        features: Callable | None = None,
+        noise: bool = False,
     ) -> "JaxSubject":
-        """Build it from a network of ours or a function, and parameters: any pytree with floating point arrays.
+        """Build it from a model in one of the forms that ``read_model`` takes.
+
+        Complex weights are pairs of real ones. What is not trained, such as running statistics, is passed along.
+
+        Args:
+            model: stays as it is.
+            loss: of outputs and targets, or of the parameters in the model's own form and a batch.
+            batches: the data.
+            features: see ``subject``.
+            noise: whether layers may draw random numbers.
 
         Raises:
             UserError: parameters without floating point arrays, of several precisions, or not finite.
         """
-        apply, params = model
-        leaves, treedef = jax.tree_util.tree_flatten_with_path(params)
-        floating = [
-            hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
-            for _, leaf in leaves
-        ]
-        kinds = {str(leaf.dtype) for (_, leaf), real in zip(leaves, floating, strict=True) if real}
-        if len(kinds) != 1 or not kinds <= {"float32", "float64"}:
-            raise UserError(
-                f"the weights need one floating point type, float32 or float64, got {sorted(kinds) or 'none'}; "
-                "cast the parameters with jax.tree.map"
-            )
-        _one_place([leaf for (_, leaf), real in zip(leaves, floating, strict=True) if real])
-        names = [_name(path) for path, _ in leaves]
-        for name, (_, leaf), real in zip(names, leaves, floating, strict=True):
-            if real and not bool(jnp.isfinite(leaf).all()):
+        read = read_model(model, noise)
+        leaves, treedef = jax.tree.flatten(read.tree)
+        layout = _Layout.of(read.tree, leaves, treedef)
+        moving = [leaf for leaf, parts in zip(leaves, layout.parts, strict=True) if parts]
+        _one_place(moving)
+        for name, leaf in zip(layout.names, moving, strict=True):
+            if not bool(jnp.isfinite(leaf).all()):
                 raise UserError(
                     f"the weights {name!r} are not finite; take a checkpoint from before the divergence"
                 )
-        moving = [
-            (name, leaf)
-            for name, (_, leaf), real in zip(names, leaves, floating, strict=True)
-            if real
-        ]
-        weights = places([(name, leaf.shape) for name, leaf in moving])
-        with jax.enable_x64(kinds == {"float64"}):
-            flat = jnp.concatenate([jnp.asarray(leaf).ravel() for _, leaf in moving])
+        if features is None and isinstance(read.apply, Mlp):
+            features = read.apply.features
+        functions = _Functions(read, layout, loss, features, noise)
+        made = cls(functions, layout.flat(moving), layout.constants(leaves), batches)
+        if not loss.of_params:
+            made._try_call(as_pair(batches.first()[0])[0])
+        return made
 
-        def unflatten(w: Array) -> Any:
-            values = iter([w[weight.place].reshape(weight.shape) for weight in weights])
-            return treedef.unflatten(
-                [
-                    next(values) if real else leaf
-                    for (_, leaf), real in zip(leaves, floating, strict=True)
-                ]
-            )
+    def _try_call(self, x: Any) -> None:
+        """Try a call without computing anything.
 
-        if features is None and isinstance(apply, Mlp):
-            features = apply.features
-        return cls(_Functions(apply, unflatten, loss, features, weights), flat, batches)
+        Raises:
+            UserError: the model does not take such inputs alone.
+        """
+        try:
+            self._call(partial(jax.eval_shape, self.functions.outputs), x, back=_same)
+        except UserError:
+            raise
+        except Exception as trouble:
+            line = (str(trouble).strip().splitlines() or [""])[0]
+            raise UserError(
+                f"{self.name} cannot be called with the inputs of the data alone ({type(trouble).__name__}: {line}); "
+                "if it draws random numbers, changes its state or needs more arguments, give a pair with a function of "
+                "(params, x) that calls it as it is used after training"
+            ) from trouble
 
     def values(self) -> Vector:
         return np.array(self.flat)
@@ -102,9 +129,18 @@ class JaxSubject(Subject):
         with jax.enable_x64(True):
             return self._with(jnp.asarray(self.flat, np.float64))
 
+    def forms(self, values: Vector) -> list[Any]:
+        """Return a vector over the weights in the forms in which optimizers are given parameters.
+
+        They may be given the whole tree; what of it is trained, without the rest; or its arrays.
+        """
+        layout = self.functions.layout
+        tree = layout.unflatten(jnp.asarray(values, self.dtype), self.constants)
+        return [*inner_trees(tree), tree]
+
     def _with(self, flat: Array) -> "JaxSubject":
         """Return a copy with other weights, on the same device."""
-        return JaxSubject(self.functions, self._beside(flat), self.batches)
+        return JaxSubject(self.functions, self._beside(flat), self.constants, self.batches)
 
     def _beside(self, array: Array) -> Array:
         """Put an array on the device that the user chose for the weights; JAX refuses to mix devices."""
@@ -114,7 +150,24 @@ class JaxSubject(Subject):
         return jax.device_put(array, *devices)
 
     def now(self, model: Any) -> "JaxSubject":
-        return self.at(self.flatten(model[1]))
+        tree = tree_of(model)
+        later = self.at(self.flatten(tree))
+        later.constants = self.functions.layout.constants(jax.tree.leaves(tree))
+        return later
+
+    @property
+    def is_noisy(self) -> bool:
+        return self.functions.noise and any(map(is_key, self.constants))
+
+    def redrawn(self) -> "JaxSubject":
+        other = self.at(self.values())
+        other.constants = tuple(
+            jax.vmap(lambda key: jax.random.fold_in(key, OTHER))(leaf.ravel()).reshape(leaf.shape)
+            if is_key(leaf)
+            else leaf
+            for leaf in self.constants
+        )
+        return other
 
     @cached_property
     def classifier(self) -> tuple[str, str | None] | None:
@@ -131,16 +184,21 @@ class JaxSubject(Subject):
         return matrices[-1].name, bias
 
     def _named(self, params: Any) -> dict[str, Any]:
-        return {_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]}
+        return dict(
+            part
+            for name, leaf in named_leaves(tree_of(params))
+            for part in (real_parts(name, leaf) if is_inexact(leaf) else [(name, leaf)])
+        )
 
-    def _call(self, function: Callable, batch: Any, *more: Any) -> Any:
+    def _call(self, function: Callable, batch: Any, *more: Any, back: Callable = np.asarray) -> Any:
         """Call in this precision, back as NumPy arrays; floating point inputs are cast, whole numbers stay."""
         with arithmetic(double=self.dtype == np.float64):
             cast = lambda leaf: self._beside(
                 jnp.asarray(leaf, self.dtype if _floating(leaf) else None)
             )
             return jax.tree.map(
-                np.asarray, function(self.flat, jax.tree.map(cast, _numeric(batch)), *more)
+                back,
+                function((self.flat, self.constants), jax.tree.map(cast, _numeric(batch)), *more),
             )
 
     def _risk(self, batch: Any) -> float:
@@ -219,7 +277,7 @@ class JaxSubject(Subject):
         if limit.skip or limit.normalized:
             return None
         with arithmetic(double=self.dtype == np.float64):
-            params = self.functions.unflatten(self.flat)
+            params = self.functions.layout.unflatten(self.flat, self.constants)
         chain = []
         last = len(limit.layers) - 1
         for i, (layer, law) in enumerate(zip(params, limit.layers, strict=True)):
@@ -233,71 +291,177 @@ class JaxSubject(Subject):
         return chain
 
 
+class _Layout(NamedTuple):
+    """Where the weights stand in the leaves of a tree, and in the flat vector.
+
+    Attributes:
+        treedef: of the tree.
+        parts: of how many arrays of real weights each leaf is made: none, one, or two where it is complex.
+        passed: whether each leaf is another array, which compiled functions take as an argument.
+        fixed: leaves that are neither, in their places.
+        names: of the leaves with weights.
+        weights: the arrays of real numbers.
+        dtype: theirs.
+    """
+
+    treedef: Any
+    parts: list[int]
+    passed: list[bool]
+    fixed: list[Any]
+    names: list[str]
+    weights: tuple[Weight, ...]
+    dtype: np.dtype
+
+    @classmethod
+    def of(cls, tree: Any, leaves: list[Any], treedef: Any) -> "_Layout":
+        """Lay out a tree.
+
+        Raises:
+            UserError: no weights, or of several precisions.
+        """
+        is_trained = trained(tree)
+        passed = [
+            is_array(leaf) and not moves for leaf, moves in zip(leaves, is_trained, strict=True)
+        ]
+        moving = [
+            entry for entry, moves in zip(named_leaves(tree), is_trained, strict=True) if moves
+        ]
+        kinds = {str(jnp.finfo(leaf.dtype).dtype) for _, leaf in moving if hasattr(leaf, "dtype")}
+        if len(kinds) != 1 or not kinds <= {"float32", "float64"}:
+            raise UserError(
+                f"the weights need one floating point type, float32 or float64, got {sorted(kinds) or 'none'}; "
+                "cast the parameters with jax.tree.map"
+            )
+        fixed = [
+            None if moves or passes else leaf
+            for leaf, moves, passes in zip(leaves, is_trained, passed, strict=True)
+        ]
+        real = [part for name, leaf in moving for part in real_parts(name, leaf)]
+        weights = places([(name, np.shape(leaf)) for name, leaf in real])
+        counts = [
+            len(real_parts("", leaf)) if moves else 0
+            for leaf, moves in zip(leaves, is_trained, strict=True)
+        ]
+        names = [name for name, _ in moving]
+        return cls(treedef, counts, passed, fixed, names, weights, np.dtype(next(iter(kinds))))
+
+    def flat(self, moving: list[Any]) -> Array:
+        """Return the weights of the leaves that are trained, shape ``(p,)``."""
+        with jax.enable_x64(self.dtype == np.float64):
+            parts = [part for leaf in moving for _, part in real_parts("", leaf)]
+            return jnp.concatenate([jnp.asarray(part, self.dtype).ravel() for part in parts])
+
+    def constants(self, leaves: list[Any]) -> tuple[Any, ...]:
+        """Return the arrays that are passed along."""
+        return tuple(leaf for leaf, passes in zip(leaves, self.passed, strict=True) if passes)
+
+    def unflatten(self, w: Array, constants: tuple[Any, ...]) -> Any:
+        """Return the tree of weights and constants."""
+        real = iter([w[weight.place].reshape(weight.shape) for weight in self.weights])
+        others = iter(constants)
+        leaves = []
+        for count, passes, leaf in zip(self.parts, self.passed, self.fixed, strict=True):
+            if passes:
+                leaves.append(next(others))
+            elif count == 2:
+                leaves.append(jax.lax.complex(next(real), next(real)))
+            else:
+                leaves.append(next(real) if count else leaf)
+        return self.treedef.unflatten(leaves)
+
+
 class _Functions:
-    """The compiled functions of a flat vector of weights and a batch."""
+    """The compiled functions of a flat vector of weights, with the arrays that stand beside them, and a batch."""
 
     def __init__(
-        self, apply: Any, unflatten: Callable, loss: Loss, features: Callable | None, weights: tuple
+        self,
+        model: JaxModel,
+        layout: _Layout,
+        loss: Loss,
+        features: Callable | None,
+        noise: bool,
     ) -> None:
+        self.noise = noise
+        apply = model.apply
         self.apply = apply
-        self.unflatten = unflatten
-        self.weights = weights
-        self.name = getattr(apply, "name", getattr(apply, "__name__", "model"))
+        self.layout = layout
+        self.weights = layout.weights
+        self.name = model.name
         run = apply.apply if isinstance(apply, Network) else apply
-        forward = lambda w, x: run(unflatten(w), x)
-
-        risk_of = _risk_of(run, loss)
-        risk = lambda w, batch: risk_of(unflatten(w), batch)
-        self.risk = jax.jit(risk)
-        self.gradient = jax.jit(jax.grad(risk))
-        self.products = self._products(forward, risk, loss)
-        self.outputs = jax.jit(forward)
+        forward = lambda tree: lambda w, x: run(tree(w), x)
+        risk_of = _risk_of(run, model.form, loss)
+        risk = lambda tree: lambda w, batch: risk_of(tree(w), batch)
+        compiled = self._compiled
+        self.risk = compiled(risk)
+        self.gradient = compiled(lambda tree: jax.grad(risk(tree)))
+        products = lambda tree: _products(forward(tree), risk(tree), loss)
+        self.products = {
+            kind: compiled(lambda tree, kind=kind: jax.vmap(products(tree)[kind], (None, None, 0)))
+            for kind in KINDS
+        }
+        self.outputs = compiled(forward)
         self.features = (
-            None if features is None else jax.jit(lambda w, x: features(unflatten(w), x))
+            None
+            if features is None
+            else compiled(lambda tree: lambda w, x: features(model.form(tree(w)), x))
         )
-        at = lambda x: partial(_swapped, forward, x)
+        at = lambda tree, x: partial(_swapped, forward(tree), x)
         self.loss = loss
-        self.slopes = jax.jit(lambda w, y, out: jax.grad(loss.function)(out, y))
-        self.jvp = jax.jit(lambda w, x, v: jax.jvp(at(x), (w,), (v,))[1])
-        self.vjp = jax.jit(lambda w, x, u: jax.vjp(at(x), w)[1](u)[0])
-        self.pull = jax.jit(lambda w, x, u: jax.vjp(partial(forward, w), x)[1](u)[0])
-        self.of_layers = _of_layers(apply, unflatten, risk_of) if isinstance(apply, Mlp) else None
+        self.slopes = compiled(lambda tree: lambda w, y, out: jax.grad(loss.function)(out, y))
+        self.jvp = compiled(lambda tree: lambda w, x, v: jax.jvp(at(tree, x), (w,), (v,))[1])
+        self.vjp = compiled(lambda tree: lambda w, x, u: jax.vjp(at(tree, x), w)[1](u)[0])
+        self.pull = compiled(
+            lambda tree: lambda w, x, u: jax.vjp(partial(forward(tree), w), x)[1](u)[0]
+        )
+        self.of_layers = None
+        if isinstance(apply, Mlp):
+            self.of_layers = [
+                compiled(lambda tree, i=i: _of_layers(apply, tree, risk_of)[i]) for i in range(4)
+            ]
 
-    @staticmethod
-    def _products(forward: Callable, risk: Callable, loss: Loss) -> dict[str, Callable]:
-        """Compile products of each curvature matrix with the rows of a block."""
+    def _compiled(self, of: Callable[[Callable], Callable]) -> Callable:
+        """Compile a function of ``((w, constants), …)`` from one that is made with the tree at w."""
 
-        def losses(w: Array, batch: Any) -> Array:
-            """Return the loss of each example alone, shape (b,)."""
-            alone = jax.tree.map(lambda leaf: leaf[:, None], batch)
-            return jax.vmap(lambda one: risk(w, one))(alone)
+        def call(state: tuple[Array, tuple], *arguments: Any) -> Any:
+            w, constants = state
+            return of(lambda w: self.layout.unflatten(w, constants))(w, *arguments)
 
-        def hessian(w: Array, batch: Any, v: Array) -> Array:
-            return jax.jvp(jax.grad(lambda w: risk(w, batch)), (w,), (v,))[1]
+        return jax.jit(call)
 
-        def gauss_newton(w: Array, batch: Any, v: Array) -> Array:
-            loss.need_outputs("the Gauss–Newton matrix")
-            x, y = as_pair(batch)
-            out, moved = jax.jvp(lambda w: forward(w, x), (w,), (v,))
-            bent = jax.jvp(jax.grad(lambda out: loss.function(out, y)), (out,), (moved,))[1]
-            return jax.vjp(lambda w: forward(w, x), w)[1](bent)[0]
 
-        def fisher(w: Array, batch: Any, v: Array) -> Array:
-            if (
-                loss.of_params
-            ):  # Σ_i g_i (g_i·v)/b without the g_i: the losses' change along v, sent back
-                slopes = jax.jvp(lambda w: losses(w, batch), (w,), (v,))[1]
-                return jax.vjp(lambda w: losses(w, batch), w)[1](slopes / len(slopes))[0]
-            # example i adds c_i J_i to the gradient of the mean of b, c = ∂L/∂f, so that its own gradient is b c_i J_i,
-            # also where examples have weights; then the product is Jᵀ(s ∘ c) with s_i = b c_i·(J v)_i
-            x, y = as_pair(batch)
-            out, moved = jax.jvp(lambda w: forward(w, x), (w,), (v,))
-            slopes = jax.grad(lambda out: loss.function(out, y))(out)
-            rows = slopes.reshape(len(slopes), -1)
-            along = len(rows) * (rows * moved.reshape(rows.shape)).sum(1, keepdims=True) * rows
-            return jax.vjp(lambda w: forward(w, x), w)[1](along.reshape(slopes.shape))[0]
+def _products(forward: Callable, risk: Callable, loss: Loss) -> dict[str, Callable]:
+    """Return products of each curvature matrix with a vector."""
 
-        return dict(zip(KINDS, map(_several, (hessian, gauss_newton, fisher)), strict=True))
+    def losses(w: Array, batch: Any) -> Array:
+        """Return the loss of each example alone, shape (b,)."""
+        alone = jax.tree.map(lambda leaf: leaf[:, None], batch)
+        return jax.vmap(lambda one: risk(w, one))(alone)
+
+    def hessian(w: Array, batch: Any, v: Array) -> Array:
+        return jax.jvp(jax.grad(lambda w: risk(w, batch)), (w,), (v,))[1]
+
+    def gauss_newton(w: Array, batch: Any, v: Array) -> Array:
+        loss.need_outputs("the Gauss–Newton matrix")
+        x, y = as_pair(batch)
+        out, moved = jax.jvp(lambda w: forward(w, x), (w,), (v,))
+        bent = jax.jvp(jax.grad(lambda out: loss.function(out, y)), (out,), (moved,))[1]
+        return jax.vjp(lambda w: forward(w, x), w)[1](bent)[0]
+
+    def fisher(w: Array, batch: Any, v: Array) -> Array:
+        if loss.of_params:
+            # Σ_i g_i (g_i·v)/b without the g_i: the losses' change along v, sent back
+            slopes = jax.jvp(lambda w: losses(w, batch), (w,), (v,))[1]
+            return jax.vjp(lambda w: losses(w, batch), w)[1](slopes / len(slopes))[0]
+        # example i adds c_i J_i to the gradient of the mean of b, c = ∂L/∂f, so that its own gradient is b c_i J_i,
+        # also where examples have weights; then the product is Jᵀ(s ∘ c) with s_i = b c_i·(J v)_i
+        x, y = as_pair(batch)
+        out, moved = jax.jvp(lambda w: forward(w, x), (w,), (v,))
+        slopes = jax.grad(lambda out: loss.function(out, y))(out)
+        rows = slopes.reshape(len(slopes), -1)
+        along = len(rows) * (rows * moved.reshape(rows.shape)).sum(1, keepdims=True) * rows
+        return jax.vjp(lambda w: forward(w, x), w)[1](along.reshape(slopes.shape))[0]
+
+    return dict(zip(KINDS, (hessian, gauss_newton, fisher), strict=True))
 
 
 def _one_place(leaves: list[Any]) -> None:
@@ -320,16 +484,20 @@ def _committed(leaf: Any) -> bool:
     return isinstance(leaf, Array) and leaf.committed
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 def _swapped(forward: Callable, x: Array, w: Array) -> Array:
     return forward(w, x)
 
 
-def _risk_of(run: Callable, loss: Loss) -> Callable:
-    """Return the mean loss of a batch as a function of the parameters in the user's form."""
+def _risk_of(run: Callable, form: Callable, loss: Loss) -> Callable:
+    """Return the mean loss of a batch as a function of the tree, which a loss of the user has in their form."""
 
     def risk(params: Any, batch: Any) -> Array:
         if loss.of_params:
-            return loss.checked(loss.function(params, batch))
+            return loss.checked(loss.function(form(params), batch))
         x, y = as_pair(batch)
         return loss.checked(loss.function(run(params, x), y))
 
@@ -365,16 +533,7 @@ def _of_layers(network: Mlp, unflatten: Callable, risk_of: Callable) -> tuple[Ca
         return jax.vjp(outputs, none(len(x), w))[1](u)[0]
 
     writes = lambda w, x: network.preactivations(unflatten(w), x)
-    return tuple(map(jax.jit, (writes, errors, reads, pulled)))
-
-
-def _several(product: Callable) -> Callable:
-    """Turn a product with one vector into a compiled product with the rows of a block."""
-    return jax.jit(jax.vmap(product, (None, None, 0)))
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
+    return writes, errors, reads, pulled
 
 
 def _floating(leaf: Any) -> bool:

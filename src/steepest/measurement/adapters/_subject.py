@@ -176,6 +176,10 @@ class Subject(ABC):
         """Tell whether model or loss draw random numbers, which are the same in every pass."""
         return False
 
+    def redrawn(self) -> "Subject":
+        """Return a copy whose random numbers, where they are its own, are others."""
+        return self.at(self.values())
+
     def alone(self) -> "Subject":
         """Return the model as it is used after training: with running statistics in place of the batch's."""
         return self

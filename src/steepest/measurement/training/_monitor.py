@@ -22,7 +22,12 @@ from steepest.measurement._measure import (
     chosen,
     report_on,
 )
-from steepest.measurement._optimizer import Optimizer, is_resting, optimizer_of
+from steepest.measurement._optimizer import (
+    Optimizer,
+    is_resting,
+    optimizer_of,
+    with_transformation,
+)
 from steepest.measurement.adapters import Subject, in_evaluation, normalizing_layers, subject
 from steepest.measurement.training._alarms import Alarm
 from steepest.measurement.training._callbacks import huggingface_callback, lightning_callback
@@ -180,8 +185,8 @@ class Monitor:
         Args:
             step: of the training.
             model: as for ``steepest.measure``, with the weights of now.
-            optimizer: the state of an optax optimizer, which is another one in every step; a torch optimizer is given
-                once, as an option of the monitor.
+            optimizer: the pair ``(transformation, state)`` of optax, or the state alone where the monitor has the
+                transformation as its option; a torch optimizer is given once, as an option of the monitor.
             now: measure whatever schedule and budget say, such as after the last step.
             lr: the step size of now, where a schedule of optax sets it: ``lr=schedule(step)``.
             loss: of the last batch, a number or a tensor, which is recorded.
@@ -427,7 +432,7 @@ class Monitor:
             )
         options = dict(self.options)
         if optimizer is not None:
-            options["optimizer"] = optimizer
+            options["optimizer"] = with_transformation(options.get("optimizer"), optimizer)
         if lr is not None:
             options["lr"] = float(lr)
         settings, missing = self._optimizer(options)

@@ -1,5 +1,6 @@
 """The weights of a model as first-order numbers look at them: norms on their device, fetched many at once."""
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, Protocol
@@ -58,13 +59,15 @@ class Weights(Protocol):
 
 
 def weights_of(model: Any) -> Weights | None:
-    """Return the weights of a module of torch, or of a pair ``(apply, params)``; None for anything else."""
+    """Return the weights of a module of torch, or of a model of JAX; None for anything else."""
     model = unwrapped(model)
     if is_torch_module(model):
         return TorchWeights(model)
-    if isinstance(model, tuple | list) and len(model) == 2 and callable(model[0]):
-        return JaxWeights(model[1])
-    return None
+    if "jax" not in sys.modules:
+        return None
+    from steepest.measurement.adapters._jax_models import holds_weights, weights_in
+
+    return JaxWeights(weights_in(model)) if holds_weights(model) else None
 
 
 def is_at_hand(value: Any) -> bool:
@@ -142,22 +145,14 @@ class TorchWeights:
 
 
 class JaxWeights:
-    """Leaves of a pytree that are floating point numbers and that this process reaches.
+    """Arrays that a model of JAX trains and that this process reaches.
 
     There is no gradient: a training step keeps it to itself.
     """
 
-    def __init__(self, params: Any) -> None:
-        import jax
-        import jax.numpy as jnp
-
-        name_of = lambda path: jax.tree_util.keystr(path, simple=True, separator=".") or "params"
-        named = [
-            (name_of(path), leaf)
-            for path, leaf in jax.tree_util.tree_leaves_with_path(params)
-            if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact) and is_addressable(leaf)
-        ]
-        self.names = [name for name, _ in named]
+    def __init__(self, named: Sequence[tuple[str, Any]]) -> None:
+        named = [(name, leaf) for name, leaf in named if is_addressable(leaf)]
+        self.names = [name or "params" for name, _ in named]
         self.arrays = [leaf for _, leaf in named]
 
     def copy(self, into: Any) -> Any:
